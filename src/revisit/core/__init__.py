@@ -1,0 +1,31 @@
+"""The words of Revisit, as types. This room imports nothing of ours."""
+
+from revisit.core.cases import Case, Clip, Rejected, Target
+from revisit.core.errors import InvalidEvidence, MediaError, MissingPrerequisite, RevisitError, UsageError
+from revisit.core.evidence import EVIDENCE, evidence, evidence_id, from_arrays, to_arrays
+from revisit.core.observing import (
+    OBSERVERS,
+    Batch,
+    ClipInfo,
+    Frame,
+    Observer,
+    Sampling,
+    Sight,
+    every,
+    observer,
+    per_second,
+)
+from revisit.core.protocol import digest
+from revisit.core.registry import load_all
+from revisit.core.scores import Score, Series, Unscored, Verdict
+from revisit.core.scoring import DERIVED, GATES, METRICS, Derived, Gate, Metric, derived, gate, metric
+from revisit.core.suites import SUITES, Suite, suite
+
+__all__ = [
+    "DERIVED", "EVIDENCE", "GATES", "METRICS", "OBSERVERS", "SUITES",
+    "Batch", "Case", "Clip", "ClipInfo", "Derived", "Frame", "Gate", "InvalidEvidence", "MediaError", "Metric",
+    "MissingPrerequisite", "Observer", "Rejected", "RevisitError", "Sampling", "Score", "Series", "Sight", "Suite",
+    "Target", "Unscored", "UsageError", "Verdict",
+    "derived", "digest", "every", "evidence", "evidence_id", "from_arrays", "gate", "load_all", "metric",
+    "observer", "per_second", "suite", "to_arrays",
+]  # fmt: skip

@@ -1,0 +1,56 @@
+"""Case and Clip: what is judged, before anything has been opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+FRAME_RATE_OF_FOLDERS = 24.0
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A video file or a folder of frames. Only `revisit.media` opens it."""
+
+    path: Path
+    fps: float | None = None  # for folders of frames, which carry no clock
+
+
+@dataclass(frozen=True)
+class Target:
+    """The thing to remember: its box in the first frame, as fractions x0, y0, x1, y1."""
+
+    name: str
+    box: tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing to judge: a generated clip, what it was asked to show, and what it is compared with."""
+
+    id: str
+    suite: str
+    model: str
+    sample: str
+    clip: Clip
+    reference: Clip | None = None
+    subset: str = ""
+    condition: str = ""
+    seed: int = 0
+    prompt: str = ""
+    camera: str = ""
+    target: Target | None = None
+    phases: tuple[int, int] | None = None  # first hidden frame, first returned frame
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+    artifacts: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """An entry of a dataset that cannot become a case, and why."""
+
+    id: str
+    reason: str
+    model: str = ""

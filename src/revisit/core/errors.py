@@ -1,0 +1,29 @@
+"""The one exception hierarchy. Every message is a sentence a user can act on."""
+
+from __future__ import annotations
+
+
+class RevisitError(Exception):
+    """A known problem: printed as one line, without a traceback."""
+
+    exit_code = 1
+
+
+class UsageError(RevisitError):
+    """The command, manifest or configuration asks for something that does not exist."""
+
+    exit_code = 2
+
+
+class MissingPrerequisite(RevisitError):
+    """Something has to be installed, downloaded or granted first; the message names the command."""
+
+    exit_code = 3
+
+
+class MediaError(RevisitError):
+    """A video, image folder or array file cannot be read; the message says why."""
+
+
+class InvalidEvidence(RevisitError):
+    """A metric was handed evidence of the wrong shape; the message says what a valid one looks like."""

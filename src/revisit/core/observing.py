@@ -1,0 +1,161 @@
+"""Observers: frames in, evidence out, and what they ask of the engine.
+
+Three kinds, told apart by what they are given:
+
+- `frame`: a function of a Batch of single frames; called batch by batch, its evidence is joined
+  along the first axis of every array;
+- `sequence`: a generator that receives the frames of one clip in order through `yield`, ends on
+  None and returns its evidence. With `pairs=True` it receives (frame, reference frame) instead;
+- `clip`: a function of all chosen frames of a clip at once (bounded by the request).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from revisit.core.evidence import evidence_id
+from revisit.core.registry import Registry
+
+Kind = Literal["frame", "sequence", "clip"]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which frames an observer wants: every one, `rate` per second, or at most `at_most` spread evenly.
+
+    The first and the last frame are always among them, so that both end views are seen.
+    """
+
+    rate: float | None = None
+    at_most: int | None = None
+
+    def pick(self, count: int, fps: float) -> np.ndarray:
+        """Frame numbers wanted of a clip with `count` frames."""
+        wanted = np.arange(count)
+        if self.rate is not None and count:
+            step = max(fps / self.rate, 1.0)
+            wanted = np.unique(np.r_[0, np.arange(0, count, step).round().astype(int), count - 1])
+            wanted = wanted[wanted < count]
+        if self.at_most is not None and len(wanted) > self.at_most:
+            wanted = wanted[np.linspace(0, len(wanted) - 1, self.at_most).astype(int)]
+        return wanted
+
+    def __str__(self) -> str:
+        rate = "every frame" if self.rate is None else f"{self.rate:g} frames a second"
+        return rate if self.at_most is None else f"{rate}, at most {self.at_most}"
+
+
+def every(*, at_most: int | None = None) -> Sampling:
+    """Every frame, or at most so many of them, evenly spread."""
+    return Sampling(at_most=at_most)
+
+
+def per_second(rate: float, *, at_most: int | None = None) -> Sampling:
+    """So many frames a second."""
+    return Sampling(rate=rate, at_most=at_most)
+
+
+@dataclass(frozen=True)
+class ClipInfo:
+    """What is known of a clip before its first frame arrives."""
+
+    width: int
+    height: int
+    count: int  # frames announced by the container; a broken file may hold fewer
+    fps: float
+    times: np.ndarray  # seconds of each announced frame
+
+
+class Frame:
+    """One decoded frame; `at(long_side)` gives it scaled down, once for all observers that ask."""
+
+    def __init__(self, index: int, time: float, rgb: np.ndarray, digest: str) -> None:
+        self.index, self.time, self.rgb, self.digest = index, time, rgb, digest
+        self._scaled: dict[int, np.ndarray] = {}
+
+    def at(self, long_side: int | None) -> np.ndarray:
+        """RGB with its longer side reduced to `long_side` by area averaging; never enlarged."""
+        height, width = self.rgb.shape[:2]
+        if long_side is None or max(height, width) <= long_side:
+            return self.rgb
+        if long_side not in self._scaled:
+            import cv2
+
+            scale = long_side / max(height, width)
+            size = max(1, round(width * scale)), max(1, round(height * scale))
+            self._scaled[long_side] = cv2.resize(self.rgb, size, interpolation=cv2.INTER_AREA)
+        return self._scaled[long_side]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A few frames of one clip, at the size the observer asked for."""
+
+    index: np.ndarray
+    time: np.ndarray
+    rgb: Sequence[np.ndarray]
+
+
+Sight = Generator[None, Any, Any]  # what a sequence observer is: frames are sent in, evidence is returned
+
+
+@dataclass(frozen=True)
+class Observer:
+    """An observer with its request. Call `fn` through the engine, or directly in a test."""
+
+    id: str
+    version: int
+    kind: Kind
+    makes: type
+    fn: Callable[..., Any]
+    frames: Sampling = field(default_factory=every)
+    size: int | None = None  # longer side in pixels; None for the clip's own size
+    pairs: bool = False  # receives the reference clip's frames too
+    inputs: tuple[str, ...] = ()  # fields of the Case it reads, such as "target"
+    weights: tuple[str, ...] = ()  # ids in weights.lock
+    sets: tuple[str, ...] = ()  # observer sets it joins without being named in their file
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> str:
+        return (inspect.getdoc(self.fn) or "").partition("\n")[0]
+
+
+OBSERVERS: Registry[Observer] = Registry("observer")
+
+
+def observer(
+    *,
+    id: str,
+    version: int,
+    kind: Kind,
+    makes: type,
+    frames: Sampling | None = None,
+    size: int | None = None,
+    pairs: bool = False,
+    inputs: tuple[str, ...] = (),
+    weights: tuple[str, ...] = (),
+    sets: tuple[str, ...] = (),
+) -> Callable[[Callable[..., Any]], Observer]:
+    """Register a function as an observer. Keyword-only arguments with defaults are its parameters."""
+    evidence_id(makes)
+
+    def register(fn: Callable[..., Any]) -> Observer:
+        made = Observer(
+            id, version, kind, makes, fn, frames or every(), size, pairs, inputs, weights, sets, keyword_defaults(fn)
+        )
+        OBSERVERS.add(id, made)
+        return made
+
+    return register
+
+
+def keyword_defaults(fn: Callable[..., Any]) -> dict[str, Any]:
+    """Keyword-only parameters of a function with their defaults."""
+    found = inspect.signature(fn).parameters.values()
+    return {p.name: p.default for p in found if p.kind is inspect.Parameter.KEYWORD_ONLY}

@@ -1,0 +1,21 @@
+"""Protocol: everything that must be equal for two numbers to be comparable, hashed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+
+def digest(facts: Any, length: int = 12) -> str:
+    """Short SHA-256 of any JSON-able value, equal for equal values on every machine."""
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=_plain)
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple | set | frozenset):
+        return sorted(value) if not isinstance(value, tuple) else list(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} does not belong in a protocol")

@@ -1,0 +1,91 @@
+"""What a metric or a gate answers: a Score, an Unscored with its reason, or a Verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Series:
+    """Named columns of one length: the per-frame or per-pair values behind a score.
+
+    The column `value` is what the score aggregates; the others say where each value belongs
+    (`frame`, `other`, `seconds`, ...).
+    """
+
+    columns: Mapping[str, np.ndarray]
+
+    def __init__(self, **columns: Any) -> None:
+        arrays = {name: np.asarray(column) for name, column in columns.items()}
+        lengths = {array.shape[0] if array.ndim else -1 for array in arrays.values()}
+        if len(lengths) > 1 or -1 in lengths:
+            shapes = {name: array.shape for name, array in arrays.items()}
+            raise ValueError(f"the columns of a series have one length each; got {shapes}")
+        object.__setattr__(self, "columns", arrays)
+
+    def __len__(self) -> int:
+        return next((len(column) for column in self.columns.values()), 0)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.columns[name]
+
+    def worst(self, higher_is_better: bool = True) -> int | None:
+        """Row whose `value` hurts the score most, or None for an empty series."""
+        if not len(self) or "value" not in self.columns:
+            return None
+        value = np.asarray(self.columns["value"], dtype=float)
+        if not np.isfinite(value).any():
+            return None
+        return int(np.nanargmin(value) if higher_is_better else np.nanargmax(value))
+
+
+@dataclass(frozen=True)
+class Score:
+    """A finite value, the signal it was made from, and the units (frames, pairs) it aggregates."""
+
+    value: float
+    raw: float | None = None
+    units: Series | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", float(self.value))
+        if not math.isfinite(self.value):
+            raise ValueError(f"a score is a finite number, not {self.value}; return Unscored with the reason")
+        if self.raw is not None:
+            raw = float(self.raw)
+            object.__setattr__(self, "raw", raw if math.isfinite(raw) else None)
+
+
+@dataclass(frozen=True)
+class Unscored:
+    """No score, and why. Counted in coverage; never a zero, never dropped."""
+
+    reason: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A gate's answer: may the question be asked of this clip?
+
+    `state` is "open", "closed" or "unsure"; `label` is the finding in the field's words
+    ("hidden, returned"); `reason` is the sentence shown when the gate is not open.
+    """
+
+    state: str
+    label: str
+    reason: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    units: Series | None = None
+
+    def __post_init__(self) -> None:
+        if self.state not in ("open", "closed", "unsure"):
+            raise ValueError(f"a gate is open, closed or unsure, not {self.state!r}")
+        if self.state != "open" and not self.reason:
+            raise ValueError("a gate that is not open gives its reason")

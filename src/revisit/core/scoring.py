@@ -1,0 +1,144 @@
+"""Metric, Gate and Derived: pure functions of evidence, each with the facts a reader needs.
+
+`needs` lists the kinds of evidence in the order of the function's positional arguments.
+Keyword-only arguments are parameters: a protocol may set them, and they are part of its hash.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from revisit.core.evidence import evidence_id
+from revisit.core.observing import keyword_defaults
+from revisit.core.registry import Registry
+from revisit.core.scores import Score, Unscored, Verdict
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Evidence worked out from evidence, once per case: pairs of frames, phases, a smoothed path."""
+
+    makes: type
+    needs: tuple[type, ...]
+    fn: Callable[..., Any]
+    version: int
+    params: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        return evidence_id(self.makes)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Decides whether a question may be asked of a clip at all."""
+
+    id: str
+    version: int
+    title: str
+    needs: tuple[type, ...]
+    fn: Callable[..., Verdict | Unscored]
+    params: Mapping[str, Any]
+
+    def __call__(self, *evidence: Any, **params: Any) -> Verdict | Unscored:
+        return self.fn(*evidence, **params)
+
+    @property
+    def summary(self) -> str:
+        return inspect.getdoc(self.fn) or ""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A pure function from evidence to a Score, with its card."""
+
+    id: str
+    version: int
+    title: str
+    unit: str
+    range: tuple[float | None, float | None]
+    higher_is_better: bool | None  # None: a description, neither good nor bad
+    needs: tuple[type, ...]
+    fn: Callable[..., Score | Unscored]
+    gates: tuple[str, ...] = ()
+    suites: tuple[str, ...] = ()
+    family: str = ""
+    paper: str = ""
+    upstream: str = ""
+    responds_to: tuple[str, ...] = ()  # failures it is meant to notice
+    blind_to: tuple[str, ...] = ()  # failures it cannot notice, and says so
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, *evidence: Any, **params: Any) -> Score | Unscored:
+        return self.fn(*evidence, **params)
+
+    @property
+    def summary(self) -> str:
+        """What it returns: the first line of the function's docstring."""
+        return (inspect.getdoc(self.fn) or "").partition("\n")[0]
+
+    @property
+    def description(self) -> str:
+        return inspect.getdoc(self.fn) or ""
+
+
+METRICS: Registry[Metric] = Registry("metric")
+GATES: Registry[Gate] = Registry("gate")
+DERIVED: Registry[Derived] = Registry("derivation")
+
+
+def metric(
+    *,
+    id: str,
+    version: int,
+    title: str,
+    unit: str,
+    range: tuple[float | None, float | None],
+    higher_is_better: bool | None,
+    needs: tuple[type, ...],
+    gates: tuple[str, ...] = (),
+    suites: tuple[str, ...] = (),
+    paper: str = "",
+    upstream: str = "",
+    responds_to: tuple[str, ...] = (),
+    blind_to: tuple[str, ...] = (),
+) -> Callable[[Callable[..., Score | Unscored]], Metric]:
+    """Register a pure function of evidence as a metric."""
+
+    def register(fn: Callable[..., Score | Unscored]) -> Metric:
+        family = fn.__module__.rpartition(".")[2]
+        made = Metric(
+            id, version, title, unit, range, higher_is_better, needs, fn, gates, suites,
+            family, paper, upstream, responds_to, blind_to, keyword_defaults(fn),
+        )  # fmt: skip
+        METRICS.add(id, made)
+        return made
+
+    return register
+
+
+def gate(
+    *, id: str, version: int, title: str, needs: tuple[type, ...]
+) -> Callable[[Callable[..., Verdict | Unscored]], Gate]:
+    """Register a pure function of evidence as a gate."""
+
+    def register(fn: Callable[..., Verdict | Unscored]) -> Gate:
+        made = Gate(id, version, title, needs, fn, keyword_defaults(fn))
+        GATES.add(id, made)
+        return made
+
+    return register
+
+
+def derived(*, makes: type, needs: tuple[type, ...], version: int) -> Callable[[Callable[..., Any]], Derived]:
+    """Register a pure function from evidence to further evidence (or Unscored)."""
+
+    def register(fn: Callable[..., Any]) -> Derived:
+        made = Derived(makes, needs, fn, version, keyword_defaults(fn))
+        DERIVED.add(made.id, made)
+        return made
+
+    return register

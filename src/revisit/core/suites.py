@@ -1,0 +1,41 @@
+"""Suite: a benchmark is a reader of cases, a list of metrics, and a way to summarise records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from revisit.core.cases import Case, Rejected
+from revisit.core.registry import Registry
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A benchmark. `card` is the content of its card.yaml: title, citation, licence, protocols."""
+
+    id: str
+    card: Mapping[str, Any]
+    read: Callable[[Path], Iterable[Case | Rejected]]
+    recognises: Callable[[Path], bool]  # is this folder or file laid out as this suite expects?
+    metrics: Callable[[], Sequence[str]]
+    summarise: Callable[..., dict[str, Any]]  # (cases, records) -> tables
+
+    @property
+    def title(self) -> str:
+        return str(self.card.get("title", self.id))
+
+    @property
+    def protocols(self) -> Mapping[str, Mapping[str, Any]]:
+        """Protocol name -> metric, gate or evidence id -> parameters."""
+        return self.card.get("protocols") or {"default": {}}
+
+
+SUITES: Registry[Suite] = Registry("suite")
+
+
+def suite(made: Suite) -> Suite:
+    """Register a suite."""
+    SUITES.add(made.id, made)
+    return made

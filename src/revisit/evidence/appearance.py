@@ -1,0 +1,29 @@
+"""Appearance: what frames look like, without saying whether that is good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revisit.core import evidence
+
+
+@evidence(id="lab_stats")
+@dataclass(frozen=True)
+class LabStats:
+    """CIELAB statistics of whole frames: L in 0-100, a and b in their natural range."""
+
+    index: np.ndarray  # (N,)
+    mean: np.ndarray  # (N, 3)
+    std: np.ndarray  # (N, 3)
+
+
+@evidence(id="patch_features")
+@dataclass(frozen=True)
+class PatchFeatures:
+    """A unit descriptor for each patch of a grid, and one for the whole frame."""
+
+    index: np.ndarray  # (N,)
+    tokens: np.ndarray  # (N, rows, columns, D), unit length, half floats
+    whole: np.ndarray  # (N, E), unit length
