@@ -1,6 +1,7 @@
 """Metric, Gate and Derived: pure functions of evidence, each with the facts a reader needs.
 
-`needs` lists the kinds of evidence in the order of the function's positional arguments.
+`needs` lists the kinds of evidence in the order of the function's positional arguments; `Case`
+itself may be among them, for what the dataset says (phases, the camera script).
 Keyword-only arguments are parameters: a protocol may set them, and they are part of its hash.
 """
 
@@ -26,6 +27,7 @@ class Derived:
     fn: Callable[..., Any]
     version: int
     params: Mapping[str, Any]
+    optional: tuple[type, ...] = ()  # further arguments; None where there is no such evidence
 
     @property
     def id(self) -> str:
@@ -133,11 +135,13 @@ def gate(
     return register
 
 
-def derived(*, makes: type, needs: tuple[type, ...], version: int) -> Callable[[Callable[..., Any]], Derived]:
+def derived(
+    *, makes: type, needs: tuple[type, ...], version: int, optional: tuple[type, ...] = ()
+) -> Callable[[Callable[..., Any]], Derived]:
     """Register a pure function from evidence to further evidence (or Unscored)."""
 
     def register(fn: Callable[..., Any]) -> Derived:
-        made = Derived(makes, needs, fn, version, keyword_defaults(fn))
+        made = Derived(makes, needs, fn, version, keyword_defaults(fn), optional)
         DERIVED.add(made.id, made)
         return made
 

@@ -17,7 +17,7 @@ class Suite:
 
     id: str
     card: Mapping[str, Any]
-    read: Callable[[Path], Iterable[Case | Rejected]]
+    read: Callable[..., Iterable[Case | Rejected]]  # (source, roots) -> cases, in a stable order
     recognises: Callable[[Path], bool]  # is this folder or file laid out as this suite expects?
     metrics: Callable[[], Sequence[str]]
     summarise: Callable[..., dict[str, Any]]  # (cases, records) -> tables

@@ -1,1 +1,1 @@
-"""."""
+"""The engine: plan → observe → score → record; the evidence cache; resuming."""

@@ -27,3 +27,14 @@ class PatchFeatures:
     index: np.ndarray  # (N,)
     tokens: np.ndarray  # (N, rows, columns, D), unit length, half floats
     whole: np.ndarray  # (N, E), unit length
+
+
+@evidence(id="style_stats")
+@dataclass(frozen=True)
+class StyleStats:
+    """Texture and colour statistics of whole frames, where style shows and content matters little."""
+
+    index: np.ndarray  # (N,)
+    gradient: np.ndarray  # (N, S) mean gradient magnitude of luma (0-1 per pixel) at S scales, fine to coarse
+    contrast: np.ndarray  # (N,) standard deviation of luma, 0-0.5
+    saturation: np.ndarray  # (N,) mean chroma, max - min of R, G, B, 0-1

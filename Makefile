@@ -1,0 +1,44 @@
+# Two commands do everything on a fresh clone: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint types tests fast docs benchmarks clean
+
+demo: .venv/installed
+	$(BIN)/revisit demo --out demo
+
+test: .venv/installed-dev lint types tests
+
+lint: .venv/installed-dev
+	$(BIN)/ruff check src tests benchmarks examples docs
+	$(BIN)/ruff format --check src tests benchmarks examples docs
+
+types: .venv/installed-dev
+	$(BIN)/mypy
+
+tests: .venv/installed-dev
+	$(BIN)/python -m pytest -n 2
+
+fast: .venv/installed-dev
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+docs: .venv/installed-dev
+	$(BIN)/python docs/make_cards.py
+
+benchmarks: .venv/installed-dev
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit("Revisit needs Python 3.10 or newer; try: make PYTHON=python3.11 ...") if sys.version_info < (3, 10) else None'
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/installed-dev: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch .venv/installed $@
+
+clean:
+	rm -rf .venv demo runs build dist .mypy_cache .ruff_cache .pytest_cache

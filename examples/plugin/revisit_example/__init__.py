@@ -1,0 +1,1 @@
+"""A metric, an observer and a suite for Revisit, one file each."""

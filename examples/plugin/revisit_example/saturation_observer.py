@@ -1,0 +1,28 @@
+"""An observer in one file: how colourful each frame is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revisit.core import Batch, evidence, observer
+
+
+@evidence(id="saturation")
+@dataclass(frozen=True)
+class Saturation:
+    """Mean saturation of each frame, 0 (grey) to 1."""
+
+    index: np.ndarray  # (N,)
+    mean: np.ndarray  # (N,)
+
+
+@observer(id="example.saturation", version=1, kind="frame", makes=Saturation, size=320, sets=("lite",))
+def saturation(batch: Batch) -> Saturation:
+    """Mean of (max - min) / max over the pixels of each frame."""
+    means = []
+    for rgb in batch.rgb:
+        high = rgb.max(axis=2).astype(float)
+        means.append(((high - rgb.min(axis=2)) / np.maximum(high, 1)).mean())
+    return Saturation(index=batch.index, mean=np.array(means))

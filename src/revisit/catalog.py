@@ -1,0 +1,99 @@
+"""Everything there is to list and show, as plain rows and cards."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any
+
+from revisit.core import EVIDENCE, GATES, METRICS, OBSERVERS, SUITES, UsageError, evidence_id
+from revisit.core.cases import Case
+
+
+def listing(kind: str) -> list[dict[str, Any]]:
+    """One row per suite, metric, gate, observer, kind of evidence or set."""
+    if kind == "suites":
+        return [{"id": s.id, "title": s.title, "protocols": ", ".join(s.protocols)} for s in SUITES.values()]
+    if kind == "metrics":
+        return [
+            {"id": m.id, "v": m.version, "unit": m.unit, "better": _direction(m.higher_is_better), "what": m.summary}
+            for m in METRICS.values()
+        ]
+    if kind == "gates":
+        return [{"id": g.id, "v": g.version, "what": g.summary.partition("\n")[0]} for g in GATES.values()]
+    if kind == "observers":
+        return [
+            {"id": o.id, "v": o.version, "makes": evidence_id(o.makes), "frames": str(o.frames), "what": o.summary}
+            for o in OBSERVERS.values()
+        ]
+    if kind == "evidence":
+        return [{"id": id, "what": _first_line(EVIDENCE[id])} for id in EVIDENCE]
+    from revisit.observers.sets import load_roles, read_set, set_names
+
+    return [{"id": name, "title": read_set(name).title, "roles": len(load_roles(name))} for name in set_names()]
+
+
+def card(id: str) -> dict[str, Any]:
+    """All facts about the thing called `id`, whatever kind it is."""
+    if id in METRICS:
+        m = METRICS[id]
+        return {
+            "kind": "metric", "id": m.id, "version": m.version, "title": m.title, "description": m.description,
+            "unit": m.unit, "range": list(m.range), "better": _direction(m.higher_is_better), "needs": _ids(m.needs),
+            "gates": list(m.gates), "suites": list(m.suites), "family": m.family, "parameters": dict(m.params),
+            "paper": m.paper, "upstream": m.upstream, "responds_to": list(m.responds_to), "blind_to": list(m.blind_to),
+        }  # fmt: skip
+    if id in GATES:
+        g = GATES[id]
+        return {
+            "kind": "gate", "id": g.id, "version": g.version, "title": g.title, "description": g.summary,
+            "needs": _ids(g.needs), "parameters": dict(g.params),
+        }  # fmt: skip
+    if id in OBSERVERS:
+        o = OBSERVERS[id]
+        return {
+            "kind": "observer", "id": o.id, "version": o.version, "description": inspect.getdoc(o.fn) or "",
+            "sees": o.kind, "makes": evidence_id(o.makes), "frames": str(o.frames),
+            "long_side": o.size, "reference": o.pairs, "inputs": list(o.inputs), "parameters": dict(o.params),
+        }  # fmt: skip
+    if id in SUITES:
+        return {"kind": "suite", "id": id, **SUITES[id].card, "metrics": list(SUITES[id].metrics())}
+    if id in EVIDENCE:
+        kind = EVIDENCE[id]
+        fields = {field.name: str(field.type) for field in dataclasses.fields(kind)}
+        return {"kind": "evidence", "id": id, "description": inspect.getdoc(kind) or "", "fields": fields}
+    from revisit.observers.sets import read_set, set_names
+
+    if id in set_names():
+        chosen = read_set(id)
+        return {"kind": "set", "id": id, "title": chosen.title, "roles": chosen.roles}
+    raise UsageError(
+        f"nothing is called {id!r}; `revisit list metrics|gates|observers|suites|evidence|sets` shows what is"
+    )
+
+
+def as_text(facts: dict[str, Any]) -> str:
+    """A card as lines of text."""
+    lines = [f"{facts['kind']} {facts['id']}" + (f", version {facts['version']}" if "version" in facts else "")]
+    for name, value in facts.items():
+        if name in ("kind", "id", "version") or value in ("", [], {}, None):
+            continue
+        if isinstance(value, list):
+            value = ", ".join(str(item) for item in value)
+        if isinstance(value, dict):
+            value = "".join(f"\n    {key}: {item}" for key, item in value.items())
+        text = str(value).replace("\n", "\n  ") if name == "description" else str(value)
+        lines.append(f"{name.replace('_', ' ')}: {text}")
+    return "\n".join(lines)
+
+
+def _direction(higher: bool | None) -> str:
+    return {True: "higher", False: "lower", None: "describes"}[higher]
+
+
+def _ids(kinds: tuple[type, ...]) -> list[str]:
+    return ["case" if kind is Case else evidence_id(kind) for kind in kinds]
+
+
+def _first_line(kind: type) -> str:
+    return (inspect.getdoc(kind) or "").partition("\n")[0]

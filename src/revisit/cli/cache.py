@@ -1,0 +1,73 @@
+"""`revisit cache`: the store of evidence."""
+
+from __future__ import annotations
+
+import typer
+
+from revisit.cli import console
+
+app = typer.Typer(help="The store of evidence: path, info, verify, prune.", no_args_is_help=True, rich_markup_mode=None)
+JSON = typer.Option(False, "--json", help="Print as JSON.")
+
+
+@app.command()
+def path(json: bool = JSON) -> None:
+    """Print where evidence lives."""
+    from revisit.engine.cache import cache_root
+
+    console.data({"path": str(cache_root())}) if json else typer.echo(str(cache_root()))
+
+
+@app.command()
+def info(json: bool = JSON) -> None:
+    """Count files and bytes."""
+    from revisit.engine.cache import EvidenceCache, cache_root
+
+    sizes = [file.stat().st_size for file in EvidenceCache(cache_root()).files()]
+    if json:
+        console.data({"path": str(cache_root()), "files": len(sizes), "bytes": sum(sizes)})
+    else:
+        typer.echo(f"{cache_root()}: {len(sizes)} pieces of evidence, {sum(sizes) / 1e6:.1f} MB")
+
+
+@app.command()
+def verify(json: bool = JSON) -> None:
+    """Read every piece of evidence; remove those that are damaged."""
+    from revisit.core import MediaError
+    from revisit.engine.cache import EvidenceCache, cache_root
+    from revisit.media import load_npz
+
+    damaged = []
+    for file in EvidenceCache(cache_root()).files():
+        try:
+            load_npz(file)
+        except MediaError:
+            damaged.append(file.name)
+            file.unlink()
+    if json:
+        console.data({"removed": damaged})
+    else:
+        typer.echo(f"{len(damaged)} damaged pieces removed")
+    raise typer.Exit(1 if damaged else 0)
+
+
+@app.command()
+def prune(
+    days: float = typer.Option(0.0, help="Keep what was used in the last so many days."), json: bool = JSON
+) -> None:
+    """Remove evidence; it is made again when needed."""
+    import time
+
+    from revisit.engine.cache import EvidenceCache, cache_root
+
+    limit = time.time() - days * 86400
+    removed = freed = 0
+    for file in EvidenceCache(cache_root()).files():
+        if max(file.stat().st_mtime, file.stat().st_atime) <= limit:
+            freed += file.stat().st_size
+            removed += 1
+            file.unlink()
+    if json:
+        console.data({"removed": removed, "bytes": freed})
+    else:
+        typer.echo(f"{removed} pieces of evidence removed, {freed / 1e6:.1f} MB freed")

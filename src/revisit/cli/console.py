@@ -1,0 +1,146 @@
+"""What a person sees: tables, progress with time left, and plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import typer
+
+MODELS_PER_TABLE = 6
+
+
+def data(content: Any) -> None:
+    """Print JSON to stdout."""
+    typer.echo(json.dumps(content, indent=1, ensure_ascii=False, default=str))
+
+
+def message(text: str) -> None:
+    """Print a line to stderr."""
+    typer.echo(clean(text), err=True)
+
+
+def clean(text: str) -> str:
+    """Text without control characters, so that a file name cannot drive the terminal."""
+    return "".join(character if character.isprintable() else "�" for character in text)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> None:
+    """Print a table to stdout; as wide as it needs to be where nobody's screen limits it."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    made = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for position, column in enumerate(columns):
+        made.add_column(clean(column), justify="right" if position and numbers else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(Text(clean(cell)) for cell in row))
+    console.print(made)
+
+
+class Bar:
+    """A progress bar with time left, on a terminal."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.progress = Progress(
+            TextColumn("observing"), BarColumn(), MofNCompleteColumn(), TextColumn("clips"), TimeRemainingColumn(),
+            TextColumn("{task.fields[what]}"), console=Console(stderr=True), transient=True,
+        )  # fmt: skip
+
+    def start(self, clips: int, cases: int, done: int) -> None:
+        self.task = self.progress.add_task("", total=clips, completed=done, what="")
+        self.progress.start()
+
+    def advance(self, what: str, clips: int, failed: int) -> None:
+        trouble = f"  {failed} failed" if failed else ""
+        self.progress.update(self.task, advance=clips, what=clean(what)[:40] + trouble)
+
+    def finish(self) -> None:
+        self.progress.stop()
+
+
+class Lines:
+    """Progress as plain lines, a few per minute, for logs and batch systems."""
+
+    def __init__(self, every: float = 10.0) -> None:
+        self.every = every
+
+    def start(self, clips: int, cases: int, done: int) -> None:
+        self.clips, self.done, self.begun, self.said = clips, done, time.monotonic(), 0.0
+        self.first = done
+        message(f"{cases} cases, {clips} clips, {done} already observed")
+
+    def advance(self, what: str, clips: int, failed: int) -> None:
+        self.done += clips
+        now = time.monotonic()
+        if now - self.said < self.every and self.done < self.clips:
+            return
+        self.said = now
+        rate = (now - self.begun) / max(self.done - self.first, 1)
+        left = f", about {_duration(rate * (self.clips - self.done))} left" if self.done < self.clips else ""
+        message(f"observed {self.done} of {self.clips} clips{left}" + (f", {failed} failed" if failed else ""))
+
+    def finish(self) -> None:
+        pass
+
+
+def progress(quiet: bool = False) -> Any:
+    """A bar on a terminal, lines elsewhere, nothing if asked."""
+    if quiet:
+        return None
+    return Bar() if sys.stderr.isatty() else Lines()
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+
+
+def summary(content: Mapping[str, Any]) -> None:
+    """Print a run's tables: metrics down, models across, each mean with its interval, n and coverage."""
+    models = list(content["models"])
+    if content.get("partial"):
+        message(f"partial: --limit took {content['cases']} of {content['total_cases']} cases")
+    for start in range(0, len(models), MODELS_PER_TABLE):
+        shown = models[start : start + MODELS_PER_TABLE]
+        rows = [["clips that posed the test", *(_posed(content["models"][model]) for model in shown)]]
+        for id, column in content["metrics"].items():
+            arrow = {True: " ↑", False: " ↓", None: ""}[column["higher_is_better"]]
+            cells = [cell(content["models"][model]["scores"][id]) for model in shown]
+            rows.append([f"{column['title']}{arrow}", *cells])
+        table(["mean ± 95 % (scored/all)", *shown], rows, numbers=True)
+    for reason in sorted(set(content["not_asked"].values())):
+        asked = [id for id, why in content["not_asked"].items() if why == reason]
+        message(f"not asked: {', '.join(asked)} ({reason.removesuffix(' for this case')})")
+    for entry in content["rejected"][:10]:
+        message(f"rejected: {entry['id']}: {entry['reason']}")
+    for entry in content["failed"][:10]:
+        message(f"failed: {entry['case']}: {entry['reason']}")
+    rest = len(content["rejected"][10:]) + len(content["failed"][10:])
+    if rest:
+        message(f"... and {rest} more; see summary.json")
+
+
+def _posed(model: Mapping[str, Any]) -> str:
+    stages = {stage["stage"]: stage["n"] for stage in model["funnel"]}
+    return f"{stages['memory scored']}/{stages['all clips']}"
+
+
+def cell(score: Mapping[str, Any]) -> str:
+    """`0.71 ±0.05 (12/20)`; a dash where nothing was scored."""
+    count = f"({score['n']}/{score['of']})"
+    if "mean" not in score:
+        return f"– {count}"
+    margin = ""
+    if score.get("interval"):
+        low, high = score["interval"]
+        margin = f" ±{max(high - score['mean'], score['mean'] - low):.2f}"
+    return f"{score['mean']:.2f}{margin} {count}"

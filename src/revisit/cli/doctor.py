@@ -1,0 +1,20 @@
+"""`revisit doctor`: is everything here that an evaluation needs?"""
+
+from __future__ import annotations
+
+import typer
+
+from revisit.cli import console
+
+
+def doctor(json: bool = typer.Option(False, "--json", help="Print as JSON.")) -> None:
+    """Check the installation: libraries, decoders, cache, disk, memory, plugins."""
+    from revisit.engine.doctor import checks
+
+    found = checks()
+    if json:
+        console.data([check.__dict__ for check in found])
+    else:
+        marks = {"ok": "ok", "note": "–", "bad": "BAD"}
+        console.table(["check", "state", "finding"], [[c.name, marks[c.state], c.finding] for c in found])
+    raise typer.Exit(3 if any(check.state == "bad" for check in found) else 0)

@@ -1,0 +1,60 @@
+"""`revisit eval`: score a dataset or a folder of videos."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import typer
+
+from revisit.cli import console
+from revisit.cli.request import ALIGN, LIMIT, METRIC, PROTOCOL, ROOT, SET, SOURCE, SUITE, Request
+
+
+def eval_(
+    source: Path = SOURCE,
+    suite: str = SUITE,
+    set: str = SET,
+    protocol: str = PROTOCOL,
+    metric: list[str] = METRIC,
+    out: Path = typer.Option(None, help="Run directory; runs/<name of the source> by default."),
+    limit: int = LIMIT,
+    workers: int = typer.Option(None, help="Processes; as many as cores by default, 0 for none."),
+    fresh: bool = typer.Option(False, "--fresh", help="Forget earlier answers of this run and start again."),
+    align: str = ALIGN,
+    root: list[Path] = ROOT,
+    limits: str = typer.Option("", help="Limits on decoding, such as frames=5000,seconds=60,memory=2G."),
+    report: bool = typer.Option(True, "--report/--no-report", help="Write the HTML report at the end."),
+    json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
+    quiet: bool = typer.Option(False, "--quiet", help="No progress."),
+) -> None:
+    """Score a dataset or a folder of videos. The same command resumes."""
+    from revisit.engine.run import evaluate
+    from revisit.media import Limits
+
+    request = Request(
+        str(source.resolve()), suite, set, protocol, tuple(metric), limit, align, tuple(str(r.resolve()) for r in root)
+    )
+    folder = out or Path("runs") / (source.resolve().stem if source.is_file() else source.resolve().name)
+    run = evaluate(
+        request.plan(),
+        folder,
+        request=request.as_json(),
+        fresh=fresh,
+        workers=workers,
+        limits=Limits.parse(limits),
+        progress=console.progress(quiet),
+        command=shlex.join(["revisit", *sys.argv[1:]]),
+    )
+    if report:
+        from revisit.report.html import write_report
+
+        page = write_report(run)
+    if json:
+        console.data(run.summary)
+    else:
+        console.summary(run.summary)
+    if report:
+        console.message(f"report: {page}")
+    raise typer.Exit(run.exit_code)

@@ -1,0 +1,27 @@
+"""`revisit list`: what there is."""
+
+from __future__ import annotations
+
+import typer
+
+from revisit.cli import console
+
+KINDS = ("suites", "metrics", "gates", "observers", "evidence", "sets")
+
+
+def list_(
+    kind: str = typer.Argument("metrics", help=f"One of {', '.join(KINDS)}."),
+    json: bool = typer.Option(False, "--json", help="Print as JSON."),
+) -> None:
+    """List suites, metrics, gates, observers, kinds of evidence or observer sets."""
+    from revisit import catalog
+    from revisit.core import UsageError
+
+    if kind not in KINDS:
+        raise UsageError(f"there is no list of {kind!r}; there are lists of {', '.join(KINDS)}")
+    rows = catalog.listing(kind)
+    if json:
+        console.data(rows)
+    elif rows:
+        columns = list(rows[0])
+        console.table(columns, [[str(row[column]) for column in columns] for row in rows])

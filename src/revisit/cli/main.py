@@ -1,0 +1,59 @@
+"""The command `revisit`."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from revisit import __version__
+from revisit.cli import cache, demo, doctor, eval_, import_, list_, plan, report, score, show
+from revisit.core.errors import RevisitError
+
+app = typer.Typer(
+    name="revisit",
+    help="How well does a video world model remember? From a folder of videos to a report.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("demo")(demo.demo)
+app.command("eval")(eval_.eval_)
+app.command("report")(report.report)
+app.command("plan")(plan.plan)
+app.command("score")(score.score)
+app.command("list")(list_.list_)
+app.command("show")(show.show)
+app.command("doctor")(doctor.doctor)
+app.add_typer(import_.app, name="import")
+app.add_typer(cache.app, name="cache")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"revisit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
+    ),
+) -> None:
+    """How well does a video world model remember? From a folder of videos to a report."""
+
+
+def run() -> None:
+    """Entry point: known errors are one line, Ctrl-C is resumable, anything else is a bug and says so."""
+    try:
+        app()
+    except RevisitError as error:
+        typer.echo(f"revisit: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        typer.echo("revisit: interrupted; the same command goes on where it stopped", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)

@@ -1,0 +1,53 @@
+"""`revisit plan`: what an evaluation would do, without decoding anything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import typer
+
+from revisit.cli import console
+from revisit.cli.request import ALIGN, LIMIT, METRIC, PROTOCOL, ROOT, SET, SOURCE, SUITE, Request
+
+
+def plan(
+    source: Path = SOURCE,
+    suite: str = SUITE,
+    set: str = SET,
+    protocol: str = PROTOCOL,
+    metric: list[str] = METRIC,
+    limit: int = LIMIT,
+    align: str = ALIGN,
+    root: list[Path] = ROOT,
+    json: bool = typer.Option(False, "--json", help="Print the plan as JSON."),
+) -> None:
+    """Show what would be decoded, observed and scored, and what is already there."""
+    from revisit.engine.cache import EvidenceCache, cache_root
+
+    made = Request(
+        str(source.resolve()), suite, set, protocol, tuple(metric), limit, align, tuple(str(r.resolve()) for r in root)
+    ).plan()
+    cache = EvidenceCache(cache_root())
+    missing = [key for key in made.tasks if key not in cache]
+    jobs = made.jobs(missing)
+    if json:
+        console.data({**made.as_json(), "evidence": len(made.tasks), "missing": len(missing)})
+        return
+    models = Counter(case.model for case in made.cases)
+    console.table(["model", "cases"], [[model, str(n)] for model, n in sorted(models.items())])
+    needed = Counter(task.observer for _, _, task in made.tasks.values())
+    todo = Counter(made.tasks[key][2].observer for key in missing)
+    rows = [[id, str(count), str(count - todo[id])] for id, count in sorted(needed.items())]
+    console.table(["observer", "clips", "already observed"], rows)
+    console.message(
+        f"suite {made.suite.id}, protocol {made.protocol}, set {made.observers.id}: {len(made.cases)} cases x "
+        f"{len(made.metrics)} metrics; {sum(len(job.clips) for job in jobs)} clips to decode, once each"
+    )
+    reasons = Counter(reason for wanted in made.wanted.values() for reason in wanted.absent.values())
+    for reason, count in reasons.most_common():
+        console.message(f"{count} x {reason}")
+    for id, reason in made.unreadable.items():
+        console.message(f"unreadable: {id}: {reason}")
+    for entry in made.rejected:
+        console.message(f"rejected: {entry.id}: {entry.reason}")

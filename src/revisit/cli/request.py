@@ -1,0 +1,71 @@
+"""What an evaluation asks for, as the options of `eval` and `plan` say it, and as run.json keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+SOURCE = typer.Argument(help="A folder of videos, a manifest.jsonl, or a benchmark's dataset folder.")
+SUITE = typer.Option("auto", help="Suite to read the source as; auto recognises it by its layout.")
+SET = typer.Option("lite", "--set", help="Observer set: a name from `revisit list sets`, or a YAML file.")
+PROTOCOL = typer.Option(None, help="Protocol of the suite; its first one by default.")
+METRIC = typer.Option([], "--metric", "-m", help="Only these metrics (repeat the option); all by default.")
+LIMIT = typer.Option(None, help="At most so many cases, spread evenly over models; marks the result partial.")
+ALIGN = typer.Option("auto", help="How a reference is aligned: auto, index, time or stretch.")
+ROOT = typer.Option([], "--root", help="A further folder that paths in the manifest may lead into.")
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything needed to make the same plan again."""
+
+    source: str
+    suite: str = "auto"
+    set: str = "lite"
+    protocol: str | None = None
+    metrics: tuple[str, ...] = ()
+    limit: int | None = None
+    align: str = "auto"
+    roots: tuple[str, ...] = ()
+
+    def plan(self) -> Any:
+        """The plan of this request."""
+        from revisit.core import SUITES, UsageError
+        from revisit.engine.needs import ObserverSet
+        from revisit.engine.plan import make_plan
+        from revisit.observers.sets import load_roles, read_set
+
+        source = Path(self.source)
+        if self.align not in ("auto", "index", "time", "stretch"):
+            raise UsageError(f"--align takes auto, index, time or stretch, not {self.align!r}")
+        if not source.exists():
+            raise UsageError(f"{source}: no such file or folder")
+        suite = recognise(source) if self.suite == "auto" else SUITES[self.suite]
+        return make_plan(
+            suite,
+            source,
+            ObserverSet(read_set(self.set).id, load_roles(self.set)),
+            protocol=self.protocol,
+            metrics=self.metrics,
+            limit=self.limit,
+            align=self.align,
+            roots=[Path(root) for root in self.roots],
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Request:
+        return cls(**{**content, "metrics": tuple(content["metrics"]), "roots": tuple(content["roots"])})
+
+
+def recognise(source: Path) -> Any:
+    """The first benchmark that knows the layout, or the folder suite."""
+    from revisit.core import SUITES
+
+    claimed = [suite for suite in SUITES.values() if suite.id != "folder" and suite.recognises(source)]
+    return claimed[0] if claimed else SUITES["folder"]

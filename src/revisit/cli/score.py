@@ -1,0 +1,26 @@
+"""`revisit score`: answer all questions of a run again, from evidence that is already there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from revisit.cli import console
+from revisit.cli.request import Request
+
+
+def score(
+    run: Path = typer.Argument(help="A run directory."),
+    json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
+) -> None:
+    """Score a run again from cached evidence, after a metric or protocol changed. Nothing is decoded."""
+    from revisit.engine.run import Run, rescore
+
+    done = Run(run)
+    again = rescore(Request.from_json(done.facts["request"]).plan(), run)
+    if json:
+        console.data(again.summary)
+    else:
+        console.summary(again.summary)
+    raise typer.Exit(again.exit_code)

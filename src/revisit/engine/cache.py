@@ -1,0 +1,57 @@
+"""The evidence cache: content-addressed, shared by all runs, safe to delete at any time.
+
+A piece of evidence lies under the hash of everything that made it (clip bytes, observer, version,
+weights, parameters, decoding rule), so it is never stale and never overwritten with something else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from revisit.core import MediaError, from_arrays, to_arrays
+from revisit.media import load_npz, save_npz
+
+
+def cache_root() -> Path:
+    """Where evidence lives: $REVISIT_CACHE, or the user's cache folder."""
+    chosen = os.environ.get("REVISIT_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "revisit"
+
+
+@dataclass(frozen=True)
+class EvidenceCache:
+    """Evidence records by key."""
+
+    root: Path
+
+    def path(self, key: str) -> Path:
+        return self.root / "evidence" / key[:2] / f"{key}.npz"
+
+    def __contains__(self, key: str) -> bool:
+        return self.path(key).is_file()
+
+    def save(self, key: str, record: Any) -> None:
+        path = self.path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_npz(path, to_arrays(record))
+
+    def load(self, kind: type, key: str) -> Any:
+        """The record under `key`, or None where it is absent or damaged (it is then made again)."""
+        path = self.path(key)
+        if not path.is_file():
+            return None
+        try:
+            return from_arrays(kind, load_npz(path))
+        except (MediaError, TypeError, KeyError, ValueError, OSError):
+            path.unlink(missing_ok=True)
+            return None
+
+    def files(self) -> Iterator[Path]:
+        folder = self.root / "evidence"
+        return (path for path in sorted(folder.glob("*/*.npz"))) if folder.is_dir() else iter(())

@@ -1,0 +1,100 @@
+"""What a metric or gate rests on, followed down to the observers.
+
+The closure of `needs` over derivations and gates says which evidence has to be observed, and is
+hashed into the protocol: two numbers are comparable when their closures are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from revisit.core import DERIVED, GATES, Case, Derived, Gate, Metric, Observer, UsageError, digest, evidence_id
+from revisit.media import DECODING_RULE
+
+Parameters = Mapping[str, Mapping[str, Any]]  # metric, gate, evidence or observer id -> parameters
+
+
+@dataclass(frozen=True)
+class ObserverSet:
+    """Which observer fills each role (kind of evidence), and with which parameters."""
+
+    id: str
+    roles: Mapping[str, Observer]
+
+    def maker(self, kind: type) -> Observer | None:
+        return self.roles.get(evidence_id(kind))
+
+
+def observed_kinds(asker: Metric | Gate | Derived) -> set[type]:
+    """Kinds of evidence that observers have to provide, optional ones included."""
+    found: set[type] = set()
+    for kind in [*asker.needs, *getattr(asker, "optional", ())]:
+        if kind is Case:
+            continue
+        if evidence_id(kind) in DERIVED:
+            found |= observed_kinds(DERIVED[evidence_id(kind)])
+        else:
+            found.add(kind)
+    for gate_id in getattr(asker, "gates", ()):
+        found |= observed_kinds(GATES[gate_id])
+    return found
+
+
+def parameters_of(asker: Metric | Gate | Derived | Observer, chosen: Parameters) -> dict[str, Any]:
+    """The defaults of the function, overlaid with what the protocol sets; unknown names are refused."""
+    given = dict(chosen.get(asker.id, {}))
+    unknown = sorted(set(given) - set(asker.params))
+    if unknown:
+        raise UsageError(
+            f"the protocol sets {', '.join(unknown)} on {asker.id}, whose parameters are "
+            f"{', '.join(asker.params) or 'none'}; mend the suite's card.yaml"
+        )
+    return {**asker.params, **given}
+
+
+def observer_facts(observer: Observer, chosen: Parameters) -> dict[str, Any]:
+    """Everything about an observer that its evidence depends on."""
+    return {
+        "observer": observer.id,
+        "version": observer.version,
+        "frames": str(observer.frames),
+        "size": observer.size,
+        "weights": list(observer.weights),
+        "params": parameters_of(observer, chosen),
+        "decoding": DECODING_RULE,
+    }
+
+
+def protocol_facts(asker: Metric | Gate | Derived, observers: ObserverSet, chosen: Parameters) -> dict[str, Any]:
+    """Everything about a metric or gate that its answer depends on, except the clip."""
+    facts: dict[str, Any] = {
+        "id": asker.id,
+        "version": asker.version,
+        "params": parameters_of(asker, chosen),
+        "evidence": {},
+        "gates": {},
+    }
+    for kind in [*asker.needs, *getattr(asker, "optional", ())]:
+        if kind is Case:
+            continue
+        id = evidence_id(kind)
+        if id in DERIVED:
+            facts["evidence"][id] = protocol_facts(DERIVED[id], observers, chosen)
+        else:
+            maker = observers.maker(kind)
+            facts["evidence"][id] = observer_facts(maker, chosen) if maker else None
+    for gate_id in getattr(asker, "gates", ()):
+        facts["gates"][gate_id] = protocol_facts(GATES[gate_id], observers, chosen)
+    return facts
+
+
+def gates_of(metrics: Iterable[Metric], always: Iterable[str] = ()) -> list[Gate]:
+    """The gates a suite always asks and those its metrics stand behind, each once."""
+    ids = dict.fromkeys([*always, *(gate_id for metric in metrics for gate_id in metric.gates)])
+    return [GATES[id] for id in ids]
+
+
+def short_hash(facts: Any) -> str:
+    return digest(facts, 8)

@@ -1,0 +1,295 @@
+"""Observing: one pass over the frames of a clip feeds every observer that wants them.
+
+Memory is bounded by a batch, not by the clip. The frames of a reference are kept on disk, in a
+temporary file, until the last clip that is compared with them is done.
+"""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from revisit.core import OBSERVERS, Batch, ClipInfo, Frame, MediaError, Observer, RevisitError
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.plan import ClipTask, Job, ObserverTask
+from revisit.media import Limits, open_clip
+
+BATCH = 16  # frames handed to a frame observer at a time
+
+
+@dataclass
+class Outcome:
+    """What became of a job: evidence made, evidence that could not be made, and what it cost."""
+
+    made: dict[str, float] = field(default_factory=dict)  # evidence key -> seconds
+    failed: dict[str, str] = field(default_factory=dict)  # evidence key -> sentence
+    broken: dict[str, str] = field(default_factory=dict)  # clip digest -> sentence
+    decoded: dict[str, int] = field(default_factory=dict)  # clip digest -> frames
+    runs: dict[str, dict[str, int]] = field(default_factory=dict)  # clip digest -> observer -> runs
+    notes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # clip digest -> remarks on the file
+
+
+class Watcher(Protocol):
+    """An observer at work on one clip."""
+
+    def see(self, frame: Frame, reference: Frame | None) -> None: ...
+
+    def finish(self) -> Any: ...
+
+
+def observe(job: Job, cache: EvidenceCache, limits: Limits) -> Outcome:
+    """Make all evidence of a job, decoding each of its clips once."""
+    _steady_opencv()
+    outcome = Outcome()
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="revisit-")))
+        shelves: dict[str, Shelf] = {}
+        for clip in job.clips:
+            shelf = Shelf(scratch / clip.digest) if clip.digest in job.references else None
+            try:
+                _observe_clip(clip, shelf, shelves, cache, limits, outcome)
+            except MediaError as error:
+                outcome.broken[clip.digest] = str(error)
+                continue
+            if shelf is not None:
+                shelves[clip.digest] = shelf
+    return outcome
+
+
+def _observe_clip(
+    task: ClipTask,
+    shelf: Shelf | None,
+    shelves: Mapping[str, Shelf],
+    cache: EvidenceCache,
+    limits: Limits,
+    out: Outcome,
+) -> None:
+    seconds: dict[str, float] = {}
+    watchers: dict[str, Watcher] = {}
+    wanted: dict[str, set[int]] = {}
+    partners: dict[str, Any] = {}
+
+    def fail(key: str, sentence: str) -> None:
+        out.failed[key] = sentence
+        watchers.pop(key, None)
+
+    def choose(count: int, fps: float) -> np.ndarray:
+        """Frame numbers that somebody wants; the rest is decoded but never converted to RGB."""
+        if shelf is not None:
+            return np.arange(count)
+        picks = [_observer(todo).frames.pick(count, fps) for todo in task.observers]
+        return np.unique(np.concatenate(picks)) if picks else np.arange(0)
+
+    with open_clip(task.clip, limits, wanted=choose) as stream:
+        info: ClipInfo = stream.info
+        for todo in task.observers:
+            observer = _observer(todo)
+            try:
+                if todo.reference is not None and todo.reference != task.digest:
+                    partners[todo.key] = _partner(todo, info, shelves, out)
+                watchers[todo.key] = _watch(observer, info, todo)
+            except RevisitError as error:
+                fail(todo.key, str(error))
+                continue
+            wanted[todo.key] = set(observer.frames.pick(info.count, info.fps).tolist())
+            seconds[todo.key] = 0.0
+            runs = out.runs.setdefault(task.digest, {})
+            runs[todo.key] = runs.get(todo.key, 0) + 1
+
+        count = 0
+        for frame in stream:
+            count += 1
+            if shelf is not None:
+                shelf.put(frame)
+            for todo in task.observers:
+                if todo.key not in watchers or frame.index not in wanted[todo.key]:
+                    continue
+                started = time.perf_counter()
+                try:
+                    partner = None
+                    if todo.reference is not None:
+                        find = partners.get(todo.key)
+                        partner = frame if find is None else find(frame)
+                    watchers[todo.key].see(frame, partner)
+                except Exception as error:  # one observer that fails must not cost the others their evidence
+                    fail(todo.key, f"{todo.observer} failed on frame {frame.index}: {_sentence(error)}")
+                seconds[todo.key] += time.perf_counter() - started
+        out.decoded[task.digest] = out.decoded.get(task.digest, 0) + 1
+        out.notes[task.digest] = tuple(stream.notes)
+    if shelf is not None:
+        shelf.close(info)
+
+    for todo in task.observers:
+        if todo.key not in watchers:
+            continue
+        started = time.perf_counter()
+        try:
+            record = watchers[todo.key].finish()
+            cache.save(todo.key, record)
+        except Exception as error:  # as above
+            fail(todo.key, f"{todo.observer} failed: {_sentence(error)}")
+            continue
+        out.made[todo.key] = seconds[todo.key] + time.perf_counter() - started
+
+
+def _observer(task: ObserverTask) -> Observer:
+    if task.observer not in OBSERVERS:
+        importlib.import_module(task.module)  # a plugin that registered itself in the parent process only
+    return OBSERVERS[task.observer]
+
+
+def _watch(observer: Observer, info: ClipInfo, task: ObserverTask) -> Watcher:
+    inputs = [task.inputs[name] for name in observer.inputs]
+    if observer.kind == "sequence":
+        return _Sequence(observer, info, inputs, task.params)
+    if observer.kind == "frame":
+        return _Frames(observer, task.params, limit=BATCH)
+    return _Frames(observer, {**task.params, **dict(zip(observer.inputs, inputs, strict=True))}, limit=None)
+
+
+class _Sequence:
+    """Drives a generator that receives frames through `yield`."""
+
+    def __init__(self, observer: Observer, info: ClipInfo, inputs: list[Any], params: Mapping[str, Any]) -> None:
+        self.pairs = observer.pairs
+        self.sight = observer.fn(info, *inputs, **params)
+        self.result: Any = None
+        next(self.sight)
+
+    def see(self, frame: Frame, reference: Frame | None) -> None:
+        if self.pairs and reference is None:
+            return  # the reference ended before the clip
+        self.sight.send((frame, reference) if self.pairs else frame)
+
+    def finish(self) -> Any:
+        try:
+            self.sight.send(None)
+        except StopIteration as stop:
+            return stop.value
+        raise TypeError("a sequence observer returns its evidence when it receives None")
+
+
+class _Frames:
+    """Collects frames and calls a function of a Batch; `limit` None means all frames at once."""
+
+    def __init__(self, observer: Observer, params: Mapping[str, Any], limit: int | None) -> None:
+        self.observer, self.params, self.limit = observer, params, limit
+        self.waiting: list[Frame] = []
+        self.parts: list[Any] = []
+
+    def see(self, frame: Frame, reference: Frame | None) -> None:
+        self.waiting.append(frame)
+        if self.limit is not None and len(self.waiting) >= self.limit:
+            self._flush()
+
+    def _flush(self) -> None:
+        batch = Batch(
+            np.array([frame.index for frame in self.waiting]),
+            np.array([frame.time for frame in self.waiting]),
+            [frame.at(self.observer.size) for frame in self.waiting],
+        )
+        self.waiting = []
+        self.parts.append(self.observer.fn(batch, **self.params))
+
+    def finish(self) -> Any:
+        if self.waiting:
+            self._flush()
+        if not self.parts:
+            raise MediaError("the clip has no frames")
+        if len(self.parts) == 1:
+            return self.parts[0]
+        first = self.parts[0]
+        joined = {}
+        for f in fields(first):
+            values = [getattr(part, f.name) for part in self.parts]
+            joined[f.name] = np.concatenate(values) if isinstance(values[0], np.ndarray) else values[0]
+        return type(first)(**joined)
+
+
+class Shelf:
+    """Decoded frames of a reference, on disk, to be read again in any order."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file = path.open("w+b")
+        self.facts: list[tuple[int, float, str]] = []
+        self.shape: tuple[int, ...] = ()
+        self.info: ClipInfo | None = None
+
+    def put(self, frame: Frame) -> None:
+        self.shape = frame.rgb.shape
+        self.facts.append((frame.index, frame.time, frame.digest))
+        self.file.write(np.ascontiguousarray(frame.rgb).data)
+
+    def close(self, info: ClipInfo) -> None:
+        self.file.flush()
+        self.info = info
+
+    def get(self, position: int) -> Frame:
+        index, seconds, digest = self.facts[position]
+        size = int(np.prod(self.shape))
+        self.file.seek(position * size)
+        rgb = np.frombuffer(self.file.read(size), dtype=np.uint8).reshape(self.shape)
+        return Frame(index, seconds, rgb, digest)
+
+    def __len__(self) -> int:
+        return len(self.facts)
+
+
+def _partner(task: ObserverTask, info: ClipInfo, shelves: Mapping[str, Shelf], out: Outcome) -> Any:
+    """A function from a frame of the clip to the reference's frame it is compared with."""
+    assert task.reference is not None
+    if task.reference in out.broken:
+        raise MediaError(f"the reference cannot be read: {out.broken[task.reference]}")
+    if task.reference not in shelves:
+        raise MediaError("the reference was not decoded before this clip: references must not form a circle")
+    shelf = shelves[task.reference]
+    partner_of = alignment(task.inputs["align"], info, len(shelf), np.array([fact[1] for fact in shelf.facts]))
+
+    def find(frame: Frame) -> Frame | None:
+        position = partner_of(frame)
+        return shelf.get(position) if position is not None else None
+
+    return find
+
+
+def alignment(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
+    """A function from a frame to the position of its partner among `count` reference frames.
+
+    `index`: same number, the longer clip's rest is left out; `time`: nearest in seconds;
+    `stretch`: same share of the length; `auto`: by number, if both have equally many frames.
+    """
+    if rule == "auto":
+        if count != info.count:
+            raise MediaError(
+                f"the reference has {count} frames and the video {info.count}; "
+                "pass --align index, time or stretch, or remove the reference"
+            )
+        rule = "index"
+    if rule == "index":
+        return lambda frame: frame.index if frame.index < count else None
+    if rule == "time":
+        return lambda frame: int(np.abs(times - frame.time).argmin())
+    span = max(info.count - 1, 1)
+    return lambda frame: min(round(frame.index * (count - 1) / span), count - 1)
+
+
+def _sentence(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, RevisitError) else f"{type(error).__name__}: {text[:300]}"
+
+
+def _steady_opencv() -> None:
+    """OpenCV on one thread: several of its algorithms give other results on another number of threads."""
+    import cv2
+
+    cv2.setNumThreads(1)
+    cv2.ocl.setUseOpenCL(False)

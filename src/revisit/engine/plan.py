@@ -1,0 +1,343 @@
+"""The plan: the union of what all chosen metrics need, so that each clip is decoded once.
+
+Cases are grouped into jobs: clips that are tied together by a reference go to one worker, the
+reference first, so that its frames are decoded once and compared with every clip that needs them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from revisit.core import (
+    DERIVED,
+    GATES,
+    METRICS,
+    Case,
+    Clip,
+    Gate,
+    MediaError,
+    Metric,
+    Observer,
+    Rejected,
+    Suite,
+    UsageError,
+    digest,
+    evidence_id,
+)
+from revisit.engine.needs import (
+    ObserverSet,
+    Parameters,
+    gates_of,
+    observed_kinds,
+    observer_facts,
+    parameters_of,
+    protocol_facts,
+    short_hash,
+)
+from revisit.media import clip_digest
+
+ALWAYS = ("frame_facts", "thumbnails")  # evidence the report shows, whatever is scored
+
+
+@dataclass(frozen=True)
+class ObserverTask:
+    """One observer on one clip; `key` is the address of its evidence."""
+
+    key: str
+    observer: str
+    module: str  # imported in the worker, so that plugins are found there too
+    params: Mapping[str, Any]
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    reference: str | None = None  # digest of the other clip, for observers of pairs
+
+
+@dataclass(frozen=True)
+class ClipTask:
+    """One decode: a clip and everything that has to be observed in it."""
+
+    digest: str
+    clip: Clip
+    observers: tuple[ObserverTask, ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Clips for one worker, in order: a reference comes before the clips compared with it."""
+
+    clips: tuple[ClipTask, ...]
+    references: frozenset[str]  # digests whose frames later clips of this job need
+
+    @property
+    def keys(self) -> set[str]:
+        return {task.key for clip in self.clips for task in clip.observers}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Evidence of one case: a key where an observer can make it, else the reason why not."""
+
+    keys: Mapping[str, str]
+    absent: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be asked of which case, and what has to be observed for it."""
+
+    suite: Suite
+    cases: tuple[Case, ...]
+    rejected: tuple[Rejected, ...]
+    metrics: tuple[Metric, ...]
+    gates: tuple[Gate, ...]
+    observers: ObserverSet
+    protocol: str
+    parameters: Parameters
+    align: str
+    digests: Mapping[str, str]  # case id -> clip digest
+    unreadable: Mapping[str, str]  # case id -> why its clip cannot even be hashed
+    wanted: Mapping[str, Wanted]  # case id -> evidence
+    tasks: Mapping[str, tuple[str, Clip, ObserverTask]]  # evidence key -> how to make it
+    clips: Mapping[str, Clip]  # digest -> clip
+    partial: int | None = None  # --limit, if it left cases out
+    total: int = 0
+
+    @property
+    def askers(self) -> list[Metric | Gate]:
+        """Everything that is asked of a case: gates, then metrics."""
+        return [*self.gates, *self.metrics]
+
+    def asker_hash(self, asker: Metric | Gate) -> str:
+        """`protocol:hash`, the comparability tag of one metric's or gate's results."""
+        return f"{self.protocol}:{short_hash(protocol_facts(asker, self.observers, self.parameters))}"
+
+    def record_key(self, case: Case, asker: Metric | Gate) -> str:
+        """Address of an answer: equal when nothing that could change it has changed."""
+        wanted = self.wanted[case.id]
+        kinds = sorted(evidence_id(kind) for kind in observed_kinds(asker))
+        said = {name: getattr(case, name) for name in ("phases", "camera", "prompt")}
+        return digest(
+            {
+                "asker": self.asker_hash(asker),
+                "evidence": {id: wanted.keys.get(id) or wanted.absent.get(id) for id in kinds},
+                "case": {**said, "annotations": dict(case.annotations)},
+            },
+            24,
+        )
+
+    def jobs(self, keys: Iterable[str]) -> list[Job]:
+        """Work that makes these pieces of evidence, each clip in exactly one job."""
+        per_clip: dict[str, list[ObserverTask]] = defaultdict(list)
+        for key in dict.fromkeys(keys):
+            owner, _, task = self.tasks[key]
+            per_clip[owner].append(task)
+        references = {task.reference for tasks in per_clip.values() for task in tasks if task.reference}
+        for reference in references:
+            per_clip.setdefault(reference, [])
+        order = {owner: position for position, owner in enumerate(self.clips)}
+        jobs = []
+        for component in _components(per_clip):
+            members = sorted(component, key=lambda owner: (_depth(owner, per_clip), order[owner]))
+            clips = tuple(ClipTask(owner, self.clips[owner], tuple(per_clip[owner])) for owner in members)
+            needed = frozenset(t.reference for owner in members for t in per_clip[owner] if t.reference)
+            jobs.append(Job(clips, needed))
+        return sorted(jobs, key=lambda job: min(order[clip.digest] for clip in job.clips))
+
+    def as_json(self) -> dict[str, Any]:
+        """The content of plan.json."""
+        return {
+            "suite": self.suite.id,
+            "protocol": self.protocol,
+            "set": self.observers.id,
+            "align": self.align,
+            "partial": self.partial,
+            "total_cases": self.total,
+            "metrics": {metric.id: self.asker_hash(metric) for metric in self.metrics},
+            "gates": {gate.id: self.asker_hash(gate) for gate in self.gates},
+            "cases": [
+                {
+                    **_case_json(case),
+                    "digest": self.digests.get(case.id),
+                    "evidence": dict(self.wanted[case.id].keys),
+                    "absent": dict(self.wanted[case.id].absent),
+                }
+                for case in self.cases
+            ],
+            "rejected": [asdict(entry) for entry in self.rejected],
+        }
+
+
+def make_plan(
+    suite: Suite,
+    source: Path,
+    observers: ObserverSet,
+    *,
+    protocol: str | None = None,
+    metrics: Sequence[str] = (),
+    limit: int | None = None,
+    align: str = "auto",
+    roots: Sequence[Path] = (),
+) -> Plan:
+    """Read the suite's cases and work out what has to be observed, without decoding anything."""
+    entries = list(suite.read(source, roots))
+    cases = [entry for entry in entries if isinstance(entry, Case)]
+    rejected = tuple(entry for entry in entries if isinstance(entry, Rejected))
+    if not entries:
+        raise UsageError(f"{source}: no videos found; expected mp4, mkv, webm or mov files, or folders of frames")
+    total = len(cases)
+    if limit is not None:
+        cases = stratified(cases, limit)
+
+    protocol = protocol or next(iter(suite.protocols))
+    if protocol not in suite.protocols:
+        raise UsageError(f"suite {suite.id} has no protocol {protocol!r}; it has {', '.join(suite.protocols)}")
+    parameters = suite.protocols[protocol] or {}
+    for id in parameters:
+        if not any(id in registry for registry in (METRICS, GATES, DERIVED)) and id not in {
+            maker.id for maker in observers.roles.values()
+        }:
+            raise UsageError(f"protocol {protocol} of suite {suite.id} sets parameters of {id!r}, which does not exist")
+    chosen = tuple(METRICS[id] for id in (metrics or suite.metrics()))
+    for metric in chosen:
+        parameters_of(metric, parameters)
+    # A user who names metrics wants just these: the gates a suite always shows are then not asked.
+    gates = tuple(gates_of(chosen, () if metrics else suite.card.get("gates", ())))
+
+    askers: list[Metric | Gate] = [*gates, *chosen]
+    kinds = {kind for asker in askers for kind in observed_kinds(asker)}
+    digests: dict[str, str] = {}
+    unreadable: dict[str, str] = {}
+    wanted: dict[str, Wanted] = {}
+    tasks: dict[str, tuple[str, Clip, ObserverTask]] = {}
+    clips: dict[str, Clip] = {}
+    by_path: dict[Clip, str] = {}
+
+    def digest_of(clip: Clip) -> str:
+        if clip not in by_path:
+            by_path[clip] = clip_digest(clip)
+            clips.setdefault(by_path[clip], clip)
+        return by_path[clip]
+
+    always = [observers.roles[id].makes for id in ALWAYS if id in observers.roles]
+    for case in cases:
+        try:
+            digests[case.id] = digest_of(case.clip)
+        except MediaError as error:
+            unreadable[case.id] = str(error)
+            wanted[case.id] = Wanted({}, {})
+            continue
+        keys: dict[str, str] = {}
+        absent: dict[str, str] = {}
+        for kind in sorted({*kinds, *always}, key=evidence_id):
+            id = evidence_id(kind)
+            maker = observers.maker(kind)
+            made = _task(case, kind, maker, observers, parameters, digests[case.id], align, digest_of)
+            if isinstance(made, str):
+                absent[id] = made
+            else:
+                keys[id] = made.key
+                tasks.setdefault(made.key, (digests[case.id], case.clip, made))
+        wanted[case.id] = Wanted(keys, absent)
+    return Plan(
+        suite, tuple(cases), rejected, chosen, gates, observers, protocol, parameters, align, digests, unreadable,
+        wanted, tasks, clips, limit if len(cases) < total else None, total,
+    )  # fmt: skip
+
+
+def _task(
+    case: Case,
+    kind: type,
+    maker: Observer | None,
+    observers: ObserverSet,
+    parameters: Parameters,
+    clip: str,
+    align: str,
+    digest_of: Any,
+) -> ObserverTask | str:
+    """How to make one kind of evidence for one case, or the reason why it cannot be made."""
+    if maker is None:
+        return f"needs {evidence_id(kind)}, which no observer of the set {observers.id!r} makes"
+    inputs = {}
+    for name in maker.inputs:
+        value = getattr(case, name)
+        if value in (None, ""):
+            return f"no {name} was given for this case"
+        inputs[name] = value
+    facts = {**observer_facts(maker, parameters), "clip": clip, "inputs": {k: _plain(v) for k, v in inputs.items()}}
+    reference = None
+    if maker.pairs:
+        if case.reference is None:
+            return "no reference video was given for this case"
+        try:
+            reference = digest_of(case.reference)
+        except MediaError as error:
+            return f"the reference cannot be read: {error}"
+        facts |= {"reference": reference, "align": align}
+        inputs["align"] = align
+    params = parameters_of(maker, parameters)
+    return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, reference)
+
+
+def stratified(cases: Sequence[Case], limit: int) -> list[Case]:
+    """At most `limit` cases, spread evenly over models, subsets and conditions.
+
+    Within a stratum cases are taken in the order of a hash of the sample's name, so that different
+    models are judged on the same samples and the choice does not depend on file order.
+    """
+    if limit < 1:
+        raise UsageError(f"--limit takes a positive number of cases, not {limit}")
+    strata: dict[tuple[str, str, str], list[Case]] = defaultdict(list)
+    for case in cases:
+        strata[case.model, case.subset, case.condition].append(case)
+    for members in strata.values():
+        members.sort(key=lambda case: (digest([case.sample, case.seed]), case.id))
+    picked: set[str] = set()
+    depth = 0
+    while len(picked) < min(limit, len(cases)):
+        for _, members in sorted(strata.items()):
+            if depth < len(members) and len(picked) < limit:
+                picked.add(members[depth].id)
+        depth += 1
+    return [case for case in cases if case.id in picked]
+
+
+def _components(per_clip: Mapping[str, Sequence[ObserverTask]]) -> list[list[str]]:
+    """Clips connected by references, as groups."""
+    parent = {owner: owner for owner in per_clip}
+
+    def root(owner: str) -> str:
+        while parent[owner] != owner:
+            parent[owner] = parent[parent[owner]]
+            owner = parent[owner]
+        return owner
+
+    for owner, tasks in per_clip.items():
+        for task in tasks:
+            if task.reference:
+                parent[root(owner)] = root(task.reference)
+    groups: dict[str, list[str]] = defaultdict(list)
+    for owner in per_clip:
+        groups[root(owner)].append(owner)
+    return list(groups.values())
+
+
+def _depth(owner: str, per_clip: Mapping[str, Sequence[ObserverTask]], seen: frozenset[str] = frozenset()) -> int:
+    """Length of the chain of references below a clip: references are decoded first."""
+    below = [task.reference for task in per_clip[owner] if task.reference and task.reference not in seen | {owner}]
+    return max((1 + _depth(reference, per_clip, seen | {owner}) for reference in below), default=0)
+
+
+def _plain(value: Any) -> Any:
+    return asdict(value) if hasattr(value, "__dataclass_fields__") else value
+
+
+def _case_json(case: Case) -> dict[str, Any]:
+    facts = asdict(case)
+    facts["clip"] = {"path": str(case.clip.path), "fps": case.clip.fps}
+    if case.reference is not None:
+        facts["reference"] = {"path": str(case.reference.path), "fps": case.reference.fps}
+    facts["artifacts"] = {name: str(path) for name, path in case.artifacts.items()}
+    return facts

@@ -1,0 +1,405 @@
+"""A run: plan → observe → score → record, in a directory that every other command reads.
+
+Killing the process at any moment loses at most the answers being written; the same command goes on
+where it stopped, and its summary is the same to the byte.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Protocol
+
+import revisit
+from revisit.core import Case, Gate, Metric, RevisitError, UsageError
+from revisit.engine.cache import EvidenceCache, cache_root
+from revisit.engine.needs import observer_facts, short_hash
+from revisit.engine.observe import Outcome
+from revisit.engine.plan import Plan
+from revisit.engine.records import Record, RecordWriter, latest, write_json
+from revisit.engine.score import Bench, score_case
+from revisit.engine.workers import run_jobs
+from revisit.media import Limits
+
+LIBRARIES = ("numpy", "opencv-python-headless", "av")
+OURS = ("run.json", "plan.json", "records.jsonl", "summary.json", "units", "report", ".lock")
+
+
+class Progress(Protocol):
+    """Who is told how the work goes. See `cli.console` for a bar and for plain lines."""
+
+    def start(self, clips: int, cases: int, done: int) -> None: ...
+
+    def advance(self, what: str, clips: int, failed: int) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+class Silent:
+    """Progress that nobody watches."""
+
+    def start(self, clips: int, cases: int, done: int) -> None: ...
+
+    def advance(self, what: str, clips: int, failed: int) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run directory, read back."""
+
+    path: Path
+
+    def __post_init__(self) -> None:
+        if not (self.path / "run.json").is_file():
+            raise UsageError(f"{self.path} is not a run (no run.json in it); `revisit eval SOURCE --out DIR` makes one")
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return self._json("run.json")
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        return self._json("plan.json")
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return self._json("summary.json")
+
+    @property
+    def records(self) -> list[Record]:
+        """The newest answer to each question, in the order of the plan."""
+        return ordered(self.plan, latest(self.path / "records.jsonl"))
+
+    @property
+    def failures(self) -> list[Record]:
+        return [record for record in self.records if record["status"] == "failed"]
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if self.failures or self.plan["rejected"] else 0
+
+    def _json(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        if not path.is_file():
+            raise UsageError(f"{self.path} has no {name}: the run was stopped early; run the same eval command again")
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return content
+
+
+def evaluate(
+    plan: Plan,
+    out: Path,
+    *,
+    fresh: bool = False,
+    workers: int | None = None,
+    limits: Limits | None = None,
+    cache: EvidenceCache | None = None,
+    progress: Progress | None = None,
+    command: str = "",
+    request: Mapping[str, Any] | None = None,
+) -> Run:
+    """Answer every question of the plan that has no answer yet; return the finished run.
+
+    `request` is what the plan was made from; it is kept in run.json, so that the run can be scored again.
+    """
+    limits, cache, progress = limits or Limits(), cache or EvidenceCache(cache_root()), progress or Silent()
+    out.mkdir(parents=True, exist_ok=True)
+    with _locked(out):
+        if fresh:
+            _clear(out)
+        _same_source(out, request)
+        started = time.time()
+        write_json(out / "plan.json", plan.as_json())
+        open_questions = _open_questions(plan, out)
+        missing = list(_missing_evidence(plan, open_questions, cache))
+        jobs = plan.jobs(missing)
+        counters = _Counters(plan, cached=len(_all_evidence(plan, open_questions)) - len(missing))
+        _write_run(out, plan, cache, command, request, started, None, counters)
+
+        workers = _workers(workers, len(jobs))
+        progress.start(len(plan.digests), len(plan.cases), len(plan.digests) - sum(len(job.clips) for job in jobs))
+        failures: dict[str, str] = {}
+        broken: dict[str, str] = {}
+        ready = _ReadyCases(plan, open_questions, missing)
+        try:
+            with RecordWriter(out / "records.jsonl") as writer:
+
+                def record(cases: Iterable[Case]) -> int:
+                    failed = 0
+                    for case in cases:
+                        bench = Bench(plan, case, cache, {**failures, **_broken_keys(plan, case, broken)})
+                        answers = score_case(bench, open_questions[case.id], out / "units")
+                        failed += any(answer["status"] == "failed" for answer in answers)
+                        for answer in answers:
+                            writer.append(answer)
+                    return failed
+
+                failed = record(ready.now())
+                for job, outcome in run_jobs(jobs, cache, limits, workers):
+                    counters.add(outcome)
+                    failures.update(outcome.failed)
+                    broken.update(outcome.broken)
+                    failed += record(ready.after(job.keys))
+                    progress.advance(job.clips[-1].clip.path.name, len(job.clips), failed)
+        finally:
+            progress.finish()
+        write_summary(plan, out)
+        _write_run(out, plan, cache, command, request, started, time.time(), counters)
+        return Run(out)
+
+
+def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
+    """Answer every question of the plan again from cached evidence; nothing is decoded."""
+    cache = cache or EvidenceCache(cache_root())
+    with _locked(out):
+        write_json(out / "plan.json", plan.as_json())
+        with RecordWriter(out / "records.jsonl") as writer:
+            for case in plan.cases:
+                for answer in score_case(Bench(plan, case, cache, {}), plan.askers, out / "units"):
+                    writer.append(answer)
+        write_summary(plan, out)
+    return Run(out)
+
+
+def write_summary(plan: Plan, out: Path) -> None:
+    """summary.json: the suite's own tables. Holds no times and no paths, so equal work gives equal bytes."""
+    records = ordered(plan.as_json(), latest(out / "records.jsonl"))
+    stable = [{name: value for name, value in record.items() if name not in ("seconds", "units")} for record in records]
+    summary = plan.suite.summarise(plan.cases, plan.rejected, stable)
+    facts = {
+        "suite": plan.suite.id,
+        "protocol": f"{plan.protocol}:{protocol_hash(plan)}",
+        "set": plan.observers.id,
+        "partial": plan.partial,
+        "total_cases": plan.total,
+    }
+    write_json(out / "summary.json", {**facts, **summary})
+
+
+def protocol_hash(plan: Plan) -> str:
+    """One hash over all metrics and gates of the run."""
+    return short_hash(sorted(plan.asker_hash(asker) for asker in plan.askers))
+
+
+def ordered(plan: Mapping[str, Any], records: Mapping[tuple[str, str, str], Record]) -> list[Record]:
+    """Records in the order of the plan: case by case, gates before metrics."""
+    questions = [("gate", id) for id in plan["gates"]] + [("metric", id) for id in plan["metrics"]]
+    keys = [(case["id"], kind, id) for case in plan["cases"] for kind, id in questions]
+    return [records[key] for key in keys if key in records]
+
+
+class _ReadyCases:
+    """Tells which cases can be scored once some evidence has been made or given up."""
+
+    def __init__(self, plan: Plan, questions: Mapping[str, Sequence[Any]], missing: Sequence[str]) -> None:
+        missing_keys = set(missing)
+        self.waiting = {
+            case.id: (case, missing_keys & set(plan.wanted[case.id].keys.values()))
+            for case in plan.cases
+            if questions[case.id]
+        }
+
+    def now(self) -> Iterator[Case]:
+        return self.after(set())
+
+    def after(self, keys: set[str]) -> Iterator[Case]:
+        for id, (case, missing) in list(self.waiting.items()):
+            missing -= keys
+            if not missing:
+                del self.waiting[id]
+                yield case
+
+
+class _Counters:
+    """Proof of how often things were done in this invocation; goes to run.json."""
+
+    def __init__(self, plan: Plan, cached: int) -> None:
+        self.plan, self.cached = plan, cached
+        self.decodes: Counter[str] = Counter()
+        self.runs: Counter[tuple[str, str]] = Counter()
+        self.seconds: dict[str, float] = {}
+        self.notes: dict[str, tuple[str, ...]] = {}
+
+    def add(self, outcome: Outcome) -> None:
+        self.decodes.update(outcome.decoded)
+        for clip, runs in outcome.runs.items():
+            self.runs.update({(clip, key): count for key, count in runs.items()})
+        for key, seconds in outcome.made.items():
+            observer = self.plan.tasks[key][2].observer
+            self.seconds[observer] = self.seconds.get(observer, 0.0) + seconds
+        self.notes.update({clip: notes for clip, notes in outcome.notes.items() if notes})
+
+    def as_json(self) -> dict[str, Any]:
+        per_observer: Counter[str] = Counter()
+        for (_, key), count in self.runs.items():
+            per_observer[self.plan.tasks[key][2].observer] += count
+        return {
+            "clips_decoded": len(self.decodes),
+            "decodes": sum(self.decodes.values()),
+            "most_decodes_of_one_clip": max(self.decodes.values(), default=0),
+            "observer_runs": dict(sorted(per_observer.items())),
+            "most_runs_of_one_observer_on_one_clip": max(self.runs.values(), default=0),
+            "evidence_from_cache": self.cached,
+            "observer_seconds": {id: round(seconds, 3) for id, seconds in sorted(self.seconds.items())},
+        }
+
+
+def _open_questions(plan: Plan, out: Path) -> dict[str, list[Metric | Gate]]:
+    """Questions without a valid answer, per case; failures are asked again."""
+    known = latest(out / "records.jsonl")
+    todo: dict[str, list[Metric | Gate]] = {}
+    for case in plan.cases:
+        todo[case.id] = []
+        for asker in plan.askers:
+            kind = "metric" if isinstance(asker, Metric) else "gate"
+            record = known.get((case.id, kind, asker.id))
+            valid = record and record["status"] != "failed" and record["key"] == plan.record_key(case, asker)
+            if not valid:
+                todo[case.id].append(asker)
+    return todo
+
+
+def _all_evidence(plan: Plan, questions: Mapping[str, Sequence[Any]]) -> set[str]:
+    return {key for case in plan.cases if questions[case.id] for key in plan.wanted[case.id].keys.values()}
+
+
+def _missing_evidence(plan: Plan, questions: Mapping[str, Sequence[Any]], cache: EvidenceCache) -> Iterator[str]:
+    wanted = _all_evidence(plan, questions)
+    return (key for key in plan.tasks if key in wanted and key not in cache)
+
+
+def _broken_keys(plan: Plan, case: Case, broken: Mapping[str, str]) -> dict[str, str]:
+    """The sentence for each piece of evidence that a broken clip or reference leaves unmade."""
+    found = {}
+    for key in plan.wanted[case.id].keys.values():
+        owner, _, task = plan.tasks[key]
+        if owner in broken:
+            found[key] = broken[owner]
+        elif task.reference is not None and task.reference in broken:
+            found[key] = f"the reference cannot be read: {broken[task.reference]}"
+    return found
+
+
+def _workers(asked: int | None, jobs: int) -> int:
+    if asked is not None:
+        if asked < 0:
+            raise UsageError(f"--workers takes 0 (in this process) or a number of processes, not {asked}")
+        return min(asked, jobs) if jobs else 0
+    return max(1, min(os.cpu_count() or 1, jobs, 16)) if jobs else 0
+
+
+def _write_run(
+    out: Path,
+    plan: Plan,
+    cache: EvidenceCache,
+    command: str,
+    request: Mapping[str, Any] | None,
+    started: float,
+    finished: float | None,
+    counters: _Counters,
+) -> None:
+    path = out / "run.json"
+    earlier = json.loads(path.read_text(encoding="utf-8")).get("invocations", []) if path.is_file() else []
+    earlier = [entry for entry in earlier if entry["started"] != _clock(started)]
+    invocation: dict[str, Any] = {
+        "command": command,
+        "started": _clock(started),
+        "finished": None if finished is None else _clock(finished),
+        "seconds": None if finished is None else round(finished - started, 2),
+        "counters": counters.as_json(),
+    }
+    write_json(
+        path,
+        {
+            "revisit": revisit.__version__,
+            "suite": plan.suite.id,
+            "set": plan.observers.id,
+            "request": request,
+            "protocol": {
+                "name": plan.protocol,
+                "hash": protocol_hash(plan),
+                "parameters": plan.parameters,
+                "align": plan.align,
+                "metrics": {metric.id: plan.asker_hash(metric) for metric in plan.metrics},
+                "gates": {gate.id: plan.asker_hash(gate) for gate in plan.gates},
+                "observers": {
+                    id: observer_facts(observer, plan.parameters)
+                    for id, observer in sorted(plan.observers.roles.items())
+                },
+            },
+            "environment": environment(),
+            "cache": str(cache.root.resolve()),
+            "notes": {clip: list(notes) for clip, notes in sorted(counters.notes.items())},
+            "counters": invocation["counters"],
+            "invocations": [*earlier, invocation][-50:],
+        },
+    )
+
+
+def environment() -> dict[str, Any]:
+    """Versions and host, for whoever must explain a difference later."""
+    libraries = {}
+    for name in LIBRARIES:
+        try:
+            libraries[name] = version(name)
+        except PackageNotFoundError:
+            libraries[name] = "not installed"
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "host": platform.node(),
+        "cores": os.cpu_count(),
+        "libraries": libraries,
+        "executable": sys.executable,
+    }
+
+
+def _clock(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds")
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """Only one process writes to a run at a time; the lock goes with the process."""
+    with (out / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise RevisitError(f"{out}: another process writes to this run; wait, or choose another --out") from error
+        yield
+
+
+def _same_source(out: Path, request: Mapping[str, Any] | None) -> None:
+    """Refuse to mix the answers of two datasets in one run."""
+    path = out / "run.json"
+    if request is None or not path.is_file():
+        return
+    earlier = json.loads(path.read_text(encoding="utf-8")).get("request") or {}
+    if earlier and earlier["source"] != request["source"]:
+        raise UsageError(f"{out} holds a run of {earlier['source']}; choose another --out, or --fresh to replace it")
+
+
+def _clear(out: Path) -> None:
+    """Remove what earlier invocations wrote, and nothing else."""
+    for name in OURS:
+        path = out / name
+        if name == ".lock":
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)

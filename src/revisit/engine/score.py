@@ -1,0 +1,166 @@
+"""Scoring: gates, derivations and metrics of one case, each worked out once, from cached evidence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import (
+    DERIVED,
+    GATES,
+    Case,
+    Derived,
+    Gate,
+    Metric,
+    RevisitError,
+    Score,
+    Series,
+    Unscored,
+    Verdict,
+    evidence_id,
+)
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.needs import parameters_of
+from revisit.engine.plan import Plan
+from revisit.engine.records import Record
+from revisit.media import save_npz
+
+
+class Failed(Exception):
+    """An answer that is owed but could not be made: a broken file, or a fault in the code."""
+
+
+class Bench:
+    """The evidence of one case, loaded when first asked for."""
+
+    def __init__(self, plan: Plan, case: Case, cache: EvidenceCache, failures: Mapping[str, str]) -> None:
+        self.plan, self.case, self.cache, self.failures = plan, case, cache, failures
+        self.known: dict[str, Any] = {}
+        self.verdicts: dict[str, Verdict | Unscored] = {}
+
+    def get(self, kind: type) -> Any:
+        """The evidence, or Unscored with the reason why there is none."""
+        if kind is Case:
+            return self.case
+        id = evidence_id(kind)
+        if id not in self.known:
+            self.known[id] = self._derive(DERIVED[id]) if id in DERIVED else self._load(kind, id)
+        return self.known[id]
+
+    def _load(self, kind: type, id: str) -> Any:
+        wanted = self.plan.wanted[self.case.id]
+        if id not in wanted.keys:
+            return Unscored(wanted.absent[id])
+        key = wanted.keys[id]
+        record = self.cache.load(kind, key)
+        if record is None:
+            raise Failed(self.failures.get(key) or f"{id} is not in the cache; run the same eval command again")
+        return record
+
+    def _derive(self, derivation: Derived) -> Any:
+        arguments = self.arguments(derivation)
+        if isinstance(arguments, Unscored):
+            return arguments
+        for kind in derivation.optional:
+            found = self.get(kind)
+            arguments.append(None if isinstance(found, Unscored) else found)
+        return derivation.fn(*arguments, **parameters_of(derivation, self.plan.parameters))
+
+    def arguments(self, asker: Metric | Gate | Derived) -> list[Any] | Unscored:
+        found = []
+        for kind in asker.needs:
+            evidence = self.get(kind)
+            if isinstance(evidence, Unscored):
+                return evidence
+            found.append(evidence)
+        return found
+
+    def verdict(self, gate: Gate) -> Verdict | Unscored:
+        if gate.id not in self.verdicts:
+            arguments = self.arguments(gate)
+            if isinstance(arguments, Unscored):
+                self.verdicts[gate.id] = arguments
+            else:
+                self.verdicts[gate.id] = gate(*arguments, **parameters_of(gate, self.plan.parameters))
+        return self.verdicts[gate.id]
+
+    def score(self, metric: Metric) -> Score | Unscored:
+        for gate_id in metric.gates:
+            verdict = self.verdict(GATES[gate_id])
+            if isinstance(verdict, Unscored):
+                return verdict
+            if verdict.state != "open":
+                return Unscored(verdict.reason, {"gate": gate_id})
+        arguments = self.arguments(metric)
+        if isinstance(arguments, Unscored):
+            return arguments
+        return metric(*arguments, **parameters_of(metric, self.plan.parameters))
+
+
+def score_case(bench: Bench, askers: list[Metric | Gate], units: Path) -> list[Record]:
+    """Records of one case for the given metrics and gates."""
+    return [_record(bench, asker, units) for asker in askers]
+
+
+def _record(bench: Bench, asker: Metric | Gate, units: Path) -> Record:
+    plan, case = bench.plan, bench.case
+    started = time.perf_counter()
+    kind = "metric" if isinstance(asker, Metric) else "gate"
+    key = plan.record_key(case, asker)
+    record: Record = {
+        "case": case.id,
+        kind: asker.id,
+        "version": asker.version,
+        "protocol": plan.asker_hash(asker),
+        "key": key,
+    }
+    series: Series | None = None
+    try:
+        if case.id in plan.unreadable:
+            raise Failed(plan.unreadable[case.id])
+        if isinstance(asker, Metric):
+            answer = bench.score(asker)
+            if isinstance(answer, Score):
+                series = answer.units
+                record |= {"status": "scored", "score": answer.value, "raw": answer.raw}
+            else:
+                record |= {"status": "unscored", "reason": answer.reason}
+            record["facts"] = plain(answer.facts)
+        else:
+            verdict = bench.verdict(asker)
+            if isinstance(verdict, Verdict):
+                series = verdict.units
+                record |= {"status": verdict.state, "label": verdict.label, "reason": verdict.reason}
+            else:
+                record |= {"status": "unscored", "reason": verdict.reason}
+            record["facts"] = plain(verdict.facts)
+    except (Failed, RevisitError) as error:
+        record |= {"status": "failed", "reason": str(error)}
+    except Exception as error:  # a fault in one metric must not cost the others their scores
+        record |= {"status": "failed", "reason": f"{asker.id} failed: {type(error).__name__}: {error}"}
+    if series is not None and len(series):
+        path = units / key[:2] / f"{key}.npz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_npz(path, dict(series.columns))
+        record |= {"n_units": len(series), "units": path.relative_to(units.parent).as_posix()}
+    record["seconds"] = round(time.perf_counter() - started, 4)
+    return record
+
+
+def plain(value: Any) -> Any:
+    """Numbers, strings, lists and mappings only, so that it survives JSON; not-a-number becomes null."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    return value

@@ -1,0 +1,88 @@
+"""Worker processes: jobs in, outcomes out; a worker that dies costs only the job it held."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.observe import Outcome, observe
+from revisit.engine.plan import Job
+from revisit.media import Limits
+
+
+def run_jobs(jobs: Sequence[Job], cache: EvidenceCache, limits: Limits, workers: int) -> Iterator[tuple[Job, Outcome]]:
+    """Outcomes as they come. With `workers` 0 the jobs run in this process, one after another."""
+    if workers == 0:
+        for job in jobs:
+            yield job, observe(job, cache, limits)
+        return
+    # Spawned, not forked: a forked child inherits the locks of OpenCV's and libav's threads.
+    context = multiprocessing.get_context("spawn")
+    waiting = list(reversed(jobs))
+    busy: dict[Connection, tuple[Any, Job]] = {}
+    idle: list[tuple[Any, Connection]] = []
+    try:
+        while waiting or busy:
+            while waiting and len(busy) < workers:
+                process, connection = idle.pop() if idle else _start(context, cache, limits)
+                job = waiting.pop()
+                connection.send(job)
+                busy[connection] = (process, job)
+            for ready in wait(list(busy)):
+                assert isinstance(ready, Connection)
+                process, job = busy.pop(ready)
+                try:
+                    outcome = ready.recv()
+                    idle.append((process, ready))
+                except (EOFError, OSError):
+                    process.join()
+                    outcome = _died(job, process.exitcode)
+                yield job, outcome
+    finally:
+        for process, connection in [*idle, *((process, c) for c, (process, _) in busy.items())]:
+            connection.close()
+            process.terminate()
+        for process, _ in [*idle, *busy.values()]:
+            process.join(5)
+
+
+def _start(context: Any, cache: EvidenceCache, limits: Limits) -> tuple[Any, Connection]:
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs, cache, limits, os.getpid()), daemon=False)
+    process.start()
+    theirs.close()
+    return process, ours
+
+
+def _work(connection: Connection, cache: EvidenceCache, limits: Limits, parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and closes the pipe
+    _die_with(parent)
+    while True:
+        try:
+            job = connection.recv()
+        except EOFError:
+            return
+        connection.send(observe(job, cache, limits))
+
+
+def _die_with(parent: int) -> None:
+    """Ask Linux to end this process when its parent is killed, so that nothing works on for nobody."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def _died(job: Job, code: int | None) -> Outcome:
+    how = f"was killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"ended with code {code}"
+    sentence = (
+        f"the process that observed this clip {how}; run the same command again, with --workers 1 if memory is short"
+    )
+    return Outcome(broken={clip.digest: sentence for clip in job.clips})

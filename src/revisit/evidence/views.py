@@ -1,0 +1,54 @@
+"""Views: which frames of a clip show the same place, by cues that fail independently."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revisit.core import evidence
+
+
+@evidence(id="view_links")
+@dataclass(frozen=True)
+class ViewLinks:
+    """How every sampled frame relates to every other one: row i, column j reads "from i to j"."""
+
+    index: np.ndarray  # (N,) frame numbers
+    time: np.ndarray  # (N,) seconds
+    points: np.ndarray  # (N,) local features found: little texture, few points
+    inliers: np.ndarray  # (N, N) matched points that one similarity explains, symmetric
+    support: np.ndarray  # (N, N) share of the textured cells in the common area that hold such a match
+    warp: np.ndarray  # (N, N, 3, 3) that similarity, in fractions of the frame
+    structure: np.ndarray  # (N, N) correlation of gradient directions at the best shift
+    lead: np.ndarray  # (N, N) how far that shift leads the next best one
+    shift: np.ndarray  # (N, N, 2) that shift, in fractions
+    change: np.ndarray  # (N-1,) mean absolute difference of grey levels to the next sampled frame, 0-1
+    attached: float  # share of the frame that travels with the camera: overlays, a handlebar
+
+
+@evidence(id="view_phases")
+@dataclass(frozen=True)
+class ViewPhases:
+    """What became of the first view: at each sampled frame, how much of it is seen, and the phase."""
+
+    index: np.ndarray  # (N,)
+    time: np.ndarray  # (N,)
+    share: np.ndarray  # (N,) of the first view that is in the frame, 0-1; nan where the cues cannot tell
+    phase: np.ndarray  # (N,) 0 visible, 1 away, 2 returned, -1 cannot tell
+
+
+@evidence(id="return_pairs")
+@dataclass(frozen=True)
+class ReturnPairs:
+    """Frames that see the same viewpoint before it was lost and after it came back."""
+
+    i: np.ndarray  # (P,) frame number before
+    j: np.ndarray  # (P,) frame number after
+    gap: np.ndarray  # (P,) seconds since the view of i was last seen
+    overlap: np.ndarray  # (P,) share of the view of i that is seen in j
+    warp: np.ndarray  # (P, 3, 3) from i to j, fractions of the frame
+    confidence: np.ndarray  # (P,) 0-1
+
+    def __len__(self) -> int:
+        return len(self.i)

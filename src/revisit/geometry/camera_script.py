@@ -1,0 +1,135 @@
+"""Camera scripts: a line of text that says how the camera moves, compiled to exact poses.
+
+    yaw:right:60@40,yaw:left:60@40            out and back, 81 frames
+    yaw:left:30+dolly:forward:0.5@20,hold@10  two moves at once, then a rest
+
+Steps follow each other, separated by commas; `@n` says over how many frames a step runs. A clip has
+one frame more than the sum, since the first frame is the view before anything moves. Degrees for
+`yaw` and `tilt` (`pitch` is another name), metres for `dolly` and `truck`.
+
+Poses are OpenCV camera-to-world matrices (x right, y down, z forward, metres). Yaw turns about the
+vertical of the world, tilt about the camera's own right; dolly and truck stay level, along and across
+the heading, as on a studio floor. Yaw and dolly at once follow a true arc, so a path does not depend
+on how many frames it is cut into, and a step followed by its opposite ends where it began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from revisit.core import UsageError
+from revisit.geometry.rotations import axis_angle
+
+# kind -> direction -> (what it changes, sign)
+MOVES: dict[str, dict[str, tuple[str, int]]] = {
+    "yaw": {"right": ("yaw", 1), "left": ("yaw", -1)},
+    "tilt": {"up": ("pitch", 1), "down": ("pitch", -1)},
+    "dolly": {"forward": ("forward", 1), "back": ("forward", -1)},
+    "truck": {"right": ("right", 1), "left": ("right", -1)},
+}
+ALIASES = {"pitch": "tilt"}
+EXAMPLE = "yaw:right:60@40,yaw:left:60@40"
+
+
+@dataclass(frozen=True)
+class Move:
+    """One motion: `yaw`, `tilt` (degrees), `dolly` or `truck` (metres), in a direction."""
+
+    kind: str
+    direction: str
+    amount: float
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.direction}:{self.amount:g}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """Moves made at once over a number of frames; none of them is a rest."""
+
+    moves: tuple[Move, ...]
+    frames: int
+
+    def total(self, quantity: str) -> float:
+        """Signed sum of what the moves change of `yaw`, `pitch`, `forward` or `right`."""
+        changes = [(*MOVES[move.kind][move.direction], move.amount) for move in self.moves]
+        return sum(sign * amount for changed, sign, amount in changes if changed == quantity)
+
+    def __str__(self) -> str:
+        return f"{'+'.join(map(str, self.moves)) or 'hold'}@{self.frames}"
+
+
+def parse_script(script: str) -> tuple[Step, ...]:
+    """The steps of a script, or a UsageError that says what is wrong with it."""
+    if not script.strip():
+        raise UsageError(f"the camera script is empty; write steps such as {EXAMPLE}")
+    return tuple(_step(text.strip()) for text in script.split(","))
+
+
+def frame_count(steps: Sequence[Step]) -> int:
+    """Frames of a clip that follows the steps: the first view, and then every frame of every step."""
+    return 1 + sum(step.frames for step in steps)
+
+
+def camera_path(steps: Sequence[Step], start: np.ndarray | None = None, *, ease: bool = False) -> np.ndarray:
+    """Camera-to-world poses (n, 4, 4) that begin at `start`, by default the origin looking along z.
+
+    With `ease` every step starts and stops gently (smoothstep) instead of moving at one speed.
+    """
+    start = np.eye(4) if start is None else np.asarray(start, dtype=float)
+    heading = np.degrees(np.arctan2(start[0, 2], start[2, 2]))
+    yaw = pitch = 0.0
+    position = start[:3, 3].copy()
+    poses = [start.copy()]
+    for step in steps:
+        share = np.linspace(0, 1, step.frames + 1)
+        share = share * share * (3 - 2 * share) if ease else share
+        turn, lift = step.total("yaw"), step.total("pitch")
+        forward, right = step.total("forward"), step.total("right")
+        for done, now in zip(share[:-1], share[1:], strict=True):
+            # Over a turn by an angle a, an arc of length l spans a chord of l·sin(a/2)/(a/2), seen from halfway.
+            middle = np.radians(heading + yaw + turn * (done + now) / 2)
+            chord = (now - done) * np.sinc(turn * (now - done) / 360)
+            position = position + chord * forward * np.array([np.sin(middle), 0, np.cos(middle)])
+            position = position + chord * right * np.array([np.cos(middle), 0, -np.sin(middle)])
+            pose = np.eye(4)
+            about_vertical = axis_angle((0, 1, 0), yaw + turn * now)
+            pose[:3, :3] = about_vertical @ start[:3, :3] @ axis_angle((1, 0, 0), pitch + lift * now)
+            pose[:3, 3] = position
+            poses.append(pose)
+        yaw, pitch = yaw + turn, pitch + lift
+    return np.stack(poses)
+
+
+def _step(text: str) -> Step:
+    motion, mark, count = text.rpartition("@")
+    if not mark or not count.strip().isdigit() or int(count) < 1:
+        raise UsageError(f"camera step {text!r} does not say over how many frames it runs; end it in @20, for example")
+    if motion.strip() == "hold":
+        return Step((), int(count))
+    return Step(tuple(_move(part.strip(), text) for part in motion.split("+")), int(count))
+
+
+def _move(text: str, step: str) -> Move:
+    kind, *rest = text.split(":")
+    kind = ALIASES.get(kind, kind)
+    if kind not in MOVES:
+        known = ", ".join([*MOVES, *ALIASES, "hold"])
+        raise UsageError(f"camera step {step!r} asks for {text!r}, which is no move; known moves: {known}")
+    directions = MOVES[kind]
+    if len(rest) != 2 or rest[0] not in directions:
+        wanted = " or ".join(f"{kind}:{direction}:amount" for direction in directions)
+        raise UsageError(f"camera step {step!r} has {text!r} where {wanted} is expected")
+    try:
+        amount = float(rest[1])
+    except ValueError:
+        amount = float("nan")
+    if not 0 < amount < float("inf"):
+        raise UsageError(
+            f"camera step {step!r} moves by {rest[1]!r}; give a positive number of "
+            f"{'degrees' if kind in ('yaw', 'tilt') else 'metres'}, the direction has its own word"
+        )
+    return Move(kind, rest[0], amount)

@@ -1,0 +1,63 @@
+"""Rotations as 3x3 matrices, in numpy only. Every angle is in degrees.
+
+Axes are OpenCV's: x right, y down, z forward. A positive yaw turns the view to the right (about the
+vertical), a positive pitch lifts it, and a rotation maps camera directions to world directions.
+Functions take one matrix or a stack of them in the leading axes, unless they say otherwise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def axis_angle(axis: np.ndarray | tuple[float, float, float], degrees: float) -> np.ndarray:
+    """The rotation about an axis of any length but zero, by the right-hand rule (Rodrigues)."""
+    x, y, z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
+    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    angle = np.radians(degrees)
+    return np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
+
+
+def to_axis_angle(rotation: np.ndarray) -> tuple[np.ndarray, float]:
+    """Unit axis and angle (0 to 180) of one rotation; the axis of no rotation is x."""
+    degrees = float(geodesic(np.eye(3), rotation))
+    sine_axis = _sine_axis(rotation)
+    if degrees < 1e-9:
+        return np.array([1.0, 0.0, 0.0]), 0.0
+    if degrees < 179:
+        return sine_axis / np.linalg.norm(sine_axis), degrees
+    # Near half a turn the sine vanishes; the symmetric part then holds the axis, up to its sign.
+    outer = (rotation + rotation.T) / 2 + np.eye(3)
+    axis = outer[:, int(np.argmax(np.diag(outer)))]
+    axis = axis / np.linalg.norm(axis)
+    return (-axis if axis @ sine_axis < 0 else axis), degrees
+
+
+def from_yaw_pitch(yaw: float, pitch: float) -> np.ndarray:
+    """The rotation of a level camera turned right by `yaw`, then lifted by `pitch`."""
+    return axis_angle((0, 1, 0), yaw) @ axis_angle((1, 0, 0), pitch)
+
+
+def to_yaw_pitch(rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the optical axis points: degrees to the right and degrees up. Roll is ignored."""
+    x, y, z = np.moveaxis(np.asarray(rotation)[..., :, 2], -1, 0)
+    return np.degrees(np.arctan2(x, z)), np.degrees(np.arctan2(-y, np.hypot(x, z)))
+
+
+def geodesic(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Angle of the rotation that takes `first` to `second`, 0 to 180, exact for tiny angles too."""
+    between = np.swapaxes(first, -1, -2) @ second
+    cosine = np.trace(between, axis1=-2, axis2=-1) - 1
+    return np.degrees(np.arctan2(np.linalg.norm(_sine_axis(between), axis=-1), cosine))
+
+
+def slerp(first: np.ndarray, second: np.ndarray, t: float) -> np.ndarray:
+    """The rotation a share `t` of the way from `first` to `second` along the shortest arc."""
+    axis, degrees = to_axis_angle(first.T @ second)
+    return first @ axis_angle(axis, t * degrees)
+
+
+def _sine_axis(rotation: np.ndarray) -> np.ndarray:
+    """The axis times twice the sine of the angle: the antisymmetric part of a rotation."""
+    r = np.asarray(rotation)
+    return np.stack([r[..., 2, 1] - r[..., 1, 2], r[..., 0, 2] - r[..., 2, 0], r[..., 1, 0] - r[..., 0, 1]], axis=-1)

@@ -1,0 +1,120 @@
+"""Container: which kind of video file this is, told from its first bytes and its outermost structure.
+
+Only two families are opened: ISO base media (mp4, m4v, mov) and Matroska (mkv, webm). The file
+name plays no part. The same walk finds out whether the file is whole: both families announce
+how long their outermost parts are, so a file that was cut off is refused before decoding.
+A Matroska file written live does not announce its length; there only the frames can tell.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from revisit.core import MediaError
+from revisit.media.limits import in_words
+
+READS = "videos are mp4, m4v, mov, mkv or webm"
+_BOXES = (b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"uuid", b"styp", b"sidx", b"moof")
+_NEEDED_BOXES = (b"moov", b"mdat", b"moof")
+_EBML, _SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"
+_OTHERS = (
+    (b"version https://git-lfs", "a Git LFS pointer, not the video itself; fetch it with `git lfs pull`"),
+    (b"#EXTM3U", "a playlist that points elsewhere, not a video"),
+    (b"\x89PNG", "a PNG image, not a video; a folder of frames is given as the folder"),
+    (b"\xff\xd8\xff", "a JPEG image, not a video; a folder of frames is given as the folder"),
+    (b"GIF8", "a GIF animation; convert it to mp4"),
+    (b"PK\x03\x04", "a zip archive, not a video; unpack it first"),
+    (b"\x1f\x8b", "a gzip archive, not a video; unpack it first"),
+    (b"RIFF", "a RIFF file (AVI, WAV or WebP); convert it to mp4"),
+    (b"OggS", "an Ogg file; convert it to mp4"),
+    (b"FLV\x01", "a Flash video; convert it to mp4"),
+    (b"ID3", "a sound file, not a video"),
+    (b"\x00\x00\x01\xba", "an MPEG program stream; convert it to mp4"),
+)
+
+
+def demuxer_of(file: BinaryIO) -> str:
+    """Name of the one demuxer that may open this file: `mov` or `matroska`. Raises MediaError for anything else."""
+    size = os.fstat(file.fileno()).st_size
+    start = file.read(4096)
+    if not start:
+        raise MediaError("the file is empty (0 bytes); generate or download it again")
+    if start[4:8] in _BOXES:
+        _whole_boxes(file, size)
+        return "mov"
+    if start.startswith(_EBML):
+        _whole_segment(start, size)
+        return "matroska"
+    found = next((what for magic, what in _OTHERS if start.startswith(magic)), None)
+    if found is None:
+        found = "text, not a video" if _is_text(start) else "not a video of a known kind"
+    raise MediaError(f"this is {found} ({READS})")
+
+
+def _is_text(start: bytes) -> bool:
+    try:
+        # The last character may be cut in the middle of its bytes.
+        text = start.decode("utf-8", errors="strict" if len(start) < 4096 else "ignore")
+    except UnicodeDecodeError:
+        return False
+    return all(c.isprintable() or c in "\t\n\r\f" for c in text.removeprefix("\ufeff"))
+
+
+def _whole_boxes(file: BinaryIO, size: int) -> None:
+    """Check that an ISO base media file has its index and is not cut off."""
+    kinds = set()
+    for kind, end in _boxes(file, size):
+        kinds.add(kind)
+        if end > size and kind in _NEEDED_BOXES:
+            raise _cut_off(size, end)
+    if b"moov" not in kinds:
+        raise MediaError(
+            "the index of the video (its moov box) is missing: the file was cut off or never finished; "
+            "generate or download it again"
+        )
+
+
+def _boxes(file: BinaryIO, size: int) -> Iterator[tuple[bytes, int]]:
+    at = 0
+    for _ in range(100_000):  # fragmented files have one or two boxes a fragment
+        file.seek(at)
+        head = file.read(16)
+        if len(head) < 8:
+            return
+        length = int.from_bytes(head[:4], "big")
+        if length == 1:
+            length = int.from_bytes(head[8:16], "big")
+        elif length == 0:  # until the end of the file
+            length = size - at
+        yield head[4:8], at + length
+        if length < 8:
+            return
+        at += length
+
+
+def _whole_segment(start: bytes, size: int) -> None:
+    """Check that a Matroska file is as long as its segment announces."""
+    length, at = _vint(start, 4)
+    at += length or 0
+    if start[at : at + 4] != _SEGMENT:
+        return  # padding before the segment is allowed; the demuxer will find it
+    length, at = _vint(start, at + 4)
+    if length is not None and at + length > size:
+        raise _cut_off(size, at + length)
+
+
+def _vint(data: bytes, at: int) -> tuple[int | None, int]:
+    """An EBML length at a position, None if it is written as unknown, and the position behind it."""
+    first = data[at] if at < len(data) else 0
+    width = 9 - first.bit_length()
+    value = int.from_bytes(data[at : at + width], "big") & ((1 << 7 * width) - 1)
+    return (None if value == (1 << 7 * width) - 1 else value), at + width
+
+
+def _cut_off(size: int, announced: int) -> MediaError:
+    return MediaError(
+        f"the file is truncated: {in_words(size)} of the {in_words(announced)} it announces are there; "
+        "generate or download it again"
+    )

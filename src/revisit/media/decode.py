@@ -1,0 +1,365 @@
+"""Decode: the frames of a clip, one after the other, decoded outside this process.
+
+Rules
+- Frames are taken one by one as coded, in presentation order; none is duplicated or dropped.
+- Seconds come from the timestamps and count from the first frame. A variable rate is kept and
+  noted; `fps` is the average rate. Folders of frames have the rate of `Clip.fps`, or 24.
+- A rotation by a multiple of 90 degrees in the display matrix is applied. Pixels that are not
+  square are not resampled; a note says so. Sizes stay as they are, odd ones too.
+- Every pixel format (10 bit, 4:4:4, grey) is converted to 8-bit RGB by swscale; transparency is dropped.
+- A clip that breaks midway is an error, never a shorter clip, also when no frame behind the break is wanted.
+
+Decoders have bugs that hostile files use, so each clip is decoded by a fresh process (`worker.py`)
+that has limited memory and processor time, holds the clip and a pipe, and can open nothing else.
+Whatever happens to it becomes one MediaError that names the clip. At most two frames are in flight.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import json
+import math
+import os
+import select
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, NoReturn
+
+import numpy as np
+
+from revisit.core import Clip, ClipInfo, Frame, MediaError, MissingPrerequisite, UsageError
+from revisit.core.cases import FRAME_RATE_OF_FOLDERS
+from revisit.media.container import demuxer_of
+from revisit.media.folder import FrameFiles, frame_files
+from revisit.media.limits import GIB, Limits, in_words
+from revisit.media.names import in_clip, printable
+
+Wanted = np.ndarray | Callable[[int, float], np.ndarray] | None
+WORKER = Path(__file__).with_name("worker.py")
+THREADS = 2  # of the decoder; the frames do not depend on it
+_LONGEST_MESSAGE = 1 << 26  # of JSON
+_KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")  # how libraries are found
+
+
+def open_clip(clip: Clip, limits: Limits = Limits(), wanted: Wanted = None) -> ClipStream:
+    """A stream of the clip's frames, to be used in a `with` block.
+
+    `wanted` are the frame numbers to deliver, or a function of (count, fps) that names them;
+    the other frames are decoded, because later ones build on them, but never leave the decoder.
+    """
+    return ClipStream(clip, limits, wanted)
+
+
+class ClipStream:
+    """Frames of a clip in order. `info` is known from the start, `notes` are complete after the last frame."""
+
+    info: ClipInfo
+    notes: tuple[str, ...]
+
+    def __init__(self, clip: Clip, limits: Limits, wanted: Wanted) -> None:
+        self._path, self._limits = clip.path, limits
+        self._worker: _Worker | None = None
+        with in_clip(clip.path):
+            try:
+                self._start(clip, wanted)
+            except BaseException:
+                self.close()
+                raise
+
+    def _start(self, clip: Clip, wanted: Wanted) -> None:
+        self._images: tuple[Path, ...] = ()
+        self._fed = 0
+        if clip.path.is_dir():
+            found = frame_files(clip.path)
+            _check_size(sum(path.stat().st_size for path in found.paths), self._limits)
+            self._worker = _Worker(_folder_job(clip, found), self._limits)
+            self._images = found.paths
+            self._feed(0)
+            notes = found.notes
+        else:
+            with _regular_file(clip.path) as file:
+                _check_size(os.fstat(file.fileno()).st_size, self._limits)
+                job = {"demuxer": demuxer_of(file), "fd": file.fileno(), "default_fps": FRAME_RATE_OF_FOLDERS}
+                self._worker = _Worker(job, self._limits, file.fileno())
+            given = f"it has its own clock; the given {clip.fps:g} frames a second were not used" if clip.fps else ""
+            notes = (given,) if given else ()
+        head = self._worker.header()
+        self._size, self._turns = (head["height"], head["width"]), head["rotation"] // 90
+        height, width = self._size[::-1] if self._turns % 2 else self._size
+        self.info = ClipInfo(width, height, head["count"], head["fps"], np.asarray(head["times"], dtype=np.float64))
+        if self._turns:
+            notes += (f"rotated by {head['rotation']} degrees counterclockwise as its display matrix says",)
+        self.notes = notes + tuple(printable(str(note)) for note in head["notes"])
+        self._wanted = _frame_numbers(wanted, self.info)
+        self._worker.send_line(None if len(self._wanted) == self.info.count else self._wanted.tolist())
+
+    def __iter__(self) -> Iterator[Frame]:
+        with in_clip(self._path):
+            try:
+                yield from self._frames()
+            finally:
+                self.close()
+
+    def _frames(self) -> Iterator[Frame]:
+        worker = self._worker
+        if worker is None:
+            raise MediaError("its frames were read already; open the clip again")
+        for number in self._wanted.tolist():
+            self._feed(number)
+            rgb = worker.frame(*self._size)
+            self._feed(number + 1)  # is decoded while the caller looks at this one
+            if self._turns:
+                rgb = np.ascontiguousarray(np.rot90(rgb, self._turns))
+            yield Frame(number, float(self.info.times[number]), rgb, frame_digest(rgb))
+        self._feed(self.info.count)
+        worker.trailer()
+
+    def _feed(self, last: int) -> None:
+        """Hand the images of a folder up to number `last` to the decoder; a video it reads by itself."""
+        while self._fed <= last and self._fed < len(self._images):
+            path = self._images[self._fed]
+            with in_clip(path), _regular_file(path) as file:
+                data = file.read()
+            assert self._worker is not None
+            self._worker.send(struct.pack(">Q", len(data)), data)
+            self._fed += 1
+
+    def close(self) -> None:
+        """End the decoder, wherever it stands."""
+        if self._worker is not None:
+            self._worker.end()
+            self._worker = None
+
+    def __enter__(self) -> ClipStream:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
+class _Worker:
+    """The decoding process, with its wall clock. Every way it can fail is a MediaError."""
+
+    def __init__(self, job: dict[str, Any], limits: Limits, fd: int | None = None) -> None:
+        self._limits, self._patience = limits, float(limits.seconds)
+        found = importlib.util.find_spec("av")
+        if found is None or found.origin is None:
+            raise MissingPrerequisite("PyAV is not installed; install it with `pip install av`")
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(WORKER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            pass_fds=() if fd is None else (fd,),
+            env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
+            cwd="/",
+            start_new_session=True,  # Ctrl-C reaches this process only, which then ends the other
+        )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._in, False)
+        with suppress(AttributeError, OSError):  # Linux only: fewer turns between the two processes
+            fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, 1 << 20)
+        own = {"parent": os.getpid(), "threads": THREADS, "av_path": str(Path(found.origin).parents[1])}
+        self.send_line({**job, **own, **asdict(limits)})
+
+    def header(self) -> dict[str, Any]:
+        """What the decoder says about the clip, checked: it may have been taken over by the clip."""
+        head = self._json(b"HEAD")
+        try:
+            head = {
+                **{name: int(head[name]) for name in ("width", "height", "count", "rotation")},
+                "fps": float(head["fps"]),
+                "times": [float(t) for t in head["times"]],
+                "notes": list(head["notes"]),
+            }
+            fits = head["width"] * head["height"] <= self._limits.pixels and head["count"] <= self._limits.frames
+            sound = min(head["width"], head["height"], head["count"]) > 0 and 0 < head["fps"] < math.inf
+            if not (fits and sound and len(head["times"]) == head["count"] and head["rotation"] in (0, 90, 180, 270)):
+                raise ValueError
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise _nonsense() from None
+        return head
+
+    def frame(self, height: int, width: int) -> np.ndarray:
+        """The next frame as height x width x 3 bytes."""
+        length = self._expect(b"FRAM")
+        stride = length // height
+        if stride * height != length or not 3 * width <= stride <= 3 * width + 1024:
+            raise _nonsense()
+        rows = np.empty((height, stride), dtype=np.uint8)
+        self._read(rows.data.cast("B"))
+        return np.ascontiguousarray(rows[:, : 3 * width]).reshape(height, width, 3)
+
+    def trailer(self) -> None:
+        """Return when the decoder says that the clip was whole."""
+        self._json(b"TAIL")
+
+    def send_line(self, content: Any) -> None:
+        self.send(json.dumps(content).encode() + b"\n")
+
+    def send(self, *parts: bytes) -> None:
+        """Write to the decoder. If it is gone, reading will tell why."""
+        for part in parts:
+            view = memoryview(part)
+            while view:
+                self._wait(self._in, select.POLLOUT)
+                try:
+                    view = view[os.write(self._in, view) :]
+                except BlockingIOError:
+                    continue
+                except BrokenPipeError:
+                    return
+
+    def end(self) -> None:
+        """Kill the process and clean up after it."""
+        with self._process:  # closes the pipes and reaps it
+            self._process.kill()
+
+    def _json(self, tag: bytes) -> dict[str, Any]:
+        return self._object(self._expect(tag))
+
+    def _expect(self, tag: bytes) -> int:
+        """Length of the next message, which must be a `tag`."""
+        head = bytearray(8)
+        self._read(memoryview(head))
+        found, length = struct.unpack(">4sI", head)
+        if found == b"FAIL":
+            self._fail(self._object(length))
+        if found != tag:
+            raise _nonsense()
+        return int(length)
+
+    def _object(self, length: int) -> dict[str, Any]:
+        if length > _LONGEST_MESSAGE:
+            raise _nonsense()
+        data = bytearray(length)
+        self._read(memoryview(data))
+        try:
+            found = json.loads(data)
+        except ValueError:
+            raise _nonsense() from None
+        if not isinstance(found, dict):
+            raise _nonsense()
+        return found
+
+    def _read(self, view: memoryview) -> None:
+        while view:
+            self._wait(self._out, select.POLLIN)
+            count = os.readv(self._out, [view])
+            if not count:
+                self._died()
+            view = view[count:]
+
+    def _wait(self, fd: int, event: int) -> None:
+        poll = select.poll()
+        poll.register(fd, event)
+        start = time.monotonic()
+        ready = poll.poll(max(self._patience, 0) * 1000)
+        self._patience -= time.monotonic() - start
+        if not ready:
+            raise self._too_slow()
+
+    def _fail(self, report: dict[str, Any]) -> NoReturn:
+        if report.get("memory"):
+            raise self._too_large()
+        raise MediaError(printable(str(report.get("problem")), longest=600))
+
+    def _died(self) -> NoReturn:
+        """Say why the process is gone; its pipe has ended."""
+        try:
+            code = self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            raise _nonsense() from None
+        if code == -signal.SIGXCPU:
+            raise self._too_slow()
+        if code == -signal.SIGKILL:
+            raise MediaError(
+                "the decoder was killed from outside, most likely because the machine ran out of memory; "
+                "run fewer clips at a time, or leave this one out"
+            )
+        if code < 0:
+            raise MediaError(
+                f"the decoder crashed on it ({_signal_name(-code)}): the file is damaged or made to break decoders; "
+                "re-encode it or leave it out"
+            )
+        raise MediaError(f"the decoder ended early (exit code {code}); run `revisit doctor` to check PyAV")
+
+    def _too_slow(self) -> MediaError:
+        return MediaError(
+            f"decoding took longer than {self._limits.seconds} s; shorten the clip, or raise the limit with "
+            f"--limits seconds={2 * self._limits.seconds}"
+        )
+
+    def _too_large(self) -> MediaError:
+        return MediaError(
+            f"decoding needs more than {in_words(self._limits.memory)} of memory; if the clip is meant to be this "
+            f"large, raise the limit with --limits memory={max(1, round(2 * self._limits.memory / GIB))}G"
+        )
+
+
+def frame_digest(rgb: np.ndarray) -> str:
+    """BLAKE2b-128 in hex of a frame's shape and bytes."""
+    made = hashlib.blake2b("x".join(map(str, rgb.shape)).encode(), digest_size=16)
+    made.update(rgb.data)
+    return made.hexdigest()
+
+
+def _folder_job(clip: Clip, found: FrameFiles) -> dict[str, Any]:
+    fps = FRAME_RATE_OF_FOLDERS if clip.fps is None else float(clip.fps)
+    if not 0 < fps < math.inf:
+        raise UsageError(
+            f"{printable(clip.path.name)}: {fps:g} frames a second is not a rate; give a number above zero"
+        )
+    return {"names": [printable(path.name) for path in found.paths], "decoder": found.decoder, "fps": fps}
+
+
+def _regular_file(path: Path) -> BinaryIO:
+    """The file, open. Pipes and devices are refused: they would block or never end."""
+    if not path.exists():
+        raise MediaError("there is no such file or folder")
+    if not path.is_file():
+        raise MediaError("this is neither a regular file nor a folder")
+    return path.open("rb", buffering=0)
+
+
+def _check_size(size: int, limits: Limits) -> None:
+    if size > limits.file_size:
+        raise MediaError(
+            f"it is {in_words(size)} long, more than the {in_words(limits.file_size)} allowed; "
+            f"if that is meant, raise the limit with --limits file_size={math.ceil(size / GIB)}G"
+        )
+
+
+def _frame_numbers(wanted: Wanted, info: ClipInfo) -> np.ndarray:
+    """Wanted frame numbers, sorted and without repeats."""
+    if wanted is None:
+        return np.arange(info.count)
+    numbers = np.unique(np.asarray(wanted(info.count, info.fps) if callable(wanted) else wanted, dtype=np.int64))
+    if len(numbers) and not 0 <= numbers[0] <= numbers[-1] < info.count:
+        raise UsageError(f"frames {numbers[0]} to {numbers[-1]} were asked of a clip that has 0 to {info.count - 1}")
+    return numbers
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _nonsense() -> MediaError:
+    return MediaError(
+        "the decoder sent something that is not a frame: the file may be made to break decoders; leave it out"
+    )

@@ -1,0 +1,38 @@
+"""Digest: the name of a clip's content, equal wherever the clip lies."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from revisit.core import Clip, MediaError
+from revisit.core.cases import FRAME_RATE_OF_FOLDERS
+from revisit.media.folder import frame_files
+from revisit.media.names import in_clip
+
+
+def clip_digest(clip: Clip) -> str:
+    """SHA-256 in hex over the bytes of a video, or over the frame rate, names and bytes of a folder of frames."""
+    made = hashlib.sha256()
+    with in_clip(clip.path):
+        for piece in _folder(clip) if clip.path.is_dir() else _file(clip.path):
+            made.update(piece)
+    return made.hexdigest()
+
+
+def _folder(clip: Clip) -> Iterator[bytes]:
+    yield f"folder at {float(clip.fps or FRAME_RATE_OF_FOLDERS)!r}\n".encode()
+    for path in frame_files(clip.path).paths:
+        name = path.name.encode("utf-8", "surrogateescape")
+        yield f"{len(name)} {path.stat().st_size}\n".encode()  # keeps a name from running into the bytes behind it
+        yield name
+        yield from _file(path)
+
+
+def _file(path: Path) -> Iterator[bytes]:
+    if not path.is_file():
+        raise MediaError("this is not a regular file" if path.exists() else "there is no such file or folder")
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            yield chunk

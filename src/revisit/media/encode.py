@@ -1,0 +1,52 @@
+"""Encode: frames to an mp4 file, the same bytes for the same frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from revisit.core import MediaError
+from revisit.media.files import replacing
+
+
+def encode_mp4(path: Path, frames: Iterable[np.ndarray], fps: float, crf: int = 16) -> int:
+    """Write RGB frames (height x width x 3, uint8, even sizes) as H.264 in 4:2:0 and return how many.
+
+    One thread, so that the same frames give the same bytes. The file appears when it is complete.
+    """
+    import av
+
+    written = 0
+    with replacing(path) as temporary:
+        options = {"movflags": "+faststart", "fflags": "+bitexact"}
+        with av.open(str(temporary), "w", format="mp4", container_options=options) as container:
+            stream = container.add_stream("libx264", rate=Fraction(fps).limit_denominator(100_000))
+            stream.pix_fmt = "yuv420p"
+            stream.codec_context.thread_count = 1
+            stream.options = {"crf": str(crf), "preset": "medium"}
+            for rgb in frames:
+                if not written:
+                    _check(rgb, rgb.shape, path)
+                    stream.height, stream.width = rgb.shape[:2]
+                _check(rgb, (stream.height, stream.width, 3), path)
+                container.mux(stream.encode(av.VideoFrame.from_ndarray(np.ascontiguousarray(rgb), format="rgb24")))
+                written += 1
+            if not written:
+                raise MediaError(f"{path.name}: there are no frames to encode; a clip has at least one")
+            container.mux(stream.encode())
+    return written
+
+
+def _check(rgb: np.ndarray, shape: tuple[int, ...], path: Path) -> None:
+    if rgb.dtype != np.uint8 or rgb.ndim != 3 or rgb.shape[2] != 3:
+        raise MediaError(f"{path.name}: frames are uint8 arrays of height x width x 3, not {rgb.dtype} {rgb.shape}")
+    if rgb.shape != shape:
+        raise MediaError(f"{path.name}: a frame of {rgb.shape} follows frames of {shape}; all have one size")
+    if rgb.shape[0] % 2 or rgb.shape[1] % 2 or not rgb.size:
+        raise MediaError(
+            f"{path.name}: frames of {rgb.shape[1]}x{rgb.shape[0]} pixels do not fit H.264 in 4:2:0, "
+            "which needs an even width and height; crop or pad them by one"
+        )

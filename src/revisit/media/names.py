@@ -1,0 +1,27 @@
+"""Names: every sentence about a clip begins with the clip's name, printable on one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from revisit.core import MediaError
+
+
+def printable(text: str, longest: int = 300) -> str:
+    """The text without control characters and on one line, so that a file name cannot write to the terminal."""
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+@contextmanager
+def in_clip(path: Path) -> Iterator[None]:
+    """Put the name of the file in front of errors raised inside, and turn those of the disk into sentences."""
+    name = printable(path.name or str(path))
+    try:
+        yield
+    except MediaError as error:
+        raise MediaError(f"{name}: {error}") from error.__cause__
+    except OSError as error:
+        raise MediaError(f"{name}: it cannot be read ({error.strerror or type(error).__name__})") from error

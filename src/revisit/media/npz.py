@@ -1,0 +1,146 @@
+"""Arrays in npz and npy files from anybody, read without trusting them.
+
+Pickled objects are never loaded: they run code. The directory of the zip file is checked before
+anything is unpacked, the header of each array before its data, and no more bytes are taken than
+both announce. Files are written in one piece and with fixed times, so equal arrays give equal bytes.
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+import zlib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from revisit.core import MediaError
+from revisit.media.files import replacing
+from revisit.media.limits import GIB, in_words
+from revisit.media.names import in_clip, printable
+
+MOST_MEMBERS = 4096
+_KINDS = "biufcSU"  # booleans, numbers, fixed-length text
+_NEVER = "it holds pickled Python objects, which are never loaded because they can run code; save plain numeric arrays"
+
+
+def load_npz(
+    path: Path, max_bytes: int = 2 * GIB, members: Collection[str] | None = None, finite: bool = False
+) -> dict[str, np.ndarray]:
+    """Arrays of an npz file by name; a npy file gives one array named after the file.
+
+    `max_bytes` bounds all arrays together, unpacked. `members` names the arrays to read (all of them
+    must exist). `finite=True` refuses arrays with NaN or infinity.
+    """
+    with in_clip(path):
+        with path.open("rb") as file:
+            start = file.read(6)
+            file.seek(0)
+            if start.startswith(b"\x93NUMPY"):
+                arrays = {path.stem: _array(file, path.stem, path.stat().st_size, max_bytes)}
+            elif start.startswith(b"PK"):
+                arrays = _members(file, max_bytes, members)
+            elif start.startswith(b"\x80"):
+                raise MediaError(_NEVER)
+            else:
+                raise MediaError("this is not an npz or npy file; write one with numpy.savez or numpy.save")
+        for name in members or ():
+            if name not in arrays:
+                raise MediaError(f"it holds no array {name!r}; it has {', '.join(sorted(arrays)) or 'none'}")
+        for name, array in arrays.items():
+            if finite and array.dtype.kind in "fc" and not np.isfinite(array).all():
+                raise MediaError(f"the array {name!r} holds NaN or infinite values; expected finite numbers")
+    return arrays
+
+
+def save_npz(path: Path, arrays: Mapping[str, np.ndarray], compress: bool = False) -> None:
+    """Write arrays as an npz file: whole or not at all, the same bytes for the same arrays."""
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for name in sorted(arrays):
+            array = np.asarray(arrays[name])
+            if array.dtype.hasobject:
+                raise MediaError(
+                    f"{path.name}: the array {name!r} holds Python objects; only numbers and text are saved"
+                )
+            member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+            member.create_system, member.external_attr = 3, 0o644 << 16
+            member.compress_type = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+            with archive.open(member, "w", force_zip64=array.nbytes > GIB) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
+
+
+def _members(file: IO[bytes], max_bytes: int, members: Collection[str] | None) -> dict[str, np.ndarray]:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            wanted = _directory(archive, max_bytes, members)
+            arrays = {}
+            for name, member in wanted.items():
+                with archive.open(member) as stream:
+                    arrays[name] = _array(stream, name, member.file_size, max_bytes)
+            return arrays
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as error:
+        raise MediaError(f"the archive is damaged; write it again ({printable(str(error))})") from error
+
+
+def _directory(archive: zipfile.ZipFile, max_bytes: int, members: Collection[str] | None) -> dict[str, zipfile.ZipInfo]:
+    """Members to read by array name, after checking what the directory announces."""
+    entries = archive.infolist()
+    if len(entries) > MOST_MEMBERS:
+        raise MediaError(f"it holds {len(entries)} arrays, more than the {MOST_MEMBERS} allowed")
+    wanted: dict[str, zipfile.ZipInfo] = {}
+    for entry in entries:
+        shown, name = printable(entry.filename), entry.filename.removesuffix(".npy")
+        if name == entry.filename or not name.isprintable():
+            raise MediaError(f"the member {shown!r} is not an array; an npz file holds only .npy members")
+        if name in wanted:
+            raise MediaError(f"the member {shown!r} is there twice; write the file again")
+        if entry.flag_bits & 1:
+            raise MediaError(f"the member {shown!r} is encrypted; write the file without a password")
+        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise MediaError(f"the member {shown!r} is packed in an unusual way; write the file with numpy.savez")
+        if members is None or name in members:
+            wanted[name] = entry
+    total = sum(entry.file_size for entry in wanted.values())
+    if total > max_bytes:
+        raise _too_large(total, max_bytes)
+    return wanted
+
+
+def _array(stream: IO[bytes], name: str, size: int, max_bytes: int) -> np.ndarray:
+    """One array, whose header and data together are `size` bytes."""
+    shown = printable(name)
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+        shape, fortran, dtype = read(stream)
+    except (ValueError, KeyError, TypeError, SyntaxError) as error:
+        raise MediaError(
+            f"the array {shown!r} has no readable header; write the file with numpy.save or savez"
+        ) from error
+    if dtype.hasobject:
+        raise MediaError(f"the array {shown!r}: {_NEVER}")
+    if dtype.kind not in _KINDS:
+        raise MediaError(f"the array {shown!r} has the type {printable(str(dtype), 60)}; save plain numbers or text")
+    if any(length < 0 for length in shape):
+        raise MediaError(f"the array {shown!r} has the shape {shape}; write the file again")
+    count = math.prod(shape) * dtype.itemsize
+    if count > max_bytes:
+        raise _too_large(count, max_bytes)
+    if count > size:
+        raise MediaError(
+            f"the array {shown!r} announces {in_words(count)} and {in_words(size)} are there; it is truncated"
+        )
+    data = np.empty(count, dtype=np.uint8)
+    view = data.data
+    while view:
+        taken = stream.readinto(view)  # type: ignore[attr-defined]
+        if not taken:
+            raise MediaError(f"the array {shown!r} ends {in_words(len(view))} early; the file is truncated")
+        view = view[taken:]
+    return data.view(dtype).reshape(shape, order="F" if fortran else "C")
+
+
+def _too_large(found: int, max_bytes: int) -> MediaError:
+    return MediaError(f"its arrays are {in_words(found)} unpacked, more than the {in_words(max_bytes)} allowed")

@@ -1,0 +1,334 @@
+"""Worker: the process that decodes one clip and nothing else. Started by `decode.py`, never imported.
+
+Run as `python -I -S worker.py`, it uses the standard library and PyAV only, so that it starts in
+about a tenth of a second. It limits its own memory, processor time and files before it touches
+the clip: after its imports it can open no file and no connection at all. A video arrives as a
+file descriptor that is already open, an image as bytes on standard input.
+
+On standard input: one line of JSON (the job); for folders the images, each after its length in
+eight bytes; after the header one line of JSON (the wanted frame numbers, or null for all).
+On standard output: messages of a four-byte tag, a four-byte length and the content.
+HEAD (JSON: what is known of the clip), FRAM (rows of RGB, each padded to a common stride) for every
+wanted frame in order, then TAIL (JSON) when all is well or FAIL (JSON: problem, a sentence).
+"""
+
+import importlib
+import json
+import math
+import os
+import pkgutil
+import resource
+import signal
+import struct
+import sys
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+# Names of decoders. Whatever else a file asks for is not even opened to look at it.
+DECODERS = ("h264", "hevc", "vp8", "vp9", "libvpx", "libvpx-vp9", "av1", "libdav1d", "mpeg4", "mjpeg", "prores", "ffv1")
+ATTACHED_PICTURE = 0x400  # AV_DISPOSITION_ATTACHED_PIC
+STOPPED = "the file is truncated or damaged; generate or download it again"
+
+
+class Problem(Exception):
+    """A sentence about the clip, without its name."""
+
+
+def main() -> None:
+    job = json.loads(sys.stdin.buffer.readline())
+    try:
+        restrict(job)
+        av = import_av(job["av_path"])
+        limit(resource.RLIMIT_NOFILE, 0)  # what is open stays open; nothing else can be opened from here on
+        frames, facts = video(av, job) if "fd" in job else images(av, job)
+        deliver(frames, facts, job)
+    except Problem as problem:
+        send(b"FAIL", {"problem": str(problem)})
+    except (MemoryError, BlockingIOError):  # the second: no memory for a thread
+        send(b"FAIL", {"problem": "", "memory": True})
+    except Exception as error:
+        send(b"FAIL", {"problem": f"the decoder failed ({type(error).__name__}: {error}); {STOPPED}"})
+
+
+def import_av(path: str) -> Any:
+    """PyAV with all its modules: some are imported on first use, when no file can be opened any more."""
+    sys.path.append(path)
+    import av
+
+    for module in pkgutil.walk_packages(av.__path__, "av."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    av.logging.set_level(None)
+    return av
+
+
+def restrict(job: dict[str, Any]) -> None:
+    """Limit this process and tie its life to the parent's."""
+    limit(resource.RLIMIT_CORE, 0)
+    limit(resource.RLIMIT_FSIZE, 0)
+    limit(resource.RLIMIT_CPU, job["seconds"] * job["threads"] + 1)
+    limit(resource.RLIMIT_AS, job["memory"])
+    if sys.platform == "linux":
+        import ctypes
+
+        libc = ctypes.CDLL(None)
+        libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+        if os.getppid() != job["parent"]:  # it died before the first of these calls
+            os._exit(1)
+
+
+def limit(kind: int, value: int) -> None:
+    """Set a limit where the system lets us; macOS does not know all of them."""
+    try:
+        hard = resource.getrlimit(kind)[1]
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (value, value))
+    except (OSError, ValueError):
+        pass
+
+
+def deliver(frames: Iterator[Any], facts: dict[str, Any], job: dict[str, Any]) -> None:
+    """Send the header, then every wanted frame, then the trailer."""
+    count = facts["count"]
+    first = next(frames, None)
+    if first is None:
+        raise Problem(f"none of its {count} frames can be decoded; {STOPPED}")
+    size = first.width, first.height
+    check_pixels(*size, job)
+    rotation = rotation_of(first)
+    if rotation % 90:
+        facts["notes"].append(f"its display matrix asks for a rotation by {rotation} degrees, which was not applied")
+        rotation = 0
+    send(b"HEAD", {**facts, "width": size[0], "height": size[1], "rotation": rotation})
+    wanted = json.loads(sys.stdin.buffer.readline())
+    wanted = None if wanted is None else set(wanted)
+    done = 0
+    for frame in chain(first, frames):
+        if done == count:
+            raise Problem(f"decoding gave more frames than the {count} its container holds; re-encode the clip")
+        if frame.is_corrupt:
+            raise Problem(f"decoding stopped after {done} of {count} frames; {STOPPED}")
+        if (frame.width, frame.height) != size:
+            where = job["names"][done] if "names" in job else f"frame {done}"
+            raise Problem(
+                f"{where} is {frame.width}x{frame.height} pixels and the first frame {size[0]}x{size[1]}; "
+                "all frames of a clip have one size"
+            )
+        if wanted is None or done in wanted:
+            send_frame(frame)
+        done += 1
+    if done < count:
+        raise Problem(f"decoding stopped after {done} of {count} frames; {STOPPED}")
+    send(b"TAIL", {})
+
+
+def rotation_of(frame: Any) -> int:
+    """Degrees by which the display matrix turns the frame, counterclockwise, 0 to 359."""
+    for data in frame.side_data:  # iterates over the values, unlike other mappings
+        if data.type.name == "DISPLAYMATRIX":
+            matrix = struct.unpack("=9i", bytes(data)[:36])
+            return round(-math.degrees(math.atan2(matrix[1], matrix[0]))) % 360
+    return 0
+
+
+def chain(first: Any, rest: Iterable[Any]) -> Iterator[Any]:
+    yield first
+    yield from rest
+
+
+# Videos
+
+
+def video(av: Any, job: dict[str, Any]) -> tuple[Iterator[Any], dict[str, Any]]:
+    """The frames of a video as they are decoded, and what its container says."""
+    file = os.fdopen(job["fd"], "rb", buffering=0)
+    try:
+        facts = probe(av, file, job)
+    except av.error.FFmpegError as error:
+        raise unreadable(error) from None
+    return video_frames(av, file, job, facts), facts
+
+
+def open_video(av: Any, file: Any, job: dict[str, Any], decoders: str) -> tuple[Any, Any]:
+    """The container and its video stream. The file is handed over open, so no protocol is ever asked for."""
+    file.seek(0)
+    options = {"codec_whitelist": decoders, "protocol_whitelist": "none", "max_pixels": str(job["pixels"])}
+    container = av.open(file, format=job["demuxer"], options=options, metadata_errors="replace", buffer_size=1 << 18)
+    streams = [stream for stream in container.streams.video if not is_cover(stream)]
+    if not streams:
+        sound = bool(container.streams.audio)
+        raise Problem("it has sound but no picture" if sound else "it holds no video stream; give the clip itself")
+    return container, streams[0]
+
+
+def is_cover(stream: Any) -> bool:
+    """True for the still picture that music files carry."""
+    return bool(int(getattr(stream, "disposition", 0)) & ATTACHED_PICTURE)
+
+
+def probe(av: Any, file: Any, job: dict[str, Any]) -> dict[str, Any]:
+    """Number, times and rate of the frames, read from the packets; no decoder is opened yet."""
+    container, stream = open_video(av, file, job, decoders="none")
+    context = stream.codec_context
+    if context is None or context.name not in DECODERS:
+        name = "an unknown codec" if context is None else f"the codec {context.name}"
+        raise Problem(f"its picture uses {name}; convert it to H.264, HEVC, VP9 or AV1")
+    check_pixels(context.width, context.height, job)
+    pts: list[int | None] = []
+    for packet in container.demux(stream):
+        if packet.is_corrupt:
+            raise Problem(f"reading stopped after {len(pts)} frames; {STOPPED}")
+        if not packet.size or packet.is_discard or is_hidden(context.name, packet):
+            continue
+        pts.append(packet.pts)
+        check_count(len(pts), job)
+    if not pts:
+        raise Problem(f"it holds no frames; {STOPPED}")
+    notes = []
+    if len(container.streams.video) > 1:
+        notes.append(f"it holds {len(container.streams.video)} video streams; the first was judged")
+    declared = float(stream.average_rate or 0)
+    times, fps = clock(pts, stream.time_base, declared, job["default_fps"], notes)
+    container.close()
+    return {"count": len(pts), "times": times, "fps": fps, "notes": notes}
+
+
+def is_hidden(decoder: str, packet: Any) -> bool:
+    """True for VP8 packets that are only referred to, never shown."""
+    return decoder in ("vp8", "libvpx") and not bytes(packet)[0] & 0x10
+
+
+def clock(
+    pts: list[int | None], base: Fraction, declared: float, default: float, notes: list[str]
+) -> tuple[list[float], float]:
+    """Seconds of each frame since the first, and the average rate."""
+    known = sorted(p for p in pts if p is not None)
+    if len(known) < len(pts) or (len(pts) > 1 and known[0] == known[-1]):
+        fps = declared or default
+        notes.append(f"its frames carry no timestamps; {fps:g} frames a second were assumed")
+        return [i / fps for i in range(len(pts))], fps
+    times = [float((p - known[0]) * base) for p in known]
+    if len(times) == 1:
+        return times, declared or default
+    fps = (len(times) - 1) / times[-1]
+    if abs(declared - fps) < 0.01 * fps:
+        fps = declared  # timestamps are rounded to the container's ticks, the declared rate is not
+    gaps = [b - a for a, b in pairwise(times)]
+    spread = max(gaps) - min(gaps)
+    if spread > max(0.05 / fps, 2.5e-3):  # containers round to a millisecond
+        notes.append(
+            f"variable frame rate: {1000 * min(gaps):.0f} to {1000 * max(gaps):.0f} ms between frames, "
+            f"{fps:.4g} frames a second on average"
+        )
+    return times, fps
+
+
+def video_frames(av: Any, file: Any, job: dict[str, Any], facts: dict[str, Any]) -> Iterator[Any]:
+    """Frames in presentation order. The first error ends the clip: concealed damage would be judged as content."""
+    done = 0
+    try:
+        container, stream = open_video(av, file, job, decoders=",".join(DECODERS))
+        stream.thread_type = "AUTO"
+        stream.codec_context.thread_count = job["threads"]
+        stream.codec_context.options = {"err_detect": "explode", "max_pixels": str(job["pixels"])}
+        for frame in container.decode(stream):
+            aspect = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio
+            if not done and aspect and aspect != 1:
+                ratio = f"{aspect.numerator}:{aspect.denominator}"
+                facts["notes"].append(f"pixels are not square (SAR {ratio}): judged as stored")
+            yield frame
+            done += 1
+    except (MemoryError, BlockingIOError):
+        raise
+    except av.error.FFmpegError as error:
+        raise Problem(f"decoding stopped after {done} of {facts['count']} frames; {STOPPED} ({words(error)})") from None
+
+
+# Folders of images
+
+
+def images(av: Any, job: dict[str, Any]) -> tuple[Iterator[Any], dict[str, Any]]:
+    """The images of a folder, decoded one by one as they arrive."""
+    count, fps = len(job["names"]), job["fps"]
+    check_count(count, job)
+    return image_frames(av, job), {"count": count, "fps": fps, "times": [i / fps for i in range(count)], "notes": []}
+
+
+def image_frames(av: Any, job: dict[str, Any]) -> Iterator[Any]:
+    for name in job["names"]:
+        (length,) = struct.unpack(">Q", sys.stdin.buffer.read(8))
+        data = sys.stdin.buffer.read(length)
+        check_pixels(*png_size(data), job, name)
+        context = av.CodecContext.create(job["decoder"], "r")
+        context.thread_count = 1
+        context.options = {"err_detect": "explode", "max_pixels": str(job["pixels"])}
+        try:
+            found = context.decode(av.Packet(data)) or context.decode(None)
+        except MemoryError:
+            raise
+        except av.error.FFmpegError as error:
+            kind = {"mjpeg": "jpeg"}.get(job["decoder"], job["decoder"])
+            raise Problem(f"{name} is not a whole {kind} image; write it again ({words(error)})") from None
+        if not found:
+            raise Problem(f"{name} holds no image; write it again")
+        yield found[0]
+
+
+def png_size(data: bytes) -> tuple[int, int]:
+    """Size written in a PNG header, (0, 0) for anything else."""
+    width, height = struct.unpack(">II", data[16:24]) if data.startswith(b"\x89PNG") and len(data) >= 24 else (0, 0)
+    return width, height
+
+
+# Sentences and messages
+
+
+def check_pixels(width: int, height: int, job: dict[str, Any], name: str = "a frame") -> None:
+    if width * height > job["pixels"]:
+        raise Problem(
+            f"{name} has {width}x{height} pixels, more than the {job['pixels'] / 1e6:.3g} million allowed; "
+            f"if that is meant, raise the limit with --limits pixels={width * height}"
+        )
+
+
+def check_count(count: int, job: dict[str, Any]) -> None:
+    if count > job["frames"]:
+        raise Problem(
+            f"it has more than {job['frames']} frames; cut it, or raise the limit with --limits frames={2 * count}"
+        )
+
+
+def unreadable(error: Exception) -> Problem:
+    return Problem(f"its container cannot be read; {STOPPED} ({words(error)})")
+
+
+def words(error: Any) -> str:
+    return str(getattr(error, "strerror", None) or type(error).__name__)
+
+
+def send(tag: bytes, content: dict[str, Any]) -> None:
+    write(struct.pack(">4sI", tag, len(data := json.dumps(content).encode())) + data)
+
+
+def send_frame(frame: Any) -> None:
+    """Send the pixels straight from the decoder's memory; the reader cuts the padding off."""
+    rgb = frame.reformat(format="rgb24")
+    plane = memoryview(rgb.planes[0])[: rgb.planes[0].line_size * rgb.height]
+    write(struct.pack(">4sI", b"FRAM", len(plane)))
+    write(plane)
+
+
+def write(data: Any) -> None:
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(1, view) :]
+    except BrokenPipeError:
+        os._exit(1)  # nobody listens any more
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""The view gate: did the first view leave the frame, for how long, and did it come back?
+
+Evidence: `ViewLinks`, which compares every sampled frame with every other one by two independent cues.
+*Points* (matched features that one similarity explains) are exact but need texture; *structure*
+(gradient directions under the best shift) needs little, and sees neither brightness nor colour. Where neither
+joins two frames, the chain of links through the frames between them tells how far the camera went.
+
+How much is lost is measured as a strip: the widest band along one side of the first view that is outside the
+frame. A turn by a quarter of the picture loses a quarter on one side; the same area lost to a slow zoom is a
+thin rim all around, behind which nothing disappears. docs/view-gate.md explains each threshold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revisit.core import InvalidEvidence, Series, Verdict, derived, gate
+from revisit.evidence.views import ViewLinks, ViewPhases
+
+VERIFIED = 10  # points: frames of different places agree on 6 at most
+SUPPORTED = 0.15  # of the textured cells: fewer, and one thing was recognised, not the view
+LEADS = 0.12  # structure: the best shift of frames of different places leads the next by 0.11 at most
+CORRELATES = 0.25
+LEFT = 0.25  # of the width or height, on one side: a turn of 15 degrees at a field of view of 60
+GRID = 20
+STILL = 0.02  # nothing moved: lost strips below the resolution of the cues
+STILL_CHANGE = 0.01  # and grey levels differ by less than one in a hundred on average
+
+VISIBLE, AWAY, RETURNED, UNKNOWN = 0, 1, 2, -1
+
+
+@dataclass(frozen=True)
+class Relations:
+    """What is known of each ordered pair of sampled frames (from i to j)."""
+
+    seen: np.ndarray  # (N, N) a cue joins them directly
+    lost: np.ndarray  # (N, N) strip of i outside j: of the direct cue, else of the chain; nan where neither
+    share: np.ndarray  # (N, N) area of i inside j, likewise
+    warp: np.ndarray  # (N, N, 3, 3) likewise
+    confidence: np.ndarray  # (N, N) of the direct cue, 0-1
+    agreement: float  # share of the pairs joined by both cues on which they agree
+
+
+def validate(links: ViewLinks) -> None:
+    """Raise InvalidEvidence unless the links are square over the sampled frames."""
+    n = len(links.index)
+    for name, extra in (("inliers", ()), ("support", ()), ("structure", ()), ("lead", ()), ("shift", (2,)), ("warp", (3, 3))):
+        shape = getattr(links, name).shape
+        if shape != (n, n, *extra):
+            raise InvalidEvidence(
+                f"view_links.{name} has shape {shape}; {n} sampled frames need {(n, n, *extra)}: one row and one "
+                "column for each frame of `index`"
+            )
+    if n and (np.diff(links.index) <= 0).any():
+        raise InvalidEvidence("view_links.index must rise: frame numbers in the order of the clip, each once")
+
+
+def visible_area(warp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(share of the area inside the other frame, widest strip along one side outside it) under warps (..., 3, 3)."""
+    at = (np.arange(GRID) + 0.5) / GRID
+    x, y = (g.ravel() for g in np.meshgrid(at, at))
+    moved = np.asarray(warp, float) @ np.stack([x, y, np.ones_like(x)])
+    depth = moved[..., 2, :]
+    safe = np.where(np.abs(depth) < 1e-9, 1e-9, depth)
+    u, v = moved[..., 0, :] / safe, moved[..., 1, :] / safe
+    inside = (u >= 0) & (u <= 1) & (v >= 0) & (v <= 1) & (depth > 0)
+    grid = inside.reshape(*inside.shape[:-1], GRID, GRID)
+    strips = []
+    for axis in (-2, -1):  # columns, then rows: a line is lost when all but a rest of it is outside
+        gone = grid.mean(axis=axis) < 0.1
+        strips += [np.cumprod(gone, axis=-1).sum(axis=-1), np.cumprod(gone[..., ::-1], axis=-1).sum(axis=-1)]
+    return inside.mean(axis=-1), np.max(strips, axis=0) / GRID
+
+
+def relate(links: ViewLinks) -> Relations:
+    """What both cues and the chain say of every pair of sampled frames."""
+    validate(links)
+    n = len(links.index)
+    by_points = (links.inliers >= VERIFIED) & (links.support >= SUPPORTED)
+    by_structure = (links.lead >= LEADS) & (links.structure >= CORRELATES)
+    np.fill_diagonal(by_points, True)
+    shifts = np.tile(np.eye(3), (n, n, 1, 1))
+    shifts[..., :2, 2] = links.shift
+    warp = np.where(by_points[..., None, None], links.warp, shifts).astype(float)
+    both = by_points & by_structure & ~np.eye(n, dtype=bool)
+    apart = np.abs(visible_area(links.warp)[1] - np.abs(links.shift).max(axis=-1))
+    agreement = float((apart[both] < LEFT).mean()) if both.any() else 1.0
+    seen = by_points | by_structure
+    chained, reached = chains(seen, links.inliers, links.lead, warp)
+    warp = np.where(seen[..., None, None], warp, chained)
+    share, lost = visible_area(warp)
+    known = seen | reached
+    strength = np.maximum(by_points * np.clip(links.inliers / 40, 0, 1), by_structure * np.clip(links.lead / 0.4, 0, 1))
+    return Relations(
+        seen, np.where(known, lost, np.nan), np.where(known, share, np.nan), warp, strength.astype(float), agreement
+    )
+
+
+def chains(seen: np.ndarray, inliers: np.ndarray, lead: np.ndarray, warp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Warps (N, N, 3, 3) along the shortest chain of strong links, and whether there is one."""
+    n = len(seen)
+    cost = np.where(seen, 1.0 + np.minimum(20.0 / np.maximum(inliers, 1), 2.0 / np.maximum(lead, 0.1)), np.inf)
+    way = np.tile(np.eye(3), (n, n, 1, 1))
+    reached = np.zeros((n, n), bool)
+    for start in range(n):
+        far = np.full(n, np.inf)
+        far[start] = 0.0
+        done = np.zeros(n, bool)
+        while np.isfinite(ahead := np.where(done, np.inf, far)).any():
+            k = int(ahead.argmin())
+            done[k] = True
+            better = (far[k] + cost[k] < far) & ~done
+            far[better] = far[k] + cost[k][better]
+            way[start, better] = warp[k, better] @ way[start, k]
+        reached[start] = done
+    return way, reached
+
+
+def states(relations: Relations, i: int) -> np.ndarray:
+    """(N,) of the view of frame i in each frame: VISIBLE, AWAY or UNKNOWN.
+
+    Visible takes a direct cue. Away: a cue or the chain shows a strip lost, or nothing joins the frames at
+    all. Unknown: by the chain the view should be there, but no cue recognises it.
+    """
+    lost, seen = relations.lost[i], relations.seen[i]
+    with np.errstate(invalid="ignore"):
+        gone = np.isnan(lost) | (lost >= LEFT)
+    return np.where(gone, AWAY, np.where(seen, VISIBLE, UNKNOWN))
+
+
+def runs(mask: np.ndarray) -> list[tuple[int, int]]:
+    """(first, last) of each run of True."""
+    edges = np.flatnonzero(np.diff(np.r_[0, mask.astype(int), 0]))
+    return [(int(a), int(b) - 1) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def lasting(mask: np.ndarray, least: int = 2) -> np.ndarray:
+    """The mask without runs shorter than `least` samples; a run at the clip's end may be cut short and stays."""
+    kept = mask.copy()
+    for first, last in runs(mask):
+        if last - first + 1 < least and last != len(mask) - 1:
+            kept[first : last + 1] = False
+    return kept
+
+
+@derived(makes=ViewPhases, needs=(ViewLinks,), version=1)
+def view_phases(links: ViewLinks) -> ViewPhases:
+    """Share of the first view in each sampled frame, and whether it is visible, away or returned."""
+    return phases_of(links, relate(links))
+
+
+def phases_of(links: ViewLinks, relations: Relations) -> ViewPhases:
+    """The phases of the first view, from relations already worked out."""
+    state = states(relations, 0)
+    away = lasting(state == AWAY)
+    phase = np.where(away, AWAY, np.where(state == UNKNOWN, UNKNOWN, VISIBLE))
+    phase[(state == AWAY) & ~away] = UNKNOWN
+    if away.any():
+        gone = int(away.argmax())
+        lost = np.nan_to_num(relations.lost[0], nan=1.0)
+        worst = np.maximum.accumulate(np.where(away, lost, 0.0))
+        # back means that at least half of the lost strip is seen again, by a direct cue
+        back = lasting((state == VISIBLE) & (lost <= 0.5 * worst) & (np.arange(len(state)) > gone))
+        after = np.arange(len(state)) > gone
+        phase[after & (phase == VISIBLE)] = UNKNOWN
+        phase[back] = RETURNED
+    share = np.where(phase == UNKNOWN, np.nan, np.nan_to_num(relations.share[0], nan=0.0))
+    return ViewPhases(index=links.index, time=links.time, share=share, phase=phase.astype(np.int64))
+
+
+@gate(id="view_return", version=1, title="The first view leaves and returns", needs=(ViewLinks,))
+def view_return(links: ViewLinks) -> Verdict:
+    """Whether the first view left the frame and came back, when, and for how long."""
+    if len(links.index) < 3:
+        return Verdict("unsure", "cannot tell", f"only {len(links.index)} frames: leaving and returning takes three")
+    relations = relate(links)
+    phases = phases_of(links, relations)
+    phase, lost = phases.phase, relations.lost[0]
+    units = Series(frame=links.index, seconds=links.time, value=np.nan_to_num(phases.share, nan=-1.0), phase=phase)
+    step = float(np.median(np.diff(links.time)))
+    facts: dict[str, object] = {
+        "left_share": round(float(1 - np.nanmin(phases.share)), 3),
+        "lost_strip": round(float(np.nan_to_num(lost, nan=1.0)[phase != UNKNOWN].max()), 3),
+        "cue_agreement": round(relations.agreement, 3),
+        "unknown_share": round(float((phase == UNKNOWN).mean()), 3),
+        "attached_share": round(links.attached, 3),
+    }
+    joined = np.diagonal(relations.seen, 1)
+    if joined.mean() < 0.5 and np.median(links.points) < 3 * VERIFIED:
+        return Verdict(
+            "unsure", "cannot tell", "too little texture: most neighbouring frames cannot be matched", facts, units
+        )
+    away = phase == AWAY
+    if not away.any():
+        return _never_left(links, relations, phase, facts, units)
+    first = int(away.argmax())
+    facts["first_away_frame"] = int(links.index[first])
+    facts["away_seconds"] = round(float(away.sum()) * step, 3)
+    returned = phase == RETURNED
+    replaced = bool(np.isnan(lost[away]).all())
+    how = f"was replaced at frame {links.index[first]}" if replaced else f"left at frame {links.index[first]}"
+    if not returned.any():
+        why = " (no motion joins what follows to it: a cut or a collapse of the picture)" if replaced else ""
+        return Verdict("closed", "left, not returned", f"the first view {how} and was not seen again{why}", facts, units)
+    back = int(returned.argmax())
+    facts["first_return_frame"] = int(links.index[back])
+    facts["returned_share"] = round(float(np.nanmax(phases.share[returned])), 3)
+    facts["away_before_return_seconds"] = round(float(links.time[back] - links.time[first]), 3)
+    if replaced:
+        return Verdict(
+            "unsure", "cannot tell",
+            f"the first view {how} and shows again at frame {links.index[back]}, but no motion joins them: "
+            "a cut away and back, or a turn too fast to follow", facts, units,
+        )  # fmt: skip
+    return Verdict("open", "left, returned", "", facts, units)
+
+
+def _never_left(
+    links: ViewLinks, relations: Relations, phase: np.ndarray, facts: dict[str, object], units: Series
+) -> Verdict:
+    """The verdict where no lasting stretch shows the first view gone."""
+    unknown = float((phase == UNKNOWN).mean())
+    if unknown > 0.5:
+        return Verdict(
+            "unsure", "cannot tell",
+            f"in {unknown:.0%} of the frames the camera's motion says that the first view is there, but nothing of "
+            "it is recognised", facts, units,
+        )  # fmt: skip
+    if np.nan_to_num(relations.lost[0]).max() <= STILL and links.change.max(initial=0) < STILL_CHANGE:
+        return Verdict("closed", "never left", "the camera is frozen: nothing moves", {**facts, "frozen": True}, units)
+    return Verdict("closed", "never left", "the first view never left the frame", facts, units)

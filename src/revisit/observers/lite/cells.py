@@ -1,0 +1,146 @@
+"""Cells: a picture as a coarse grid of edge directions and colours, and where a piece of it recurs.
+
+A cell of 4x4 pixels holds nine edge directions (normalised by the surroundings, so that light does
+not matter much), the strength of edges, and mean CIELAB. Whitening against the first frame makes
+what is common there count little and what is special count much, which is what tells a target from
+its surroundings. Similarity is the normalised correlation of two layouts of whitened cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+CELL = 4  # pixels
+DIRECTIONS = 9
+CHANNELS = DIRECTIONS + 4
+# Noise of each channel: directions, log strength, L, a, b. Smaller differences are not magnified.
+NOISE = np.r_[np.full(DIRECTIONS, 0.003), 0.05, 0.003, 0.0004, 0.0004]
+FAINT_EDGE = 0.02  # of the range of lightness; weaker edges are noise
+LARGEST = 5.0  # deviations; one glaring cell must not decide alone
+FAINTEST = 0.25  # of the template's energy; a flat region is not blown up into a match
+
+
+def cells_of(rgb: np.ndarray) -> np.ndarray:
+    """(rows, columns, 13) edge directions, edge strength and colour of each cell; a rest at the border is dropped."""
+    import cv2
+
+    rows, columns = rgb.shape[0] // CELL, rgb.shape[1] // CELL
+    lab = cv2.cvtColor(rgb[: rows * CELL, : columns * CELL], cv2.COLOR_RGB2LAB).astype(np.float32)
+    light = np.ascontiguousarray(lab[..., 0]) / 255
+    across, down = cv2.Sobel(light, cv2.CV_32F, 1, 0, ksize=1), cv2.Sobel(light, cv2.CV_32F, 0, 1, ksize=1)
+    strength, angle = cv2.cartToPolar(across, down)
+    # a direction and its opposite are one: a full turn passes the bins twice; an edge is shared by two bins
+    angle *= DIRECTIONS / np.pi
+    lower = angle.astype(np.int32)
+    upper_share = (angle - lower) * strength
+    lower %= DIRECTIONS
+    upper = (lower + 1) % DIRECTIONS
+    y, x = np.arange(rows * CELL) // CELL, np.arange(columns * CELL) // CELL
+    cell = (y[:, None] * columns + x) * DIRECTIONS
+    count = rows * columns * DIRECTIONS
+    pooled = np.bincount((cell + lower).ravel(), (strength - upper_share).ravel(), count)
+    pooled += np.bincount((cell + upper).ravel(), upper_share.ravel(), count)
+
+    out = np.empty((rows, columns, CHANNELS), np.float32)
+    out[..., :DIRECTIONS] = pooled.reshape(rows, columns, DIRECTIONS) / CELL**2
+    total = out[..., :DIRECTIONS].sum(-1)
+    out[..., :DIRECTIONS] /= cv2.blur(total, (3, 3))[..., None] + FAINT_EDGE
+    out[..., DIRECTIONS] = np.log(total + FAINT_EDGE)
+    colour = cv2.resize(lab, (columns, rows), interpolation=cv2.INTER_AREA)
+    out[..., DIRECTIONS + 1 :] = (colour - [0, 128, 128]) / [255, 100, 100]
+    return out
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """Cells in deviations from the average cell of one picture."""
+
+    mean: np.ndarray
+    turn: np.ndarray
+
+    @classmethod
+    def of(cls, cells: np.ndarray) -> Whitening:
+        """Whitening that makes the cells of this picture uncorrelated and of unit variance."""
+        flat = cells.reshape(-1, CHANNELS).astype(np.float64)
+        values, vectors = np.linalg.eigh(np.cov(flat.T) + np.diag(NOISE))
+        turn = (vectors / np.sqrt(values)) @ vectors.T
+        return cls(flat.mean(0).astype(np.float32), turn.astype(np.float32))
+
+    def __call__(self, cells: np.ndarray) -> np.ndarray:
+        """(rows, columns, 13) deviations, none longer than `LARGEST`."""
+        white = (cells - self.mean) @ self.turn
+        length = np.linalg.norm(white, axis=-1, keepdims=True)
+        return np.asarray(white * (np.minimum(length, LARGEST) / np.maximum(length, 1e-6)), dtype=np.float32)
+
+
+def cut_out(white: np.ndarray, centre: np.ndarray, rows: int, columns: int) -> np.ndarray:
+    """The rows x columns cells around a centre (x, y in cells); zero where the picture ends."""
+    x, y = int(round(centre[0] - (columns - 1) / 2)), int(round(centre[1] - (rows - 1) / 2))
+    out = np.zeros((rows, columns, white.shape[-1]), np.float32)
+    top, left = max(0, y), max(0, x)
+    piece = white[top : max(top, y + rows), left : max(left, x + columns)]
+    out[top - y : top - y + piece.shape[0], left - x : left - x + piece.shape[1]] = piece
+    return out
+
+
+def spectrum_of(white: np.ndarray, padded: tuple[int, int]) -> np.ndarray:
+    """(13, ...) spectrum of each channel."""
+    return np.asarray(np.fft.rfft2(white.transpose(2, 0, 1), s=padded, axes=(1, 2)), dtype=np.complex64)
+
+
+class View:
+    """A whitened picture, transformed once for all probes that look through it."""
+
+    def __init__(self, white: np.ndarray, largest_probe: tuple[int, int]) -> None:
+        import cv2
+
+        self.white = white
+        rows, columns = white.shape[:2]
+        # wide enough that the correlation does not wrap around
+        self.padded = cv2.getOptimalDFTSize(rows + largest_probe[0]), cv2.getOptimalDFTSize(columns + largest_probe[1])
+        self.spectrum = spectrum_of(white, self.padded)
+        self._square = np.ascontiguousarray((white**2).sum(-1))
+
+    def energy(self, weight: np.ndarray) -> np.ndarray:
+        """Weighted energy of the window around each cell."""
+        import cv2
+
+        return np.asarray(cv2.filter2D(self._square, cv2.CV_32F, weight, borderType=cv2.BORDER_CONSTANT))
+
+
+class Probe:
+    """A piece of a picture to look for, with the weight of each of its cells."""
+
+    def __init__(self, piece: np.ndarray, weight: np.ndarray) -> None:
+        self.rows, self.columns = piece.shape[:2]
+        self.weight = weight.astype(np.float32)
+        self.energy = ((piece**2).sum(-1) * weight).astype(np.float32)
+        # an even number of cells has no middle one: the correlation belongs half a cell up and left
+        self.off = np.array([(self.columns + 1) % 2, (self.rows + 1) % 2]) / -2
+        self._weighted = piece * weight[..., None]
+        self._prepared: dict[tuple[int, int, int, int], tuple[np.ndarray, np.ndarray]] = {}
+
+    def _prepare(self, shape: tuple[int, int], padded: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        import cv2
+
+        key = (*shape, *padded)
+        if key not in self._prepared:
+            inside = cv2.filter2D(np.ones(shape, np.float32), cv2.CV_32F, self.energy, borderType=cv2.BORDER_CONSTANT)
+            self._prepared[key] = np.conj(spectrum_of(self._weighted, padded)), inside
+        return self._prepared[key]
+
+    def similarity(self, view: View, energy: np.ndarray) -> np.ndarray:
+        """(rows, columns) correlation with the probe centred on each cell; `energy` as `View.energy(weight)`.
+
+        Where the probe reaches over the border only what is inside is compared; a small remainder
+        agrees with anything, so the value falls with the share inside and is 0 below a third.
+        """
+        rows, columns = view.white.shape[:2]
+        mine, inside = self._prepare((rows, columns), view.padded)
+        product = np.fft.irfft2((view.spectrum * mine).sum(0), s=view.padded)
+        product = np.roll(product, (self.rows // 2, self.columns // 2), (0, 1))[:rows, :columns]
+        value = product / np.sqrt(np.maximum(inside * np.maximum(energy, FAINTEST * inside), 1e-6))
+        share = inside / max(float(self.energy.sum()), 1e-6)
+        return np.asarray(np.where(share < 1 / 3, 0, value * np.sqrt(np.clip(share / 0.75, 0, 1))), dtype=np.float32)

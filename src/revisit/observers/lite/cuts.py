@@ -1,0 +1,154 @@
+"""Where a clip breaks off: frames that do not continue the frame before.
+
+Looked at on gray at a longer side of 160. Two frames are strangers when flow cannot connect them: after
+undoing the flow the local structure does not agree, and the flow there and the flow back disagree. A
+cut makes strangers of the frames on both sides of a step (`step`), and keeps them strangers a tenth of
+a second further out (`lasting`), which a flash, a dropped or a damaged frame does not. What the
+neighbourhood shows anyway is taken off, so that a fast pan or a restless texture is not a row of cuts.
+Not seen: fades and morphs that take longer than about half a second.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revisit.core import ClipInfo, Frame, Sight, observer
+from revisit.evidence.motion import CutSignal
+from revisit.observers.lite.pictures import flow_maker, follow, gray, small
+
+LONG_SIDE = 160
+WINDOW = 9  # pixels, side of the window in which local structure is compared
+RETRY = 0.4  # strangers above this get a second chance with the best plain shift, and must fall below it
+NOISE = 4.0  # variance in gray levels squared below which structure is noise
+FURTHER_SECONDS = 0.1  # how much further out `lasting` looks on each side
+NEIGHBOURHOOD_SECONDS = 1.0  # on each side
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is kept of a frame until the frames around it have been seen."""
+
+    index: int
+    gray: np.ndarray
+    histogram: np.ndarray
+
+
+@observer(id="lite.cuts", version=1, kind="sequence", makes=CutSignal)
+def cut_signal(clip: ClipInfo) -> Sight:
+    """How far each frame is from being a continuation of the frame before."""
+    maker = flow_maker()
+    further = max(1, round(FURTHER_SECONDS * clip.fps))
+    recent: deque[Look] = deque(maxlen=2 * further + 2)
+    index: list[int] = []
+    steps: list[tuple[float, float, float]] = []
+    lasting: list[float] = []
+    frame: Frame
+    while (frame := (yield)) is not None:
+        recent.append(look(frame))
+        if len(recent) > 1:
+            index.append(frame.index)
+            steps.append(strangeness(maker, recent[-2], recent[-1]))
+        if len(recent) == recent.maxlen:
+            lasting.append(together(strangeness(maker, recent[0], recent[-1])))
+    # The first and last few steps have no frames further out on both sides: for them the step speaks alone.
+    ends = [together(step) for step in steps]
+    if lasting:
+        ends[further : further + len(lasting)] = lasting
+    cues = np.array(steps, dtype=np.float64).reshape(-1, 3)
+    both = np.minimum([together(step) for step in steps], ends)
+    reach = max(2, round(NEIGHBOURHOOD_SECONDS * clip.fps))
+    return CutSignal(
+        index=np.array(index, dtype=np.int64),
+        histogram=cues[:, 0],
+        structure=cues[:, 1],
+        disagreement=cues[:, 2],
+        lasting=np.array(ends, dtype=np.float64),
+        score=above_neighbourhood(both, reach),
+    )
+
+
+def look(frame: Frame) -> Look:
+    """Gray picture and square-rooted colour histogram of a frame."""
+    import cv2
+
+    rgb = small(frame, LONG_SIDE)
+    lab = cv2.cvtColor(rgb, cv2.COLOR_RGB2LAB)
+    counts = cv2.calcHist([lab], [0, 1, 2], None, [8, 8, 8], [0, 256] * 3).ravel()
+    return Look(frame.index, gray(rgb), np.sqrt(counts / counts.sum()))
+
+
+def strangeness(maker: Any, a: Look, b: Look) -> tuple[float, float, float]:
+    """Change of histogram, of structure after undoing the flow, and disagreement of flow there and back; 0-1."""
+    histogram = float(np.clip(1 - np.dot(a.histogram, b.histogram), 0, 1))
+    structure, disagreement = flow_failure(maker, a.gray, b.gray, (0.0, 0.0))
+    if structure * disagreement > RETRY**2:
+        # Flow alone loses a camera that jumps by a tenth of the frame; the best plain shift puts it on the track.
+        again = flow_failure(maker, a.gray, b.gray, best_shift(a.gray, b.gray))
+        if again[0] < RETRY:
+            structure, disagreement = again
+    return histogram, structure, disagreement
+
+
+def flow_failure(maker: Any, a: np.ndarray, b: np.ndarray, start: tuple[float, float]) -> tuple[float, float]:
+    """Change of structure after undoing the flow, and share of the frame where flow there and back disagree.
+
+    `start` is a shift in pixels from which the flow sets out.
+    """
+    there = maker.calc(a, b, np.full((*a.shape, 2), start, np.float32))
+    back = maker.calc(b, a, np.full((*a.shape, 2), (-start[0], -start[1]), np.float32))
+    seen, inside = follow(there, b)
+    missed = there + follow(there, back)[0]
+    slack = 1 + 0.1 * np.hypot(there[:, :, 0], there[:, :, 1])
+    disagree = inside & (np.hypot(missed[:, :, 0], missed[:, :, 1]) > slack)
+    return structure_change(a, seen, inside), float(disagree.mean())
+
+
+def best_shift(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
+    """The shift in pixels at which the left or the right part of `a` is found in `b`, in steps of 4 pixels."""
+    import cv2
+
+    size = max(1, a.shape[1] // 4), max(1, a.shape[0] // 4)
+    a, b = (cv2.resize(x, size, interpolation=cv2.INTER_AREA) for x in (a, b))
+    height, width = a.shape
+    top, part = height // 6, max(1, width * 6 // 10)
+    best, found = -1.0, (0.0, 0.0)
+    for left in (0, width - part):
+        likeness = cv2.matchTemplate(b, a[top : height - top, left : left + part], cv2.TM_CCOEFF_NORMED)
+        _, peak, _, (x, y) = cv2.minMaxLoc(likeness)
+        if peak > best:
+            best, found = peak, (4.0 * (x - left), 4.0 * (y - top))
+    return found
+
+
+def structure_change(a: np.ndarray, b: np.ndarray, inside: np.ndarray) -> float:
+    """1 - local correlation, weighted by local contrast: 0 for the same structure, about 1 for none in common."""
+    import cv2
+
+    a, b = a.astype(np.float32), b.astype(np.float32)
+    mean_a, mean_b, mean_aa, mean_bb, mean_ab = (
+        cv2.boxFilter(x, -1, (WINDOW, WINDOW)) for x in (a, b, a * a, b * b, a * b)
+    )
+    variance_a, variance_b = np.maximum(mean_aa - mean_a**2, 0), np.maximum(mean_bb - mean_b**2, 0)
+    alike = (mean_ab - mean_a * mean_b + NOISE) / (np.sqrt(variance_a * variance_b) + NOISE)
+    weight = (np.sqrt(np.maximum(variance_a, variance_b)) + 0.5) * inside
+    total = float(weight.sum())
+    return float(np.clip(1 - float((alike * weight).sum()) / total, 0, 1)) if total > 0 else 1.0
+
+
+def together(cues: tuple[float, float, float]) -> float:
+    """One number from the cues: flow fails in both ways, or the colours are all different (for flat frames)."""
+    histogram, structure, disagreement = cues
+    return max(float(np.sqrt(structure * disagreement)), histogram)
+
+
+def above_neighbourhood(values: np.ndarray, reach: int) -> np.ndarray:
+    """How far each value lies above the median of its neighbours, never below 0."""
+    above = np.zeros(len(values), dtype=np.float64)
+    for k in range(len(values)):
+        near = np.r_[values[max(0, k - reach) : k], values[k + 1 : k + 1 + reach]]
+        above[k] = max(0.0, values[k] - (np.median(near) if len(near) else 0.0))
+    return above

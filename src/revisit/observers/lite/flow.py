@@ -1,0 +1,105 @@
+"""Optical flow between successive frames: how much moves, what the camera does, what is left.
+
+Flow is computed on gray at a longer side of 320. The global motion is a similarity (shift, scale, turn
+about the centre) fitted to the flow of textured places by iteratively reweighted least squares: no
+random numbers, and up to about 40 % of the frame may move on its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import ClipInfo, Frame, Sight, observer
+from revisit.evidence.motion import FlowStats
+from revisit.observers.lite.pictures import SHARED_LONG_SIDE, flow_maker, follow, gray
+
+GRID = 8  # pixels between the places whose flow enters the fit
+TEXTURED = 6.0  # gradient in gray levels per pixel that flow can follow; sensor noise stays below it
+ENOUGH_PLACES = 30  # fewer textured places than this, and all places enter the fit
+EXPLAINED = 0.01  # of the width
+ROUNDS = 8
+
+
+@observer(id="lite.flow", version=1, kind="sequence", makes=FlowStats)
+def flow_stats(clip: ClipInfo) -> Sight:
+    """Flow, global motion, what the global motion leaves, and warp error of every step."""
+    maker = flow_maker()
+    index: list[int] = []
+    rows: list[tuple[float, ...]] = []
+    before: tuple[float, np.ndarray] | None = None
+    frame: Frame
+    while (frame := (yield)) is not None:
+        picture = gray(frame.at(SHARED_LONG_SIDE))
+        if before is not None:
+            flow = maker.calc(before[1], picture, None)
+            index.append(frame.index)
+            rows.append((frame.time - before[0], *describe(flow, before[1], picture)))
+        before = frame.time, picture
+    table = np.array(rows, dtype=np.float64).reshape(-1, 14)
+    return FlowStats(
+        index=np.array(index, dtype=np.int64),
+        seconds=table[:, 0],
+        median=table[:, 1:3],
+        mean=table[:, 3],
+        p90=table[:, 4],
+        shift=table[:, 5:7],
+        log_scale=table[:, 7],
+        rotation=table[:, 8],
+        agreement=table[:, 9],
+        residual=table[:, 10],
+        warp_error=table[:, 11],
+        inside=table[:, 12],
+        texture=table[:, 13],
+    )
+
+
+def describe(flow: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> tuple[float, ...]:
+    """One row of FlowStats, from `median` to `texture`."""
+    import cv2
+
+    height, width = earlier.shape
+    length = np.hypot(flow[:, :, 0], flow[:, :, 1])
+    seen, inside = follow(flow, later)
+    error = cv2.absdiff(seen, earlier)[inside].mean() / 255 if inside.any() else 1.0
+    dx, dy = (cv2.Sobel(earlier, cv2.CV_32F, *order, ksize=3, scale=0.125) for order in ((1, 0), (0, 1)))
+    textured = np.hypot(dx, dy) > TEXTURED
+
+    ys, xs = np.mgrid[GRID // 2 : height : GRID, GRID // 2 : width : GRID].reshape(2, -1)
+    # A place is as good as the best pixel of its neighbourhood.
+    good = cv2.dilate(textured.astype(np.uint8), np.ones((GRID + 1, GRID + 1), np.uint8))[ys, xs] > 0
+    if good.sum() >= ENOUGH_PLACES:
+        ys, xs = ys[good], xs[good]
+    places = np.stack([xs - (width - 1) / 2, ys - (height - 1) / 2], axis=1) / width
+    vectors = flow[ys, xs].astype(np.float64) / width
+    shift, log_scale, rotation, left = fit_similarity(places, vectors)
+    median = np.median(flow.reshape(-1, 2), axis=0) / width
+    return (
+        *map(float, median), float(length.mean()) / width, float(np.percentile(length, 90)) / width,
+        *shift, log_scale, rotation, float((left < EXPLAINED).mean()), float(left.mean()),
+        float(error), float(inside.mean()), float(textured.mean()),
+    )  # fmt: skip
+
+
+def fit_similarity(
+    places: np.ndarray, vectors: np.ndarray
+) -> tuple[tuple[float, float], float, float, np.ndarray]:
+    """Shift, log scale, rotation, and the lengths that are left, of the similarity that most vectors follow.
+
+    `places` (N, 2) are relative to the centre, `vectors` (N, 2) are their displacements. Solves
+    v = (a - 1, -b; b, a - 1) p + t with Cauchy weights, starting from the median shift.
+    """
+    x, y = places.T
+    one, zero = np.ones_like(x), np.zeros_like(x)
+    design = np.concatenate([np.stack([x, -y, one, zero], 1), np.stack([y, x, zero, one], 1)])
+    target = np.concatenate([vectors[:, 0], vectors[:, 1]])
+    answer = np.array([0.0, 0.0, *np.median(vectors, axis=0)])
+    for _ in range(ROUNDS):
+        left = np.hypot(*(target - design @ answer).reshape(2, -1))
+        spread = max(1.5 * float(np.median(left)), 0.0005)
+        weight = np.tile(1 / (1 + (left / spread) ** 2), 2)
+        # A trace of ridge keeps the answer defined when all places lie on one spot.
+        normal = (design * weight[:, None]).T @ design + 1e-9 * np.eye(4)
+        answer = np.linalg.solve(normal, (design * weight[:, None]).T @ target)
+    left = np.hypot(*(target - design @ answer).reshape(2, -1))
+    a, b = 1 + answer[0], answer[1]
+    return (float(answer[2]), float(answer[3])), float(np.log(np.hypot(a, b))), float(np.arctan2(b, a)), left

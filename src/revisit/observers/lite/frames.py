@@ -1,0 +1,40 @@
+"""Facts about every frame: digest, brightness, sharpness."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import ClipInfo, Frame, Sight, observer
+from revisit.evidence.frames import FrameFacts
+
+LONG_SIDE = 320  # sharpness depends on the size, so it is measured at one size for all clips
+
+
+@observer(id="lite.frames", version=1, kind="sequence", makes=FrameFacts)
+def frame_facts(clip: ClipInfo) -> Sight:
+    """Time, digest, mean luma and sharpness of every frame."""
+    import cv2
+
+    index: list[int] = []
+    time: list[float] = []
+    digests: list[bytes] = []
+    luma: list[float] = []
+    sharpness: list[float] = []
+    frame: Frame
+    while (frame := (yield)) is not None:
+        gray = cv2.cvtColor(frame.at(LONG_SIDE), cv2.COLOR_RGB2GRAY)
+        index.append(frame.index)
+        time.append(frame.time)
+        digests.append(bytes.fromhex(frame.digest)[:16])
+        luma.append(float(gray.mean()) / 255)
+        sharpness.append(float(cv2.Laplacian(gray, cv2.CV_32F).var()))
+    return FrameFacts(
+        index=np.array(index, dtype=np.int64),
+        time=np.array(time, dtype=np.float64),
+        digest=np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, 16),
+        luma=np.array(luma, dtype=np.float32),
+        sharpness=np.array(sharpness, dtype=np.float32),
+        width=clip.width,
+        height=clip.height,
+        fps=clip.fps,
+    )

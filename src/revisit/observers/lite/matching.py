@@ -1,0 +1,208 @@
+"""Two small pictures of a place, compared without learned networks.
+
+Two independent ways, because each fails where the other holds:
+
+- *points*: SIFT descriptors matched one to one and verified by one similarity (turn, zoom, shift)
+  of the picture. Exact, but silent where there is little texture;
+- *structure*: the directions of gradients on a coarse grid, correlated under all shifts. Works on soft
+  pictures and does not see brightness or colour, but knows only shifts.
+
+Warps are 3x3 matrices in fractions of the frame, so that they hold at every size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+POINTS = 300  # per frame: enough to cover a frame, few enough to compare thousands of pairs
+CELLS = (8, 6)  # columns and rows of the grid on which points are spread and support is counted
+PER_CELL = 10
+RATIO = 0.82  # best to second-best distance; looser than Lowe's 0.8 because geometry verifies after it
+TOLERANCE = 0.04  # of the width: room for parallax and perspective, which a similarity cannot express
+STRUCTURE_WIDTH = 64
+LEAST_MATCHES = 8  # pictures of different places agree on 6 at most (see docs/view-gate.md)
+LEAST_OVERLAP = 0.25  # below it a correlation of gradients rests on too few cells to mean anything
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points of a frame: positions in pixels of the working size, unit descriptors, cell of the grid."""
+
+    xy: np.ndarray  # (n, 2)
+    descriptors: np.ndarray  # (n, 128)
+    cell: np.ndarray  # (n,)
+    size: tuple[int, int]  # width, height
+
+    def without(self, cells: np.ndarray) -> Points:
+        """The points outside the marked cells."""
+        keep = ~cells[self.cell]
+        return Points(self.xy[keep], self.descriptors[keep], self.cell[keep], self.size)
+
+
+@dataclass(frozen=True)
+class Link:
+    """How one frame relates to another by its points; `inliers` 0 means that nothing was verified."""
+
+    inliers: int
+    matches: int
+    support: float  # share of the cells with points in the common area that have a verified match
+    warp: np.ndarray  # (3, 3) from the first frame to the second, fractions
+
+
+NOTHING = Link(0, 0, 0.0, np.eye(3))
+
+
+def find_points(gray: np.ndarray) -> Points:
+    """Well spread SIFT points of a grey picture, with square-rooted descriptors (RootSIFT)."""
+    import cv2
+
+    height, width = gray.shape
+    even = cv2.createCLAHE(clipLimit=3.0, tileGridSize=(4, 4)).apply(gray)  # dark and hazy frames have points too
+    found, raw = cv2.SIFT_create(nfeatures=POINTS * 3 // 2, contrastThreshold=0.02).detectAndCompute(even, None)  # type: ignore[attr-defined]
+    if raw is None or not found:
+        return Points(np.zeros((0, 2)), np.zeros((0, 128), np.float32), np.zeros(0, int), (width, height))
+    xy = np.array([point.pt for point in found])
+    strength = np.array([point.response for point in found])
+    cell = _cells(xy, (width, height))
+    order = np.argsort(-strength, kind="stable")
+    rank = np.zeros(len(order), int)
+    for c in range(CELLS[0] * CELLS[1]):
+        here = order[cell[order] == c]
+        rank[here] = np.arange(len(here))
+    keep = np.flatnonzero(rank < PER_CELL)[:POINTS]
+    descriptors = np.sqrt(raw[keep] / np.maximum(raw[keep].sum(axis=1, keepdims=True), 1e-9))
+    return Points(xy[keep], descriptors.astype(np.float32), cell[keep], (width, height))
+
+
+def _cells(xy: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    column = np.clip(xy[:, 0] / size[0] * CELLS[0], 0, CELLS[0] - 1).astype(int)
+    row = np.clip(xy[:, 1] / size[1] * CELLS[1], 0, CELLS[1] - 1).astype(int)
+    return np.asarray(row * CELLS[0] + column)
+
+
+def match_points(a: Points, b: Points) -> np.ndarray:
+    """Rows (point of a, point of b) that are each other's best match, clearly ahead of the second best."""
+    if len(a.xy) < 3 or len(b.xy) < 3:
+        return np.zeros((0, 2), int)
+    likeness = a.descriptors @ b.descriptors.T
+    best = likeness.argmax(axis=1)
+    rows = np.arange(len(best))
+    mutual = likeness.argmax(axis=0)[best] == rows
+    rows, best = rows[mutual], best[mutual]
+    top = likeness[rows, best]
+    second = np.partition(likeness[rows], -2, axis=1)[:, -2]
+    clear = (2 - 2 * top) < RATIO**2 * (2 - 2 * second)  # squared distances of unit vectors
+    return np.stack([rows[clear], best[clear]], axis=1)
+
+
+def link(a: Points, b: Points, pairs: np.ndarray | None = None) -> Link:
+    """The similarity that most matches agree on."""
+    import cv2
+
+    pairs = match_points(a, b) if pairs is None else pairs
+    if len(pairs) < LEAST_MATCHES:
+        return NOTHING
+    src, dst = a.xy[pairs[:, 0]], b.xy[pairs[:, 1]]
+    cv2.setRNGSeed(0)
+    found, mask = cv2.estimateAffinePartial2D(
+        src, dst, method=cv2.RANSAC, ransacReprojThreshold=TOLERANCE * a.size[0], maxIters=400, confidence=0.995
+    )
+    if found is None:
+        return NOTHING
+    scale = float(np.hypot(found[0, 0], found[1, 0]))
+    if not 0.25 < scale < 4:
+        return NOTHING
+    inside = mask.ravel().astype(bool)
+    warp = _fractions(np.vstack([found, [0, 0, 1]]), a.size, b.size)
+    landed = landing(warp, a.xy / a.size)
+    visible = np.all((landed >= 0) & (landed <= 1), axis=1)
+    with_points = len(set(a.cell[visible].tolist()))
+    confirmed = len(set(a.cell[pairs[inside, 0]].tolist()))
+    return Link(int(inside.sum()), len(pairs), min(confirmed / max(with_points, 1), 1.0), warp)
+
+
+def _fractions(matrix: np.ndarray, a: tuple[int, int], b: tuple[int, int]) -> np.ndarray:
+    return np.asarray(np.diag([1 / b[0], 1 / b[1], 1.0]) @ matrix @ np.diag([a[0], a[1], 1.0]))
+
+
+def landing(warp: np.ndarray, xy: np.ndarray) -> np.ndarray:
+    """Where positions (n, 2) land under a 3x3 warp."""
+    moved = np.c_[xy, np.ones(len(xy))] @ warp.T
+    return np.asarray(moved[:, :2] / np.where(np.abs(moved[:, 2:]) < 1e-9, 1e-9, moved[:, 2:]))
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The gradient field of a frame, ready to be correlated: its spectrum and its energy under each shift."""
+
+    spectrum: np.ndarray
+    energy: np.ndarray
+    shape: tuple[int, int]  # rows, columns
+
+
+def structure(gray: np.ndarray, hidden: np.ndarray | None = None) -> Structure:
+    """Gradient directions of a grey picture on a coarse grid, each weighted by its local contrast."""
+    import cv2
+
+    height, width = gray.shape
+    rows = max(8, round(STRUCTURE_WIDTH * height / width))
+    small = cv2.resize(gray, (STRUCTURE_WIDTH, rows), interpolation=cv2.INTER_AREA).astype(np.float32)
+    small = cv2.GaussianBlur(small, (0, 0), 0.8)
+    gx = cv2.Sobel(small, cv2.CV_32F, 1, 0)
+    gy = cv2.Sobel(small, cv2.CV_32F, 0, 1)
+    power = gx * gx + gy * gy
+    local = cv2.GaussianBlur(power, (0, 0), 6.0) + 0.1 * power.mean() + 4.0  # 4: below it lies noise, not structure
+    field = (gx + 1j * gy) ** 2 / np.maximum(np.sqrt(power), 1e-6) / np.sqrt(local)  # doubled angle: sign-free edges
+    if hidden is not None:
+        grid = hidden.reshape(CELLS[1], CELLS[0]).astype(np.uint8)
+        field[cv2.resize(grid, (STRUCTURE_WIDTH, rows), interpolation=cv2.INTER_NEAREST) > 0] = 0
+    shape = (2 * rows, 2 * STRUCTURE_WIDTH)
+    mask = np.fft.rfft2(np.ones((rows, STRUCTURE_WIDTH)), shape)
+    energy = np.fft.irfft2(np.fft.rfft2(np.abs(field) ** 2, shape) * mask.conj(), shape)
+    return Structure(np.fft.fft2(field, shape).astype(np.complex64), energy.astype(np.float32), (rows, STRUCTURE_WIDTH))
+
+
+def correlate(a: Structure, b: Structure) -> tuple[float, float, tuple[float, float]]:
+    """(correlation, lead over the next best shift, shift in fractions) of the best shift of a onto b.
+
+    The correlation is that of gradient directions in the common area, times the square root of
+    that area's share: a small common area agrees by chance more easily.
+    """
+    rows, columns = a.shape
+    plain = np.fft.ifft2(a.spectrum * b.spectrum.conj()).real
+    # energy of b in the common area: b shifted the other way
+    other = np.roll(b.energy[::-1, ::-1], (1, 1), axis=(0, 1))
+    area = _overlaps(rows, columns)
+    valid = area >= LEAST_OVERLAP
+    score = np.where(valid, plain / np.sqrt(np.maximum(a.energy * other, 1e-6)) * np.sqrt(area), -1.0)
+    at = int(score.argmax())
+    y, x = divmod(at, score.shape[1])
+    peak = float(score[y, x])
+    wide = np.roll(score, (score.shape[0] // 2 - y, score.shape[1] // 2 - x), axis=(0, 1))
+    cy, cx = score.shape[0] // 2, score.shape[1] // 2
+    wide[cy - 4 : cy + 5, cx - 5 : cx + 6] = -1.0
+    dy = y if y < rows else y - 2 * rows
+    dx = x if x < columns else x - 2 * columns
+    return peak, peak - float(wide.max()), (-dx / columns, -dy / rows)
+
+
+_AREAS: dict[tuple[int, int], np.ndarray] = {}
+
+
+def _overlaps(rows: int, columns: int) -> np.ndarray:
+    """Share of the frame in common, for each cyclic shift of a frame padded to twice its size."""
+    if (rows, columns) not in _AREAS:
+        y = 1 - np.minimum(np.arange(2 * rows), 2 * rows - np.arange(2 * rows)) / rows
+        x = 1 - np.minimum(np.arange(2 * columns), 2 * columns - np.arange(2 * columns)) / columns
+        _AREAS[rows, columns] = np.outer(y, x)
+    return _AREAS[rows, columns]
+
+
+def grey(rgb: np.ndarray) -> Any:
+    """The grey picture of an RGB one."""
+    import cv2
+
+    return cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)

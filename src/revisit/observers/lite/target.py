@@ -1,0 +1,365 @@
+"""Follow a target of the first frame by motion and by looks, and look for it everywhere else.
+
+Three searches run side by side and stay apart in the evidence, so that the gate can weigh them:
+
+- *followed*: dense optical flow with a check on the way back carries the box; the best match nearby
+  corrects its drift. A box that left the frame, or whose looks were lost, is carried on by the
+  background's motion, so that it comes back into the frame when the camera turns back;
+- *found*: the target's layout of edges and colours, as first seen and in a few views taken while it
+  was followed without doubt, is looked for in the whole frame at several sizes;
+- *placed*: the same for what surrounded the target in the first frame, the target itself left out.
+
+Views are no longer collected once the target has been lost, so that what comes back is compared
+with what was there before it went away. Memory does not grow with the clip.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revisit.core import ClipInfo, Sight, Target, every, observer
+from revisit.evidence.target import TargetTrack
+from revisit.observers.lite.cells import CELL, Probe, View, Whitening, cells_of, cut_out
+
+LONG_SIDE = 480
+SEARCH_SIDE = 400  # the largest picture searched; finer ones cost much and add nothing for targets of this size
+FLOW_SIDE = 256
+TARGET_PX = 48  # the target is looked at with about so many pixels a side: 12 cells, enough for its layout
+SIZES = (0.71, 1.0, 1.41, 2.0, 2.83)  # of the target against its first view
+SURROUNDINGS = 2.0  # the target's place is a window so many times its box
+EARLY_LOOKS, LATE_LOOKS = 5, 3  # remembered: the first ones for good, of later ones the last
+SAME_LOOK, OTHER_LOOK = 0.45, 0.75  # a followed target between the two is remembered as a new look
+GONE, FOUND, CLEAR = 0.25, 0.45, 0.12  # near similarity of a lost target; peak, and its lead, that find it again
+OUT = 0.2  # share inside the frame of a box that has left it
+LOST_AFTER = 0.25  # seconds without a match until the box is carried by the background alone
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A place in the frame: centre in fractions of the frame, size against the first view."""
+
+    centre: np.ndarray
+    scale: float
+
+    def box(self, size: np.ndarray) -> np.ndarray:
+        """x0, y0, x1, y1 of a target that was `size` large in the first frame."""
+        half = size * self.scale / 2
+        return np.r_[self.centre - half, self.centre + half]
+
+
+@dataclass(frozen=True)
+class Motion:
+    """From one frame to the next: the target's box, and the background."""
+
+    shift: np.ndarray  # fractions of the frame
+    growth: float
+    flow: float  # share of the box with motion that survives the way back
+    camera: float  # motion of the background at the target, in frame widths
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """What one frame shows of the target."""
+
+    near: float
+    near_at: Spot
+    predicted: float  # similarity right where motion says the target is
+    peak: float
+    peak_at: Spot
+    second: float
+    first: float
+    place: float
+    place_at: Spot
+    place_second: float
+    at_place: float
+
+
+@observer(
+    id="lite.target",
+    version=1,
+    kind="sequence",
+    makes=TargetTrack,
+    frames=every(at_most=300),
+    size=LONG_SIDE,
+    inputs=("target",),
+    sets=("lite",),
+)
+def track_target(clip: ClipInfo, target: Target) -> Sight:
+    """Where the target of the first frame seems to be in every frame, and how alike it looks there."""
+    import cv2
+
+    flow = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
+    first = (yield)
+    if first is None:
+        return empty_track(clip, target)
+    search = Search(first.at(LONG_SIDE), target.box)
+    spot, missed, last, before = search.start, 0.0, float(first.time), None
+    rows: list[dict[str, Any]] = []
+    frame = first
+    while frame is not None:
+        rgb = frame.at(LONG_SIDE)
+        grey = cv2.cvtColor(shrunk(rgb, FLOW_SIDE), cv2.COLOR_RGB2GRAY)
+        lost = missed > LOST_AFTER
+        moved = STILL if before is None else motion(flow, before, grey, spot.box(search.size), lost)
+        spot = Spot(spot.centre + moved.shift, float(np.clip(spot.scale * moved.growth, 0.4, 4.0)))
+        seen = search.look(rgb, spot)
+        if before is not None and not lost and seen.near > SAME_LOOK and seen.near > seen.predicted + 0.03:
+            # half the way only: flow is precise, the layout is not
+            spot = Spot((spot.centre + seen.near_at.centre) / 2, spot.scale**0.8 * seen.near_at.scale**0.2)
+        inside = share_inside(spot.box(search.size))
+
+        missed = 0.0 if seen.near >= GONE and inside > OUT else missed + float(frame.time) - last
+        if missed > LOST_AFTER and seen.peak >= FOUND and seen.peak - seen.second >= CLEAR:
+            spot, missed = seen.peak_at, 0.0
+            inside = share_inside(spot.box(search.size))
+        search.frozen = search.frozen or missed > LOST_AFTER
+        if moved.flow > 0.6 and inside > 0.9 and SAME_LOOK < seen.near < OTHER_LOOK:
+            search.remember(spot)
+
+        rows.append(
+            {
+                "index": frame.index,
+                "seconds": frame.time,
+                "box": spot.box(search.size),
+                "inside": inside,
+                "flow": moved.flow,
+                "near": seen.near,
+                "peak": seen.peak,
+                "peak_box": seen.peak_at.box(search.size),
+                "second": seen.second,
+                "first": seen.first,
+                "colour": search.colour(rgb, seen.peak_at.box(search.size)),
+                "place": seen.place,
+                "place_box": seen.place_at.box(search.size),
+                "place_second": seen.place_second,
+                "at_place": seen.at_place,
+                "camera": moved.camera,
+            }
+        )
+        before, last = grey, float(frame.time)
+        frame = yield
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return TargetTrack(**columns, **search.facts(clip))
+
+
+STILL = Motion(np.zeros(2), 1.0, 1.0, 0.0)
+
+
+def shrunk(rgb: np.ndarray, long_side: float) -> np.ndarray:
+    """The picture with its longer side at about `long_side`, in whole cells."""
+    import cv2
+
+    scale = long_side / max(rgb.shape[:2])
+    width, height = (max(1, round(side * scale / CELL)) * CELL for side in rgb.shape[1::-1])
+    size = width, height
+    return np.asarray(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR))
+
+
+def share_inside(box: np.ndarray) -> float:
+    """Share of a box that is inside the frame."""
+    kept = np.clip(box, 0, 1)
+    return float(np.prod(kept[2:] - kept[:2]) / max(float(np.prod(box[2:] - box[:2])), 1e-9))
+
+
+def motion(flow: Any, before: np.ndarray, after: np.ndarray, box: np.ndarray, lost: bool) -> Motion:
+    """Motion of the box (of the background behind it, if the target is lost) and how far it can be trusted."""
+    import cv2
+
+    there, back = flow.calc(before, after, None), flow.calc(after, before, None)
+    height, width = before.shape
+    size = np.array([width, height])
+    y, x = np.mgrid[4:height:8, 4:width:8]
+    start = np.c_[x.ravel(), y.ravel()]
+    shift = there[start[:, 1], start[:, 0]]
+    end = start + shift
+    landed = np.clip(end.round().astype(int), 0, size - 1)
+    error = np.linalg.norm(shift + back[landed[:, 1], landed[:, 0]], axis=1)
+    change = np.abs(after[landed[:, 1], landed[:, 0]].astype(int) - before[start[:, 1], start[:, 0]])
+    good = (end >= 0).all(1) & (end < size).all(1) & (change < 25)
+    good &= error < np.maximum(1.0, 0.1 * np.linalg.norm(shift, axis=1))
+
+    centre, half = (box[:2] + box[2:]) / 2 * size, (box[2:] - box[:2]) / 2 * size
+    core = (np.abs(start - centre) < 0.75 * half).all(1)
+    around = good & ~(np.abs(start - centre) < 1.2 * half).all(1)
+    matrix = np.eye(2, 3)
+    if around.sum() >= 12:
+        cv2.setRNGSeed(0)
+        source, destination = start[around].astype(np.float32), end[around].astype(np.float32)
+        fitted, _ = cv2.estimateAffinePartial2D(source, destination, ransacReprojThreshold=1.5)
+        matrix = matrix if fitted is None else fitted
+    carried = matrix @ np.r_[centre, 1.0] - centre
+    growth = float(np.sqrt(abs(np.linalg.det(matrix[:, :2]))))
+    trusted = core & good
+    if not lost and trusted.sum() >= max(4, 0.2 * core.sum()):
+        step = np.median(shift[trusted], axis=0)
+        old = np.linalg.norm(start[trusted] - np.median(start[trusted], 0), axis=1)
+        new = np.linalg.norm(end[trusted] - np.median(end[trusted], 0), axis=1)
+        spread = old > 2
+        growth = float(np.median(new[spread] / old[spread])) if spread.sum() > 3 else 1.0
+    else:
+        step = carried
+    return Motion(
+        shift=step / size,
+        growth=float(np.clip(growth, 0.9, 1.1)),
+        flow=float(trusted.sum() / max(1, core.sum())),
+        camera=float(np.linalg.norm(carried) / width),
+    )
+
+
+class Search:
+    """Looks for one target in frame after frame."""
+
+    def __init__(self, rgb: np.ndarray, box: tuple[float, float, float, float]) -> None:
+        self.size = np.array([box[2] - box[0], box[3] - box[1]])
+        self.start = Spot(np.array([box[0] + box[2], box[1] + box[3]]) / 2, 1.0)
+        self.frozen = False
+        shape = np.array([rgb.shape[1], rgb.shape[0]])
+        long_side = max(rgb.shape[:2])
+        width, height = self.size * shape
+        fitting = TARGET_PX / max(float(np.sqrt(width * height)), 1e-6) * long_side
+        self.side = float(np.clip(fitting, 100, SEARCH_SIDE))  # of the picture in which the target has its first size
+        self.sizes = [size for size in SIZES if self.side / size <= 1.05 * SEARCH_SIDE]
+        per_cell = self.side / long_side / CELL
+        columns, rows = max(3, round(float(width) * per_cell)), max(3, round(float(height) * per_cell))
+        self.weight = bell(rows, columns)
+        ring = round(rows * SURROUNDINGS), round(columns * SURROUNDINGS)
+
+        self.whiten = Whitening.of(cells_of(shrunk(rgb, self.side)))
+        self.views = self._views(rgb, ring)
+        at_first = self.views[self.sizes.index(1.0)]
+        centre = self._cell(self.start.centre, at_first)
+        piece = cut_out(at_first.white, centre, rows, columns)
+        self.looks = [Probe(piece, self.weight)]
+        self.texture = float(np.sqrt((piece**2).sum(-1) * self.weight).sum() / self.weight.sum())
+        self.surroundings = surroundings_probe(at_first.white, centre, (rows, columns), ring)
+        self.colours = colour_shares(rgb, self.start.box(self.size))
+        wide = Spot(self.start.centre, SURROUNDINGS).box(self.size)
+        self.special = self.colours / np.maximum(self.colours + colour_shares(rgb, wide), 1e-6)
+
+    def _views(self, rgb: np.ndarray, largest_probe: tuple[int, int]) -> list[View]:
+        return [View(self.whiten(cells_of(shrunk(rgb, self.side / size))), largest_probe) for size in self.sizes]
+
+    def _cell(self, centre: np.ndarray, view: View) -> np.ndarray:
+        return np.asarray(centre * view.white.shape[1::-1] - 0.5)
+
+    def look(self, rgb: np.ndarray, expected: Spot) -> Sighting:
+        """Where the target, and its place, are in this frame; `expected` is where motion carried it."""
+        self.views = self._views(rgb, (self.surroundings.rows, self.surroundings.columns))
+        looks = [np.array([look.similarity(view, view.energy(self.weight)) for look in self.looks]) for view in self.views]
+        best = [layer.max(0) for layer in looks]
+        grids = [self._centres(view, self.looks[0]) for view in self.views]
+        near, near_at = -1.0, expected
+        for grid, layer, size in zip(grids, best, self.sizes, strict=True):
+            off = (grid - expected.centre) / (self.size * expected.scale / 2)
+            close = (np.abs(off) < 1.2).all(-1)
+            if abs(np.log(size / expected.scale)) < 0.51 and close.any():
+                score = np.where(close, layer * (0.6 + 0.4 * np.exp(-0.5 * (off**2).sum(-1))), -1)
+                at = np.unravel_index(int(score.argmax()), score.shape)
+                if layer[at] > near:
+                    near, near_at = float(layer[at]), Spot(grid[at], size)
+        peak, at, level = max((float(m.max()), int(m.argmax()), k) for k, m in enumerate(best))
+        where = np.unravel_index(at, best[level].shape)
+        peak_at = Spot(grids[level][where], self.sizes[level])
+        place_maps = [self.surroundings.similarity(v, v.energy(self.surroundings.weight)) for v in self.views]
+        place_grids = [self._centres(view, self.surroundings) for view in self.views]
+        place, at, chosen = max((float(m.max()), int(m.argmax()), k) for k, m in enumerate(place_maps))
+        place_at = Spot(place_grids[chosen][np.unravel_index(at, place_maps[chosen].shape)], self.sizes[chosen])
+        return Sighting(
+            near=near,
+            near_at=near_at,
+            predicted=self._value(best, grids, expected),
+            peak=peak,
+            peak_at=peak_at,
+            second=self._clear_of(peak_at, best, grids),
+            first=float(looks[level][0][where]),
+            place=place,
+            place_at=place_at,
+            place_second=self._clear_of(place_at, place_maps, place_grids),
+            at_place=self._value(best, grids, place_at),
+        )
+
+    def _centres(self, view: View, probe: Probe) -> np.ndarray:
+        rows, columns = view.white.shape[:2]
+        y, x = np.mgrid[:rows, :columns]
+        return (np.stack([x, y], -1) + 0.5 + probe.off) / [columns, rows]
+
+    def _value(self, maps: list[np.ndarray], grids: list[np.ndarray], spot: Spot) -> float:
+        """Best value within a cell or a sixth of the target around a spot, at the nearest sizes."""
+        found = [-1.0]
+        for grid, values, size in zip(grids, maps, self.sizes, strict=True):
+            if abs(np.log(size / spot.scale)) < 0.36:
+                cell = 1.0 / np.array(values.shape[::-1])
+                close = (np.abs(grid - spot.centre) <= np.maximum(cell, self.size * spot.scale / 6)).all(-1)
+                found.extend(values[close].tolist())
+        return float(max(found))
+
+    def _clear_of(self, spot: Spot, maps: list[np.ndarray], grids: list[np.ndarray]) -> float:
+        """Best value of a window that does not touch the one at the spot."""
+        found = [0.0]
+        for grid, values, size in zip(grids, maps, self.sizes, strict=True):
+            apart = (np.abs(grid - spot.centre) > self.size * (spot.scale + size) * 0.45).any(-1)
+            if apart.any():
+                found.append(float(values[apart].max()))
+        return max(found)
+
+    def remember(self, spot: Spot) -> None:
+        """Add the present look of the target, once there are many in place of the oldest late one."""
+        if self.frozen:
+            return
+        level = int(np.argmin(np.abs(np.log(np.array(self.sizes) / spot.scale))))
+        view = self.views[level]
+        piece = cut_out(view.white, self._cell(spot.centre, view), *self.weight.shape)
+        late = self.looks[EARLY_LOOKS:] if len(self.looks) < EARLY_LOOKS + LATE_LOOKS else self.looks[EARLY_LOOKS + 1 :]
+        self.looks = [*self.looks[:EARLY_LOOKS], *late, Probe(piece, self.weight)]
+
+    def colour(self, rgb: np.ndarray, box: np.ndarray) -> float:
+        """Overlap of the colours in a box with the target's own, those special to it counting most."""
+        common = np.minimum(colour_shares(rgb, box), self.colours)
+        return float((self.special * common).sum() / max(float((self.special * self.colours).sum()), 1e-9))
+
+    def facts(self, clip: ClipInfo) -> dict[str, Any]:
+        """Size and texture of the target: whether it can be judged at all."""
+        width, height = self.size * [clip.width, clip.height]
+        cells = int(np.prod(self.weight.shape))
+        return {"cells": cells, "texture": self.texture, "width_px": float(width), "height_px": float(height)}
+
+
+def bell(rows: int, columns: int) -> np.ndarray:
+    """Weights that fall towards the rim, where a box holds background."""
+    y, x = np.cos(np.linspace(-1.1, 1.1, rows)), np.cos(np.linspace(-1.1, 1.1, columns))
+    return np.asarray(np.outer(y, x), dtype=np.float32)
+
+
+def surroundings_probe(white: np.ndarray, centre: np.ndarray, inner: tuple[int, int], outer: tuple[int, int]) -> Probe:
+    """What is around the target, the target left out and nothing beyond the frame."""
+    weight = cut_out(np.ones((*white.shape[:2], 1), np.float32), centre, *outer)[..., 0]
+    top, left = (outer[0] - inner[0]) // 2, (outer[1] - inner[1]) // 2
+    weight[top : top + inner[0], left : left + inner[1]] = 0
+    return Probe(cut_out(white, centre, *outer), weight)
+
+
+def colour_shares(rgb: np.ndarray, box: np.ndarray) -> np.ndarray:
+    """(256,) shares of 4 lightnesses x 8 x 8 hues and chromas in a box."""
+    import cv2
+
+    height, width = rgb.shape[:2]
+    x0, y0, x1, y1 = (np.clip(box, 0, 1) * [width, height, width, height]).round().astype(int)
+    patch = rgb[min(y0, height - 1) : max(y1, y0 + 1), min(x0, width - 1) : max(x1, x0 + 1)]
+    lab = cv2.cvtColor(np.ascontiguousarray(patch), cv2.COLOR_RGB2LAB).reshape(-1, 3)
+    hues = np.clip((lab[:, 1:].astype(int) - 64) // 16, 0, 7)  # a and b of real scenes stay within +-64
+    bins = lab[:, 0] // 64 * 64 + hues[:, 0] * 8 + hues[:, 1]
+    return np.bincount(bins, minlength=256) / len(bins)
+
+
+def empty_track(clip: ClipInfo, target: Target) -> TargetTrack:
+    """The track of a clip without frames."""
+    none, boxes = np.zeros(0), np.zeros((0, 4))
+    width, height = (target.box[2] - target.box[0]) * clip.width, (target.box[3] - target.box[1]) * clip.height
+    return TargetTrack(
+        index=np.zeros(0, dtype=int), seconds=none, box=boxes, inside=none, flow=none, near=none, peak=none,
+        peak_box=boxes, second=none, first=none, colour=none, place=none, place_box=boxes, place_second=none,
+        at_place=none, camera=none, cells=0, texture=0.0, width_px=width, height_px=height,
+    )  # fmt: skip

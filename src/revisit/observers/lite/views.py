@@ -1,0 +1,96 @@
+"""Views: compares all sampled frames of a clip with each other, by points and by structure."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import ClipInfo, Sight, every, observer
+from revisit.evidence.views import ViewLinks
+from revisit.observers.lite.matching import (
+    CELLS,
+    Points,
+    correlate,
+    find_points,
+    grey,
+    landing,
+    link,
+    match_points,
+    structure,
+)
+
+SIZE = 288
+AT_MOST = 48  # all pairs of them are compared
+MOVES = 0.02  # of the width, between sampled frames: the picture moves
+RESTS = 0.004  # of the width: the point stays where it is in the frame
+LEAST_COVER = 0.3  # of the textured cells move in a step that tells the camera's motion from an object's
+
+
+@observer(
+    id="lite.views", version=1, kind="sequence", makes=ViewLinks, frames=every(at_most=AT_MOST), size=SIZE,
+    sets=("lite",),
+)  # fmt: skip
+def views(clip: ClipInfo) -> Sight:
+    """Links between all pairs of at most 48 frames: matched points, gradient correlation, their warps."""
+    index: list[int] = []
+    time: list[float] = []
+    greys: list[np.ndarray] = []
+    while (frame := (yield)) is not None:
+        index.append(frame.index)
+        time.append(frame.time)
+        greys.append(grey(frame.at(SIZE)))
+    points = [find_points(g) for g in greys]
+    hidden = attached_cells(points)
+    points = [p.without(hidden) for p in points]
+    fields = [structure(g, hidden) for g in greys]
+    n = len(index)
+    inliers, support = np.zeros((n, n), np.int32), np.zeros((n, n), np.float32)
+    warp = np.tile(np.eye(3, dtype=np.float32), (n, n, 1, 1))
+    dense, lead = np.zeros((n, n), np.float32), np.zeros((n, n), np.float32)
+    shift = np.zeros((n, n, 2), np.float32)
+    for i in range(n):
+        inliers[i, i], support[i, i], dense[i, i], lead[i, i] = len(points[i].xy), 1.0, 1.0, 1.0
+        for j in range(i + 1, n):
+            found = link(points[i], points[j])
+            inliers[i, j] = inliers[j, i] = found.inliers
+            support[i, j] = support[j, i] = found.support
+            warp[i, j], warp[j, i] = found.warp, np.linalg.inv(found.warp)
+            peak, ahead, at = correlate(fields[i], fields[j])
+            dense[i, j] = dense[j, i] = peak
+            lead[i, j] = lead[j, i] = ahead
+            shift[i, j], shift[j, i] = at, (-at[0], -at[1])
+    change = [np.abs(a.astype(np.float32) - b).mean() / 255 for a, b in zip(greys, greys[1:], strict=False)]
+    return ViewLinks(
+        index=np.array(index, np.int64), time=np.array(time), points=np.array([len(p.xy) for p in points], np.int64),
+        inliers=inliers, support=support, warp=warp, structure=dense, lead=lead, shift=shift,
+        change=np.array(change), attached=float(hidden.mean()),
+    )  # fmt: skip
+
+
+def attached_cells(points: list[Points]) -> np.ndarray:
+    """Cells of the frame whose points rest while the picture around them moves: overlays, a handlebar.
+
+    Such points would say that the view never changed. A step counts only where the moving points cover
+    at least as many cells as the resting ones: otherwise something moves before a resting camera.
+    """
+    cells = CELLS[0] * CELLS[1]
+    rest, move = np.zeros(cells), np.zeros(cells)
+    for gap in (1, 2, 4):
+        for a, b in zip(points, points[gap:], strict=False):
+            pairs = match_points(a, b)
+            if not len(pairs):
+                continue
+            start, end = a.xy[pairs[:, 0]] / a.size[0], b.xy[pairs[:, 1]] / a.size[0]
+            way = np.hypot(*(end - start).T)
+            agreed = link(a, b, pairs[way > MOVES])
+            if agreed.inliers < 0.5 * (way > MOVES).sum():
+                continue
+            # where the agreed motion itself rests, as at the vanishing point ahead, resting says nothing
+            carried = landing(agreed.warp, a.xy[pairs[:, 0]] / a.size) - a.xy[pairs[:, 0]] / a.size
+            dragged = np.hypot(carried[:, 0], carried[:, 1] * a.size[1] / a.size[0]) > MOVES
+            moving = np.unique(a.cell[pairs[(way > MOVES), 0]])
+            resting = np.unique(a.cell[pairs[(way < RESTS) & dragged, 0]])
+            if len(moving) < max(LEAST_COVER * len(np.unique(a.cell)), len(resting)):
+                continue
+            rest[resting] += 1
+            move[moving] += 1
+    return np.asarray((rest >= 3) & (rest > 2 * move))

@@ -1,0 +1,61 @@
+"""Observer sets: which observer fills each role. One YAML file per set; a user's own file overrides roles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from revisit.core import OBSERVERS, Observer, UsageError
+
+
+def set_names() -> list[str]:
+    """Names of the sets that come with Revisit."""
+    return sorted(entry.name.removesuffix(".yaml") for entry in files(__name__).iterdir() if entry.name.endswith(".yaml"))
+
+
+@dataclass(frozen=True)
+class SetFile:
+    """A set as its file says: a title and roles, possibly on top of another set."""
+
+    id: str
+    title: str
+    roles: dict[str, str]
+
+
+def read_set(name: str) -> SetFile:
+    """The set called `name`, or the one in the YAML file at that path."""
+    path = Path(name)
+    if name in set_names():
+        content: Any = yaml.safe_load((files(__name__) / f"{name}.yaml").read_text())
+        id = name
+    elif path.suffix in (".yaml", ".yml"):
+        if not path.is_file():
+            raise UsageError(f"{path}: no such file; an observer set is one of {', '.join(set_names())}, or a YAML file")
+        content = yaml.safe_load(path.read_text())
+        id = path.stem
+    else:
+        raise UsageError(f"there is no observer set {name!r}; there are {', '.join(set_names())}, or give a YAML file")
+    if not isinstance(content, dict) or not isinstance(content.get("roles", {}), dict):
+        raise UsageError(f"{name}: a set file holds `roles:` (evidence: observer) and optionally `extends:` another set")
+    base = read_set(str(content["extends"])).roles if "extends" in content else {}
+    roles = {**base, **{str(role): str(observer) for role, observer in content.get("roles", {}).items()}}
+    return SetFile(id, str(content.get("title", id)), roles)
+
+
+def load_roles(name: str) -> dict[str, Observer]:
+    """Role → observer. Observers that say they join the set fill roles which its file leaves open."""
+    chosen = read_set(name)
+    roles = {role: OBSERVERS[id] for role, id in chosen.roles.items()}
+    for role, observer in roles.items():
+        made = getattr(observer.makes, "evidence_id", "")
+        if made != role:
+            raise UsageError(f"set {name}: the role {role!r} is given to {observer.id}, which makes {made!r}")
+    for observer in OBSERVERS.values():
+        role = str(getattr(observer.makes, "evidence_id", ""))
+        if chosen.id in observer.sets and role not in roles:
+            roles[role] = observer
+    return roles

@@ -1,0 +1,69 @@
+"""Film strips: pictures of a clip's frames, taken as they lie in the evidence cache; nothing is decoded here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.engine.cache import EvidenceCache
+from revisit.evidence.frames import FrameFacts, Thumbnails
+
+SHOTS = 12
+GONE = "The small pictures of this clip are no longer in the evidence cache; run the same eval command again."
+
+
+@dataclass(frozen=True)
+class Film:
+    """The pictures there are of one clip, and where the report keeps those it shows."""
+
+    pictures: Thumbnails
+    name: str  # of the folder with its pictures
+
+    def strip(self) -> list[int]:
+        """Frame numbers of about a dozen pictures from the first frame to the last."""
+        at = np.linspace(0, len(self.pictures.index) - 1, min(SHOTS, len(self.pictures.index)))
+        return [int(self.pictures.index[k]) for k in np.round(at).astype(int)]
+
+    def nearest(self, frame: int) -> int:
+        """The frame nearest to `frame` of which there is a picture."""
+        return int(self.pictures.index[self._row(frame)])
+
+    def write(self, frames: Iterable[int], folder: Path) -> None:
+        """Write the pictures of these frames as JPEG files."""
+        target = folder / self.name
+        target.mkdir(parents=True, exist_ok=True)
+        for frame in sorted(set(frames)):
+            (target / f"{frame:06d}.jpg").write_bytes(self.pictures.picture(self._row(frame)))
+
+    def _row(self, frame: int) -> int:
+        return int(np.abs(self.pictures.index - frame).argmin())
+
+
+def film_of(case: dict[str, Any], cache: EvidenceCache) -> Film | None:
+    """The film of a case of plan.json, or None where the cache has lost it or nothing was ever seen."""
+    key = _key(case, "thumbnails")
+    pictures = cache.load(Thumbnails, key) if key else None
+    return Film(pictures, key[:16]) if key and pictures is not None and len(pictures.index) else None
+
+
+def clock_of(case: dict[str, Any], cache: EvidenceCache) -> dict[str, Any] | None:
+    """Number of frames, frame rate and size of a clip, if its facts are in the cache."""
+    key = _key(case, "frame_facts")
+    facts = cache.load(FrameFacts, key) if key else None
+    if facts is None or not len(facts.index):
+        return None
+    return {
+        "frames": int(facts.index[-1]) + 1,
+        "fps": round(float(facts.fps), 3),
+        "size": [int(facts.width), int(facts.height)],
+    }
+
+
+def _key(case: dict[str, Any], kind: str) -> str | None:
+    """The address of a piece of evidence; anything that is not a plain hash would lead out of the cache."""
+    key = case.get("evidence", {}).get(kind)
+    return key if isinstance(key, str) and key.isascii() and key.isalnum() else None

@@ -1,0 +1,76 @@
+"""`import scan`: a manifest from whatever lies in a folder, to be edited by hand afterwards."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from revisit.core import UsageError
+from revisit.suites.folder.read import find_clips
+
+PLACEHOLDERS = {"id": r"(?P<id>.+)", "model": r"(?P<model>[^/]+?)", "seed": r"(?P<seed>\d+)"}
+
+
+def scan(
+    root: Path,
+    *,
+    pattern: str | None = None,
+    reference: str | None = None,
+    targets: Mapping[str, Any] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Manifest entries for every clip below `root`.
+
+    `pattern` reads id, model and seed out of paths, as in "{id}_{model}.mp4" or "{model}/seed{seed}/{id}.mp4";
+    `reference` names the model whose clips are the truth; `targets` maps a file's stem or an id to
+    {"box": [x0, y0, x1, y1], "target": name}.
+    """
+    if not root.is_dir():
+        raise UsageError(f"{root}: no such folder")
+    found = list(_named(root, _expression(pattern) if pattern else None))
+    if not found:
+        raise UsageError(f"{root}: no videos found" + (f" that look like {pattern!r}" if pattern else ""))
+    truth = {sample: path for model, sample, _, path in found if model == reference}
+    if reference is not None and not truth:
+        models = ", ".join(sorted({model for model, _, _, _ in found})[:10])
+        raise UsageError(f"no clip belongs to the reference model {reference!r}; the models here are {models}")
+    for model, sample, seed, path in found:
+        entry: dict[str, Any] = {"id": sample, "model": model, "video": path.relative_to(root).as_posix()}
+        if seed:
+            entry["seed"] = seed
+        if sample in truth and model != reference:
+            entry["reference"] = truth[sample].relative_to(root).as_posix()
+        given = (targets or {}).get(path.stem) or (targets or {}).get(sample)
+        if isinstance(given, Mapping) and "box" in given:
+            entry["target"] = {"name": str(given.get("name") or given.get("target") or "target"), "box": given["box"]}
+        yield entry
+
+
+def _named(root: Path, expression: re.Pattern[str] | None) -> Iterator[tuple[str, str, int, Path]]:
+    for model, sample, path in find_clips(root):
+        if expression is None:
+            yield model, sample, 0, path
+        elif match := expression.fullmatch(path.relative_to(root).as_posix()):
+            groups = match.groupdict()
+            yield groups.get("model") or model, groups.get("id") or sample, int(groups.get("seed") or 0), path
+
+
+def _expression(pattern: str) -> re.Pattern[str]:
+    parts = re.split(r"\{(\w+)\}", pattern)
+    unknown = [name for name in parts[1::2] if name not in PLACEHOLDERS]
+    if unknown or "id" not in parts[1::2]:
+        raise UsageError(f"a pattern holds {{id}} and may hold {{model}} and {{seed}}; got {pattern!r}")
+    return re.compile("".join(PLACEHOLDERS[part] if i % 2 else re.escape(part) for i, part in enumerate(parts)))
+
+
+def read_targets(path: Path) -> dict[str, Any]:
+    """A JSON object that maps a file's stem or an id to a target box."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read as JSON ({error})") from None
+    if not isinstance(content, dict):
+        raise UsageError(f"{path}: expected an object from clip names to {{'box': [x0, y0, x1, y1]}}")
+    return content

@@ -1,0 +1,126 @@
+"""Light: how bright every point of the room is, worked out once and painted into the images.
+
+One soft round lamp under the ceiling (Lambert, falling off with distance, with soft shadows), plus
+light from all around that fades in corners. Results are factors on display colours (gamma 2.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from revisit.worlds.shapes import Panel, Shape, Solid, surface_points
+
+GAMMA = 2.2
+CELL = 0.10  # metres between the points of a panel where light is worked out
+REACH = 0.5  # metres within which a neighbour darkens a corner
+
+
+@dataclass(frozen=True, eq=False)
+class Lamp:
+    """A round lamp: its middle, its radius in metres, its colour, and the colour of the light from all around."""
+
+    centre: np.ndarray
+    radius: float
+    colour: tuple[float, float, float]
+    ambient: tuple[float, float, float]
+
+    def points(self) -> np.ndarray:
+        """Seven points spread over the lamp: its middle and a ring around it."""
+        angles = 2 * np.pi * np.arange(6) / 6
+        ring = np.stack([np.cos(angles), 0 * angles, np.sin(angles)], axis=1)
+        return self.centre + self.radius * np.concatenate([np.zeros((1, 3)), ring])
+
+
+def lit(shapes: Sequence[Shape], lamp: Lamp, solids: Sequence[Solid]) -> list[np.ndarray]:
+    """The images of the shapes as they look under the lamp: uint8 RGB."""
+    grids = [_grid(shape) for shape in shapes]
+    points, normals = zip(*(surface_points(shape, *grid) for shape, grid in zip(shapes, grids, strict=True)), strict=True)
+    everywhere = np.concatenate([p.reshape(-1, 3) for p in points])
+    factors = brightness(everywhere, np.concatenate([n.reshape(-1, 3) for n in normals]), lamp, solids)
+    pieces = np.split(factors, np.cumsum([rows * columns for rows, columns in grids])[:-1])
+    return [
+        _painted(shape, piece.reshape(*grid, 3)) for shape, piece, grid in zip(shapes, pieces, grids, strict=True)
+    ]
+
+
+def brightness(points: np.ndarray, normals: np.ndarray, lamp: Lamp, solids: Sequence[Solid]) -> np.ndarray:
+    """Factors (n, 3) on the display colours at points with given normals."""
+    points = (points + 2e-3 * normals).astype(np.float32)
+    normals = normals.astype(np.float32)
+    spots = lamp.points().astype(np.float32)
+    shadowed = [np.zeros(len(points), bool) for _ in spots]
+    directions = _around(normals)
+    covered = np.zeros(len(points), np.float32)
+    for solid in solids:
+        start = _seen_from(solid, points - solid.centre.astype(np.float32))
+        for spot, dark in zip(spots, shadowed, strict=True):
+            end = _seen_from(solid, spot - solid.centre.astype(np.float32))
+            dark |= _crosses(start, end - start, solid.half)
+        near = np.flatnonzero((np.abs(start) < solid.half.astype(np.float32) + REACH).all(axis=1))
+        for direction in directions:
+            way = REACH * _seen_from(solid, direction[near])
+            covered[near] += _crosses(start[near], way, solid.half)
+    key = np.zeros(len(points), np.float32)
+    for spot, dark in zip(spots, shadowed, strict=True):
+        way = spot - points
+        distance = np.linalg.norm(way, axis=1)
+        facing = np.clip((way * normals).sum(axis=1) / distance, 0, 1)
+        key += facing / (0.45 + 0.2 * distance + 0.03 * distance**2) * ~dark / len(spots)
+    openness = 1 - 0.7 * np.minimum(covered / len(directions), 1)
+    around = openness * (1 + 0.25 * normals[:, 1])  # the floor throws light back up
+    total = key[:, None] * np.float32(lamp.colour) + around[:, None] * np.float32(lamp.ambient)
+    return np.asarray(total ** np.float32(1 / GAMMA), np.float32)
+
+
+def _grid(shape: Shape) -> tuple[int, int]:
+    """Rows and columns of points at which the light on a shape is worked out."""
+    if isinstance(shape, Panel):
+        rows, columns = (int(np.clip(np.linalg.norm(side) / CELL, 2, 100)) for side in (shape.down, shape.across))
+        return (1, 1) if shape.glows else (rows, columns)
+    return 10, 16
+
+
+def _painted(shape: Shape, factor: np.ndarray) -> np.ndarray:
+    import cv2
+
+    height, width = shape.image.shape[:2]
+    if isinstance(shape, Panel) and shape.glows:
+        return (shape.image * 255 + 0.5).astype(np.uint8)
+    if isinstance(shape, Panel):
+        factor = cv2.GaussianBlur(factor, (3, 3), 0, borderType=cv2.BORDER_REPLICATE)
+    factor = cv2.resize(factor, (width, height), interpolation=cv2.INTER_LINEAR)
+    return np.clip(shape.image * factor * 255 + 0.5, 0, 255).astype(np.uint8)
+
+
+def _around(normals: np.ndarray) -> list[np.ndarray]:
+    """Six directions over the half sphere on each normal."""
+    helper = np.where(np.abs(normals[:, :1]) > 0.7, np.float32([0, 1, 0]), np.float32([1, 0, 0]))
+    first = np.cross(normals, helper)
+    first /= np.linalg.norm(first, axis=1, keepdims=True)
+    second = np.cross(normals, first)
+    lean = np.float32(0.9)
+    turns = (2 * np.pi * np.arange(5) / 5).astype(np.float32)
+    return [normals] + [
+        np.cos(lean) * normals + np.sin(lean) * (np.cos(turn) * first + np.sin(turn) * second) for turn in turns
+    ]
+
+
+def _seen_from(solid: Solid, vectors: np.ndarray) -> np.ndarray:
+    """Vectors in the axes of a solid."""
+    cosine, sine = np.float32(np.cos(np.radians(solid.turn))), np.float32(np.sin(np.radians(solid.turn)))
+    x, y, z = np.moveaxis(vectors, -1, 0)
+    return np.stack([cosine * x - sine * z, y, sine * x + cosine * z], axis=-1)
+
+
+def _crosses(start: np.ndarray, way: np.ndarray, half: np.ndarray) -> np.ndarray:
+    """Whether the stretch from each start along its way passes through a block around the origin."""
+    enter, leave = np.float32(0), np.float32(1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for axis in range(3):
+            inverse = 1 / way[:, axis]
+            middle, reach = -start[:, axis] * inverse, np.float32(half[axis]) * np.abs(inverse)
+            enter, leave = np.fmax(enter, middle - reach), np.fmin(leave, middle + reach)
+    return enter < leave

@@ -1,0 +1,137 @@
+"""Rooms: a closed room from a seed, with furniture along its walls and a table for the target.
+
+The camera stands near the middle of the back wall and looks at the table in front of the far wall.
+It turns to the side that the seed chooses; everything is mirrored for the left.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.geometry.rotations import from_yaw_pitch
+from revisit.worlds import furniture as fu
+from revisit.worlds import textures as tx
+from revisit.worlds.light import Lamp, lit
+from revisit.worlds.render import surface
+from revisit.worlds.shapes import Panel, Thing, lying, panel, placed
+from revisit.worlds.targets import TARGETS
+from revisit.worlds.world import TARGET, World
+
+FOV = 62.0
+EYE = 1.38  # metres above the floor
+PITCH = -7.0
+
+PALETTES = (
+    fu.Palette("terracotta", (0.90, 0.82, 0.70), (0.74, 0.40, 0.30), (0.62, 0.44, 0.29), (0.55, 0.36, 0.22),
+               ((0.80, 0.34, 0.22), (0.93, 0.72, 0.36), (0.22, 0.40, 0.44), (0.95, 0.90, 0.80), (0.36, 0.22, 0.20))),
+    fu.Palette("sea", (0.78, 0.86, 0.86), (0.30, 0.48, 0.56), (0.70, 0.58, 0.44), (0.72, 0.56, 0.38),
+               ((0.12, 0.36, 0.52), (0.95, 0.62, 0.38), (0.30, 0.66, 0.64), (0.96, 0.94, 0.88), (0.20, 0.24, 0.36))),
+    fu.Palette("garden", (0.86, 0.88, 0.74), (0.40, 0.52, 0.36), (0.50, 0.36, 0.24), (0.64, 0.46, 0.28),
+               ((0.30, 0.48, 0.26), (0.92, 0.78, 0.34), (0.78, 0.36, 0.40), (0.94, 0.92, 0.82), (0.26, 0.34, 0.38))),
+    fu.Palette("plum", (0.88, 0.80, 0.84), (0.46, 0.30, 0.44), (0.45, 0.32, 0.26), (0.42, 0.27, 0.20),
+               ((0.52, 0.22, 0.42), (0.94, 0.66, 0.44), (0.32, 0.44, 0.60), (0.96, 0.90, 0.90), (0.62, 0.70, 0.48))),
+    fu.Palette("mustard", (0.92, 0.84, 0.62), (0.34, 0.40, 0.46), (0.58, 0.46, 0.34), (0.48, 0.34, 0.24),
+               ((0.88, 0.64, 0.16), (0.24, 0.36, 0.46), (0.72, 0.28, 0.20), (0.94, 0.92, 0.86), (0.46, 0.56, 0.50))),
+    fu.Palette("loft", (0.84, 0.82, 0.80), (0.66, 0.42, 0.34), (0.40, 0.36, 0.34), (0.60, 0.48, 0.36),
+               ((0.20, 0.24, 0.30), (0.90, 0.50, 0.26), (0.50, 0.62, 0.66), (0.94, 0.92, 0.88), (0.70, 0.24, 0.24))),
+)  # fmt: skip
+
+
+def make_room(seed: int, kind: str | None = None, name: str = "") -> World:
+    """The room of a seed, with a target of a kind; without one the seed chooses."""
+    rng = np.random.default_rng([seed, 11])
+    palette = PALETTES[(seed + seed // len(PALETTES)) % len(PALETTES)]
+    kind = kind or list(TARGETS)[seed % len(TARGETS)]
+    side = 1 if rng.random() < 0.5 else -1  # the camera turns right or left
+    left, right = -rng.uniform(2.7, 3.3), rng.uniform(2.7, 3.3)
+    near, far, high = -rng.uniform(1.3, 1.7), rng.uniform(4.1, 4.6), rng.uniform(2.65, 2.9)
+
+    things: dict[str, Thing] = _shell(rng, palette, (left, right, near, far, high))
+    walls = {  # turn, the middle of the foot of the wall, its length
+        "far": (0.0, ((left + right) / 2, 0.0, far), right - left),
+        "right": (90.0, (right, 0.0, (near + far) / 2), far - near),
+        "near": (180.0, ((left + right) / 2, 0.0, near), right - left),
+        "left": (-90.0, (left, 0.0, (near + far) / 2), far - near),
+    }
+    for wall, (turn, foot, length) in walls.items():
+        for label, x, thing in _along(rng, palette, length):
+            shift = placed(thing, at=(x, 0, 0))
+            things[f"{label} ({wall} wall)"] = placed(shift, turn, foot)
+
+    height, width, depth = rng.uniform(0.68, 0.78), 1.75, 0.75
+    distance = rng.uniform(2.15, 2.35)
+    middle = -side * distance * np.tan(np.radians(7.5))
+    desk = fu.table(rng, palette, width=width, depth=depth, height=height)
+    things["table"] = placed(desk, at=(middle, 0, distance))
+    things["rug"] = lying(rng, (2.6, 1.7), tx.rug(palette.colours), at=(middle + 0.4 * side, 0.004, 2.3))
+
+    lamp = Lamp(np.array([0.25 * (left + right), -high + 0.15, 1.3]), 0.45, (1.22, 1.14, 1.00), (0.38, 0.40, 0.44))
+    solids = tuple(solid for thing in things.values() for solid in thing.solids)
+    instances = {TARGET: TARGETS[kind][0], **dict(enumerate(things, start=TARGET + 1))}
+    owners = [number for number, thing in enumerate(things.values(), start=TARGET + 1) for _ in thing.shapes]
+    shapes = [shape for thing in things.values() for shape in thing.shapes]
+    images = lit(shapes, lamp, solids)
+    room = [surface(*drawn) for drawn in zip(shapes, images, owners, strict=True)]
+
+    # Outer place first: it leaves the view early; the inner one still leaves it when the camera turns away.
+    spots = [-side * distance * np.tan(np.radians(angle)) for angle in (17.5, -3.0)]
+    places = tuple((float(x), -height - 0.001, float(distance - 0.05)) for x in spots)
+    start = np.eye(4)
+    start[:3, :3] = from_yaw_pitch(0, PITCH)
+    start[:3, 3] = (0, -EYE, 0)
+    turn_word = "right" if side > 0 else "left"
+    prompt = (
+        f"A {palette.name} living room with a {TARGETS[kind][0]} on a wooden table. "
+        f"The camera turns {turn_word}, away from the {TARGETS[kind][0]}, and then turns back."
+    )
+    return World(
+        name or f"room-{seed}", seed, tuple(room), instances, lamp, solids, kind, places, start, FOV, turn_word, prompt
+    )
+
+
+def _shell(
+    rng: np.random.Generator, palette: fu.Palette, extent: tuple[float, float, float, float, float]
+) -> dict[str, Thing]:
+    """Floor, ceiling and the four walls, each in its own paint."""
+    left, right, near, far, high = extent
+    wide, long = right - left, far - near
+    ground = tuple(0.5 * np.asarray(palette.wall) + 0.5)
+    soft = [np.asarray(c) * 0.35 + np.asarray(palette.wall) * 0.65 for c in palette.colours]
+    paints = [
+        tx.wallpaper(palette.wall, soft),
+        tx.bricks(palette.other_wall, np.asarray(palette.wall) * 0.85),
+        tx.wood(np.asarray(palette.wood) * 0.6 + 0.38, plank=0.2, along="y"),
+        tx.wallpaper(palette.other_wall, [np.asarray(c) * 0.5 + np.asarray(palette.other_wall) * 0.5 for c in palette.colours]),
+    ]
+    order = rng.permutation(4)
+    far_wall, right_wall, near_wall, left_wall = (paints[i] for i in order)
+
+    def thing(flat: Panel) -> Thing:
+        return Thing((flat,))
+
+    return {
+        "floor": thing(panel(rng, (left, 0, far), (wide, 0, 0), (0, 0, -long), tx.wood(palette.floor))),
+        "ceiling": thing(panel(rng, (left, -high, near), (wide, 0, 0), (0, 0, long), tx.plaster(ground, 0.02))),
+        "far wall": thing(panel(rng, (left, -high, far), (wide, 0, 0), (0, high, 0), far_wall)),
+        "right wall": thing(panel(rng, (right, -high, far), (0, 0, -long), (0, high, 0), right_wall)),
+        "near wall": thing(panel(rng, (right, -high, near), (-wide, 0, 0), (0, high, 0), near_wall)),
+        "left wall": thing(panel(rng, (left, -high, near), (0, 0, long), (0, high, 0), left_wall)),
+    }
+
+
+def _along(rng: np.random.Generator, palette: fu.Palette, length: float) -> list[tuple[str, float, Thing]]:
+    """Things that stand and hang along a wall: name, place from its middle, and the thing."""
+    found = []
+    at = -length / 2 + 0.75  # corners stay free, so that things of two walls never meet
+    standing = list(rng.permutation(len(fu.STANDING)))
+    hanging = list(rng.permutation(len(fu.HANGING)))
+    while standing and at < length / 2 - 1.2:
+        make, width = fu.STANDING[standing.pop()]
+        if at + width > length / 2 - 0.65:
+            continue
+        found.append((make.__name__, at + width / 2, make(rng, palette)))
+        if make not in fu.TALL and hanging:
+            above, _ = fu.HANGING[hanging.pop()]
+            found.append((above.__name__, at + width / 2, above(rng, palette)))
+        at += width + rng.uniform(0.1, 0.3)
+    return found

@@ -1,0 +1,200 @@
+"""Shapes: what rooms, furniture and targets are made of.
+
+World axes are OpenCV's: x right, y down, z forward, in metres, with the floor at y = 0 (so heights are
+negative y; functions here take `up`, a height above the floor, instead). A thing is built where it is
+seen from the front: its face looks towards -z, its middle is at the origin; `placed` then turns and
+moves it. Images are float32 RGB in 0..1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from revisit.geometry.rotations import axis_angle
+from revisit.worlds.textures import Paint
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """A flat rectangle, or the ellipse inside it: seen from its front, `across` goes right and `down` goes down."""
+
+    corner: np.ndarray
+    across: np.ndarray
+    down: np.ndarray
+    image: np.ndarray
+    round: bool = False
+    glows: bool = False  # keeps its colours whatever the light, like a window
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """A sphere; its image is unrolled by longitude and latitude, north up."""
+
+    centre: np.ndarray
+    radius: float
+    image: np.ndarray
+    turn: float = 0.0  # degrees about the vertical
+
+
+@dataclass(frozen=True, eq=False)
+class Tube:
+    """The side of an upright cylinder or cone; `base` is the middle of its bottom."""
+
+    base: np.ndarray
+    bottom: float  # radius at the bottom
+    top: float  # radius at the top
+    height: float
+    image: np.ndarray
+    turn: float = 0.0
+
+
+Shape: TypeAlias = Panel | Ball | Tube
+
+
+@dataclass(frozen=True, eq=False)
+class Solid:
+    """An upright block that keeps light away: what a thing is for the shadows it casts."""
+
+    centre: np.ndarray
+    half: np.ndarray
+    turn: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Thing:
+    """Shapes that belong together, and the blocks that cast their shadow."""
+
+    shapes: tuple[Shape, ...] = ()
+    solids: tuple[Solid, ...] = ()
+
+    def __add__(self, other: Thing) -> Thing:
+        return Thing(self.shapes + other.shapes, self.solids + other.solids)
+
+
+def placed(thing: Thing, turn: float = 0.0, at: tuple[float, float, float] = (0, 0, 0)) -> Thing:
+    """The thing turned by `turn` degrees about the vertical through the origin, then moved to x, y, z."""
+    rotation, offset = axis_angle((0, 1, 0), turn), np.asarray(at, dtype=float)
+
+    def move(shape: Shape) -> Shape:
+        if isinstance(shape, Panel):
+            across, down = rotation @ shape.across, rotation @ shape.down
+            return replace(shape, corner=rotation @ shape.corner + offset, across=across, down=down)
+        if isinstance(shape, Ball):
+            return replace(shape, centre=rotation @ shape.centre + offset, turn=shape.turn + turn)
+        return replace(shape, base=rotation @ shape.base + offset, turn=shape.turn + turn)
+
+    solids = [replace(s, centre=rotation @ s.centre + offset, turn=s.turn + turn) for s in thing.solids]
+    return Thing(tuple(move(shape) for shape in thing.shapes), tuple(solids))
+
+
+def box(
+    rng: np.random.Generator,
+    size: tuple[float, float, float],
+    paint: Paint,
+    *,
+    at: tuple[float, float, float] = (0, 0, 0),
+    front: Paint | None = None,
+    top: Paint | None = None,
+    skip: str = "bottom",
+) -> Thing:
+    """A block of width, height and depth whose bottom middle is at x, up, z; `skip` names faces never seen."""
+    width, height, depth = size
+    x, up, z = at
+    left, right, low, high, near, far = (
+        x - width / 2, x + width / 2, -up, -up - height, z - depth / 2, z + depth / 2,
+    )  # fmt: skip
+    faces = {
+        "front": ((left, high, near), (width, 0, 0), (0, height, 0), front or paint),
+        "back": ((right, high, far), (-width, 0, 0), (0, height, 0), paint),
+        "right": ((right, high, near), (0, 0, depth), (0, height, 0), paint),
+        "left": ((left, high, far), (0, 0, -depth), (0, height, 0), paint),
+        "top": ((left, high, far), (width, 0, 0), (0, 0, -depth), top or paint),
+        "bottom": ((left, low, near), (width, 0, 0), (0, 0, depth), paint),
+    }
+    panels = [
+        panel(rng, corner, across, down, colours)
+        for name, (corner, across, down, colours) in faces.items()
+        if name not in skip.split()
+    ]
+    solid = Solid(np.array([x, -up - height / 2, z]), np.array([width, height, depth]) / 2)
+    return Thing(tuple(panels), (solid,))
+
+
+def panel(
+    rng: np.random.Generator,
+    corner: tuple[float, float, float],
+    across: tuple[float, float, float],
+    down: tuple[float, float, float],
+    paint: Paint,
+    *,
+    round: bool = False,
+    glows: bool = False,
+) -> Panel:
+    """A flat rectangle with its own piece of paint."""
+    image = paint(rng, float(np.linalg.norm(across)), float(np.linalg.norm(down)))
+    ends = (np.asarray(v, dtype=float) for v in (corner, across, down))
+    return Panel(*ends, image=image, round=round, glows=glows)
+
+
+def lying(
+    rng: np.random.Generator,
+    size: tuple[float, float],
+    paint: Paint,
+    *,
+    at: tuple[float, float, float] = (0, 0, 0),
+    round: bool = False,
+) -> Thing:
+    """A flat rectangle or disc of width and depth that lies at x, up, z and faces up."""
+    (width, depth), (x, up, z) = size, at
+    flat = panel(rng, (x - width / 2, -up, z + depth / 2), (width, 0, 0), (0, 0, -depth), paint, round=round)
+    return Thing((flat,))
+
+
+def ball(rng: np.random.Generator, radius: float, paint: Paint, *, at: tuple[float, float, float]) -> Thing:
+    """A sphere that rests at x, up, z."""
+    centre = np.array([at[0], -at[1] - radius, at[2]])
+    image = paint(rng, 2 * np.pi * radius, np.pi * radius)
+    return Thing((Ball(centre, radius, image),), (Solid(centre, np.full(3, 0.57 * radius)),))
+
+
+def tube(
+    rng: np.random.Generator,
+    radii: tuple[float, float],
+    height: float,
+    paint: Paint,
+    *,
+    at: tuple[float, float, float],
+    lid: Paint | None = None,
+) -> Thing:
+    """A cylinder or cone with a bottom and a top radius, standing at x, up, z; `lid` closes its top."""
+    bottom, top = radii
+    x, up, z = at
+    base = np.array([x, -up, z])
+    side = Tube(base, bottom, top, height, paint(rng, 2 * np.pi * max(radii), height))
+    wide = 0.7 * min(bottom, top)
+    thing = Thing((side,), (Solid(base - (0, height / 2, 0), np.array([wide, height / 2, wide])),))
+    return thing if lid is None else thing + lying(rng, (2 * top, 2 * top), lid, at=(x, up + height, z), round=True)
+
+
+def surface_points(shape: Shape, rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """World points and outward normals (rows, columns, 3) under a grid of cells of the shape's image."""
+    v, u = np.meshgrid((np.arange(rows) + 0.5) / rows, (np.arange(columns) + 0.5) / columns, indexing="ij")
+    if isinstance(shape, Panel):
+        points = shape.corner + u[..., None] * shape.across + v[..., None] * shape.down
+        normal = np.cross(shape.down, shape.across)
+        return points, np.broadcast_to(normal / np.linalg.norm(normal), points.shape)
+    longitude = 2 * np.pi * u + np.radians(shape.turn)
+    if isinstance(shape, Ball):
+        latitude = np.pi * v
+        level = np.sin(latitude)
+        normals = np.stack([level * np.sin(longitude), -np.cos(latitude), level * np.cos(longitude)], axis=-1)
+        return shape.centre + shape.radius * normals, normals
+    radius = shape.top + (shape.bottom - shape.top) * v
+    around = np.stack([np.sin(longitude), np.zeros_like(u), np.cos(longitude)], axis=-1)
+    points = shape.base + radius[..., None] * around + np.stack([0 * u, (v - 1) * shape.height, 0 * u], axis=-1)
+    slope = (shape.top - shape.bottom) / shape.height  # a side that opens upwards looks down
+    normals = around + np.array([0, slope, 0])
+    return points, normals / np.linalg.norm(normals, axis=-1, keepdims=True)

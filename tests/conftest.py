@@ -1,0 +1,97 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PROJECT = Path(__file__).parents[1]
+SHARED_DATA = PROJECT / "../shared/data"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real clips and oracle numbers, beside the checkout."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip("needs the real clips and oracle numbers in ../shared/data beside the checkout")
+    return SHARED_DATA.resolve()
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test has an evidence cache of its own."""
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("REVISIT_CACHE", str(cache))
+    return cache
+
+
+def moving_frames(count: int = 12, size: tuple[int, int] = (48, 64), seed: int = 0, speed: float = 2.0) -> list[np.ndarray]:
+    """A window that slides over a random texture and back."""
+    rng = np.random.default_rng(seed)
+    height, width = size
+    coarse = rng.integers(0, 255, (height // 4, width, 3), dtype=np.uint8)
+    wall = coarse.repeat(4, axis=0).repeat(4, axis=1)
+    there = np.arange(count // 2 + 1) * speed
+    offsets = np.r_[there, there[::-1]][:count].astype(int)
+    return [np.ascontiguousarray(wall[:height, x : x + width]) for x in offsets]
+
+
+@pytest.fixture
+def make_clip() -> Callable[..., Path]:
+    """Write a small mp4 and return its path."""
+    from revisit.media import encode_mp4
+
+    def make(path: Path, count: int = 12, seed: int = 0, size: tuple[int, int] = (48, 64)) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        encode_mp4(path, moving_frames(count, size, seed), fps=8)
+        return path
+
+    return make
+
+
+Cli = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def revisit(tmp_path: Path) -> Cli:
+    """Run the command in a process of its own, as a user would."""
+
+    def run(*arguments: object, check: int | None = 0, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "revisit", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, **(env or {})},
+            timeout=600,
+            check=False,
+        )
+        if check is not None:
+            assert done.returncode == check, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    return run
+
+
+@pytest.fixture
+def plugin_path(tmp_path: Path) -> str:
+    """The example plugin as an installed distribution: a folder for PYTHONPATH with its entry points."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        pytest.skip("reading the example's pyproject.toml needs Python 3.11")
+    example = PROJECT / "examples/plugin"
+    project = tomllib.loads((example / "pyproject.toml").read_text())["project"]
+    info = tmp_path / "site" / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    points = project["entry-points"]["revisit.plugins"]
+    lines = [f"{name} = {module}" for name, module in points.items()]
+    (info / "entry_points.txt").write_text("\n".join(["[revisit.plugins]", *lines, ""]))
+    return os.pathsep.join([str(info.parent), str(example)])

@@ -1,0 +1,108 @@
+"""The command line as a user meets it: fast to start, JSON on request, exit codes that mean something."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("torch", "cv2", "av", "scipy", "matplotlib")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["list", "metrics"], ["list", "observers"], ["show", "folder"], ["doctor"], ["cache", "path"]]
+)
+def test_light_verbs_import_nothing_heavy(arguments):
+    code = (
+        "import sys; sys.argv = ['revisit', *sys.argv[1:]]\n"
+        "from revisit.cli.main import app\n"
+        "try: app()\n"
+        "except SystemExit: pass\n"
+        f"print('HEAVY', [m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("HEAVY []"), done.stdout[-300:]
+
+
+def test_report_imports_nothing_heavy(revisit, make_clip, tmp_path):
+    make_clip(tmp_path / "v/m/a.mp4")
+    revisit("eval", "v", "-m", "motion_amount", "--workers", 0, "--no-report")
+    code = (
+        "import sys; sys.argv = ['revisit', 'report', 'runs/v']\n"
+        "from revisit.cli.main import app\n"
+        "try: app()\n"
+        "except SystemExit: pass\n"
+        f"print('HEAVY', [m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.strip().endswith("HEAVY []"), done.stdout[-300:]
+
+
+@pytest.mark.parametrize("kind", ["suites", "metrics", "gates", "observers", "evidence", "sets"])
+def test_every_listed_thing_has_a_card(revisit, kind):
+    rows = json.loads(revisit("list", kind, "--json").stdout)
+    assert rows
+    for row in rows[:: max(1, len(rows) // 3)]:
+        assert json.loads(revisit("show", row["id"], "--json").stdout)["id"] == row["id"]
+
+
+def test_usage_errors_are_one_line_and_exit_2(revisit):
+    for arguments in (["eval", "nowhere"], ["show", "nothing"], ["list", "things"], ["report", "nowhere"]):
+        done = revisit(*arguments, check=2)
+        assert done.stderr.startswith("revisit: ") and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_misspelt_name_is_helped(revisit, tmp_path, make_clip):
+    make_clip(tmp_path / "v/a.mp4")
+    assert "did you mean psnr" in revisit("eval", "v", "-m", "pnsr", check=2).stderr
+    assert "there are lite" in revisit("eval", "v", "--set", "tiny", check=2).stderr
+    assert "has no protocol 'x'; it has corrected" in revisit("eval", "v", "--protocol", "x", check=2).stderr
+    assert "--align takes auto" in revisit("eval", "v", "--align", "x", check=2).stderr
+    assert "is not a limit" in revisit("eval", "v", "--limits", "x=1", check=2).stderr
+
+
+def test_eval_report_score_cache_on_a_plain_folder(revisit, make_clip, tmp_path):
+    for model in ("one", "two"):
+        make_clip(tmp_path / f"videos/{model}/a b.mp4", seed=len(model), size=(96, 128))
+    plan = json.loads(revisit("plan", "videos", "--json").stdout)
+    assert len(plan["cases"]) == 2 and plan["missing"] == plan["evidence"] > 0
+    done = revisit("eval", "videos", "--workers", 1)
+    assert "report: " in done.stderr and (tmp_path / "runs/videos/report/index.html").is_file()
+    assert "no reference video was given" in done.stderr
+    assert revisit("plan", "videos").stderr.count("0 clips to decode") == 1
+    summary = json.loads(revisit("score", "runs/videos", "--json").stdout)
+    assert set(summary["models"]) == {"one", "two"}
+    info = json.loads(revisit("cache", "info", "--json").stdout)
+    assert info["files"] == plan["evidence"] and info["bytes"] > 0
+    assert revisit("cache", "verify").stdout.startswith("0 damaged")
+    assert json.loads(revisit("cache", "prune", "--json").stdout)["removed"] == info["files"]
+    assert revisit("report", "runs/videos").stdout.strip().endswith("index.html")
+
+
+def test_import_scan_writes_a_manifest_that_eval_reads(revisit, make_clip, tmp_path):
+    for name in ("a_gt", "a_mine"):
+        make_clip(tmp_path / f"v/{name}.mp4", seed=len(name))
+    revisit("import", "scan", "v", "--pattern", "{id}_{model}.mp4", "--reference", "gt")
+    assert "exists; --force" in revisit("import", "scan", "v", check=2).stderr
+    done = revisit("eval", "v", "-m", "psnr", "--json", "--no-report", "--workers", 0)
+    scores = json.loads(done.stdout)["models"]
+    assert scores["mine"]["scores"]["psnr"]["n"] == 1 and scores["gt"]["scores"]["psnr"]["n"] == 0
+
+
+def test_a_users_own_set_overrides_a_role(revisit, make_clip, tmp_path):
+    make_clip(tmp_path / "v/a.mp4")
+    (tmp_path / "mine.yaml").write_text("extends: lite\nroles: {lab_stats: lite.flow}\n")
+    assert "is given to lite.flow, which makes" in revisit("eval", "v", "--set", "mine.yaml", check=2).stderr
+    (tmp_path / "mine.yaml").write_text("extends: lite\nroles: {lab_stats: lite.lab}\n")
+    done = revisit("eval", "v", "-m", "motion_amount", "--set", "mine.yaml", "--no-report", "--json", "--workers", 0)
+    assert json.loads(done.stdout)["set"] == "mine"
+
+
+def test_doctor_says_what_is_there(revisit):
+    found = {check["name"]: check for check in json.loads(revisit("doctor", "--json").stdout)}
+    assert found["pyav"]["state"] == found["opencv"]["state"] == "ok"
+    assert "h264" in found["video decoders"]["finding"]
+    blocked = revisit("doctor", "--json", env={"REVISIT_CACHE": "/proc/nowhere"}, check=3)
+    assert "set REVISIT_CACHE" in blocked.stdout

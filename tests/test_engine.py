@@ -1,0 +1,358 @@
+"""The engine: one decode per clip, one run per observer, resuming, and failures that stay where they are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from revisit.core import (
+    GATES,
+    METRICS,
+    OBSERVERS,
+    Case,
+    Clip,
+    Score,
+    Series,
+    Suite,
+    Target,
+    Unscored,
+    UsageError,
+    Verdict,
+    derived,
+    evidence,
+    gate,
+    metric,
+    observer,
+)
+from revisit.engine.cache import EvidenceCache, cache_root
+from revisit.engine.needs import ObserverSet
+from revisit.engine.observe import alignment
+from revisit.engine.plan import make_plan
+from revisit.engine.records import RecordWriter, latest, read_records
+from revisit.engine.run import Run, evaluate, rescore
+from revisit.suites.folder.summary import summarise
+
+
+@evidence(id="test_brightness")
+@dataclass(frozen=True)
+class Brightness:
+    index: np.ndarray
+    mean: np.ndarray
+
+
+@evidence(id="test_difference")
+@dataclass(frozen=True)
+class Difference:
+    value: np.ndarray
+
+
+@evidence(id="test_spot")
+@dataclass(frozen=True)
+class Spot:
+    x: float
+
+
+@evidence(id="test_trouble")
+@dataclass(frozen=True)
+class Trouble:
+    x: float
+
+
+@evidence(id="test_change")
+@dataclass(frozen=True)
+class Change:
+    size: float
+
+
+@observer(id="test.brightness", version=1, kind="frame", makes=Brightness, size=32)
+def brightness(batch):
+    return Brightness(batch.index, np.array([rgb.mean() for rgb in batch.rgb]))
+
+
+@observer(id="test.difference", version=1, kind="sequence", makes=Difference, pairs=True)
+def difference(clip):
+    values = []
+    while (pair := (yield)) is not None:
+        mine, truth = pair
+        values.append(float(np.abs(mine.rgb.astype(int) - truth.rgb.astype(int)).mean()))
+    return Difference(np.array(values))
+
+
+@observer(id="test.spot", version=1, kind="sequence", makes=Spot, inputs=("target",))
+def spot(clip, target):
+    while (yield) is not None:
+        pass
+    return Spot(target.box[0])
+
+
+@observer(id="test.trouble", version=1, kind="sequence", makes=Trouble)
+def trouble(clip):
+    while (frame := (yield)) is not None:
+        if frame.index == 3:
+            raise RuntimeError("a cable\nwas loose")
+    return Trouble(0.0)
+
+
+@derived(makes=Change, needs=(Brightness,), version=1)
+def change(seen):
+    return Change(float(np.ptp(seen.mean)))
+
+
+@gate(id="test_gate", version=1, title="long enough", needs=(Brightness,))
+def long_enough(seen, *, frames: int = 5):
+    """Open for clips that are not short."""
+    if len(seen.index) < frames:
+        return Verdict("closed", "short", f"too short: {len(seen.index)} frames")
+    return Verdict("open", "long")
+
+
+def _metric(id, needs, gates=()):
+    return metric(
+        id=id, version=1, title=id, unit="score", range=(0, None), higher_is_better=True, needs=needs, gates=gates
+    )
+
+
+@_metric("test_mean", (Brightness,))
+def mean_brightness(seen):
+    return Score(seen.mean.mean(), units=Series(frame=seen.index, value=seen.mean))
+
+
+@_metric("test_gated", (Change,), ("test_gate",))
+def gated(seen):
+    return Score(seen.size)
+
+
+@_metric("test_difference_mean", (Difference,))
+def difference_mean(seen):
+    return Score(seen.value.mean()) if len(seen.value) else Unscored("no pairs: nothing to compare")
+
+
+@_metric("test_spot_x", (Spot,))
+def spot_x(seen):
+    return Score(seen.x)
+
+
+@_metric("test_trouble_x", (Trouble,))
+def trouble_x(seen):
+    return Score(seen.x)
+
+
+@_metric("test_bug", (Brightness,))
+def bug(seen):
+    return Score(1 / 0)
+
+
+ALL = ("test_mean", "test_gated", "test_difference_mean", "test_spot_x")
+SET = {obs.makes.evidence_id: obs for obs in (brightness, difference, spot, trouble)}  # type: ignore[attr-defined]
+
+
+def plan_for(cases, metrics=ALL, parameters=None, **options):
+    suite = Suite(
+        "test", {"protocols": {"p": parameters or {}}}, lambda source, roots: cases, lambda source: True, lambda: metrics, summarise
+    )
+    return make_plan(suite, cases[0].clip.path, ObserverSet("test", SET), metrics=metrics, **options)
+
+
+def case(path, sample="s", **more):
+    model = more.pop("model", "m")
+    return Case(id=f"{sample}@{model}", suite="test", model=model, sample=sample, clip=Clip(path), **more)
+
+
+def by_question(run):
+    return {(r["case"], r.get("metric") or r["gate"]): r for r in run.records}
+
+
+@pytest.fixture
+def cases(make_clip, tmp_path):
+    truth = make_clip(tmp_path / "truth.mp4", seed=9)
+    target = Target("cup", (0.25, 0.1, 0.5, 0.5))
+    return [
+        case(make_clip(tmp_path / f"{name}.mp4", seed=i), name, reference=Clip(truth), target=target)
+        for i, name in enumerate("abc")
+    ] + [case(truth, "truth", reference=Clip(truth))]
+
+
+def test_each_clip_is_decoded_once_and_each_observer_runs_once_per_clip(cases, tmp_path):
+    run = evaluate(plan_for(cases), tmp_path / "run", workers=0)
+    counters = run.facts["counters"]
+    assert counters["clips_decoded"] == counters["decodes"] == 4  # the truth is a case and everybody's reference
+    assert counters["most_decodes_of_one_clip"] == counters["most_runs_of_one_observer_on_one_clip"] == 1
+    assert counters["observer_runs"] == {"test.brightness": 4, "test.difference": 4, "test.spot": 3}
+    found = by_question(run)
+    assert found["truth@m", "test_difference_mean"]["score"] == 0
+    assert found["a@m", "test_difference_mean"]["score"] > 1
+    assert found["a@m", "test_spot_x"]["score"] == 0.25
+    assert found["truth@m", "test_spot_x"]["reason"] == "no target was given for this case"
+
+
+def test_worker_processes_give_the_same_summary(cases, tmp_path, monkeypatch):
+    here = evaluate(plan_for(cases), tmp_path / "here", workers=0)
+    monkeypatch.setenv("REVISIT_CACHE", str(tmp_path / "other"))
+    there = evaluate(plan_for(cases), tmp_path / "there", workers=2)
+    assert (here.path / "summary.json").read_bytes() == (there.path / "summary.json").read_bytes()
+
+
+def test_a_second_run_answers_from_records_and_a_new_metric_from_cached_evidence(cases, tmp_path):
+    out = tmp_path / "run"
+    evaluate(plan_for(cases), out, workers=0)
+    lines = (out / "records.jsonl").read_bytes()
+    again = evaluate(plan_for(cases), out, workers=0)
+    assert (out / "records.jsonl").read_bytes() == lines
+    assert again.facts["counters"]["decodes"] == 0
+    more = evaluate(plan_for(cases, (*ALL, "test_bug")), out, workers=0)
+    assert more.facts["counters"]["decodes"] == 0
+    assert (out / "records.jsonl").read_bytes().startswith(lines)
+
+
+def test_a_changed_clip_or_parameter_is_asked_again(cases, make_clip, tmp_path):
+    out = tmp_path / "run"
+    before = by_question(evaluate(plan_for(cases), out, workers=0))
+    make_clip(tmp_path / "a.mp4", seed=77)
+    after = by_question(evaluate(plan_for(cases), out, workers=0))
+    assert after["a@m", "test_mean"]["score"] != before["a@m", "test_mean"]["score"]
+    assert after["b@m", "test_mean"] == before["b@m", "test_mean"]
+    stricter = by_question(evaluate(plan_for(cases, parameters={"test_gate": {"frames": 50}}), out, workers=0))
+    assert stricter["b@m", "test_gated"]["reason"] == "too short: 12 frames"
+    assert stricter["b@m", "test_gated"]["protocol"] != before["b@m", "test_gated"]["protocol"]
+    assert stricter["b@m", "test_mean"]["protocol"] == before["b@m", "test_mean"]["protocol"]
+
+
+def test_one_bad_case_never_stops_the_others(cases, tmp_path):
+    (tmp_path / "bad.mp4").write_text("not a video")
+    broken = [*cases, case(tmp_path / "bad.mp4", "bad"), case(tmp_path / "missing.mp4", "missing")]
+    run = evaluate(plan_for(broken, (*ALL, "test_bug", "test_trouble_x")), tmp_path / "run", workers=2)
+    found = by_question(run)
+    assert run.exit_code == 1
+    assert "this is text, not a video" in found["bad@m", "test_mean"]["reason"]
+    assert "no such file" in found["missing@m", "test_mean"]["reason"]
+    assert found["a@m", "test_mean"]["status"] == "scored"
+    assert found["a@m", "test_bug"]["reason"].startswith("test_bug failed: ZeroDivisionError")
+    assert "a cable was loose" in found["a@m", "test_trouble_x"]["reason"]
+
+
+def test_a_broken_reference_costs_only_the_comparison(make_clip, tmp_path):
+    (tmp_path / "truth.mp4").write_text("not a video")
+    one = case(make_clip(tmp_path / "a.mp4"), "a", reference=Clip(tmp_path / "truth.mp4"))
+    found = by_question(evaluate(plan_for([one], ("test_mean", "test_difference_mean")), tmp_path / "run", workers=0))
+    assert found["a@m", "test_mean"]["status"] == "scored"
+    assert "the reference cannot be read" in found["a@m", "test_difference_mean"]["reason"]
+
+
+def test_references_of_another_length_ask_for_a_rule(make_clip, tmp_path):
+    truth = Clip(make_clip(tmp_path / "truth.mp4", count=20))
+    one = case(make_clip(tmp_path / "a.mp4", count=12), "a", reference=truth)
+    found = by_question(evaluate(plan_for([one], ("test_difference_mean",)), tmp_path / "run", workers=0))
+    assert "the reference has 20 frames and the video 12; pass --align" in found["a@m", "test_difference_mean"]["reason"]
+    for rule in ("index", "time", "stretch"):
+        run = evaluate(plan_for([one], ("test_difference_mean",), align=rule), tmp_path / rule, workers=0)
+        assert by_question(run)["a@m", "test_difference_mean"]["status"] == "scored"
+
+
+def test_alignment_rules():
+    from revisit.core import ClipInfo, Frame
+
+    info = ClipInfo(4, 4, 5, 10.0, np.arange(5) / 10)
+    frames = [Frame(i, i / 10, np.zeros((4, 4, 3), np.uint8), "") for i in range(5)]
+    times = np.arange(10) / 20
+    picks = {rule: [alignment(rule, info, 10, times)(frame) for frame in frames] for rule in ("index", "time", "stretch")}
+    assert picks == {"index": [0, 1, 2, 3, 4], "time": [0, 2, 4, 6, 8], "stretch": [0, 2, 4, 7, 9]}
+    assert [alignment("index", info, 3, times)(frame) for frame in frames] == [0, 1, 2, None, None]
+
+
+def test_a_torn_last_line_is_cut_off_and_answered_again(cases, tmp_path):
+    out = tmp_path / "run"
+    run = evaluate(plan_for(cases), out, workers=0)
+    summary = (out / "summary.json").read_bytes()
+    whole = (out / "records.jsonl").read_bytes()
+    (out / "records.jsonl").write_bytes(whole[:-40])
+    evaluate(plan_for(cases), out, workers=0)
+    assert (out / "summary.json").read_bytes() == summary
+    assert len(list(read_records(out / "records.jsonl"))) == len(run.records)
+
+
+def test_a_damaged_cache_file_is_made_again(cases, tmp_path):
+    evaluate(plan_for(cases), tmp_path / "one", workers=0)
+    for file in EvidenceCache(cache_root()).files():
+        file.write_bytes(file.read_bytes()[:50])
+    run = evaluate(plan_for(cases), tmp_path / "two", workers=0)
+    assert {record["status"] for record in run.records} == {"failed", "unscored"}
+    again = evaluate(plan_for(cases), tmp_path / "two", workers=0)
+    assert again.exit_code == 0
+
+
+def test_fresh_forgets_and_another_source_is_refused(cases, tmp_path):
+    out = tmp_path / "run"
+    evaluate(plan_for(cases), out, workers=0, request={"source": "one"})
+    (out / "mine.txt").write_text("keep me")
+    with pytest.raises(UsageError, match="holds a run of one"):
+        evaluate(plan_for(cases), out, workers=0, request={"source": "two"})
+    fresh = evaluate(plan_for(cases), out, workers=0, fresh=True, request={"source": "two"})
+    assert len(list(read_records(out / "records.jsonl"))) == len(fresh.records)
+    assert (out / "mine.txt").is_file()
+
+
+def test_rescoring_decodes_nothing(cases, tmp_path, monkeypatch):
+    run = evaluate(plan_for(cases), tmp_path / "run", workers=0)
+    summary = (run.path / "summary.json").read_bytes()
+    monkeypatch.setattr("revisit.engine.observe.open_clip", lambda *a, **k: pytest.fail("decoded"))
+    rescore(plan_for(cases), run.path)
+    assert (run.path / "summary.json").read_bytes() == summary
+
+
+def test_limit_marks_the_result_partial(cases, tmp_path):
+    run = evaluate(plan_for(cases, limit=2), tmp_path / "run", workers=0)
+    assert run.summary["partial"] == 2 and run.summary["total_cases"] == 4 and run.summary["cases"] == 2
+
+
+def test_a_protocol_that_names_nothing_real_is_refused(cases):
+    with pytest.raises(UsageError, match="which does not exist"):
+        plan_for(cases, parameters={"no_such_metric": {"x": 1}})
+    with pytest.raises(UsageError, match="sets x on test_mean, whose parameters are none"):
+        plan_for(cases, parameters={"test_mean": {"x": 1}})
+
+
+def test_summary_counts_what_is_unscored_by_reason_and_never_averages_it(cases, make_clip, tmp_path):
+    short = case(make_clip(tmp_path / "short.mp4", count=3, seed=5), "short", target=Target("cup", (0.5, 0, 1, 1)))
+    run = evaluate(plan_for([*cases[:2], short]), tmp_path / "run", workers=0)
+    cell = run.summary["models"]["m"]["scores"]["test_gated"]
+    scores = [r["score"] for r in run.records if r.get("metric") == "test_gated" and r["status"] == "scored"]
+    assert cell["n"] == 2 and cell["of"] == 3 and cell["unscored"] == {"too short": 1}
+    assert cell["mean"] == pytest.approx(np.mean(scores))
+
+
+def test_records_never_hold_numbers_that_are_not(tmp_path):
+    with pytest.raises(ValueError, match="finite"):
+        Score(float("nan"))
+    with RecordWriter(tmp_path / "r.jsonl") as writer, pytest.raises(ValueError, match="JSON compliant"):
+        writer.append({"case": "a", "metric": "m", "score": float("inf")})
+    assert latest(tmp_path / "r.jsonl") == {}
+
+
+def test_the_last_record_of_a_question_counts(tmp_path):
+    with RecordWriter(tmp_path / "r.jsonl") as writer:
+        writer.append({"case": "a", "metric": "m", "score": 1})
+        writer.append({"case": "a", "metric": "m", "score": 2})
+    assert [record["score"] for record in latest(tmp_path / "r.jsonl").values()] == [2]
+
+
+def test_two_things_of_one_name_are_refused():
+    with pytest.raises(UsageError, match="two metrics are called 'test_mean'"):
+        _metric("test_mean", (Brightness,))(lambda seen: Score(1))
+    METRICS.add("test_mean", mean_brightness)
+    assert "test_gate" in GATES and "test.spot" in OBSERVERS
+
+
+def test_a_run_directory_that_is_none_says_so(tmp_path):
+    with pytest.raises(UsageError, match="is not a run"):
+        Run(tmp_path)
+
+
+def test_plan_json_can_be_read_a_year_later(cases, tmp_path):
+    run = evaluate(plan_for(cases), tmp_path / "run", workers=0)
+    plan = json.loads((run.path / "plan.json").read_text())
+    assert plan["cases"][0]["clip"]["path"].endswith("a.mp4")
+    assert set(plan["cases"][0]["evidence"]) == {"test_brightness", "test_difference", "test_spot"}
+    assert replace(cases[0], seed=1) != cases[0]

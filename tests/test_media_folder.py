@@ -1,0 +1,174 @@
+"""Folders of frames: which images, in which order, and what is said when they do not fit together."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from revisit.core import Clip, MediaError, UsageError
+from revisit.media import Limits, clip_digest, open_clip
+from revisit.media.folder import frame_files
+
+
+def flat(value: int, height: int = 16, width: int = 24) -> np.ndarray:
+    return np.full((height, width, 3), value, np.uint8)
+
+
+def fill(folder: Path, names: list[str]) -> Path:
+    """A folder whose images carry their place in `names` as their value times ten."""
+    folder.mkdir(exist_ok=True)
+    for place, name in enumerate(names):
+        assert cv2.imwrite(str(folder / name), flat(place * 10))
+    return folder
+
+
+def values(folder: Path, limits: Limits = Limits()) -> list[int]:
+    with open_clip(Clip(folder), limits) as stream:
+        return [int(frame.rgb[0, 0, 0]) for frame in stream]
+
+
+def refusal(folder: Path, limits: Limits = Limits()) -> str:
+    with pytest.raises(MediaError) as caught:
+        values(folder, limits)
+    sentence = str(caught.value)
+    assert sentence.startswith(f"{folder.name}: ") and sentence.isprintable()
+    return sentence
+
+
+def test_natural_order(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "f", ["frame2.png", "frame10.png", "frame1.png", "frame100.PNG"])
+    assert values(folder) == [20, 0, 10, 30]
+
+
+def test_png_frames_are_exact_and_clocked(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frames = [rng.integers(0, 256, (17, 33, 3), dtype=np.uint8) for _ in range(3)]
+    for i, rgb in enumerate(frames):
+        cv2.imwrite(str(tmp_path / f"{i}.png"), rgb[..., ::-1])
+    (tmp_path / "notes.txt").write_text("not a frame")
+    with open_clip(Clip(tmp_path, fps=8)) as stream:
+        assert (stream.info.width, stream.info.height, stream.info.count, stream.info.fps) == (33, 17, 3, 8)
+        got = list(stream)
+    assert all(np.array_equal(frame.rgb, rgb) for frame, rgb in zip(got, frames, strict=True))
+    assert [frame.time for frame in got] == [0, 0.125, 0.25]
+    with open_clip(Clip(tmp_path)) as stream:
+        assert stream.info.fps == 24
+    with pytest.raises(UsageError, match="not a rate"):
+        open_clip(Clip(tmp_path, fps=-1))
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "jpeg", "webp"])
+def test_other_kinds(tmp_path: Path, suffix: str) -> None:
+    assert values(fill(tmp_path / "f", [f"{i}.{suffix}" for i in range(3)])) == pytest.approx([0, 10, 20], abs=3)
+
+
+def test_grey_alpha_and_16_bit_images(tmp_path: Path) -> None:
+    cv2.imwrite(str(tmp_path / "0.png"), np.full((8, 8), 40, np.uint8))
+    cv2.imwrite(str(tmp_path / "1.png"), np.full((8, 8, 4), 80, np.uint8))
+    cv2.imwrite(str(tmp_path / "2.png"), np.full((8, 8, 3), 120 * 257, np.uint16))
+    assert values(tmp_path) == pytest.approx([40, 80, 120], abs=1)
+
+
+def test_only_wanted_images_arrive(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "f", [f"{i}.png" for i in range(20)])
+    with open_clip(Clip(folder), wanted=np.array([3, 4, 17])) as stream:
+        assert [(frame.index, int(frame.rgb[0, 0, 0])) for frame in stream] == [(3, 30), (4, 40), (17, 170)]
+
+
+def test_side_images_are_left_out(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "f", ["0.jpg", "0.depth.png", "1.jpg", "1.depth.png"])
+    assert [path.name for path in frame_files(folder).paths] == ["0.jpg", "1.jpg"]
+    with open_clip(Clip(folder)) as stream:
+        assert stream.info.count == 2
+    assert stream.notes == ("images marked .depth were left out: they go with the frames",)
+    numbered = fill(tmp_path / "g", ["shot.0001.png", "shot.0002.png"])
+    assert len(frame_files(numbered).paths) == 2
+
+
+def test_a_real_folder_with_depth_beside_its_frames(shared: Path) -> None:
+    folder = shared / "clips/7scenes_redkitchen_return"
+    found = frame_files(folder)
+    assert [path.name for path in found.paths[:2]] == ["0000.jpg", "0001.jpg"]
+    with open_clip(Clip(folder, fps=10), wanted=np.array([0])) as stream:
+        (frame,) = stream
+    # libjpeg interpolates the colour planes, swscale repeats them.
+    reference = np.asarray(cv2.imread(str(found.paths[0])))[..., ::-1]
+    assert np.abs(frame.rgb.astype(int) - reference).mean() < 1.5
+
+
+def test_several_kinds_are_refused(tmp_path: Path) -> None:
+    sentence = refusal(fill(tmp_path / "f", ["0.png", "1.png", "2.jpg"]))
+    assert "several kinds (1 like 2.jpg and 2 like 0.png)" in sentence
+
+
+def test_empty_folder(tmp_path: Path) -> None:
+    assert "holds no png, jpg or webp images" in refusal(tmp_path)
+
+
+def test_sizes_that_differ(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "f", ["0.png", "1.png"])
+    cv2.imwrite(str(folder / "2.png"), flat(0, 8, 8))
+    assert "2.png is 8x8 pixels and the first frame 24x16" in refusal(folder)
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "webp"])
+@pytest.mark.parametrize("damage", ["empty", "text", "cut"])
+def test_unreadable_image_is_named(tmp_path: Path, suffix: str, damage: str) -> None:
+    folder = fill(tmp_path / "f", [f"{i}.{suffix}" for i in range(4)])
+    broken = folder / f"2.{suffix}"
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    for path in folder.iterdir():
+        cv2.imwrite(str(path), noise)
+    whole = broken.read_bytes()
+    broken.write_bytes({"empty": b"", "text": b"not found", "cut": whole[: len(whole) // 2]}[damage])
+    assert f"2.{suffix} " in refusal(folder)
+
+
+def test_huge_declared_size(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "f", ["0.png"])
+    data = bytearray((folder / "0.png").read_bytes())
+    data[16:24] = struct.pack(">II", 100_000, 100_000)
+    (folder / "0.png").write_bytes(data)
+    assert "0.png has 100000x100000 pixels, more than the 33.2 million allowed" in refusal(folder)
+
+
+def test_limits_hold_for_folders(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "f", [f"{i}.png" for i in range(6)])
+    assert "more than 5 frames" in refusal(folder, Limits(frames=5))
+    assert "more than the 10 bytes allowed" in refusal(folder, Limits(file_size=10))
+    assert "24x16 pixels, more than" in refusal(folder, Limits(pixels=100))
+
+
+def test_images_larger_than_a_pipe(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frames = [rng.integers(0, 256, (600, 800, 3), dtype=np.uint8) for _ in range(4)]  # noise does not compress
+    for i, rgb in enumerate(frames):
+        cv2.imwrite(str(tmp_path / f"{i}.png"), rgb[..., ::-1])
+    with open_clip(Clip(tmp_path)) as stream:
+        assert all(np.array_equal(frame.rgb, frames[frame.index]) for frame in stream)
+
+
+# Digests
+
+
+def test_digest_of_a_file_is_of_its_bytes(tmp_path: Path) -> None:
+    for name in ("a.mp4", "b.mp4"):
+        (tmp_path / name).write_bytes(b"abc")
+    assert clip_digest(Clip(tmp_path / "a.mp4")) == clip_digest(Clip(tmp_path / "b.mp4"))
+    assert clip_digest(Clip(tmp_path / "a.mp4")) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    with pytest.raises(MediaError, match=r"^c.mp4: there is no such file"):
+        clip_digest(Clip(tmp_path / "c.mp4"))
+
+
+def test_digest_of_a_folder_is_of_rate_names_and_bytes(tmp_path: Path) -> None:
+    a = fill(tmp_path / "a", ["0.png", "1.png"])
+    b = fill(tmp_path / "b", ["0.png", "1.png"])
+    (b / "notes.txt").write_text("not part of the clip")
+    assert clip_digest(Clip(a)) == clip_digest(Clip(b)) == clip_digest(Clip(a, fps=24))
+    assert clip_digest(Clip(a)) != clip_digest(Clip(a, fps=12))
+    (b / "1.png").rename(b / "2.png")
+    assert clip_digest(Clip(a)) != clip_digest(Clip(b))

@@ -1,0 +1,36 @@
+"""A metric, an observer and a suite, one file each, join through entry points: the example of CONTRIBUTING."""
+
+from __future__ import annotations
+
+import json
+
+
+def test_a_plugin_metric_and_observer_join_the_folder_suite(revisit, plugin_path, make_clip, tmp_path):
+    make_clip(tmp_path / "videos/mine/a.mp4")
+    env = {"PYTHONPATH": plugin_path}
+    listed = revisit("list", "metrics", "--json", env=env).stdout
+    assert "example.saturation_kept" in {row["id"] for row in json.loads(listed)}
+    done = revisit("eval", "videos", "-m", "example.saturation_kept", "--no-report", "--json", "--workers", 1, env=env)
+    score = json.loads(done.stdout)["models"]["mine"]["scores"]["example.saturation_kept"]
+    assert score["n"] == 1 and 0.9 < score["mean"] <= 1
+
+
+def test_a_plugin_suite_is_recognised_by_its_layout(revisit, plugin_path, make_clip, tmp_path):
+    make_clip(tmp_path / "a.mp4")
+    (tmp_path / "best.playlist").write_text("a.mp4\n../outside.mp4\n")
+    env = {"PYTHONPATH": plugin_path}
+    done = revisit("eval", "best.playlist", "--no-report", "--json", "--workers", 0, env=env, check=1)
+    summary = json.loads(done.stdout)
+    assert summary["suite"] == "playlist"
+    assert summary["models"]["best"]["scores"]["example.saturation_kept"]["n"] == 1
+    assert summary["rejected"] == [{"id": "../outside.mp4", "reason": "it lies outside the playlist's folder"}]
+
+
+def test_a_broken_plugin_costs_only_itself(revisit, plugin_path, tmp_path):
+    site = tmp_path / "site" / "broken-1.dist-info"
+    site.mkdir()
+    (site / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
+    (site / "entry_points.txt").write_text("[revisit.plugins]\nbroken = no_such_module\n")
+    done = revisit("list", "metrics", "--json", env={"PYTHONPATH": plugin_path})
+    assert "example.saturation_kept" in done.stdout
+    assert "plugin broken (no_such_module) does not load" in done.stderr

@@ -1,0 +1,59 @@
+"""The rooms of the house: which folder may import which, and what may be imported at the top of a module."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src/revisit"
+ALLOWED = {
+    "core": set(),
+    "evidence": {"core"},
+    "media": {"core"},
+    "geometry": {"core"},
+    "stats": {"core"},
+    "observers": {"core", "evidence", "media", "geometry"},
+    "metrics": {"core", "evidence", "geometry"},
+    "suites": {"core", "evidence", "media", "metrics", "stats"},
+    "engine": {"core", "evidence", "media", "geometry", "observers", "metrics", "suites", "stats"},
+    "report": {"core", "evidence", "media", "stats", "engine", "catalog"},
+    "worlds": {"core", "evidence", "media", "geometry", "observers", "metrics", "suites", "stats", "engine", "report"},
+}
+HEAVY = {"cv2", "av", "torch", "transformers", "onnxruntime", "scipy", "skimage"}
+
+
+def imports(path: Path, only_top: bool = False) -> Iterator[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body if only_top else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.module
+
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_a_room_imports_only_what_it_may(path: Path) -> None:
+    room = path.relative_to(PACKAGE).parts[0]
+    if room not in ALLOWED:
+        return
+    used = {name.split(".")[1] for name in imports(path) if name.startswith("revisit.")}
+    assert used - {room} <= ALLOWED[room], f"{room}/ may not import {sorted(used - {room} - ALLOWED[room])}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_heavy_libraries_are_imported_where_they_are_used(path: Path) -> None:
+    if path.name == "worker.py":
+        return  # a program of its own
+    assert not {name.split(".")[0] for name in imports(path, only_top=True)} & HEAVY
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "metrics").rglob("*.py")), ids=lambda path: path.name)
+def test_metrics_are_pure(path: Path) -> None:
+    used = {name.split(".")[0] for name in imports(path)}
+    assert not used & (HEAVY | {"os", "pathlib", "subprocess", "io", "random", "time"})

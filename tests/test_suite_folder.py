@@ -1,0 +1,127 @@
+"""The folder suite: what becomes a case, what is rejected and with which sentence."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from revisit.core import Case, Clip, Rejected, UsageError
+from revisit.engine.plan import stratified
+from revisit.suites.folder.read import read
+from revisit.suites.folder.scan import scan
+
+
+def write_manifest(folder, *entries):
+    lines = [entry if isinstance(entry, str) else json.dumps(entry) for entry in entries]
+    (folder / "manifest.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return list(read(folder))
+
+
+def touch(*paths):
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+
+
+def test_folders_name_models_and_paths_name_samples(tmp_path):
+    touch(tmp_path / "wan/kitchen.mp4", tmp_path / "wan/sub/hall 10.webm", tmp_path / "svc/kitchen.MOV")
+    touch(tmp_path / "svc/frames/0001.png", tmp_path / "svc/notes.txt", tmp_path / ".hidden/x.mp4")
+    found = {(case.model, case.sample) for case in read(tmp_path)}
+    assert found == {("wan", "kitchen"), ("wan", "sub/hall 10"), ("svc", "kitchen"), ("svc", "frames")}
+
+
+def test_videos_in_the_root_belong_to_one_model_in_natural_order(tmp_path):
+    root = tmp_path / "my model"
+    touch(root / "clip10.mp4", root / "clip2.mp4")
+    assert [(case.model, case.sample) for case in read(root)] == [("my model", "clip2"), ("my model", "clip10")]
+
+
+def test_a_manifest_line_becomes_a_case(tmp_path):
+    [case] = write_manifest(
+        tmp_path,
+        {
+            "id": "kitchen-01", "model": "mine", "video": "a b/é.mp4", "reference": "gt.mp4", "prompt": "turn",
+            "target": {"name": "cup", "box": [0.1, 0.2, 0.3, 0.4]}, "camera": "yaw:right:60@40", "seed": 3,
+            "group": "kitchen", "phases": [10, 20], "annotations": {"mine": 1},
+        },
+    )  # fmt: skip
+    assert isinstance(case, Case)
+    assert case.id == "kitchen-01@mine#3" and case.sample == "kitchen"
+    assert case.clip == Clip(tmp_path / "a b/é.mp4") and case.reference == Clip(tmp_path / "gt.mp4")
+    assert case.target is not None and case.target.box == (0.1, 0.2, 0.3, 0.4)
+    assert case.phases == (10, 20) and case.annotations == {"mine": 1}
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ("{not json", "not JSON"),
+        ("[1, 2]", "found a list; a manifest line is a JSON object"),
+        ({"model": "m"}, "video: Field required"),
+        ({"video": "../secret.mp4"}, "leads out of the manifest's folder"),
+        ({"video": "/etc/passwd"}, "leads out of the manifest's folder"),
+        ({"video": "a.mp4", "reference": "../../b.mp4"}, "leads out of the manifest's folder"),
+        ({"video": "https://example.org/a.mp4"}, "is an address"),
+        ({"video": "a\u0000.mp4"}, "zero byte"),
+        ({"video": "a.mp4", "refrence": "b.mp4"}, "did you mean 'reference'?"),
+        ({"video": "a.mp4", "target": {"box": [0.5, 0.5, 0.2, 0.9]}}, "a box is [x0, y0, x1, y1] as fractions"),
+        ({"video": "a.mp4", "phases": [20, 10]}, "phases are [first hidden frame, first returned frame]"),
+        ({"video": "a.mp4", "model": "m\u001b[31m"}, "printable characters only"),
+        ({"video": "a.mp4", "fps": 0}, "fps"),
+    ],
+)
+def test_an_unusable_line_is_rejected_with_one_sentence_and_the_rest_is_read(tmp_path, entry, sentence):
+    bad, good = write_manifest(tmp_path, entry, {"id": "ok", "video": "ok.mp4"})
+    assert isinstance(bad, Rejected) and sentence in bad.reason and "\n" not in bad.reason
+    assert bad.id == "manifest.jsonl line 1"
+    assert isinstance(good, Case)
+
+
+def test_a_link_that_leads_out_is_refused(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "secret.mp4").write_bytes(b"")
+    (tmp_path / "data/innocent.mp4").symlink_to(tmp_path / "secret.mp4")
+    [entry] = write_manifest(tmp_path / "data", {"video": "innocent.mp4"})
+    assert isinstance(entry, Rejected)
+    [entry] = list(read(tmp_path / "data", [tmp_path]))
+    assert isinstance(entry, Case)
+
+
+def test_duplicate_ids_are_rejected_but_models_and_seeds_may_share_them(tmp_path):
+    entries = write_manifest(
+        tmp_path,
+        {"id": "a", "model": "x", "video": "1.mp4"},
+        {"id": "a", "model": "y", "video": "2.mp4"},
+        {"id": "a", "model": "x", "video": "3.mp4", "seed": 1},
+        {"id": "a", "model": "x", "video": "4.mp4"},
+    )
+    assert [isinstance(entry, Case) for entry in entries] == [True, True, True, False]
+    assert "already on line 1" in entries[3].reason
+
+
+def test_scan_reads_names_out_of_paths(tmp_path):
+    touch(tmp_path / "Real_007_gt.mp4", tmp_path / "Real_007_svc.mp4", tmp_path / "other.mp4")
+    entries = list(
+        scan(tmp_path, pattern="{id}_{model}.mp4", reference="gt", targets={"Real_007": {"box": [0, 0, 1, 1], "target": "cup"}})
+    )
+    assert [entry["model"] for entry in entries] == ["gt", "svc"]
+    assert "reference" not in entries[0] and entries[1]["reference"] == "Real_007_gt.mp4"
+    assert entries[1]["target"] == {"name": "cup", "box": [0, 0, 1, 1]}
+    with pytest.raises(UsageError, match="a pattern holds"):
+        list(scan(tmp_path, pattern="{name}.mp4"))
+    with pytest.raises(UsageError, match="no clip belongs to the reference model"):
+        list(scan(tmp_path, pattern="{id}_{model}.mp4", reference="truth"))
+
+
+def test_limit_is_spread_over_models_and_takes_the_same_samples(tmp_path):
+    cases = [
+        Case(id=f"{sample}@{model}#0", suite="folder", model=model, sample=str(sample), clip=Clip(tmp_path / "x.mp4"))
+        for model in ("a", "b", "c")
+        for sample in range(20)
+    ]
+    picked = stratified(cases, 9)
+    samples = {model: {case.sample for case in picked if case.model == model} for model in ("a", "b", "c")}
+    assert len(picked) == 9 and samples["a"] == samples["b"] == samples["c"] and len(samples["a"]) == 3
+    assert stratified(list(reversed(cases)), 9) == list(reversed(picked))
+    assert len(stratified(cases, 7)) == 7
