@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 import time
 import tracemalloc
 from collections.abc import Iterable
@@ -233,8 +234,12 @@ def test_frames_before_the_edit_list_are_not_shown(tmp_path: Path) -> None:
                 shift = int(Fraction(10, 24) / packet.time_base)
                 packet.pts, packet.dts, packet.stream = packet.pts - shift, packet.dts - shift, stream
                 target.mux(packet)
+    try:
+        expected = plain(cut)
+    except av.error.InvalidDataError:
+        pytest.skip("this PyAV cannot read back the edit list it wrote")
     got = frames_of(cut)
-    assert same(got, plain(cut))
+    assert same(got, expected)
     assert same(got, frames_of(whole)[10:])
 
 
@@ -408,9 +413,12 @@ def test_huge_declared_size(tmp_path: Path) -> None:
     assert "20000x20000 pixels, more than the 33.2 million allowed" in refusal(path)
 
 
-def test_memory_limit(tmp_path: Path) -> None:
-    path = write_video(tmp_path / "a.mp4", pictures(3, 2160, 3840), options={"preset": "ultrafast"})
-    assert "--limits memory=" in refusal(path, Limits(memory=260 << 20))
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space of a process")
+@pytest.mark.parametrize("memory", [40 << 20, 160 << 20])  # too little to start, too little for the frame
+def test_memory_limit(tmp_path: Path, memory: int) -> None:
+    frame = np.zeros((4096, 4096, 3), np.uint8)
+    path = write_video(tmp_path / "a.mov", [frame], codec="mjpeg", pix_fmt="yuvj420p")
+    assert "raise the limit with --limits memory=" in refusal(path, Limits(memory=memory))
 
 
 def worker_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, does: str) -> Path:

@@ -8,7 +8,6 @@ import typer
 
 from revisit import __version__
 from revisit.cli import cache, demo, doctor, eval_, import_, list_, plan, report, score, show
-from revisit.core.errors import RevisitError
 
 app = typer.Typer(
     name="revisit",
@@ -49,11 +48,15 @@ def run() -> None:
     """Entry point: known errors are one line, Ctrl-C is resumable, anything else is a bug and says so."""
     try:
         app()
-    except RevisitError as error:
-        typer.echo(f"revisit: {error}", err=True)
-        sys.exit(error.exit_code)
     except KeyboardInterrupt:
         typer.echo("revisit: interrupted; the same command goes on where it stopped", err=True)
         sys.exit(130)
     except BrokenPipeError:
-        sys.exit(0)
+        sys.exit(0)  # whoever read our output had enough
+    except Exception as error:
+        from revisit.core.errors import RevisitError  # here, because it brings numpy, which --help can do without
+
+        if not isinstance(error, RevisitError):
+            raise
+        typer.echo(f"revisit: {error}", err=True)
+        sys.exit(error.exit_code)

@@ -4,8 +4,8 @@ Rules
 - Frames are taken one by one as coded, in presentation order; none is duplicated or dropped.
 - Seconds come from the timestamps and count from the first frame. A variable rate is kept and
   noted; `fps` is the average rate. Folders of frames have the rate of `Clip.fps`, or 24.
-- A rotation by a multiple of 90 degrees in the display matrix is applied. Pixels that are not
-  square are not resampled; a note says so. Sizes stay as they are, odd ones too.
+- A rotation by a multiple of 90 degrees in the display matrix of a video is applied. Pixels that
+  are not square are not resampled; a note says so. Sizes stay as they are, odd ones too.
 - Every pixel format (10 bit, 4:4:4, grey) is converted to 8-bit RGB by swscale; transparency is dropped.
 - A clip that breaks midway is an error, never a shorter clip, also when no frame behind the break is wanted.
 
@@ -82,7 +82,8 @@ class ClipStream:
         if clip.path.is_dir():
             found = frame_files(clip.path)
             _check_size(sum(path.stat().st_size for path in found.paths), self._limits)
-            self._worker = _Worker(_folder_job(clip, found), self._limits)
+            self._worker = _Worker(self._limits)
+            self._worker.begin(_folder_job(clip, found))
             self._images = found.paths
             self._feed(0)
             notes = found.notes
@@ -90,7 +91,8 @@ class ClipStream:
             with _regular_file(clip.path) as file:
                 _check_size(os.fstat(file.fileno()).st_size, self._limits)
                 job = {"demuxer": demuxer_of(file), "fd": file.fileno(), "default_fps": FRAME_RATE_OF_FOLDERS}
-                self._worker = _Worker(job, self._limits, file.fileno())
+                self._worker = _Worker(self._limits, file.fileno())
+                self._worker.begin(job)
             given = f"it has its own clock; the given {clip.fps:g} frames a second were not used" if clip.fps else ""
             notes = (given,) if given else ()
         head = self._worker.header()
@@ -150,7 +152,7 @@ class ClipStream:
 class _Worker:
     """The decoding process, with its wall clock. Every way it can fail is a MediaError."""
 
-    def __init__(self, job: dict[str, Any], limits: Limits, fd: int | None = None) -> None:
+    def __init__(self, limits: Limits, fd: int | None = None) -> None:
         self._limits, self._patience = limits, float(limits.seconds)
         found = importlib.util.find_spec("av")
         if found is None or found.origin is None:
@@ -171,8 +173,10 @@ class _Worker:
         os.set_blocking(self._in, False)
         with suppress(AttributeError, OSError):  # Linux only: fewer turns between the two processes
             fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, 1 << 20)
-        own = {"parent": os.getpid(), "threads": THREADS, "av_path": str(Path(found.origin).parents[1])}
-        self.send_line({**job, **own, **asdict(limits)})
+        self._facts = {"parent": os.getpid(), "threads": THREADS, "av_path": str(Path(found.origin).parents[1])}
+
+    def begin(self, job: dict[str, Any]) -> None:
+        self.send_line({**job, **self._facts, **asdict(self._limits)})
 
     def header(self) -> dict[str, Any]:
         """What the decoder says about the clip, checked: it may have been taken over by the clip."""
@@ -310,10 +314,10 @@ class _Worker:
 
 
 def frame_digest(rgb: np.ndarray) -> str:
-    """BLAKE2b-128 in hex of a frame's shape and bytes."""
-    made = hashlib.blake2b("x".join(map(str, rgb.shape)).encode(), digest_size=16)
+    """The first 128 bits of the SHA-256 of a frame's shape and bytes, in hex."""
+    made = hashlib.sha256("x".join(map(str, rgb.shape)).encode())
     made.update(rgb.data)
-    return made.hexdigest()
+    return made.hexdigest()[:32]
 
 
 def _folder_job(clip: Clip, found: FrameFiles) -> dict[str, Any]:

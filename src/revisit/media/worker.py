@@ -48,6 +48,9 @@ def main() -> None:
         send(b"FAIL", {"problem": str(problem)})
     except (MemoryError, BlockingIOError):  # the second: no memory for a thread
         send(b"FAIL", {"problem": "", "memory": True})
+    except ImportError as error:
+        more = f"reinstall PyAV, or raise the limit with --limits memory={2 * job['memory']}"
+        send(b"FAIL", {"problem": f"the decoder cannot start ({error}); {more}"})
     except Exception as error:
         send(b"FAIL", {"problem": f"the decoder failed ({type(error).__name__}: {error}); {STOPPED}"})
 
@@ -68,7 +71,7 @@ def restrict(job: dict[str, Any]) -> None:
     """Limit this process and tie its life to the parent's."""
     limit(resource.RLIMIT_CORE, 0)
     limit(resource.RLIMIT_FSIZE, 0)
-    limit(resource.RLIMIT_CPU, job["seconds"] * job["threads"] + 1)
+    limit(resource.RLIMIT_CPU, job["seconds"] * job["threads"] + 1, spare=5)  # first a signal that tells why
     limit(resource.RLIMIT_AS, job["memory"])
     if sys.platform == "linux":
         import ctypes
@@ -80,12 +83,12 @@ def restrict(job: dict[str, Any]) -> None:
             os._exit(1)
 
 
-def limit(kind: int, value: int) -> None:
-    """Set a limit where the system lets us; macOS does not know all of them."""
+def limit(kind: int, value: int, spare: int = 0) -> None:
+    """Set a limit for good where the system lets us; macOS does not know all of them."""
     try:
         hard = resource.getrlimit(kind)[1]
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(kind, (value, value))
+        hard = value + spare if hard == resource.RLIM_INFINITY else min(value + spare, hard)
+        resource.setrlimit(kind, (min(value, hard), hard))
     except (OSError, ValueError):
         pass
 
@@ -98,7 +101,7 @@ def deliver(frames: Iterator[Any], facts: dict[str, Any], job: dict[str, Any]) -
         raise Problem(f"none of its {count} frames can be decoded; {STOPPED}")
     size = first.width, first.height
     check_pixels(*size, job)
-    rotation = rotation_of(first)
+    rotation = rotation_of(first) if "fd" in job else 0  # not every PyAV reads the orientation of images
     if rotation % 90:
         facts["notes"].append(f"its display matrix asks for a rotation by {rotation} degrees, which was not applied")
         rotation = 0
@@ -244,6 +247,8 @@ def video_frames(av: Any, file: Any, job: dict[str, Any], facts: dict[str, Any])
     except (MemoryError, BlockingIOError):
         raise
     except av.error.FFmpegError as error:
+        # Decoders often call a lack of memory invalid data. Is there room for one more frame?
+        bytearray(16 * stream.width * stream.height)
         raise Problem(f"decoding stopped after {done} of {facts['count']} frames; {STOPPED} ({words(error)})") from None
 
 

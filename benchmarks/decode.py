@@ -1,0 +1,90 @@
+"""What the separate decoding process costs, against decoding in this one.
+
+Run: python benchmarks/decode.py [video ...]. Without arguments two synthetic clips are made.
+Each clip is decoded both ways in turn, several times; the best of each counts, and the ratios are
+what to compare between machines: of wall time, and of processor time, which a busy machine does not
+change much. Both ways give the same RGB frames and digest each of them.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from revisit.core import Clip
+from revisit.media import encode_mp4, frame_digest, open_clip
+from revisit.media.decode import THREADS
+
+REPEATS = 5
+
+
+def in_process(path: Path) -> int:
+    import av
+
+    with av.open(str(path)) as container:
+        stream = container.streams.video[0]
+        stream.thread_type, stream.codec_context.thread_count = "AUTO", THREADS
+        return sum(1 for frame in container.decode(stream) if frame_digest(frame.to_ndarray(format="rgb24")))
+
+
+def in_child(path: Path) -> int:
+    with open_clip(Clip(path)) as stream:
+        return sum(1 for _ in stream)
+
+
+def first_frame(path: Path) -> int:
+    with open_clip(Clip(path)) as stream:
+        next(iter(stream))
+    return 1
+
+
+def measure(run: Callable[[Path], int], path: Path) -> tuple[np.ndarray, int]:
+    """Seconds of wall time and of processor time, and the frames seen."""
+    start = clocks()
+    count = run(path)
+    return clocks() - start, count
+
+
+def clocks() -> np.ndarray:
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return np.array([time.perf_counter(), sum(used.ru_utime + used.ru_stime for used in usage)])
+
+
+def synthetic(folder: Path, width: int, height: int, count: int) -> Path:
+    """A drifting texture with some noise, so that the encoder has something to keep."""
+    rng = np.random.default_rng(0)
+    texture = rng.integers(0, 256, (height // 8 + 64, width // 8 + 64, 3), dtype=np.uint8)
+    wide = np.kron(texture, np.ones((8, 8, 1), dtype=np.uint8))
+    path = folder / f"{width}x{height}.mp4"
+    encode_mp4(path, (np.ascontiguousarray(wide[i : i + height, 2 * i : 2 * i + width]) for i in range(count)), fps=24)
+    return path
+
+
+def main(paths: list[Path]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        if not paths:
+            paths = [synthetic(Path(folder), 832, 480, 120), synthetic(Path(folder), 1920, 1080, 60)]
+        print(f"{'clip':24} {'frames':>6} {'in process':>12} {'child':>12} {'wall':>6} {'cpu':>6} {'first frame':>12}")
+        for path in paths:
+            best = {run: np.full(2, np.inf) for run in (in_process, in_child, first_frame)}
+            count = 0
+            for _ in range(REPEATS):
+                for run in best:
+                    took, seen = measure(run, path)
+                    best[run], count = np.minimum(best[run], took), max(count, seen)
+            wall, cpu = best[in_child] / best[in_process]
+            rates = [f"{count / best[run][0]:8.0f} f/s" for run in (in_process, in_child)]
+            print(
+                f"{path.name[:24]:24} {count:6d} {rates[0]} {rates[1]} {wall:6.2f} {cpu:6.2f} "
+                f"{1000 * best[first_frame][0]:9.0f} ms"
+            )
+
+
+if __name__ == "__main__":
+    main([Path(argument) for argument in sys.argv[1:]])

@@ -1,0 +1,62 @@
+"""Running one observer over frames, without the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Batch, Clip, ClipInfo, Frame, Observer
+from revisit.media import frame_digest, open_clip
+
+
+def as_frames(pictures: Iterable[np.ndarray], fps: float = 24.0) -> list[Frame]:
+    """Frames with numbers, times and digests, from plain pictures."""
+    return [Frame(k, k / fps, rgb, frame_digest(rgb)) for k, rgb in enumerate(pictures)]
+
+
+def read(path: Path, wanted: Sequence[int] | None = None) -> tuple[list[Frame], float]:
+    """Frames of a clip (all, or the wanted ones) and its frame rate."""
+    with open_clip(Clip(path)) as clip:
+        frames = [frame for frame in clip if wanted is None or frame.index in wanted]
+        return frames, clip.info.fps
+
+
+def look(
+    observer: Observer, frames: list[Frame], fps: float = 24.0, reference: list[Frame] | None = None, **params: Any
+) -> Any:
+    """The evidence that an observer makes of these frames."""
+    chosen = observer.frames.pick(len(frames), fps)
+    if observer.kind == "frame":
+        few = [frames[k] for k in chosen]
+        index, time = np.array([f.index for f in few]), np.array([f.time for f in few])
+        return observer.fn(Batch(index, time, [f.at(observer.size) for f in few]), **params)
+    height, width = frames[0].rgb.shape[:2]
+    sight = observer.fn(ClipInfo(width, height, len(frames), fps, np.array([f.time for f in frames])), **params)
+    next(sight)
+    for k in chosen:
+        sight.send(frames[k] if reference is None else (frames[k], reference[k]))
+    try:
+        sight.send(None)
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError("the observer did not end on None")
+
+
+def wall(width: int = 2000, height: int = 180, seed: int = 0) -> np.ndarray:
+    """A long wall with large and small random structure, to slide a window over."""
+    import cv2
+
+    rng = np.random.default_rng(seed)
+    total = np.zeros((height, width, 3), np.float32)
+    for cell, weight in ((64, 0.5), (16, 0.3), (4, 0.2)):
+        coarse = rng.uniform(0, 255, (height // cell + 2, width // cell + 2, 3)).astype(np.float32)
+        total += weight * cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC)
+    return np.clip(total, 0, 255).astype(np.uint8)
+
+
+def window(picture: np.ndarray, x: int, width: int = 320) -> np.ndarray:
+    """The part of a wall that starts at column x."""
+    return np.ascontiguousarray(picture[:, x : x + width])

@@ -1,0 +1,89 @@
+"""Camera scripts: poses in closed form, and sentences for what cannot be parsed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from revisit.core import UsageError
+from revisit.geometry.camera_script import camera_path, frame_count, parse_script
+from revisit.geometry.rotations import from_yaw_pitch, geodesic, to_yaw_pitch
+
+
+def path(script: str, **options: object) -> np.ndarray:
+    return camera_path(parse_script(script), **options)  # type: ignore[arg-type]
+
+
+def test_out_and_back_is_linear_and_closes():
+    poses = path("yaw:right:60@40,yaw:left:60@40")
+    assert poses.shape == (81, 4, 4)
+    yaw, pitch = to_yaw_pitch(poses[:, :3, :3])
+    np.testing.assert_allclose(yaw, np.r_[np.linspace(0, 60, 41), np.linspace(58.5, 0, 40)], atol=1e-9)
+    np.testing.assert_allclose(pitch, 0, atol=1e-9)
+    np.testing.assert_allclose(poses[:, :3, 3], 0, atol=1e-12)
+    np.testing.assert_allclose(poses, poses[::-1], atol=1e-12)
+
+
+def test_moves_go_where_their_words_say():
+    ends = {
+        "dolly:forward:2@4": (0, 0, 2),
+        "dolly:back:2@4": (0, 0, -2),
+        "truck:right:1@4": (1, 0, 0),
+        "truck:left:1@4": (-1, 0, 0),
+        "yaw:right:90@3,dolly:forward:1@2": (1, 0, 0),
+        "tilt:down:40@3,dolly:forward:1@2": (0, 0, 1),
+        "hold@5": (0, 0, 0),
+    }
+    for script, end in ends.items():
+        np.testing.assert_allclose(path(script)[-1, :3, 3], end, atol=1e-12, err_msg=script)
+    np.testing.assert_allclose(path("pitch:up:20@5")[-1, :3, :3], from_yaw_pitch(0, 20), atol=1e-12)
+
+
+@pytest.mark.parametrize("frames", [1, 7, 40])
+def test_turning_dolly_follows_the_arc_however_finely_it_is_cut(frames: int):
+    end = path(f"yaw:right:90+dolly:forward:1@{frames}")[-1]
+    radius = 1 / np.radians(90)
+    np.testing.assert_allclose(end[:3, 3], (radius, 0, radius), atol=1e-12)
+
+
+def test_path_begins_at_the_start_and_yaws_about_the_vertical():
+    start = np.eye(4)
+    start[:3, :3], start[:3, 3] = from_yaw_pitch(30, -10), (1, -1.4, 2)
+    poses = path("yaw:left:45@3,dolly:forward:2@2", start=start)
+    np.testing.assert_array_equal(poses[0], start)
+    np.testing.assert_allclose(to_yaw_pitch(poses[-1, :3, :3]), (-15, -10), atol=1e-9)
+    heading = np.radians(-15)
+    np.testing.assert_allclose(poses[-1, :3, 3] - start[:3, 3], (2 * np.sin(heading), 0, 2 * np.cos(heading)), atol=1e-12)
+
+
+def test_ease_changes_the_speed_and_not_the_ends():
+    even, eased = path("yaw:right:60@20"), path("yaw:right:60@20", ease=True)
+    np.testing.assert_allclose(even[[0, 10, -1]], eased[[0, 10, -1]], atol=1e-12)
+    assert geodesic(eased[0, :3, :3], eased[1, :3, :3]) < 0.3 * geodesic(even[0, :3, :3], even[1, :3, :3])
+
+
+def test_scripts_come_back_as_text():
+    text = "yaw:left:30+dolly:forward:0.5@20,hold@10"
+    steps = parse_script(text)
+    assert ",".join(map(str, steps)) == text
+    assert frame_count(steps) == 31
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("", "is empty"),
+        ("yaw:right:60", "over how many frames"),
+        ("yaw:right:60@0", "over how many frames"),
+        ("zoom:in:2@3", "known moves: yaw"),
+        ("yaw:up:3@3", "yaw:right:amount or yaw:left:amount"),
+        ("yaw:right@3", "yaw:right:amount"),
+        ("yaw:right:-3@3", "a positive number of degrees"),
+        ("dolly:forward:far@3", "a positive number of metres"),
+        ("yaw:right:nan@3", "a positive number"),
+        ("yaw:right:3@3,,hold@2", "over how many frames"),
+    ],
+)
+def test_mistakes_are_sentences(script: str, says: str):
+    with pytest.raises(UsageError, match=says):
+        parse_script(script)

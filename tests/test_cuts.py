@@ -1,0 +1,102 @@
+"""Scene cuts: exact truth on joined clips, and what the eye counts on real ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from revisit.core import InvalidEvidence, Score, Unscored
+from revisit.evidence.motion import CutSignal
+from revisit.metrics.cuts import find_cuts, scene_cuts
+from revisit.observers.lite.cuts import cut_signal
+from tests.looking import as_frames, look, read, wall, window
+
+
+def cuts_in(pictures: list[np.ndarray], fps: float = 24.0) -> list[int]:
+    score = scene_cuts(look(cut_signal, as_frames(pictures, fps), fps))
+    assert isinstance(score, Score)
+    frames: list[int] = score.facts["frames"]
+    assert score.value == len(frames)
+    return frames
+
+
+def pan(seed: int, count: int = 30, speed: int = 4) -> list[np.ndarray]:
+    scene = wall(seed=seed)
+    return [window(scene, x) for x in range(0, count * speed, speed)]
+
+
+def test_a_pan_has_no_cut_at_any_speed():
+    for speed in (1, 8, 32, 60):
+        assert cuts_in(pan(0, 12, 1) + pan(0, 25, speed)) == [], speed
+
+
+def test_joined_clips_are_cut_where_they_were_joined():
+    assert cuts_in(pan(0) + pan(1, 40) + pan(2)) == [30, 70]
+
+
+def test_a_flash_or_a_damaged_frame_is_no_cut():
+    pictures = pan(3, 40)
+    pictures[15] = np.clip(pictures[15].astype(int) + 130, 0, 255).astype(np.uint8)
+    pictures[28] = np.random.default_rng(0).integers(0, 255, pictures[28].shape, dtype=np.uint8)
+    assert cuts_in(pictures) == []
+
+
+def test_a_cut_between_flat_frames_shows_in_the_colours():
+    dark, bright = np.full((90, 160, 3), 10, np.uint8), np.full((90, 160, 3), 240, np.uint8)
+    assert cuts_in([dark] * 20 + [bright] * 20) == [20]
+
+
+def test_one_frame_is_unscored():
+    assert scene_cuts(look(cut_signal, as_frames(pan(0, 1)))) == Unscored("only one frame: a cut takes two")
+
+
+def test_malformed_evidence_says_what_a_valid_one_looks_like():
+    good: CutSignal = look(cut_signal, as_frames(pan(0, 4)))
+    with pytest.raises(InvalidEvidence, match="cues lie in 0-1"):
+        scene_cuts(replace(good, score=good.score + 2))
+    with pytest.raises(InvalidEvidence, match="one row each"):
+        scene_cuts(replace(good, lasting=good.lasting[:1]))
+
+
+def test_of_two_close_peaks_the_higher_one_counts():
+    score = np.array([0.0, 0.6, 0.9, 0.0, 0.0, 0.0, 0.7])
+    assert find_cuts(score, np.arange(7) * 0.2, 0.5, 0.5).tolist() == [2, 6]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("clip", "wanted"),
+    [
+        ("hamilton", [20, 82, 211]),
+        ("skv_bikes", [30, 76, 137, 187, 242]),
+        ("wmark_m5_bad", [241]),
+        ("wrb_case_a_yaw_rl", []),
+        ("sam2_cups", []),
+        ("wf_mg3_city", []),
+    ],
+)
+def test_what_the_eye_counts(shared: Path, clip: str, wanted: list[int]):
+    frames, fps = read(shared / f"clips/{clip}.mp4")
+    score = scene_cuts(look(cut_signal, frames, fps))
+    assert isinstance(score, Score)
+    assert score.facts["frames"] == wanted
+
+
+@pytest.mark.slow
+def test_a_morph_into_another_place_is_noticed(shared: Path):
+    frames, fps = read(shared / "clips/wf_yume15.mp4")
+    score = scene_cuts(look(cut_signal, frames, fps))
+    assert isinstance(score, Score)
+    assert score.value >= 1
+    assert all(34 <= frame <= 45 for frame in score.facts["frames"])
+
+
+@pytest.mark.slow
+def test_a_fast_turn_of_a_real_camera_is_no_cut(shared: Path):
+    frames, fps = read(shared / "memobench/videos/Real_007_gt.mp4")
+    score = scene_cuts(look(cut_signal, frames, fps))
+    assert isinstance(score, Score)
+    assert score.value == 0

@@ -1,0 +1,41 @@
+"""Frame facts, thumbnails and phases."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from revisit.core import from_arrays, to_arrays
+from revisit.evidence.frames import FrameFacts, Thumbnails
+from revisit.observers.lite.frames import frame_facts
+from revisit.observers.lite.thumbnails import thumbnails
+from tests.looking import as_frames, look, wall, window
+
+
+def test_an_exact_repeat_shows_in_the_digests():
+    scene = wall()
+    facts: FrameFacts = look(frame_facts, as_frames([window(scene, x) for x in (0, 8, 8, 16)]))
+    assert facts.repeats().tolist() == [False, False, True, False]
+    assert facts.digest.shape == (4, 16)
+    assert (facts.width, facts.height, facts.fps) == (320, 180, 24.0)
+
+
+def test_luma_and_sharpness_follow_the_picture():
+    sharp = window(wall(), 0)
+    soft = cv2.GaussianBlur(sharp, (0, 0), 3)
+    facts = look(frame_facts, as_frames([sharp, soft, np.full_like(sharp, 255), np.zeros_like(sharp)]))
+    assert facts.sharpness[0] > 10 * facts.sharpness[1]
+    assert facts.luma[2:].tolist() == [1.0, 0.0]
+
+
+def test_thumbnails_are_pictures_of_at_most_192_frames_and_survive_saving():
+    scene = wall()
+    frames = as_frames([window(scene, x) for x in range(0, 400, 2)])
+    made: Thumbnails = look(thumbnails, frames)
+    made = from_arrays(Thumbnails, to_arrays(made))
+    assert len(made.index) == 192
+    assert made.index[[0, -1]].tolist() == [0, 199]
+    picture = cv2.imdecode(np.frombuffer(made.picture(0), np.uint8), cv2.IMREAD_COLOR)[:, :, ::-1]
+    assert picture.shape == (made.height, made.width, 3) == (108, 192, 3)
+    small = cv2.resize(frames[0].rgb, (192, 108), interpolation=cv2.INTER_AREA)
+    assert np.abs(picture.astype(int) - small).mean() < 6
