@@ -13,7 +13,7 @@ import pytest
 from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.evidence.appearance import LabStats, StyleStats
 from revisit.evidence.views import ReturnPairs
-from revisit.metrics.appearance import lighting_drift, style_drift
+from revisit.metrics.appearance import lighting_consistency, style_consistency
 from revisit.observers.lite.lab import lab_stats, style_stats
 from tests.looking import as_frames, look, read, wall, window
 
@@ -36,17 +36,17 @@ def style_of(*pictures: np.ndarray) -> StyleStats:
 
 def test_the_same_light_and_style_score_one():
     same = lab((50, 3, 4), (20, 0, 0), (50, 3, 4))
-    score = lighting_drift(same, pairs([0], [2]))
+    score = lighting_consistency(same, pairs([0], [2]))
     assert isinstance(score, Score)
     assert score.value == 1
     picture = window(wall(), 0)
-    kept = style_drift(style_of(picture, picture), pairs([0], [1]))
+    kept = style_consistency(style_of(picture, picture), pairs([0], [1]))
     assert isinstance(kept, Score)
     assert kept.value == 1
 
 
 def test_lighting_follows_the_formula():
-    score = lighting_drift(lab((50, 0, 0), (56, 3, 4)), pairs([0], [1]))
+    score = lighting_consistency(lab((50, 0, 0), (56, 3, 4)), pairs([0], [1]))
     assert isinstance(score, Score)
     assert score.raw == pytest.approx(0.5 * 6 + 0.5 * 5)
     assert score.value == pytest.approx(np.exp(-0.55))
@@ -57,26 +57,26 @@ def test_blur_and_bleaching_cost_style():
     picture = window(wall(), 0)
     gray = np.repeat(picture.mean(axis=2, keepdims=True), 3, axis=2).astype(np.uint8)
     for worse in (cv2.GaussianBlur(picture, (0, 0), 3), gray):
-        score = style_drift(style_of(picture, worse), pairs([0], [1]))
+        score = style_consistency(style_of(picture, worse), pairs([0], [1]))
         assert isinstance(score, Score)
         assert score.value < 0.85
 
 
 def test_no_return_and_little_overlap_are_unscored():
     light = lab((50, 0, 0), (50, 0, 0))
-    assert lighting_drift(light, pairs([], [])) == Unscored("no return: no frame sees an earlier view again")
-    answer = lighting_drift(light, pairs([0], [1], overlap=0.4))
+    assert lighting_consistency(light, pairs([], [])) == Unscored("no return: no frame sees an earlier view again")
+    answer = lighting_consistency(light, pairs([0], [1], overlap=0.4))
     assert isinstance(answer, Unscored)
     assert "shares 70% of its view" in answer.reason
-    assert isinstance(style_drift(style_of(window(wall(), 0)), pairs([], [])), Unscored)
+    assert isinstance(style_consistency(style_of(window(wall(), 0)), pairs([], [])), Unscored)
 
 
 def test_malformed_evidence_says_what_a_valid_one_looks_like():
     light = lab((50, 0, 0), (50, 0, 0))
     with pytest.raises(InvalidEvidence, match="one row each"):
-        lighting_drift(replace(light, mean=light.mean[:, :2]), pairs([0], [1]))
+        lighting_consistency(replace(light, mean=light.mean[:, :2]), pairs([0], [1]))
     with pytest.raises(InvalidEvidence, match="each pair has one of each"):
-        lighting_drift(light, replace(pairs([0], [1]), j=np.array([1, 1])))
+        lighting_consistency(light, replace(pairs([0], [1]), j=np.array([1, 1])))
 
 
 def test_thinning_large_frames_keeps_the_statistics():

@@ -53,7 +53,9 @@ def test_path_begins_at_the_start_and_yaws_about_the_vertical():
     np.testing.assert_array_equal(poses[0], start)
     np.testing.assert_allclose(to_yaw_pitch(poses[-1, :3, :3]), (-15, -10), atol=1e-9)
     heading = np.radians(-15)
-    np.testing.assert_allclose(poses[-1, :3, 3] - start[:3, 3], (2 * np.sin(heading), 0, 2 * np.cos(heading)), atol=1e-12)
+    np.testing.assert_allclose(
+        poses[-1, :3, 3] - start[:3, 3], (2 * np.sin(heading), 0, 2 * np.cos(heading)), atol=1e-12
+    )
 
 
 def test_ease_changes_the_speed_and_not_the_ends():

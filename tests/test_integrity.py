@@ -51,9 +51,10 @@ def test_a_still_clip_scores_one():
 
 
 def test_a_cut_costs_more_than_a_pan():
-    pan = integrity([window(wall(), x) for x in range(0, 120, 5)])
-    other = wall(seed=5)
-    cut = integrity([window(wall(), x) for x in range(0, 60, 5)] + [window(other, x) for x in range(60, 120, 5)])
+    there = [window(wall(), x) for x in range(0, 48, 2)]
+    elsewhere = [255 - cv2.resize(x[:45, :80], (320, 180)) for x in there]
+    pan, cut = integrity(there), integrity(there[:12] + elsewhere[12:])
+    assert pan.value > 0.75
     assert cut.value < pan.value - 0.2
 
 
@@ -84,7 +85,7 @@ def test_descriptors_forgive_light_and_compression_but_not_another_place():
     tokens = patch_tokens(picture)
     assert tokens.shape[:2] == (11, 20)
     assert np.linalg.norm(tokens, axis=2) == pytest.approx(1, abs=1e-4)
-    jpeg = cv2.imdecode(cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, 40])[1], cv2.IMREAD_COLOR)
+    jpeg = np.asarray(cv2.imdecode(cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, 40])[1], cv2.IMREAD_COLOR))
     brighter = np.clip(picture * 1.15 + 5, 0, 255).astype(np.uint8)
     likeness = [float((tokens * patch_tokens(x)).sum(axis=2).mean()) for x in (jpeg, brighter, window(wall(seed=9), 0))]
     assert likeness[0] > 0.9
@@ -93,7 +94,7 @@ def test_descriptors_forgive_light_and_compression_but_not_another_place():
 
 
 def test_neighbouring_frames_are_told_from_other_clips(shared: Path):
-    """On real clips, a third of a second apart against another clip: every P20 of the first is above the second's mean."""
+    """On real clips, a third of a second apart against another clip: the first is well above."""
     views = []
     for clip in ("wrb_case_a_yaw_rl", "wf_mg3_city", "sam2_bedroom", "skv_bikes", "7scenes_redkitchen_return"):
         frames, fps = read(shared / f"clips/{clip}.mp4", [40, 41, 42, 43, 44, 45, 48, 50])
@@ -103,3 +104,14 @@ def test_neighbouring_frames_are_told_from_other_clips(shared: Path):
     other = [np.percentile(best_likeness(p[0], q[0]), 20) for p in views for q in views if p is not q]
     assert min(same) > np.mean(other) + 0.1
     assert np.mean(same) > np.mean(other) + 0.2
+
+
+@pytest.mark.slow
+def test_a_clip_that_ends_in_another_place_scores_below_one_that_returns(shared: Path):
+    scores = {}
+    for clip in ("wmark_m6_good", "wmark_m6_bad", "wmark_m5_bad"):
+        frames, fps = read(shared / f"clips/{clip}.mp4")
+        score = visual_integrity(look(patch_features, frames, fps), look(frame_facts, frames, fps))
+        assert isinstance(score, Score)
+        scores[clip] = score.value
+    assert scores["wmark_m6_good"] > max(scores["wmark_m6_bad"], scores["wmark_m5_bad"]) + 0.1

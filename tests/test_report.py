@@ -16,12 +16,14 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
+from revisit.core import Series
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.run import Run
 from revisit.evidence.frames import FrameFacts, Thumbnails
 from revisit.media import save_npz
 from revisit.report.html import data_block, write_report
 from revisit.report.phases import phases_of
+from revisit.report.series import drawn
 from revisit.report.tables import best, findings, funnel, in_words
 from revisit.report.words import number
 
@@ -168,7 +170,7 @@ def test_the_page_holds_what_a_reader_asks_for(tmp_path: Path) -> None:
         assert expected in words, expected
     assert "Partial" not in words
     one = page.data["clips"][0]
-    assert one["findings"][0] == {"state": "open", "label": "left, returned", "reason": "", "seconds": ["away 1.00 s"]}
+    assert one["findings"][0] == {"state": "open", "label": "left, returned", "reason": "", "seconds": ["away 1.0 s"]}
     assert [phase[0] for phase in one["lanes"][0]["phases"]] == ["visible", "hidden", "returned"]
     assert one["target"] == {"name": "cup", "box": [0.1, 0.2, 0.3, 0.4]}
     assert one["clock"] == {"frames": FRAMES, "fps": 10.0, "size": [640, 360]}
@@ -322,6 +324,15 @@ def test_a_metric_that_is_not_installed_is_still_shown(tmp_path: Path) -> None:
     assert page.data["metrics"][0]["group"] == "Other"
 
 
+def test_a_suite_with_other_tables_still_has_a_page(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    kept = {name: value for name, value in run.summary.items() if name in ("suite", "protocol", "set", "partial")}
+    (run.path / "summary.json").write_text(json.dumps({**kept, "total_cases": 2, "tables": []}), encoding="utf-8")
+    page = read(run)
+    assert len(page.data["clips"]) == 2
+    assert "No metric was asked of these clips." in page.words
+
+
 def test_importing_the_report_loads_no_decoder_and_no_network() -> None:
     code = "import sys, revisit.report.html; print([m for m in ('cv2', 'av', 'torch', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -357,7 +368,30 @@ def test_the_best_value_is_named_only_where_it_can_be() -> None:
     ],
 )  # fmt: skip
 def test_phases_are_read_from_what_a_gate_says(facts: dict[str, Any], expected: list[Any]) -> None:
-    assert phases_of(facts, 9) == expected
+    assert phases_of(facts, None, 9) == expected
+
+
+def test_phases_are_read_frame_by_frame_from_a_gates_units() -> None:
+    sampled = Series(frame=[0, 2, 4, 6, 8], value=[1, 1, 0, 0.5, 1], phase=[0, 0, 1, -1, 2])
+    assert phases_of({}, sampled, 9) == [
+        ["visible", "visible", 0, 3], ["hidden", "away", 4, 5], ["other", "cannot tell", 6, 7],
+        ["returned", "returned", 8, 9],
+    ]  # fmt: skip
+    tracked = Series(frame=[0, 1, 2, 3, 4], value=np.ones(5), hidden=[False, True, True, False, True])
+    assert [phase[1:] for phase in phases_of({}, tracked, 4)] == [
+        ["visible", 0, 0], ["hidden", 1, 2], ["returned", 3, 3], ["hidden", 4, 4],
+    ]  # fmt: skip
+
+
+def test_a_series_is_thinned_but_keeps_its_worst_value_and_its_gaps() -> None:
+    value = np.ones(1000)
+    value[[501, 0]] = 0.2, np.nan
+    line = drawn(Series(frame=np.arange(1000), value=value), (0, 1), True, 64)
+    assert len(line["frame"]) <= 66
+    assert line["worst"] == 501
+    assert line["value"][line["frame"].index(501)] == 0.2
+    assert line["value"][0] is None
+    assert (line["low"], line["high"]) == (0, 1)
 
 
 def test_the_funnel_says_in_words_what_it_draws() -> None:
@@ -390,7 +424,11 @@ def test_a_frozen_camera_is_counted_as_not_posing_the_test() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.614, "0.61"), (-0.5, "−0.50"), (27.31, "27.3"), (99.0, "99"), (1234.5, "1234"), (None, "–")]
-)
-def test_numbers_have_about_three_digits(value: float | None, text: str) -> None:
-    assert number(value) == text
+    ("value", "bounded", "text"),
+    [
+        (0.614, True, "0.61"), (1.0, True, "1.00"), (-0.5, True, "−0.50"), (27.31, False, "27.3"), (99.0, False, "99"),
+        (1234.5, False, "1234"), (0.0, False, "0"), (None, True, "–"),
+    ],
+)  # fmt: skip
+def test_numbers_have_about_three_digits(value: float | None, bounded: bool, text: str) -> None:
+    assert number(value, bounded) == text

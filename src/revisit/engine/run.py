@@ -131,7 +131,7 @@ def evaluate(
         _write_run(out, plan, cache, command, request, started, None, counters)
 
         workers = _workers(workers, len(jobs))
-        progress.start(len(plan.digests), len(plan.cases), len(plan.digests) - sum(len(job.clips) for job in jobs))
+        progress.start(len(plan.clips), len(plan.cases), len(plan.clips) - sum(len(job.clips) for job in jobs))
         failures: dict[str, str] = {}
         broken: dict[str, str] = {}
         ready = _ReadyCases(plan, open_questions, missing)

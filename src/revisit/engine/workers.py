@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -15,6 +16,8 @@ from revisit.engine.cache import EvidenceCache
 from revisit.engine.observe import Outcome, observe
 from revisit.engine.plan import Job
 from revisit.media import Limits
+
+BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 def run_jobs(jobs: Sequence[Job], cache: EvidenceCache, limits: Limits, workers: int) -> Iterator[tuple[Job, Outcome]]:
@@ -56,9 +59,29 @@ def run_jobs(jobs: Sequence[Job], cache: EvidenceCache, limits: Limits, workers:
 def _start(context: Any, cache: EvidenceCache, limits: Limits) -> tuple[Any, Connection]:
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, cache, limits, os.getpid()), daemon=False)
-    process.start()
+    with _one_thread_each():
+        process.start()
     theirs.close()
     return process, ours
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Variables that a child's numpy reads when it starts: parallel are the clips, not the sums within one.
+
+    Threads that wait for each other on busy cores cost more than they win (a factor of ten was seen on
+    small matrices), and the last digit of a sum depends on their number.
+    """
+    before = {name: os.environ.get(name) for name in BLAS_THREADS}
+    os.environ.update(dict.fromkeys(BLAS_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name)
+            else:
+                os.environ[name] = value
 
 
 def _work(connection: Connection, cache: EvidenceCache, limits: Limits, parent: int) -> None:

@@ -40,6 +40,7 @@ class CutSignal:
     """How far each frame is from being a continuation of the one before; every cue is in 0-1."""
 
     index: np.ndarray  # (N,) frame number of the later frame of each step
+    seconds: np.ndarray  # (N,) time of that frame
     histogram: np.ndarray  # (N,) 1 - overlap of the colour histograms
     structure: np.ndarray  # (N,) 1 - local correlation after undoing the motion
     disagreement: np.ndarray  # (N,) share of the frame where flow there and flow back disagree

@@ -27,6 +27,21 @@ class ViewLinks:
     attached: float  # share of the frame that travels with the camera: overlays, a handlebar
 
 
+@evidence(id="view_relations")
+@dataclass(frozen=True)
+class ViewRelations:
+    """What both cues and the chain of frames between say of each ordered pair of sampled frames (from i to j)."""
+
+    index: np.ndarray  # (N,) frame numbers
+    time: np.ndarray  # (N,) seconds
+    seen: np.ndarray  # (N, N) a cue joins them directly
+    lost: np.ndarray  # (N, N) widest strip along one side of i that is outside j; nan where nothing joins them
+    share: np.ndarray  # (N, N) of the area of i that is inside j, likewise
+    warp: np.ndarray  # (N, N, 3, 3) from i to j, fractions of the frame, likewise
+    confidence: np.ndarray  # (N, N) of the direct cue, 0-1
+    agreement: float  # share of the pairs joined by both cues on which they agree
+
+
 @evidence(id="view_phases")
 @dataclass(frozen=True)
 class ViewPhases:

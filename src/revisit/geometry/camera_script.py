@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -89,7 +90,7 @@ def camera_path(steps: Sequence[Step], start: np.ndarray | None = None, *, ease:
         share = share * share * (3 - 2 * share) if ease else share
         turn, lift = step.total("yaw"), step.total("pitch")
         forward, right = step.total("forward"), step.total("right")
-        for done, now in zip(share[:-1], share[1:], strict=True):
+        for done, now in pairwise(share.tolist()):
             # Over a turn by an angle a, an arc of length l spans a chord of l·sin(a/2)/(a/2), seen from halfway.
             middle = np.radians(heading + yaw + turn * (done + now) / 2)
             chord = (now - done) * np.sinc(turn * (now - done) / 360)

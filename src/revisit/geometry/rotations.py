@@ -27,7 +27,7 @@ def to_axis_angle(rotation: np.ndarray) -> tuple[np.ndarray, float]:
     if degrees < 179:
         return sine_axis / np.linalg.norm(sine_axis), degrees
     # Near half a turn the sine vanishes; the symmetric part then holds the axis, up to its sign.
-    outer = (rotation + rotation.T) / 2 + np.eye(3)
+    outer = (rotation + rotation.T) / 2 - np.cos(np.radians(degrees)) * np.eye(3)
     axis = outer[:, int(np.argmax(np.diag(outer)))]
     axis = axis / np.linalg.norm(axis)
     return (-axis if axis @ sine_axis < 0 else axis), degrees
@@ -55,6 +55,35 @@ def slerp(first: np.ndarray, second: np.ndarray, t: float) -> np.ndarray:
     """The rotation a share `t` of the way from `first` to `second` along the shortest arc."""
     axis, degrees = to_axis_angle(first.T @ second)
     return first @ axis_angle(axis, t * degrees)
+
+
+def from_quaternion(quaternion: np.ndarray) -> np.ndarray:
+    """Rotations (..., 3, 3) of quaternions (..., 4) in the order w x y z, of any length but zero."""
+    q = np.asarray(quaternion, dtype=float)
+    w, x, y, z = np.moveaxis(q / np.linalg.norm(q, axis=-1, keepdims=True), -1, 0)
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def to_quaternion(rotation: np.ndarray) -> np.ndarray:
+    """Unit quaternions (..., 4) in the order w x y z, with w >= 0.
+
+    The columns of 4·q·qᵀ are written in terms of the matrix; the longest one is q without cancellation,
+    also at half a turn.
+    """
+    r = np.asarray(rotation, dtype=float)
+    outer = np.empty((*r.shape[:-2], 4, 4))
+    outer[..., 0, 0] = 1 + np.trace(r, axis1=-2, axis2=-1)
+    outer[..., 0, 1:] = outer[..., 1:, 0] = _sine_axis(r)
+    outer[..., 1:, 1:] = r + np.swapaxes(r, -1, -2) + np.eye(3) * (2 - outer[..., 0, 0])[..., None, None]
+    longest = np.argmax(np.diagonal(outer, axis1=-2, axis2=-1), axis=-1)
+    q = np.take_along_axis(outer, longest[..., None, None], axis=-1)[..., 0]
+    q = q / np.linalg.norm(q, axis=-1, keepdims=True)
+    return np.where(q[..., :1] < 0, -q, q)
 
 
 def _sine_axis(rotation: np.ndarray) -> np.ndarray:

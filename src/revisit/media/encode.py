@@ -26,7 +26,7 @@ def encode_mp4(path: Path, frames: Iterable[np.ndarray], fps: float, crf: int = 
             stream = container.add_stream("libx264", rate=Fraction(fps).limit_denominator(100_000))
             stream.pix_fmt = "yuv420p"
             stream.codec_context.thread_count = 1
-            stream.options = {"crf": str(crf), "preset": "medium"}
+            stream.options = {"crf": str(crf), "preset": "veryfast"}
             for rgb in frames:
                 if not written:
                     _check(rgb, rgb.shape, path)

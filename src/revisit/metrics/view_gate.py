@@ -12,18 +12,20 @@ thin rim all around, behind which nothing disappears. docs/view-gate.md explains
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from revisit.core import InvalidEvidence, Series, Verdict, derived, gate
-from revisit.evidence.views import ViewLinks, ViewPhases
+from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
 
 VERIFIED = 10  # points: frames of different places agree on 6 at most
 SUPPORTED = 0.15  # of the textured cells: fewer, and one thing was recognised, not the view
 LEADS = 0.12  # structure: the best shift of frames of different places leads the next by 0.11 at most
 CORRELATES = 0.25
 LEFT = 0.25  # of the width or height, on one side: a turn of 15 degrees at a field of view of 60
+BACK = 0.5  # returned: at most half of the strip that was lost is still missing,
+MOST_MISSING = 0.4  # and never more than this
+SURE = 0.4  # confidence of a direct cue at which one sample is enough: 16 points, or a lead of 0.16
+MOSTLY_UNKNOWN = 0.5
 GRID = 20
 STILL = 0.02  # nothing moved: lost strips below the resolution of the cues
 STILL_CHANGE = 0.01  # and grey levels differ by less than one in a hundred on average
@@ -31,22 +33,17 @@ STILL_CHANGE = 0.01  # and grey levels differ by less than one in a hundred on a
 VISIBLE, AWAY, RETURNED, UNKNOWN = 0, 1, 2, -1
 
 
-@dataclass(frozen=True)
-class Relations:
-    """What is known of each ordered pair of sampled frames (from i to j)."""
-
-    seen: np.ndarray  # (N, N) a cue joins them directly
-    lost: np.ndarray  # (N, N) strip of i outside j: of the direct cue, else of the chain; nan where neither
-    share: np.ndarray  # (N, N) area of i inside j, likewise
-    warp: np.ndarray  # (N, N, 3, 3) likewise
-    confidence: np.ndarray  # (N, N) of the direct cue, 0-1
-    agreement: float  # share of the pairs joined by both cues on which they agree
-
-
 def validate(links: ViewLinks) -> None:
     """Raise InvalidEvidence unless the links are square over the sampled frames."""
     n = len(links.index)
-    for name, extra in (("inliers", ()), ("support", ()), ("structure", ()), ("lead", ()), ("shift", (2,)), ("warp", (3, 3))):
+    for name, extra in (
+        ("inliers", ()),
+        ("support", ()),
+        ("structure", ()),
+        ("lead", ()),
+        ("shift", (2,)),
+        ("warp", (3, 3)),
+    ):
         shape = getattr(links, name).shape
         if shape != (n, n, *extra):
             raise InvalidEvidence(
@@ -74,7 +71,8 @@ def visible_area(warp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return inside.mean(axis=-1), np.max(strips, axis=0) / GRID
 
 
-def relate(links: ViewLinks) -> Relations:
+@derived(makes=ViewRelations, needs=(ViewLinks,), version=1)
+def relate(links: ViewLinks) -> ViewRelations:
     """What both cues and the chain say of every pair of sampled frames."""
     validate(links)
     n = len(links.index)
@@ -93,9 +91,10 @@ def relate(links: ViewLinks) -> Relations:
     share, lost = visible_area(warp)
     known = seen | reached
     strength = np.maximum(by_points * np.clip(links.inliers / 40, 0, 1), by_structure * np.clip(links.lead / 0.4, 0, 1))
-    return Relations(
-        seen, np.where(known, lost, np.nan), np.where(known, share, np.nan), warp, strength.astype(float), agreement
-    )
+    return ViewRelations(
+        index=links.index, time=links.time, seen=seen, lost=np.where(known, lost, np.nan),
+        share=np.where(known, share, np.nan), warp=warp, confidence=strength.astype(float), agreement=agreement,
+    )  # fmt: skip
 
 
 def chains(seen: np.ndarray, inliers: np.ndarray, lead: np.ndarray, warp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -118,7 +117,7 @@ def chains(seen: np.ndarray, inliers: np.ndarray, lead: np.ndarray, warp: np.nda
     return way, reached
 
 
-def states(relations: Relations, i: int) -> np.ndarray:
+def states(relations: ViewRelations, i: int) -> np.ndarray:
     """(N,) of the view of frame i in each frame: VISIBLE, AWAY or UNKNOWN.
 
     Visible takes a direct cue. Away: a cue or the chain shows a strip lost, or nothing joins the frames at
@@ -127,7 +126,7 @@ def states(relations: Relations, i: int) -> np.ndarray:
     lost, seen = relations.lost[i], relations.seen[i]
     with np.errstate(invalid="ignore"):
         gone = np.isnan(lost) | (lost >= LEFT)
-    return np.where(gone, AWAY, np.where(seen, VISIBLE, UNKNOWN))
+    return np.asarray(np.where(gone, AWAY, np.where(seen, VISIBLE, UNKNOWN)))
 
 
 def runs(mask: np.ndarray) -> list[tuple[int, int]]:
@@ -136,50 +135,41 @@ def runs(mask: np.ndarray) -> list[tuple[int, int]]:
     return [(int(a), int(b) - 1) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def lasting(mask: np.ndarray, least: int = 2) -> np.ndarray:
-    """The mask without runs shorter than `least` samples; a run at the clip's end may be cut short and stays."""
-    kept = mask.copy()
+def lasting(mask: np.ndarray, certain: np.ndarray) -> np.ndarray:
+    """The mask without single samples that are not certain."""
+    kept = np.array(mask, bool)
     for first, last in runs(mask):
-        if last - first + 1 < least and last != len(mask) - 1:
-            kept[first : last + 1] = False
+        if first == last and not certain[first]:
+            kept[first] = False
     return kept
 
 
-@derived(makes=ViewPhases, needs=(ViewLinks,), version=1)
-def view_phases(links: ViewLinks) -> ViewPhases:
+@derived(makes=ViewPhases, needs=(ViewRelations,), version=1)
+def view_phases(relations: ViewRelations) -> ViewPhases:
     """Share of the first view in each sampled frame, and whether it is visible, away or returned."""
-    return phases_of(links, relate(links))
-
-
-def phases_of(links: ViewLinks, relations: Relations) -> ViewPhases:
-    """The phases of the first view, from relations already worked out."""
-    state = states(relations, 0)
-    away = lasting(state == AWAY)
-    phase = np.where(away, AWAY, np.where(state == UNKNOWN, UNKNOWN, VISIBLE))
-    phase[(state == AWAY) & ~away] = UNKNOWN
+    state, sure = states(relations, 0), relations.confidence[0] >= SURE
+    lost = np.nan_to_num(relations.lost[0], nan=1.0)
+    away = lasting(state == AWAY, sure)
+    phase = np.where(away, AWAY, np.where(state == VISIBLE, VISIBLE, UNKNOWN))
     if away.any():
-        gone = int(away.argmax())
-        lost = np.nan_to_num(relations.lost[0], nan=1.0)
+        after = np.arange(len(state)) > away.argmax()
         worst = np.maximum.accumulate(np.where(away, lost, 0.0))
-        # back means that at least half of the lost strip is seen again, by a direct cue
-        back = lasting((state == VISIBLE) & (lost <= 0.5 * worst) & (np.arange(len(state)) > gone))
-        after = np.arange(len(state)) > gone
-        phase[after & (phase == VISIBLE)] = UNKNOWN
+        back = lasting(after & relations.seen[0] & (lost <= np.minimum(BACK * worst, MOST_MISSING)), sure)
+        phase[after & (phase == VISIBLE)] = UNKNOWN  # on the way back: less than half of the lost strip
         phase[back] = RETURNED
     share = np.where(phase == UNKNOWN, np.nan, np.nan_to_num(relations.share[0], nan=0.0))
-    return ViewPhases(index=links.index, time=links.time, share=share, phase=phase.astype(np.int64))
+    return ViewPhases(index=relations.index, time=relations.time, share=share, phase=phase.astype(np.int64))
 
 
-@gate(id="view_return", version=1, title="The first view leaves and returns", needs=(ViewLinks,))
-def view_return(links: ViewLinks) -> Verdict:
+@gate(
+    id="view_return", version=1, title="The first view leaves and returns", needs=(ViewLinks, ViewRelations, ViewPhases)
+)
+def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> Verdict:
     """Whether the first view left the frame and came back, when, and for how long."""
     if len(links.index) < 3:
         return Verdict("unsure", "cannot tell", f"only {len(links.index)} frames: leaving and returning takes three")
-    relations = relate(links)
-    phases = phases_of(links, relations)
     phase, lost = phases.phase, relations.lost[0]
     units = Series(frame=links.index, seconds=links.time, value=np.nan_to_num(phases.share, nan=-1.0), phase=phase)
-    step = float(np.median(np.diff(links.time)))
     facts: dict[str, object] = {
         "left_share": round(float(1 - np.nanmin(phases.share)), 3),
         "lost_strip": round(float(np.nan_to_num(lost, nan=1.0)[phase != UNKNOWN].max()), 3),
@@ -194,20 +184,21 @@ def view_return(links: ViewLinks) -> Verdict:
         )
     away = phase == AWAY
     if not away.any():
-        return _never_left(links, relations, phase, facts, units)
+        return _never_left(links, lost, phase, facts, units)
     first = int(away.argmax())
     facts["first_away_frame"] = int(links.index[first])
-    facts["away_seconds"] = round(float(away.sum()) * step, 3)
-    returned = phase == RETURNED
+    facts["away_seconds"] = round(_seconds(away, links.time), 3)
     replaced = bool(np.isnan(lost[away]).all())
-    how = f"was replaced at frame {links.index[first]}" if replaced else f"left at frame {links.index[first]}"
+    how = f"{'was replaced' if replaced else 'left'} at frame {links.index[first]}"
+    returned = phase == RETURNED
     if not returned.any():
-        why = " (no motion joins what follows to it: a cut or a collapse of the picture)" if replaced else ""
-        return Verdict("closed", "left, not returned", f"the first view {how} and was not seen again{why}", facts, units)
+        why = " (no motion joins what follows to it: a cut, or a picture that dissolves)" if replaced else ""
+        return Verdict(
+            "closed", "left, not returned", f"the first view {how} and was not seen again{why}", facts, units
+        )
     back = int(returned.argmax())
     facts["first_return_frame"] = int(links.index[back])
-    facts["returned_share"] = round(float(np.nanmax(phases.share[returned])), 3)
-    facts["away_before_return_seconds"] = round(float(links.time[back] - links.time[first]), 3)
+    facts["returned_share"] = round(float(phases.share[returned].max()), 3)
     if replaced:
         return Verdict(
             "unsure", "cannot tell",
@@ -217,17 +208,23 @@ def view_return(links: ViewLinks) -> Verdict:
     return Verdict("open", "left, returned", "", facts, units)
 
 
+def _seconds(mask: np.ndarray, time: np.ndarray) -> float:
+    """Time covered by the marked samples, each standing for half the way to its neighbours."""
+    middle = (time[1:] + time[:-1]) / 2
+    return float(np.diff(np.r_[time[0], middle, time[-1]])[mask].sum())
+
+
 def _never_left(
-    links: ViewLinks, relations: Relations, phase: np.ndarray, facts: dict[str, object], units: Series
+    links: ViewLinks, lost: np.ndarray, phase: np.ndarray, facts: dict[str, object], units: Series
 ) -> Verdict:
     """The verdict where no lasting stretch shows the first view gone."""
     unknown = float((phase == UNKNOWN).mean())
-    if unknown > 0.5:
+    if unknown > MOSTLY_UNKNOWN:
         return Verdict(
             "unsure", "cannot tell",
             f"in {unknown:.0%} of the frames the camera's motion says that the first view is there, but nothing of "
             "it is recognised", facts, units,
         )  # fmt: skip
-    if np.nan_to_num(relations.lost[0]).max() <= STILL and links.change.max(initial=0) < STILL_CHANGE:
+    if np.nan_to_num(lost).max() <= STILL and links.change.max(initial=0) < STILL_CHANGE:
         return Verdict("closed", "never left", "the camera is frozen: nothing moves", {**facts, "frozen": True}, units)
     return Verdict("closed", "never left", "the first view never left the frame", facts, units)

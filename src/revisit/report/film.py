@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,22 +32,33 @@ class Film:
         """The frame nearest to `frame` of which there is a picture."""
         return int(self.pictures.index[self._row(frame)])
 
-    def write(self, frames: Iterable[int], folder: Path) -> None:
-        """Write the pictures of these frames as JPEG files."""
-        target = folder / self.name
-        target.mkdir(parents=True, exist_ok=True)
-        for frame in sorted(set(frames)):
-            (target / f"{frame:06d}.jpg").write_bytes(self.pictures.picture(self._row(frame)))
+    def address(self, frame: int) -> str:
+        """Where the picture of a frame lies, relative to the report."""
+        return f"frames/{self.name}/{frame:06d}.jpg"
+
+    def write(self, frames: Iterable[int], report: Path) -> None:
+        """Write the pictures of these frames as JPEG files, once each."""
+        (report / "frames" / self.name).mkdir(parents=True, exist_ok=True)
+        for frame in frames:
+            path = report / self.address(frame)
+            if not path.exists():
+                path.write_bytes(self.pictures.picture(self._row(frame)))
 
     def _row(self, frame: int) -> int:
         return int(np.abs(self.pictures.index - frame).argmin())
 
 
-def film_of(case: dict[str, Any], cache: EvidenceCache) -> Film | None:
-    """The film of a case of plan.json, or None where the cache has lost it or nothing was ever seen."""
-    key = _key(case, "thumbnails")
-    pictures = cache.load(Thumbnails, key) if key else None
-    return Film(pictures, key[:16]) if key and pictures is not None and len(pictures.index) else None
+class Films:
+    """Films by the path of the clip; a reference has one where it is judged as a clip of its own."""
+
+    def __init__(self, cases: Mapping[str, dict[str, Any]], cache: EvidenceCache) -> None:
+        self.cases, self.cache = cases, cache
+
+    def of(self, path: str) -> Film | None:
+        """The film, or None where the cache has lost it or nothing was ever seen."""
+        key = _key(self.cases.get(path, {}), "thumbnails")
+        pictures = self.cache.load(Thumbnails, key) if key else None
+        return Film(pictures, key[:16]) if key and pictures is not None and len(pictures.index) else None
 
 
 def clock_of(case: dict[str, Any], cache: EvidenceCache) -> dict[str, Any] | None:

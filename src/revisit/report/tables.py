@@ -8,7 +8,7 @@ from typing import Any
 
 from revisit.engine.records import Record
 from revisit.report import plots
-from revisit.report.words import ORDER, arrow, count, number
+from revisit.report.words import ORDER, count, number
 
 COVERAGE_MAY_DIFFER = 0.2
 BEST_RULE = (
@@ -22,7 +22,8 @@ STATES = ("open", "closed", "unsure", "unscored", "failed")
 
 def table(summary: Mapping[str, Any], cards: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Column groups, columns and rows; every cell with its text, its plot and the reasons for what is missing."""
-    models, columns = summary.get("models", {}), summary.get("metrics", {})
+    models = {model: facts for model, facts in summary.get("models", {}).items() if "scores" in facts}
+    columns = summary.get("metrics", {})
     ids = sorted(columns, key=lambda id: ORDER.index(cards[id]["group"]))
     groups = Counter(cards[id]["group"] for id in ids)
     rows = [{"model": model, "cases": facts["cases"], "cells": []} for model, facts in models.items()]
@@ -31,7 +32,7 @@ def table(summary: Mapping[str, Any], cards: Mapping[str, Mapping[str, Any]]) ->
         low, high = _scale(columns[id]["range"], cells.values())
         marked = best(cells, columns[id]["higher_is_better"])
         for row in rows:
-            row["cells"].append(_cell(cells[row["model"]], low, high, row["model"] == marked))
+            row["cells"].append(_cell(cells[row["model"]], cards[id]["bounded"], low, high, row["model"] == marked))
     heads = [{**cards[id], "id": id, "first": _opens_group(k, ids, cards)} for k, id in enumerate(ids)]
     for row in rows:
         for cell, head in zip(row["cells"], heads, strict=True):
@@ -93,8 +94,8 @@ def in_words(stages: Sequence[Mapping[str, Any]]) -> list[str]:
         )
     if {"target given", "target hidden", "target returned"} <= n.keys():
         said.append(
-            f"A target was given for {n['target given']}; it was hidden in {n['target hidden']} and its place came "
-            f"back in {n['target returned']}."
+            f"A target was given for {n['target given']}; it was hidden in {n['target hidden']} and came back in "
+            f"{n['target returned']}."
         )
     if {"memory scored", "all clips"} <= n.keys():
         said.append(f"Memory could be scored in {n['memory scored']} of {n['all clips']}.")
@@ -128,7 +129,7 @@ def _finding(record: Record) -> str:
     return str(record.get("label") or record["reason"].partition(":")[0])
 
 
-def _cell(cell: Mapping[str, Any], low: float, high: float, is_best: bool) -> dict[str, Any]:
+def _cell(cell: Mapping[str, Any], bounded: bool, low: float, high: float, is_best: bool) -> dict[str, Any]:
     missing = [f"{n} × {reason}" for reason, n in cell.get("unscored", {}).items()]
     if cell.get("failed"):
         missing.append(f"{cell['failed']} × failed, see below")
@@ -137,8 +138,8 @@ def _cell(cell: Mapping[str, Any], low: float, high: float, is_best: bool) -> di
         interval = cell.get("interval")
         shown |= {
             "mean": cell["mean"],
-            "text": number(cell["mean"]),
-            "interval": f"{number(interval[0])} to {number(interval[1])}" if interval else "",
+            "text": number(cell["mean"], bounded),
+            "interval": f"{number(interval[0], bounded)} to {number(interval[1], bounded)}" if interval else "",
             "plot": plots.whisker(cell["mean"], interval, low, high),
         }
     return shown
@@ -168,12 +169,4 @@ def _branch(stage: str) -> str:
     for start, kind in (("view", "view"), ("target", "target"), ("memory", "scored")):
         if stage.startswith(start):
             return kind
-    return "clip"
-
-
-def columns_sort_order(higher_is_better: bool | None) -> str:
-    """Which way a click sorts first: the best on top."""
-    return "ascending" if higher_is_better is False else "descending"
-
-
-__all__ = ["arrow", "best", "columns_sort_order", "findings", "funnel", "in_words", "table"]
+    return "base"

@@ -27,13 +27,19 @@ def group(card: Mapping[str, Any]) -> str:
     return "Memory" if card["gates"] else OTHER
 
 
-def number(value: float | None) -> str:
-    """Three or so significant digits; a dash for nothing."""
+def number(value: float | None, bounded: bool = True) -> str:
+    """Three or so significant digits; whole numbers bare, unless the metric is `bounded` by 1; a dash for nothing."""
     if value is None or not math.isfinite(value):
         return "–"
     size = abs(value)
-    digits = 0 if size >= 100 or (size >= 10 and value == int(value)) else 1 if size >= 10 else 2
+    whole = not bounded and value == int(value)
+    digits = 0 if size >= 100 or whole else 1 if size >= 10 else 2
     return f"{value:.{digits}f}".replace("-", "−")
+
+
+def is_bounded(limits: list[float | None]) -> bool:
+    """Whether a metric ends at 1, so that its values read as parts of a whole and can be drawn as a bar."""
+    return limits[0] is not None and limits[1] == 1
 
 
 def arrow(higher_is_better: bool | None) -> str:

@@ -55,7 +55,9 @@ def cabinet(rng: np.random.Generator, palette: Palette) -> Thing:
 def sofa(rng: np.random.Generator, palette: Palette) -> Thing:
     """A sofa with cushions of other colours."""
     cloth = tx.fabric(_any(rng, palette))
-    thing = box(rng, (1.5, 0.42, 0.75), cloth, at=(0, 0, -0.40)) + box(rng, (1.5, 0.45, 0.22), cloth, at=(0, 0.42, -0.13))
+    thing = box(rng, (1.5, 0.42, 0.75), cloth, at=(0, 0, -0.40)) + box(
+        rng, (1.5, 0.45, 0.22), cloth, at=(0, 0.42, -0.13)
+    )
     for x in (-0.83, 0.83):
         thing += box(rng, (0.18, 0.62, 0.78), cloth, at=(x, 0, -0.40))
     for x in (-0.48, 0.02, 0.50):

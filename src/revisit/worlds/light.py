@@ -37,13 +37,13 @@ class Lamp:
 def lit(shapes: Sequence[Shape], lamp: Lamp, solids: Sequence[Solid]) -> list[np.ndarray]:
     """The images of the shapes as they look under the lamp: uint8 RGB."""
     grids = [_grid(shape) for shape in shapes]
-    points, normals = zip(*(surface_points(shape, *grid) for shape, grid in zip(shapes, grids, strict=True)), strict=True)
+    points, normals = zip(
+        *(surface_points(shape, *grid) for shape, grid in zip(shapes, grids, strict=True)), strict=True
+    )
     everywhere = np.concatenate([p.reshape(-1, 3) for p in points])
     factors = brightness(everywhere, np.concatenate([n.reshape(-1, 3) for n in normals]), lamp, solids)
     pieces = np.split(factors, np.cumsum([rows * columns for rows, columns in grids])[:-1])
-    return [
-        _painted(shape, piece.reshape(*grid, 3)) for shape, piece, grid in zip(shapes, pieces, grids, strict=True)
-    ]
+    return [_painted(shape, piece.reshape(*grid, 3)) for shape, piece, grid in zip(shapes, pieces, grids, strict=True)]
 
 
 def brightness(points: np.ndarray, normals: np.ndarray, lamp: Lamp, solids: Sequence[Solid]) -> np.ndarray:
@@ -71,7 +71,7 @@ def brightness(points: np.ndarray, normals: np.ndarray, lamp: Lamp, solids: Sequ
         key += facing / (0.45 + 0.2 * distance + 0.03 * distance**2) * ~dark / len(spots)
     openness = 1 - 0.7 * np.minimum(covered / len(directions), 1)
     around = openness * (1 + 0.25 * normals[:, 1])  # the floor throws light back up
-    total = key[:, None] * np.float32(lamp.colour) + around[:, None] * np.float32(lamp.ambient)
+    total = key[:, None] * np.asarray(lamp.colour, np.float32) + around[:, None] * np.asarray(lamp.ambient, np.float32)
     return np.asarray(total ** np.float32(1 / GAMMA), np.float32)
 
 
@@ -97,7 +97,8 @@ def _painted(shape: Shape, factor: np.ndarray) -> np.ndarray:
 
 def _around(normals: np.ndarray) -> list[np.ndarray]:
     """Six directions over the half sphere on each normal."""
-    helper = np.where(np.abs(normals[:, :1]) > 0.7, np.float32([0, 1, 0]), np.float32([1, 0, 0]))
+    x, y, _ = np.eye(3, dtype=np.float32)
+    helper = np.where(np.abs(normals[:, :1]) > 0.7, y, x)
     first = np.cross(normals, helper)
     first /= np.linalg.norm(first, axis=1, keepdims=True)
     second = np.cross(normals, first)

@@ -204,7 +204,9 @@ def _panel_inverse_depth(shape: Panel, camera: Camera, box: Box) -> tuple[np.nda
     x0, y0, x1, y1 = box
     x = np.arange(x0, x1, dtype=np.float32)
     y = np.arange(y0, y1, dtype=np.float32)[:, None]
-    s, t, inverse = (np.float32(g[0]) * x + (np.float32(g[1]) * y + np.float32(g[2])) for g in plane_coordinates(shape, camera))
+    s, t, inverse = (
+        np.float32(g[0]) * x + (np.float32(g[1]) * y + np.float32(g[2])) for g in plane_coordinates(shape, camera)
+    )
     if shape.round:
         covered = (s - inverse / 2) ** 2 + (t - inverse / 2) ** 2 <= inverse**2 / 4
         covered &= inverse > 0
@@ -224,10 +226,15 @@ def _paint_panel(
     G = plane_coordinates(drawn.shape, camera)
     height, width = drawn.levels[0].shape[:2]
     # The area of a pixel on the image is det(G)·z³: the level of detail depends on the depth alone.
-    area = abs(np.linalg.det(G)) * height * width
-    level = np.float32(0.5 * np.log2(area)) - np.float32(1.5) * np.log2(np.maximum(inverse[y0:y1, x0:x1], 1e-6))
-    level = np.clip(level, 0, len(drawn.levels) - 1)
-    base = np.minimum(level.astype(np.int16), max(len(drawn.levels) - 2, 0))
+    finest = 0.5 * np.log2(abs(np.linalg.det(G)) * height * width)
+    farthest = float(inverse[y0:y1, x0:x1][mine].min())
+    last = len(drawn.levels) - 1
+    if finest - 1.5 * np.log2(farthest) <= 0 or last == 0:
+        cv2.copyTo(_warped(drawn.levels[0], G, box), mine.view(np.uint8), picture[y0:y1, x0:x1])
+        return
+    level = np.float32(finest) - np.float32(1.5) * np.log2(np.maximum(inverse[y0:y1, x0:x1], np.float32(farthest)))
+    level = np.clip(level, 0, last)
+    base = np.minimum(level.astype(np.int16), last - 1)
     own = base[mine]
     for lower in range(int(own.min()), int(own.max()) + 1):
         part = mine & (base == lower)
@@ -235,12 +242,10 @@ def _paint_panel(
         if strip is None:
             continue
         a0, b0, a1, b1 = strip
-        images = [
-            _warped(drawn.levels[min(k, len(drawn.levels) - 1)], G, (x0 + a0, y0 + b0, x0 + a1, y0 + b1))
-            for k in (lower, lower + 1)
-        ]
-        upper = level[b0:b1, a0:a1] - np.float32(lower)
-        blended = cv2.blendLinear(images[0], images[1], 1 - upper, upper)
+        place = (x0 + a0, y0 + b0, x0 + a1, y0 + b1)
+        fine, coarse = (_warped(drawn.levels[k], G, place) for k in (lower, lower + 1))
+        weight = level[b0:b1, a0:a1] - np.float32(lower)
+        blended = cv2.blendLinear(fine, coarse, 1 - weight, weight)
         cv2.copyTo(blended, part[b0:b1, a0:a1].view(np.uint8), picture[y0 + b0 : y0 + b1, x0 + a0 : x0 + a1])
 
 

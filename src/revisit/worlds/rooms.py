@@ -13,7 +13,7 @@ from revisit.worlds import furniture as fu
 from revisit.worlds import textures as tx
 from revisit.worlds.light import Lamp, lit
 from revisit.worlds.render import surface
-from revisit.worlds.shapes import Panel, Thing, lying, panel, placed
+from revisit.worlds.shapes import Thing, lying, panel, placed
 from revisit.worlds.targets import TARGETS
 from revisit.worlds.world import TARGET, World
 
@@ -60,7 +60,7 @@ def make_room(seed: int, kind: str | None = None, name: str = "") -> World:
 
     height, width, depth = rng.uniform(0.68, 0.78), 1.75, 0.75
     distance = rng.uniform(2.15, 2.35)
-    middle = -side * distance * np.tan(np.radians(7.5))
+    middle = -side * distance * np.tan(np.radians(4.0))
     desk = fu.table(rng, palette, width=width, depth=depth, height=height)
     things["table"] = placed(desk, at=(middle, 0, distance))
     things["rug"] = lying(rng, (2.6, 1.7), tx.rug(palette.colours), at=(middle + 0.4 * side, 0.004, 2.3))
@@ -73,8 +73,9 @@ def make_room(seed: int, kind: str | None = None, name: str = "") -> World:
     images = lit(shapes, lamp, solids)
     room = [surface(*drawn) for drawn in zip(shapes, images, owners, strict=True)]
 
-    # Outer place first: it leaves the view early; the inner one still leaves it when the camera turns away.
-    spots = [-side * distance * np.tan(np.radians(angle)) for angle in (17.5, -3.0)]
+    # Both places are in the first view and leave it within 45 degrees; the outer one leaves it within 25.
+    angles = (-3.5, 14.0) if seed % 2 else (14.0, -3.5)
+    spots = [-side * distance * np.tan(np.radians(angle)) for angle in angles]
     places = tuple((float(x), -height - 0.001, float(distance - 0.05)) for x in spots)
     start = np.eye(4)
     start[:3, :3] = from_yaw_pitch(0, PITCH)
@@ -94,29 +95,30 @@ def _shell(
 ) -> dict[str, Thing]:
     """Floor, ceiling and the four walls, each in its own paint."""
     left, right, near, far, high = extent
-    wide, long = right - left, far - near
+    over = 0.05  # panels reach a little past the corners, so that no ray slips out between two of them
+    wide, long, tall = right - left + 2 * over, far - near + 2 * over, high + 2 * over
     ground = tuple(0.5 * np.asarray(palette.wall) + 0.5)
     soft = [np.asarray(c) * 0.35 + np.asarray(palette.wall) * 0.65 for c in palette.colours]
     paints = [
         tx.wallpaper(palette.wall, soft),
         tx.bricks(palette.other_wall, np.asarray(palette.wall) * 0.85),
         tx.wood(np.asarray(palette.wood) * 0.6 + 0.38, plank=0.2, along="y"),
-        tx.wallpaper(palette.other_wall, [np.asarray(c) * 0.5 + np.asarray(palette.other_wall) * 0.5 for c in palette.colours]),
+        tx.wallpaper(
+            palette.other_wall, [np.asarray(c) * 0.5 + np.asarray(palette.other_wall) * 0.5 for c in palette.colours]
+        ),
     ]
     order = rng.permutation(4)
     far_wall, right_wall, near_wall, left_wall = (paints[i] for i in order)
-
-    def thing(flat: Panel) -> Thing:
-        return Thing((flat,))
-
-    return {
-        "floor": thing(panel(rng, (left, 0, far), (wide, 0, 0), (0, 0, -long), tx.wood(palette.floor))),
-        "ceiling": thing(panel(rng, (left, -high, near), (wide, 0, 0), (0, 0, long), tx.plaster(ground, 0.02))),
-        "far wall": thing(panel(rng, (left, -high, far), (wide, 0, 0), (0, high, 0), far_wall)),
-        "right wall": thing(panel(rng, (right, -high, far), (0, 0, -long), (0, high, 0), right_wall)),
-        "near wall": thing(panel(rng, (right, -high, near), (-wide, 0, 0), (0, high, 0), near_wall)),
-        "left wall": thing(panel(rng, (left, -high, near), (0, 0, long), (0, high, 0), left_wall)),
+    x0, x1, z0, z1, top = left - over, right + over, near - over, far + over, -high - over
+    panels = {
+        "floor": ((x0, 0, z1), (wide, 0, 0), (0, 0, -long), tx.wood(palette.floor)),
+        "ceiling": ((x0, -high, z0), (wide, 0, 0), (0, 0, long), tx.plaster(ground, 0.02)),
+        "far wall": ((x0, top, far), (wide, 0, 0), (0, tall, 0), far_wall),
+        "right wall": ((right, top, z1), (0, 0, -long), (0, tall, 0), right_wall),
+        "near wall": ((x1, top, near), (-wide, 0, 0), (0, tall, 0), near_wall),
+        "left wall": ((left, top, z0), (0, 0, long), (0, tall, 0), left_wall),
     }
+    return {name: Thing((panel(rng, *where_and_paint),)) for name, where_and_paint in panels.items()}
 
 
 def _along(rng: np.random.Generator, palette: fu.Palette, length: float) -> list[tuple[str, float, Thing]]:

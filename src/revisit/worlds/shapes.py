@@ -135,8 +135,8 @@ def panel(
 ) -> Panel:
     """A flat rectangle with its own piece of paint."""
     image = paint(rng, float(np.linalg.norm(across)), float(np.linalg.norm(down)))
-    ends = (np.asarray(v, dtype=float) for v in (corner, across, down))
-    return Panel(*ends, image=image, round=round, glows=glows)
+    origin, right, below = (np.asarray(v, dtype=float) for v in (corner, across, down))
+    return Panel(origin, right, below, image, round, glows)
 
 
 def lying(

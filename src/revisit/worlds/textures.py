@@ -8,11 +8,12 @@ matching, so every brick, plank, leaf and book is drawn by itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 Paint = Callable[[np.random.Generator, float, float], np.ndarray]
-Colour = Sequence[float]
+Colour: TypeAlias = Sequence[float] | np.ndarray
 
 TEXELS = 200.0  # per metre: one screen pixel of a 480p frame at 3.5 m
 
@@ -21,17 +22,14 @@ def noise(rng: np.random.Generator, shape: tuple[int, int], grain: tuple[float, 
     """Smooth noise of mean 0 and deviation near 1, with features of `grain` (down, across) texels and finer."""
     import cv2
 
-    total = np.zeros(shape, np.float32)
-    weight, power = 1.0, 0.0
-    for octave in range(octaves):
-        step = [max(g / 2**octave, 1.0) for g in grain]
-        coarse = [int(n / s) + 4 for n, s in zip(shape, step, strict=True)]
-        grid = rng.standard_normal(coarse, dtype=np.float32)
-        full = (max(int(coarse[1] * step[1]), shape[1]), max(int(coarse[0] * step[0]), shape[0]))
-        total += weight * cv2.resize(grid, full, interpolation=cv2.INTER_CUBIC)[: shape[0], : shape[1]]
-        power += weight**2
-        weight *= 0.6
-    return total / np.float32(0.6 * np.sqrt(power))
+    total: np.ndarray | None = None
+    power = 0.0
+    for octave in range(octaves):  # from coarse to fine, each on its own small grid
+        cells = [max(int(n / max(g / 2**octave, 1)), 1) + 2 for n, g in zip(shape, grain, strict=True)]
+        detail = rng.standard_normal(cells, dtype=np.float32) * np.float32(0.6**octave)
+        total = detail if total is None else detail + cv2.resize(total, cells[::-1], interpolation=cv2.INTER_CUBIC)
+        power += 0.6 ** (2 * octave)
+    return cv2.resize(total, shape[::-1], interpolation=cv2.INTER_CUBIC) / np.float32(0.6 * np.sqrt(power))
 
 
 def plaster(colour: Colour, roughness: float = 0.035) -> Paint:
@@ -56,7 +54,7 @@ def wallpaper(colour: Colour, motifs: Sequence[Colour]) -> Paint:
         for _ in range(int(26 * width * height)):
             x, y = rng.uniform(0, width), rng.uniform(0, height)
             turn, size = rng.uniform(0, 360), rng.uniform(0.03, 0.10)
-            tint = _byte(_vary(rng, motifs[rng.integers(len(motifs))], 0.10))
+            tint = _byte(_vary(rng, _any(rng, motifs), 0.10))
             for leaf in range(int(rng.integers(1, 6))):
                 angle = turn + leaf * rng.uniform(38, 64)
                 centre = (
@@ -65,7 +63,9 @@ def wallpaper(colour: Colour, motifs: Sequence[Colour]) -> Paint:
                 )
                 axes = (int(size * TEXELS), int(size * TEXELS * rng.uniform(0.22, 0.45)))
                 cv2.ellipse(canvas, _texel(centre), axes, angle, 0, 360, tint, -1, cv2.LINE_AA)
-            cv2.circle(canvas, _texel((x, y)), int(size * TEXELS * 0.3), _byte(_vary(rng, colour, 0.2)), -1, cv2.LINE_AA)
+            cv2.circle(
+                canvas, _texel((x, y)), int(size * TEXELS * 0.3), _byte(_vary(rng, colour, 0.2)), -1, cv2.LINE_AA
+            )
         image = _float(canvas)
         _shade(image, 0.03 * noise(rng, image.shape[:2], (40, 40), 5))
         return image
@@ -120,7 +120,7 @@ def fabric(colour: Colour, stripes: Sequence[Colour] = ()) -> Paint:
             band = rng.uniform(0.02, 0.09)
             if rng.random() < 0.6:
                 span = slice(int(at * TEXELS), int((at + band) * TEXELS))
-                image[:, span] = _vary(rng, stripes[rng.integers(len(stripes))], 0.08)
+                image[:, span] = _vary(rng, _any(rng, stripes), 0.08)
             at += band
         _shade(image, 0.05 * noise(rng, shape, (60, 60), 3) + 0.05 * noise(rng, shape, (4, 4), 2))
         return _speckle(rng, image, count=int(140 * width * height), size=(0.005, 0.016), strength=0.2)
@@ -150,7 +150,7 @@ def rug(colours: Sequence[Colour]) -> Paint:
                     (x + wide * shrink, y),
                     (x, y + high * shrink),
                 ]
-                tint = _byte(_vary(rng, colours[rng.integers(len(colours))], 0.08))
+                tint = _byte(_vary(rng, _any(rng, colours), 0.08))
                 cv2.fillConvexPoly(canvas, np.array([_texel(c) for c in corners]), tint, cv2.LINE_AA)
         image = _float(canvas)
         _shade(image, 0.07 * noise(rng, image.shape[:2], (5, 5), 2) + 0.03 * noise(rng, image.shape[:2], (50, 50), 2))
@@ -220,7 +220,9 @@ def books(colours: Sequence[Colour], case: Colour, shelves: int = 4) -> Paint:
                     stop = _texel((right - 0.005, at + rng.uniform(0.004, 0.03)))
                     cv2.rectangle(canvas, _texel((left + 0.005, at)), stop, label, -1)
                 left = right + lean + 0.002
-            cv2.rectangle(canvas, _texel((0, bottom)), _texel((width, bottom + board)), _byte(_vary(rng, case, 0.04)), -1)
+            cv2.rectangle(
+                canvas, _texel((0, bottom)), _texel((width, bottom + board)), _byte(_vary(rng, case, 0.04)), -1
+            )
         sides = int(board * TEXELS)
         canvas[:, :sides] = canvas[:, -sides:] = _byte(case)
         canvas[:sides] = _byte(case)
@@ -314,8 +316,8 @@ def _planks(rng: np.random.Generator, width: float, height: float, colour: Colou
     return _speckle(rng, image, count=int(30 * width * height), size=(0.006, 0.02), strength=-0.3)
 
 
-def _flat(colour: Colour | np.ndarray, width: float, height: float) -> np.ndarray:
-    shape = max(int(round(height * TEXELS)), 4), max(int(round(width * TEXELS)), 4), 3
+def _flat(colour: Colour, width: float, height: float) -> np.ndarray:
+    shape = max(round(height * TEXELS), 4), max(round(width * TEXELS), 4), 3
     return np.full(shape, np.asarray(colour, np.float32), np.float32)
 
 
@@ -340,7 +342,7 @@ def _speckle(
     return image
 
 
-def _vary(rng: np.random.Generator, colour: Colour | np.ndarray, light: float, hue: float = 0.03) -> np.ndarray:
+def _vary(rng: np.random.Generator, colour: Colour, light: float, hue: float = 0.03) -> np.ndarray:
     """The colour, a little lighter or darker and a little off in hue."""
     varied = np.asarray(colour) * (1 + rng.uniform(-light, light)) + rng.uniform(-hue, hue, 3)
     return np.clip(varied, 0, 1)
@@ -351,11 +353,11 @@ def _any(rng: np.random.Generator, colours: Sequence[Colour]) -> Colour:
 
 
 def _texel(point: Sequence[float] | np.ndarray) -> tuple[int, int]:
-    return int(round(float(point[0]) * TEXELS)), int(round(float(point[1]) * TEXELS))
+    return round(float(point[0]) * TEXELS), round(float(point[1]) * TEXELS)
 
 
-def _byte(colour: Colour | np.ndarray) -> tuple[int, int, int]:
-    r, g, b = (int(round(255 * float(c))) for c in colour)
+def _byte(colour: Colour) -> tuple[int, int, int]:
+    r, g, b = (round(255 * float(c)) for c in colour)
     return r, g, b
 
 

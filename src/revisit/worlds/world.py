@@ -17,7 +17,7 @@ from revisit.worlds.shapes import Panel, Shape, Solid, Thing, placed
 from revisit.worlds.targets import TARGETS
 
 TARGET = 1  # instance id of the target; 0 is nothing, the room and its furniture follow
-SHADOW = 1.2  # metres, the side of the square around the target on which its shadow is drawn
+SHADOW = 1.0  # metres, the side of the square around the target on which its shadow is drawn
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,9 @@ def _shaded(picture: np.ndarray, inverse: np.ndarray, shadow: Shape, camera: Cam
     assert isinstance(shadow, Panel)
     G = plane_coordinates(shadow, camera)
     height, width = camera.size
-    y, x = np.mgrid[:height, :width].astype(np.float32)
-    flat = (G[2, 0] * x + G[2, 1] * y + G[2, 2]).astype(np.float32)
+    row = G[2].astype(np.float32)
+    x, y = np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32)[:, None]
+    flat = row[0] * x + (row[1] * y + row[2])
     touched = np.abs(inverse - flat) < 2e-3 * np.abs(flat)
     cells = shadow.image.shape[0]
     to_cells = np.array([[cells, 0, -0.5], [0, cells, -0.5], [0, 0, 1]]) @ G
@@ -146,8 +147,8 @@ def _shaded(picture: np.ndarray, inverse: np.ndarray, shadow: Shape, camera: Cam
         shadow.image, to_cells, (width, height), flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
         borderMode=cv2.BORDER_CONSTANT, borderValue=(1, 1, 1),
     )  # fmt: skip
-    factor[~touched] = 1
-    return (picture * factor + 0.5).astype(np.uint8)
+    darker = cv2.multiply(picture, factor, dtype=cv2.CV_8U)
+    return cv2.copyTo(darker, touched.view(np.uint8), picture.copy())
 
 
 def _covering(boxes: Iterable[Box | None], size: tuple[int, int]) -> Box | None:

@@ -77,7 +77,7 @@ class Whitening:
 
 def cut_out(white: np.ndarray, centre: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """The rows x columns cells around a centre (x, y in cells); zero where the picture ends."""
-    x, y = int(round(centre[0] - (columns - 1) / 2)), int(round(centre[1] - (rows - 1) / 2))
+    x, y = round(float(centre[0]) - (columns - 1) / 2), round(float(centre[1]) - (rows - 1) / 2)
     out = np.zeros((rows, columns, white.shape[-1]), np.float32)
     top, left = max(0, y), max(0, x)
     piece = white[top : max(top, y + rows), left : max(left, x + columns)]
@@ -119,7 +119,7 @@ class Probe:
         self.energy = ((piece**2).sum(-1) * weight).astype(np.float32)
         # an even number of cells has no middle one: the correlation belongs half a cell up and left
         self.off = np.array([(self.columns + 1) % 2, (self.rows + 1) % 2]) / -2
-        self._weighted = piece * weight[..., None]
+        self.weighted = piece * weight[..., None]
         self._prepared: dict[tuple[int, int, int, int], tuple[np.ndarray, np.ndarray]] = {}
 
     def _prepare(self, shape: tuple[int, int], padded: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
@@ -128,7 +128,7 @@ class Probe:
         key = (*shape, *padded)
         if key not in self._prepared:
             inside = cv2.filter2D(np.ones(shape, np.float32), cv2.CV_32F, self.energy, borderType=cv2.BORDER_CONSTANT)
-            self._prepared[key] = np.conj(spectrum_of(self._weighted, padded)), inside
+            self._prepared[key] = np.conj(spectrum_of(self.weighted, padded)), inside
         return self._prepared[key]
 
     def similarity(self, view: View, energy: np.ndarray) -> np.ndarray:

@@ -37,13 +37,14 @@ class Look:
     histogram: np.ndarray
 
 
-@observer(id="lite.cuts", version=1, kind="sequence", makes=CutSignal)
+@observer(id="lite.cuts", version=1, kind="sequence", makes=CutSignal, sets=("lite",))
 def cut_signal(clip: ClipInfo) -> Sight:
     """How far each frame is from being a continuation of the frame before."""
     maker = flow_maker()
     further = max(1, round(FURTHER_SECONDS * clip.fps))
     recent: deque[Look] = deque(maxlen=2 * further + 2)
     index: list[int] = []
+    seconds: list[float] = []
     steps: list[tuple[float, float, float]] = []
     lasting: list[float] = []
     frame: Frame
@@ -51,6 +52,7 @@ def cut_signal(clip: ClipInfo) -> Sight:
         recent.append(look(frame))
         if len(recent) > 1:
             index.append(frame.index)
+            seconds.append(frame.time)
             steps.append(strangeness(maker, recent[-2], recent[-1]))
         if len(recent) == recent.maxlen:
             lasting.append(together(strangeness(maker, recent[0], recent[-1])))
@@ -63,6 +65,7 @@ def cut_signal(clip: ClipInfo) -> Sight:
     reach = max(2, round(NEIGHBOURHOOD_SECONDS * clip.fps))
     return CutSignal(
         index=np.array(index, dtype=np.int64),
+        seconds=np.array(seconds, dtype=np.float64),
         histogram=cues[:, 0],
         structure=cues[:, 1],
         disagreement=cues[:, 2],

@@ -20,7 +20,7 @@ WINDOW, SIGMA = 11, 1.5
 C1, C2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
 
 
-@observer(id="lite.fidelity", version=1, kind="sequence", makes=FrameFidelity, pairs=True)
+@observer(id="lite.fidelity", version=1, kind="sequence", makes=FrameFidelity, pairs=True, sets=("lite",))
 def frame_fidelity(clip: ClipInfo, *, long_side: int | None = 640) -> Sight:
     """Squared error and SSIM of every frame against the aligned frame of the reference."""
     import cv2

@@ -20,7 +20,7 @@ EXPLAINED = 0.01  # of the width
 ROUNDS = 8
 
 
-@observer(id="lite.flow", version=1, kind="sequence", makes=FlowStats)
+@observer(id="lite.flow", version=1, kind="sequence", makes=FlowStats, sets=("lite",))
 def flow_stats(clip: ClipInfo) -> Sight:
     """Flow, global motion, what the global motion leaves, and warp error of every step."""
     maker = flow_maker()
@@ -80,9 +80,7 @@ def describe(flow: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> tuple[
     )  # fmt: skip
 
 
-def fit_similarity(
-    places: np.ndarray, vectors: np.ndarray
-) -> tuple[tuple[float, float], float, float, np.ndarray]:
+def fit_similarity(places: np.ndarray, vectors: np.ndarray) -> tuple[tuple[float, float], float, float, np.ndarray]:
     """Shift, log scale, rotation, and the lengths that are left, of the similarity that most vectors follow.
 
     `places` (N, 2) are relative to the centre, `vectors` (N, 2) are their displacements. Solves

@@ -19,7 +19,7 @@ STYLE_LONG_SIDE = 320
 STYLE_SCALES = 3  # each half the size of the one before
 
 
-@observer(id="lite.lab", version=1, kind="frame", makes=LabStats)
+@observer(id="lite.lab", version=1, kind="frame", makes=LabStats, sets=("lite",))
 def lab_stats(frames: Batch) -> LabStats:
     """Mean and standard deviation of CIELAB of every frame."""
     import cv2
@@ -34,7 +34,7 @@ def lab_stats(frames: Batch) -> LabStats:
     return LabStats(index=frames.index, mean=mean, std=std)
 
 
-@observer(id="lite.style", version=1, kind="frame", makes=StyleStats, size=STYLE_LONG_SIDE)
+@observer(id="lite.style", version=1, kind="frame", makes=StyleStats, size=STYLE_LONG_SIDE, sets=("lite",))
 def style_stats(frames: Batch) -> StyleStats:
     """Gradient strength at three scales, contrast and saturation of every frame."""
     import cv2

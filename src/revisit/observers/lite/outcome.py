@@ -12,7 +12,15 @@ from revisit.observers.lite.pictures import SHARED_LONG_SIDE, small
 LONG_SIDE = 160
 
 
-@observer(id="lite.outcome", version=1, kind="sequence", makes=PairedViews, frames=every(at_most=64), pairs=True)
+@observer(
+    id="lite.outcome",
+    version=1,
+    kind="sequence",
+    makes=PairedViews,
+    frames=every(at_most=64),
+    pairs=True,
+    sets=("lite",),
+)
 def paired_views(clip: ClipInfo) -> Sight:
     """At most 64 aligned pairs of pictures, 160 pixels on the longer side."""
     index: list[int] = []

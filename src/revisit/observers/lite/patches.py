@@ -31,7 +31,13 @@ REGIONS = (1, 3)  # the whole frame: mean token of the frame and of 3 x 3 region
 
 
 @observer(
-    id="lite.patches", version=1, kind="frame", makes=PatchFeatures, frames=every(at_most=256), size=LONG_SIDE
+    id="lite.patches",
+    version=1,
+    kind="frame",
+    makes=PatchFeatures,
+    frames=every(at_most=256),
+    size=LONG_SIDE,
+    sets=("lite",),
 )
 def patch_features(frames: Batch) -> PatchFeatures:
     """Unit descriptors of a grid of patches, 20 on the longer side, and of the whole frame."""

@@ -35,15 +35,18 @@ def flow_maker() -> Any:
     """Dense inverse search (Kroeger et al. 2016) with OpenCV's FAST preset; call `.calc(earlier, later, None)`."""
     import cv2
 
-    return cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
+    return cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
 
 
 def follow(flow: np.ndarray, later: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`later` as seen from the earlier frame, and which pixels of that stay inside: later[x + flow(x)]."""
+    """`later` as seen from the earlier frame, and which pixels of that stay inside: later[x + flow(x)].
+
+    Half a pixel of slack keeps the outermost rows inside when the flow there is not exactly 0.
+    """
     import cv2
 
     height, width = flow.shape[:2]
     x = flow[:, :, 0] + np.arange(width, dtype=np.float32)
     y = flow[:, :, 1] + np.arange(height, dtype=np.float32)[:, None]
-    inside = (x >= 0) & (y >= 0) & (x <= width - 1) & (y <= height - 1)
+    inside = (x >= -0.5) & (y >= -0.5) & (x <= width - 0.5) & (y <= height - 0.5)
     return np.asarray(cv2.remap(later, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)), inside

@@ -22,7 +22,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Sight, Target, every, observer
 from revisit.evidence.target import TargetTrack
-from revisit.observers.lite.cells import CELL, Probe, View, Whitening, cells_of, cut_out
+from revisit.observers.lite.cells import CELL, FAINTEST, Probe, View, Whitening, cells_of, cut_out
 
 LONG_SIDE = 480
 SEARCH_SIDE = 400  # the largest picture searched; finer ones cost much and add nothing for targets of this size
@@ -30,9 +30,15 @@ FLOW_SIDE = 256
 TARGET_PX = 48  # the target is looked at with about so many pixels a side: 12 cells, enough for its layout
 SIZES = (0.71, 1.0, 1.41, 2.0, 2.83)  # of the target against its first view
 SURROUNDINGS = 2.0  # the target's place is a window so many times its box
-EARLY_LOOKS, LATE_LOOKS = 5, 3  # remembered: the first ones for good, of later ones the last
+EARLY_LOOKS, LATE_LOOKS = 6, 3  # remembered: the first ones for good, of later ones the last
+COMMON = 0.45  # similarity elsewhere in its own frame from which a look is not the target's alone
+FULL = 0.5  # energy, against the first view, below which a look of the same place shows it empty
+LATE_TRUST = 0.9  # a late look may have drifted off the target, so a match with it counts less
+LOOK_EVERY = 0.04  # seconds between remembered looks
+ROOTED = 0.25  # similarity to older looks that a new one needs: at a given spot chance gives 0 +- 0.15
 SAME_LOOK, OTHER_LOOK = 0.45, 0.75  # a followed target between the two is remembered as a new look
 GONE, FOUND, CLEAR = 0.25, 0.45, 0.12  # near similarity of a lost target; peak, and its lead, that find it again
+SAME_COLOUR = 0.4  # overlap of colours below which the peak is something else of similar layout
 OUT = 0.2  # share inside the frame of a box that has left it
 LOST_AFTER = 0.25  # seconds without a match until the box is carried by the background alone
 
@@ -47,7 +53,7 @@ class Spot:
     def box(self, size: np.ndarray) -> np.ndarray:
         """x0, y0, x1, y1 of a target that was `size` large in the first frame."""
         half = size * self.scale / 2
-        return np.r_[self.centre - half, self.centre + half]
+        return np.concatenate([self.centre - half, self.centre + half])
 
 
 @dataclass(frozen=True)
@@ -66,11 +72,13 @@ class Sighting:
 
     near: float
     near_at: Spot
-    predicted: float  # similarity right where motion says the target is
+    near_first: float  # similarity there to the first view alone
+    near_early: float  # and to the early looks
     peak: float
     peak_at: Spot
     second: float
     first: float
+    early: float
     place: float
     place_at: Spot
     place_second: float
@@ -91,8 +99,8 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
     """Where the target of the first frame seems to be in every frame, and how alike it looks there."""
     import cv2
 
-    flow = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
-    first = (yield)
+    flow = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
+    first = yield
     if first is None:
         return empty_track(clip, target)
     search = Search(first.at(LONG_SIDE), target.box)
@@ -106,18 +114,22 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
         moved = STILL if before is None else motion(flow, before, grey, spot.box(search.size), lost)
         spot = Spot(spot.centre + moved.shift, float(np.clip(spot.scale * moved.growth, 0.4, 4.0)))
         seen = search.look(rgb, spot)
-        if before is not None and not lost and seen.near > SAME_LOOK and seen.near > seen.predicted + 0.03:
-            # half the way only: flow is precise, the layout is not
-            spot = Spot((spot.centre + seen.near_at.centre) / 2, spot.scale**0.8 * seen.near_at.scale**0.2)
+        if before is not None and not lost and seen.near > SAME_LOOK:
+            # a third of the way: flow is precise but drifts, the layout is coarse but does not
+            centre = spot.centre + (seen.near_at.centre - spot.centre) / 3
+            spot = Spot(centre, spot.scale**0.8 * seen.near_at.scale**0.2)
         inside = share_inside(spot.box(search.size))
 
-        missed = 0.0 if seen.near >= GONE and inside > OUT else missed + float(frame.time) - last
-        if missed > LOST_AFTER and seen.peak >= FOUND and seen.peak - seen.second >= CLEAR:
+        part = search.half_alike(spot)
+        there = seen.near >= GONE or (part >= SAME_LOOK and moved.flow > 0.3)
+        missed = 0.0 if there and inside > OUT else missed + float(frame.time) - last
+        colour = search.colour(rgb, seen.peak_at.box(search.size))
+        if missed > LOST_AFTER and seen.peak >= FOUND and seen.peak - seen.second >= CLEAR and colour >= SAME_COLOUR:
             spot, missed = seen.peak_at, 0.0
             inside = share_inside(spot.box(search.size))
         search.frozen = search.frozen or missed > LOST_AFTER
-        if moved.flow > 0.6 and inside > 0.9 and SAME_LOOK < seen.near < OTHER_LOOK:
-            search.remember(spot)
+        if inside > 0.9 and seen.near < OTHER_LOOK and max(seen.near, part) > SAME_LOOK:
+            search.remember(rgb, spot, float(frame.time), moved.flow, seen)
 
         rows.append(
             {
@@ -127,11 +139,13 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
                 "inside": inside,
                 "flow": moved.flow,
                 "near": seen.near,
+                "part": part,
                 "peak": seen.peak,
                 "peak_box": seen.peak_at.box(search.size),
                 "second": seen.second,
                 "first": seen.first,
-                "colour": search.colour(rgb, seen.peak_at.box(search.size)),
+                "early": seen.early,
+                "colour": colour,
                 "place": seen.place,
                 "place_box": seen.place_at.box(search.size),
                 "place_second": seen.place_second,
@@ -141,7 +155,7 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
         )
         before, last = grey, float(frame.time)
         frame = yield
-    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    columns: dict[str, Any] = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return TargetTrack(**columns, **search.facts(clip))
 
 
@@ -216,6 +230,7 @@ class Search:
         self.size = np.array([box[2] - box[0], box[3] - box[1]])
         self.start = Spot(np.array([box[0] + box[2], box[1] + box[3]]) / 2, 1.0)
         self.frozen = False
+        self.remembered = -np.inf
         shape = np.array([rgb.shape[1], rgb.shape[0]])
         long_side = max(rgb.shape[:2])
         width, height = self.size * shape
@@ -233,11 +248,10 @@ class Search:
         centre = self._cell(self.start.centre, at_first)
         piece = cut_out(at_first.white, centre, rows, columns)
         self.looks = [Probe(piece, self.weight)]
+        self.common = self._elsewhere(self.looks[0], self.start)
         self.texture = float(np.sqrt((piece**2).sum(-1) * self.weight).sum() / self.weight.sum())
         self.surroundings = surroundings_probe(at_first.white, centre, (rows, columns), ring)
-        self.colours = colour_shares(rgb, self.start.box(self.size))
-        wide = Spot(self.start.centre, SURROUNDINGS).box(self.size)
-        self.special = self.colours / np.maximum(self.colours + colour_shares(rgb, wide), 1e-6)
+        self.colours = [colour_shares(rgb, self.start.box(self.size))]  # of each look
 
     def _views(self, rgb: np.ndarray, largest_probe: tuple[int, int]) -> list[View]:
         return [View(self.whiten(cells_of(shrunk(rgb, self.side / size))), largest_probe) for size in self.sizes]
@@ -248,11 +262,16 @@ class Search:
     def look(self, rgb: np.ndarray, expected: Spot) -> Sighting:
         """Where the target, and its place, are in this frame; `expected` is where motion carried it."""
         self.views = self._views(rgb, (self.surroundings.rows, self.surroundings.columns))
-        looks = [np.array([look.similarity(view, view.energy(self.weight)) for look in self.looks]) for view in self.views]
+        trust = np.where(np.arange(len(self.looks)) < EARLY_LOOKS, 1.0, LATE_TRUST)
+        looks = []
+        for view in self.views:
+            energy = view.energy(self.weight)
+            maps = [look.similarity(view, energy) * k for look, k in zip(self.looks, trust, strict=True)]
+            looks.append(np.array(maps))
         best = [layer.max(0) for layer in looks]
         grids = [self._centres(view, self.looks[0]) for view in self.views]
-        near, near_at = -1.0, expected
-        for grid, layer, size in zip(grids, best, self.sizes, strict=True):
+        near, near_at, near_first, near_early = -1.0, expected, -1.0, -1.0
+        for grid, layer, size, each in zip(grids, best, self.sizes, looks, strict=True):
             off = (grid - expected.centre) / (self.size * expected.scale / 2)
             close = (np.abs(off) < 1.2).all(-1)
             if abs(np.log(size / expected.scale)) < 0.51 and close.any():
@@ -260,26 +279,53 @@ class Search:
                 at = np.unravel_index(int(score.argmax()), score.shape)
                 if layer[at] > near:
                     near, near_at = float(layer[at]), Spot(grid[at], size)
-        peak, at, level = max((float(m.max()), int(m.argmax()), k) for k, m in enumerate(best))
-        where = np.unravel_index(at, best[level].shape)
+                    near_first = float(each[0, at[0], at[1]])
+                    near_early = float(each[:EARLY_LOOKS, at[0], at[1]].max())
+        peak, level, where = highest(best)
         peak_at = Spot(grids[level][where], self.sizes[level])
         place_maps = [self.surroundings.similarity(v, v.energy(self.surroundings.weight)) for v in self.views]
         place_grids = [self._centres(view, self.surroundings) for view in self.views]
-        place, at, chosen = max((float(m.max()), int(m.argmax()), k) for k, m in enumerate(place_maps))
-        place_at = Spot(place_grids[chosen][np.unravel_index(at, place_maps[chosen].shape)], self.sizes[chosen])
+        place, chosen, there = highest(place_maps)
+        place_at = Spot(place_grids[chosen][there], self.sizes[chosen])
         return Sighting(
             near=near,
             near_at=near_at,
-            predicted=self._value(best, grids, expected),
+            near_first=near_first,
+            near_early=near_early,
             peak=peak,
             peak_at=peak_at,
             second=self._clear_of(peak_at, best, grids),
             first=float(looks[level][0][where]),
+            early=float(looks[level][:EARLY_LOOKS, where[0], where[1]].max()),
             place=place,
             place_at=place_at,
             place_second=self._clear_of(place_at, place_maps, place_grids),
             at_place=self._value(best, grids, place_at),
         )
+
+    def half_alike(self, spot: Spot) -> float:
+        """Best similarity of an upper, lower, left or right half at a spot to the same half of a remembered look."""
+        rows, columns = self.weight.shape
+        level = int(np.argmin(np.abs(np.log(np.array(self.sizes) / spot.scale))))
+        view = self.views[level]
+        centre = self._cell(spot.centre, view)
+        if not 0 <= centre[0] < view.white.shape[1] or not 0 <= centre[1] < view.white.shape[0]:
+            return -1.0
+        halves = [(slice(0, rows // 2), slice(None)), (slice(rows // 2, None), slice(None))]
+        halves += [(slice(None), slice(0, columns // 2)), (slice(None), slice(columns // 2, None))]
+        best = -1.0
+        for step in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)):
+            piece = cut_out(view.white, centre + step, rows, columns)
+            theirs = (piece**2).sum(-1) * self.weight
+            for look in self.looks:
+                product = (look.weighted * piece).sum(-1)
+                for y, x in halves:
+                    own = float(look.energy[y, x].sum())
+                    # a half that holds little of the target says nothing
+                    if own > 0.3 * float(look.energy.sum()):
+                        other = max(float(theirs[y, x].sum()), FAINTEST * own)
+                        best = max(best, float(product[y, x].sum()) / np.sqrt(own * other))
+        return best
 
     def _centres(self, view: View, probe: Probe) -> np.ndarray:
         rows, columns = view.white.shape[:2]
@@ -305,26 +351,56 @@ class Search:
                 found.append(float(values[apart].max()))
         return max(found)
 
-    def remember(self, spot: Spot) -> None:
-        """Add the present look of the target, once there are many in place of the oldest late one."""
-        if self.frozen:
+    def _elsewhere(self, look: Probe, spot: Spot) -> float:
+        """Best similarity of a look in the present frame, clear of the spot it was taken from."""
+        maps = [look.similarity(view, view.energy(self.weight)) for view in self.views]
+        return self._clear_of(spot, maps, [self._centres(view, look) for view in self.views])
+
+    def remember(self, rgb: np.ndarray, spot: Spot, seconds: float, flow: float, seen: Sighting) -> None:
+        """Add the present look of the target; once there are many, in place of the oldest late one.
+
+        A look that shares little with the older ones is the target only if its surroundings are
+        still around it (a glass that fills), and if it does not hold much less than the first view
+        (the empty place); else something came in front of it. A look that fits elsewhere in the same
+        frame as well says nothing (the edge of a passing wall).
+        """
+        off = np.abs(seen.place_at.centre - spot.centre) / (self.size * spot.scale)
+        in_place = seen.place - seen.place_second >= CLEAR and bool((off < 0.25).all())
+        rooted = seen.near_early if len(self.looks) >= EARLY_LOOKS else seen.near_first
+        if self.frozen or seconds - self.remembered < LOOK_EVERY or not (rooted >= ROOTED or in_place):
             return
+        if flow < (0.3 if in_place else 0.6):
+            return
+        self.remembered = seconds
         level = int(np.argmin(np.abs(np.log(np.array(self.sizes) / spot.scale))))
         view = self.views[level]
         piece = cut_out(view.white, self._cell(spot.centre, view), *self.weight.shape)
-        late = self.looks[EARLY_LOOKS:] if len(self.looks) < EARLY_LOOKS + LATE_LOOKS else self.looks[EARLY_LOOKS + 1 :]
-        self.looks = [*self.looks[:EARLY_LOOKS], *late, Probe(piece, self.weight)]
+        look = Probe(piece, self.weight)
+        if rooted < ROOTED and look.energy.sum() < FULL * self.looks[0].energy.sum():
+            return
+        if self._elsewhere(look, spot) > max(COMMON, self.common + 0.1):
+            return
+        if len(self.looks) == EARLY_LOOKS + LATE_LOOKS:
+            del self.looks[EARLY_LOOKS], self.colours[EARLY_LOOKS]
+        self.looks.append(look)
+        self.colours.append(colour_shares(rgb, spot.box(self.size)))
 
     def colour(self, rgb: np.ndarray, box: np.ndarray) -> float:
-        """Overlap of the colours in a box with the target's own, those special to it counting most."""
-        common = np.minimum(colour_shares(rgb, box), self.colours)
-        return float((self.special * common).sum() / max(float((self.special * self.colours).sum()), 1e-9))
+        """Overlap of the colours in a box with those of the remembered look that shares most."""
+        here = colour_shares(rgb, box)
+        return max(float(np.minimum(here, look).sum()) for look in self.colours)
 
     def facts(self, clip: ClipInfo) -> dict[str, Any]:
         """Size and texture of the target: whether it can be judged at all."""
         width, height = self.size * [clip.width, clip.height]
         cells = int(np.prod(self.weight.shape))
         return {"cells": cells, "texture": self.texture, "width_px": float(width), "height_px": float(height)}
+
+
+def highest(maps: list[np.ndarray]) -> tuple[float, int, tuple[int, int]]:
+    """The highest value of all maps, its map, and its row and column there."""
+    value, level, at = max((float(m.max()), k, int(m.argmax())) for k, m in enumerate(maps))
+    return value, level, divmod(at, maps[level].shape[1])
 
 
 def bell(rows: int, columns: int) -> np.ndarray:
@@ -343,15 +419,20 @@ def surroundings_probe(white: np.ndarray, centre: np.ndarray, inner: tuple[int, 
 
 def colour_shares(rgb: np.ndarray, box: np.ndarray) -> np.ndarray:
     """(256,) shares of 4 lightnesses x 8 x 8 hues and chromas in a box."""
-    import cv2
-
     height, width = rgb.shape[:2]
     x0, y0, x1, y1 = (np.clip(box, 0, 1) * [width, height, width, height]).round().astype(int)
     patch = rgb[min(y0, height - 1) : max(y1, y0 + 1), min(x0, width - 1) : max(x1, x0 + 1)]
-    lab = cv2.cvtColor(np.ascontiguousarray(patch), cv2.COLOR_RGB2LAB).reshape(-1, 3)
-    hues = np.clip((lab[:, 1:].astype(int) - 64) // 16, 0, 7)  # a and b of real scenes stay within +-64
-    bins = lab[:, 0] // 64 * 64 + hues[:, 0] * 8 + hues[:, 1]
+    bins = colour_bins(np.ascontiguousarray(patch)).ravel()
     return np.bincount(bins, minlength=256) / len(bins)
+
+
+def colour_bins(rgb: np.ndarray) -> np.ndarray:
+    """(H, W) number of the colour of each pixel, 0-255."""
+    import cv2
+
+    lab = cv2.cvtColor(rgb, cv2.COLOR_RGB2LAB).astype(int)
+    hues = np.clip((lab[..., 1:] - 64) // 16, 0, 7)  # a and b of real scenes stay within +-64
+    return np.asarray(lab[..., 0] // 64 * 64 + hues[..., 0] * 8 + hues[..., 1])
 
 
 def empty_track(clip: ClipInfo, target: Target) -> TargetTrack:
@@ -359,7 +440,7 @@ def empty_track(clip: ClipInfo, target: Target) -> TargetTrack:
     none, boxes = np.zeros(0), np.zeros((0, 4))
     width, height = (target.box[2] - target.box[0]) * clip.width, (target.box[3] - target.box[1]) * clip.height
     return TargetTrack(
-        index=np.zeros(0, dtype=int), seconds=none, box=boxes, inside=none, flow=none, near=none, peak=none,
-        peak_box=boxes, second=none, first=none, colour=none, place=none, place_box=boxes, place_second=none,
-        at_place=none, camera=none, cells=0, texture=0.0, width_px=width, height_px=height,
+        index=np.zeros(0, dtype=int), seconds=none, box=boxes, inside=none, flow=none, near=none, part=none, peak=none,
+        peak_box=boxes, second=none, first=none, early=none, colour=none, place=none, place_box=boxes,
+        place_second=none, at_place=none, camera=none, cells=0, texture=0.0, width_px=width, height_px=height,
     )  # fmt: skip

@@ -12,7 +12,7 @@ LONG_SIDE = 192
 JPEG_QUALITY = 80
 
 
-@observer(id="lite.thumbnails", version=1, kind="sequence", makes=Thumbnails, frames=every(at_most=192))
+@observer(id="lite.thumbnails", version=1, kind="sequence", makes=Thumbnails, frames=every(at_most=192), sets=("lite",))
 def thumbnails(clip: ClipInfo) -> Sight:
     """JPEG pictures of at most 192 frames, 192 pixels on the longer side."""
     import cv2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from revisit.core import ClipInfo, Sight, every, observer
@@ -58,7 +60,7 @@ def views(clip: ClipInfo) -> Sight:
             dense[i, j] = dense[j, i] = peak
             lead[i, j] = lead[j, i] = ahead
             shift[i, j], shift[j, i] = at, (-at[0], -at[1])
-    change = [np.abs(a.astype(np.float32) - b).mean() / 255 for a, b in zip(greys, greys[1:], strict=False)]
+    change = [np.abs(a.astype(np.float32) - b).mean() / 255 for a, b in pairwise(greys)]
     return ViewLinks(
         index=np.array(index, np.int64), time=np.array(time), points=np.array([len(p.xy) for p in points], np.int64),
         inliers=inliers, support=support, warp=warp, structure=dense, lead=lead, shift=shift,

@@ -1,0 +1,25 @@
+"""Camera: how the camera turned and where it went, as far as the picture tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revisit.core import evidence
+
+
+@evidence(id="camera_path")
+@dataclass(frozen=True)
+class CameraPath:
+    """The camera's turns relative to the first frame. Axes as in OpenCV: x right, y down, z ahead."""
+
+    index: np.ndarray  # (N,) frame numbers
+    time: np.ndarray  # (N,) seconds
+    rotation: np.ndarray  # (N, 3, 3) camera to world; the world is the first camera
+    direction: np.ndarray  # (N, 3) unit step from the last key frame, in the world; nan where not observable
+    inliers: np.ndarray  # (N,) tracked points that the estimate explains
+    quality: np.ndarray  # (N,) their share of the tracked points
+    reliable: np.ndarray  # (N,) whether the turn since the sampled frame before is known
+    field_of_view: float  # horizontal, degrees
+    field_of_view_estimated: bool  # False: assumed

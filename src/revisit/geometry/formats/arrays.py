@@ -1,0 +1,93 @@
+"""Arrays with poses, as pose networks save them: ViPE, Depth Anything 3, MapAnything, and bare matrices.
+
+Their worlds are turned and scaled in ways of their own (Depth Anything 3 does not even begin at the
+identity), so the scale is unknown unless the caller knows better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+
+from revisit.geometry.poses import InvalidPoses, Scale, Trajectory, as_4x4, as_numbers, from_w2c, trajectory
+
+Direction = Literal["w2c", "c2w"]
+
+
+def from_w2c_array(
+    w2c: np.ndarray, *, intrinsics: np.ndarray | None = None, times: np.ndarray | None = None, scale: Scale = "unknown"
+) -> Trajectory:
+    """The trajectory of world-to-camera matrices (N, 3, 4) or (N, 4, 4), such as VGGT's extrinsics."""
+    return from_c2w_array(from_w2c(w2c), intrinsics=intrinsics, times=times, scale=scale)
+
+
+def from_c2w_array(
+    c2w: np.ndarray, *, intrinsics: np.ndarray | None = None, times: np.ndarray | None = None, scale: Scale = "unknown"
+) -> Trajectory:
+    """The trajectory of camera-to-world matrices; intrinsics in pixels, in any shape `as_intrinsics` takes."""
+    poses = as_4x4(c2w)
+    lens = None if intrinsics is None else as_intrinsics(intrinsics, len(poses))
+    return trajectory(poses, times, intrinsics=lens, scale=scale)
+
+
+def from_vipe(arrays: Mapping[str, np.ndarray], *, scale: Scale = "unknown") -> Trajectory:
+    """The trajectory of a ViPE pose file: `data`, camera-to-world, and `inds`, the frame numbers."""
+    return from_c2w_array(_array(arrays, "data", "ViPE"), times=_array(arrays, "inds", "ViPE"), scale=scale)
+
+
+def from_depth_anything(
+    arrays: Mapping[str, np.ndarray], *, direction: Direction | None = None, scale: Scale = "unknown"
+) -> Trajectory:
+    """The trajectory of a Depth Anything 3 file: `extrinsics`, and `intrinsics` in pixels of the processed frames.
+
+    The network writes world-to-camera; people who convert it to camera-to-world keep the name. `direction` says
+    which it is; without it, the array `convention` of the file does, and else it is taken as written by the
+    network. `frame_indices` numbers the frames where only some were processed.
+    """
+    if direction is None and "convention" in arrays:
+        direction = _direction(arrays["convention"])
+    build = from_c2w_array if direction == "c2w" else from_w2c_array
+    return build(
+        _array(arrays, "extrinsics", "Depth Anything 3"),
+        intrinsics=arrays.get("intrinsics"),
+        times=arrays.get("frame_indices"),
+        scale=scale,
+    )
+
+
+def from_mapanything(arrays: Mapping[str, np.ndarray], *, scale: Scale = "unknown") -> Trajectory:
+    """The trajectory of a MapAnything file: `cam_c2w`, and `intrinsic` in pixels."""
+    return from_c2w_array(_array(arrays, "cam_c2w", "MapAnything"), intrinsics=arrays.get("intrinsic"), scale=scale)
+
+
+def as_intrinsics(values: np.ndarray, n: int) -> np.ndarray:
+    """Matrices (N, 3, 3) of one or N matrices, or of one or N rows fx fy cx cy."""
+    given = as_numbers(values, "intrinsics")
+    if given.shape in ((4,), (n, 4)):
+        matrices = np.tile(np.eye(3), (n, 1, 1))
+        matrices[:, [0, 1, 0, 1], [0, 1, 2, 2]] = given
+        return matrices
+    if given.shape in ((3, 3), (n, 3, 3)):
+        return np.broadcast_to(given, (n, 3, 3))
+    raise InvalidPoses(
+        f"the intrinsics have shape {given.shape}; {n} poses need (3, 3) or ({n}, 3, 3), "
+        f"or fx fy cx cy as (4,) or ({n}, 4)"
+    )
+
+
+def _array(arrays: Mapping[str, np.ndarray], name: str, producer: str) -> np.ndarray:
+    if name not in arrays:
+        found = ", ".join(sorted(arrays)) or "no arrays"
+        raise InvalidPoses(f"the file has {found}; a pose file of {producer} has an array called {name!r}")
+    return arrays[name]
+
+
+def _direction(value: np.ndarray) -> Direction:
+    text = str(np.asarray(value).item()) if np.asarray(value).size == 1 else ""
+    if text.startswith("w2c"):
+        return "w2c"
+    if text.startswith("c2w"):
+        return "c2w"
+    raise InvalidPoses(f"the array 'convention' is {text[:40]!r}; expected 'w2c_opencv' or 'c2w_opencv'")

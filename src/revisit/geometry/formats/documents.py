@@ -1,0 +1,116 @@
+"""JSON documents with poses: transforms.json of NeRF tools, and action files recorded in Unreal."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Literal
+
+import numpy as np
+
+from revisit.geometry.formats.names import frame_numbers, natural
+from revisit.geometry.poses import InvalidPoses, Scale, Trajectory, from_opengl, from_unreal, trajectory
+
+Who = Literal["auto", "actor", "camera"]
+MATRIX = "a transform_matrix of 4 rows of 4 numbers"
+
+
+def parse_transforms(text: str, *, scale: Scale = "unknown") -> Trajectory:
+    """The trajectory of a transforms.json: camera-to-world with OpenGL axes, as NeRF and Blender write them.
+
+    Frames are sorted by file_path where all have one, and numbered by it. Intrinsics in pixels are taken from
+    fl_x, fl_y, cx, cy or camera_angle_x with w and h; lens distortion is ignored.
+    """
+    document = _document(text)
+    frames = document.get("frames")
+    if not isinstance(frames, list) or not frames or not all(isinstance(frame, dict) for frame in frames):
+        raise InvalidPoses(f"the document has no list of frames; expected {{'frames': [...]}}, each with {MATRIX}")
+    matrices = np.stack([_matrix(frame.get("transform_matrix"), k) for k, frame in enumerate(frames)])
+    order, times = list(range(len(frames))), np.arange(len(frames))
+    names = [frame.get("file_path") for frame in frames]
+    if all(isinstance(name, str) for name in names):
+        order = sorted(order, key=lambda k: natural(names[k]))
+        times = frame_numbers([names[k] for k in order])
+    lenses = [_lens({**document, **frames[k]}) for k in order]
+    intrinsics = None if any(lens is None for lens in lenses) else np.array(lenses)
+    return trajectory(from_opengl(matrices[order]), times, scale=scale, intrinsics=intrinsics)
+
+
+def parse_unreal(text: str, *, who: Who = "auto") -> Trajectory:
+    """The trajectory of an action file: {"data": rows}, see `from_unreal_rows`."""
+    rows = _document(text).get("data")
+    if not isinstance(rows, list):
+        raise InvalidPoses("the document has no list 'data'; expected one row per frame with actor_pos and actor_rpy")
+    return from_unreal_rows(rows, who=who)
+
+
+def from_unreal_rows(rows: Sequence[Mapping[str, Any]], *, who: Who = "auto") -> Trajectory:
+    """The trajectory, in metres, of rows with `time` (a frame number), `<who>_pos` and `<who>_rpy`.
+
+    Positions are {x, y, z} in centimetres, rotations {x: roll, y: pitch, z: yaw} in degrees, in Unreal's axes.
+    A third-person recording has a camera beside the actor; `auto` takes the camera where there is one.
+    """
+    if not rows or not all(isinstance(row, Mapping) for row in rows):
+        raise InvalidPoses("there are no rows with poses; expected one object per frame with actor_pos and actor_rpy")
+    if who == "auto":
+        who = "camera" if "camera_pos" in rows[0] else "actor"
+    position = np.array([_xyz(row, k, f"{who}_pos", "in centimetres") for k, row in enumerate(rows)])
+    angles = np.array([_xyz(row, k, f"{who}_rpy", "with roll, pitch, yaw in degrees") for k, row in enumerate(rows)])
+    times = [_real(row.get("time", k), f"row {k}: time", "a frame number") for k, row in enumerate(rows)]
+    return trajectory(from_unreal(position, angles), np.array(times), scale="metres")
+
+
+def _document(text: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidPoses(f"this is not a JSON document ({error}); expected an object in braces") from error
+    if not isinstance(document, dict):
+        raise InvalidPoses(f"the document is a {type(document).__name__}; expected an object in braces")
+    return document
+
+
+def _matrix(value: object, frame: int) -> np.ndarray:
+    shaped = (
+        isinstance(value, list) and len(value) == 4 and all(isinstance(row, list) and len(row) == 4 for row in value)
+    )
+    if not shaped:
+        raise InvalidPoses(f"frame {frame} has no pose; expected {MATRIX}")
+    assert isinstance(value, list)
+    return np.array([[_real(x, f"frame {frame}: the transform_matrix", "a number") for x in row] for row in value])
+
+
+def _lens(values: Mapping[str, Any]) -> list[list[float]] | None:
+    """The intrinsic matrix in pixels, or None when the document does not say."""
+    known = {
+        name: _real(values[name], name, "a number")
+        for name in ("fl_x", "fl_y", "cx", "cy", "w", "h", "camera_angle_x")
+        if values.get(name) is not None
+    }
+    if "fl_x" not in known and {"camera_angle_x", "w"} <= known.keys() and 0 < known["camera_angle_x"] < math.pi:
+        known["fl_x"] = known["w"] / 2 / math.tan(known["camera_angle_x"] / 2)
+    for name, half in (("cx", "w"), ("cy", "h")):
+        if name not in known and half in known:
+            known[name] = known[half] / 2
+    if not {"fl_x", "cx", "cy"} <= known.keys():
+        return None
+    return [[known["fl_x"], 0, known["cx"]], [0, known.get("fl_y", known["fl_x"]), known["cy"]], [0, 0, 1]]
+
+
+def _xyz(row: Mapping[str, Any], k: int, name: str, unit: str) -> list[float]:
+    value = row.get(name)
+    if not isinstance(value, Mapping) or not {"x", "y", "z"} <= value.keys():
+        raise InvalidPoses(f"row {k} has no {name}; expected {{'x': ..., 'y': ..., 'z': ...}} {unit}")
+    return [_real(value[axis], f"row {k}: {name}.{axis}", "a number") for axis in "xyz"]
+
+
+def _real(value: object, where: str, expected: str) -> float:
+    number = math.nan
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        with suppress(OverflowError):  # integers of hundreds of digits
+            number = float(value)
+    if not math.isfinite(number):
+        raise InvalidPoses(f"{where} is {str(value)[:40]!r}; expected {expected}")
+    return number

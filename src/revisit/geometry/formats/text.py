@@ -1,0 +1,141 @@
+"""Text files with one pose per line: TUM, KITTI, RealEstate10K and COLMAP's images.txt.
+
+Lines that are empty or begin with # are skipped. Numbers are separated by spaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from revisit.geometry.formats.names import frame_numbers, natural
+from revisit.geometry.poses import InvalidPoses, Scale, Trajectory, from_w2c, trajectory
+from revisit.geometry.rotations import from_quaternion
+
+TUM = "timestamp tx ty tz qx qy qz qw"
+KITTI = "the 12 numbers of a 3x4 matrix, row by row"
+REALESTATE10K = "timestamp fx fy cx cy 0 0 and the 12 numbers of a 3x4 matrix, row by row"
+COLMAP = "ID QW QX QY QZ TX TY TZ CAMERA NAME"
+# Quaternions with four decimals are off by 1e-4; other columns taken for a quaternion by far more.
+UNIT = 1e-2
+
+
+def parse_tum(text: str, *, scale: Scale = "unknown") -> Trajectory:
+    """The trajectory of a TUM file: seconds, then camera-to-world as a position and a quaternion x y z w."""
+    lines, rows = _table(text, 8, TUM)
+    rotation = _rotations(rows[:, [7, 4, 5, 6]], lines)
+    return trajectory(_poses(rotation, rows[:, 1:4]), rows[:, 0], time_unit="seconds", scale=scale)
+
+
+def parse_kitti(text: str, *, scale: Scale = "unknown") -> Trajectory:
+    """The trajectory of a KITTI file: one camera-to-world matrix per line, and no times."""
+    _, rows = _table(text, 12, KITTI)
+    return trajectory(rows.reshape(-1, 3, 4), scale=scale)
+
+
+def parse_realestate10k(text: str, *, scale: Scale = "unknown") -> Trajectory:
+    """The trajectory of a RealEstate10K file: microseconds, intrinsics as shares of the frame, world-to-camera.
+
+    The address of the video in the first line may be missing.
+    """
+    first, _, rest = text.partition("\n")
+    body = f"\n{rest}" if "://" in first else text  # the empty line keeps the count of lines right
+    _, rows = _table(body, 19, REALESTATE10K)
+    intrinsics = np.tile(np.eye(3), (len(rows), 1, 1))
+    intrinsics[:, [0, 1, 0, 1], [0, 1, 2, 2]] = rows[:, 1:5]
+    return trajectory(
+        from_w2c(rows[:, 7:].reshape(-1, 3, 4)),
+        rows[:, 0] / 1e6,
+        time_unit="seconds",
+        scale=scale,
+        intrinsics=intrinsics,
+        intrinsics_unit="normalised",
+    )
+
+
+def parse_colmap(text: str, *, scale: Scale = "unknown") -> Trajectory:
+    """The trajectory of COLMAP's images.txt, sorted by name: world-to-camera as a quaternion w x y z and a position.
+
+    Every image is followed by a line of its points, which may be empty or missing. Frame numbers are those in
+    the names, where they have some.
+    """
+    images = sorted(_colmap_images(text), key=lambda image: natural(image[0]))
+    if not images:
+        raise InvalidPoses(f"there is no image in the file; expected lines of {COLMAP}")
+    names = [name for name, _, _ in images]
+    twice = next((name for name, after in pairwise(names) if name == after), None)
+    if twice is not None:
+        raise InvalidPoses(f"the image {twice[:80]!r} is there twice; expected one line for each image")
+    lines = [line for _, line, _ in images]
+    values = np.array([numbers for _, _, numbers in images])
+    w2c = _poses(_rotations(values[:, :4], lines), values[:, 4:7])
+    return trajectory(from_w2c(w2c), frame_numbers(names), scale=scale)
+
+
+def _colmap_images(text: str) -> Iterator[tuple[str, int, list[float]]]:
+    """(name, line, QW QX QY QZ TX TY TZ) of every image."""
+    points_may_follow = False
+    for line, words in _lines(text):
+        if points_may_follow and len(words) % 3 == 0 and all(_is_number(word) for word in words):
+            points_may_follow = False
+            continue
+        image = " ".join(words).split(" ", 9)
+        if len(image) != 10:
+            raise InvalidPoses(f"line {line} has {len(image)} fields; expected {COLMAP}")
+        yield image[9], line, [_number(word, line, COLMAP) for word in image[1:8]]
+        points_may_follow = True
+
+
+def _table(text: str, columns: int, layout: str) -> tuple[list[int], np.ndarray]:
+    """(line of each row, numbers (N, columns))."""
+    lines, rows = [], []
+    for line, words in _lines(text):
+        if len(words) != columns:
+            raise InvalidPoses(f"line {line} has {len(words)} fields; expected {columns}: {layout}")
+        lines.append(line)
+        rows.append([_number(word, line, layout) for word in words])
+    if not rows:
+        raise InvalidPoses(f"there is no pose in the file; expected lines of {layout}")
+    return lines, np.array(rows)
+
+
+def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
+    for line, content in enumerate(text.split("\n"), start=1):
+        words = content.split()
+        if words and not words[0].startswith("#"):
+            yield line, words
+
+
+def _number(word: str, line: int, layout: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        value = float("nan")
+    if not np.isfinite(value):
+        raise InvalidPoses(f"line {line} has {word[:40]!r} where a finite number is expected; expected {layout}")
+    return value
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _rotations(wxyz: np.ndarray, lines: list[int]) -> np.ndarray:
+    length = np.linalg.norm(wxyz, axis=1)
+    off = np.abs(length - 1) > UNIT
+    if off.any():
+        k = int(np.argmax(off))
+        raise InvalidPoses(
+            f"line {lines[k]} has a quaternion of length {length[k]:.4g}; expected 1: are the columns in another order?"
+        )
+    return from_quaternion(wxyz)
+
+
+def _poses(rotation: np.ndarray, translation: np.ndarray) -> np.ndarray:
+    return np.concatenate([rotation, translation[:, :, None]], axis=2)

@@ -1,0 +1,267 @@
+"""Poses: where a camera was and how it looked, in one convention, and the ways in from the others.
+
+Everything inside Revisit is OpenCV camera-to-world: x right, y down, z forward; a pose maps a point seen by
+the camera to the world, and its last column is the camera's centre. What comes in otherwise is converted
+here and named: world-to-camera (the inverse), OpenGL, NeRF and Blender cameras (y up, z backward), and
+Unreal (left-handed world, centimetres, degrees). The world may be turned in any way; only its handedness
+and its unit matter. docs/poses.md describes each convention and file format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from revisit.core import InvalidEvidence
+from revisit.geometry.rotations import axis_angle, from_yaw_pitch, slerp, to_yaw_pitch
+
+Scale = Literal["metres", "unknown"]
+TimeUnit = Literal["frames", "seconds"]
+PixelUnit = Literal["pixels", "normalised"]
+
+# Files with four decimals are off by 1e-4; a scale folded into the matrix, or mixed-up columns, by far more.
+ORTHONORMAL = 1e-3
+OPENGL_AXES = np.diag([1.0, -1.0, -1.0])  # its own inverse
+
+
+class InvalidPoses(InvalidEvidence):
+    """Poses that cannot be what they say they are; the message says which one, and what a valid one looks like."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """Camera-to-world poses of one camera in the order of time; checked when it is made, read-only after."""
+
+    c2w: np.ndarray  # (N, 4, 4) OpenCV axes
+    times: np.ndarray  # (N,) frame numbers or seconds, never falling
+    time_unit: TimeUnit = "frames"
+    scale: Scale = "unknown"  # the unit of the centres
+    intrinsics: np.ndarray | None = None  # (N, 3, 3)
+    intrinsics_unit: PixelUnit = "pixels"  # normalised: divided by the width (first row) and height (second row)
+
+    def __post_init__(self) -> None:
+        c2w = as_4x4(self.c2w)
+        check_rigid(c2w)
+        times = as_numbers(self.times, "times")
+        n = len(c2w)
+        if times.shape != (n,):
+            raise InvalidPoses(f"the times have shape {times.shape}; {n} poses need ({n},): one number for each")
+        if not np.isfinite(times).all():
+            raise InvalidPoses(f"the time of pose {_first(~np.isfinite(times))} is not a finite number")
+        if (np.diff(times) < 0).any():
+            k = _first(np.diff(times) < 0)
+            raise InvalidPoses(
+                f"time runs backwards from pose {k} ({times[k]:.6f}) to pose {k + 1} ({times[k + 1]:.6f}); "
+                "sort the poses by time"
+            )
+        fields = {"c2w": c2w, "times": times}
+        if self.intrinsics is not None:
+            fields["intrinsics"] = _check_intrinsics(self.intrinsics, n)
+        for name, array in fields.items():
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    def __len__(self) -> int:
+        return len(self.c2w)
+
+    @property
+    def centres(self) -> np.ndarray:
+        """Camera centres in the world, (N, 3)."""
+        return self.c2w[:, :3, 3]
+
+    @property
+    def rotations(self) -> np.ndarray:
+        """Rotations from camera to world, (N, 3, 3)."""
+        return self.c2w[:, :3, :3]
+
+    @property
+    def w2c(self) -> np.ndarray:
+        """World-to-camera matrices, (N, 4, 4)."""
+        return invert(self.c2w)
+
+    def take(self, index: np.ndarray | slice) -> Trajectory:
+        """The poses at the given positions."""
+        intrinsics = None if self.intrinsics is None else self.intrinsics[index]
+        return replace(self, c2w=self.c2w[index], times=self.times[index], intrinsics=intrinsics)
+
+
+def trajectory(
+    c2w: np.ndarray,
+    times: np.ndarray | None = None,
+    *,
+    time_unit: TimeUnit = "frames",
+    scale: Scale = "unknown",
+    intrinsics: np.ndarray | None = None,
+    intrinsics_unit: PixelUnit = "pixels",
+) -> Trajectory:
+    """A Trajectory of camera-to-world matrices (N, 3, 4) or (N, 4, 4); without times, frames 0 to N-1."""
+    c2w = as_4x4(c2w)
+    if times is None:
+        times = np.arange(len(c2w))
+    return Trajectory(c2w, times, time_unit, scale, intrinsics, intrinsics_unit)
+
+
+def as_4x4(poses: np.ndarray) -> np.ndarray:
+    """A copy of poses (N, 3, 4) or (N, 4, 4) as (N, 4, 4) floats."""
+    given = as_numbers(poses, "poses")
+    if given.ndim != 3 or given.shape[1:] not in ((3, 4), (4, 4)) or not len(given):
+        raise InvalidPoses(
+            f"the poses have shape {given.shape}; expected (N, 4, 4) or (N, 3, 4): one matrix for each of N >= 1 frames"
+        )
+    if given.shape[1] == 4:
+        return given
+    full = np.tile(np.eye(4), (len(given), 1, 1))
+    full[:, :3] = given
+    return full
+
+
+def as_numbers(values: np.ndarray, name: str) -> np.ndarray:
+    """A copy of an array as floats."""
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind not in "biuf":
+            raise TypeError
+        return np.array(given, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InvalidPoses(f"the {name} are not an array of real numbers") from error
+
+
+def check_rigid(poses: np.ndarray) -> None:
+    """Raise InvalidPoses unless every matrix (N, 4, 4) is a rotation and a translation."""
+    finite = np.isfinite(poses).all(axis=(1, 2))
+    if not finite.all():
+        raise InvalidPoses(f"pose {_first(~finite)} holds NaN or infinity; leave out frames without a pose")
+    whole = np.abs(poses[:, 3] - [0, 0, 0, 1]).max(axis=1) <= ORTHONORMAL
+    if not whole.all():
+        k = _first(~whole)
+        raise InvalidPoses(
+            f"pose {k} ends in the row {poses[k, 3].tolist()} where [0, 0, 0, 1] is expected; is the matrix transposed?"
+        )
+    r = poses[:, :3, :3]
+    off = np.abs(np.swapaxes(r, 1, 2) @ r - np.eye(3)).max(axis=(1, 2))
+    if (off > ORTHONORMAL).any():
+        k = _first(off > ORTHONORMAL)
+        raise InvalidPoses(
+            f"the rotation of pose {k} is not orthonormal (off by {off[k]:.2g}, allowed are {ORTHONORMAL:g}); "
+            "are the columns in another order, or is a scale folded into the matrix?"
+        )
+    mirrored = np.linalg.det(r) < 0
+    if mirrored.any():
+        raise InvalidPoses(
+            f"pose {_first(mirrored)} is mirrored: its determinant is -1, which is no rotation; "
+            "convert left-handed axes (such as Unreal's) before making a trajectory"
+        )
+
+
+def invert(poses: np.ndarray) -> np.ndarray:
+    """Inverses of rigid transforms (..., 4, 4): camera-to-world from world-to-camera, and back."""
+    back = np.zeros_like(poses)
+    back[..., :3, :3] = np.swapaxes(poses[..., :3, :3], -1, -2)
+    back[..., :3, 3] = -(back[..., :3, :3] @ poses[..., :3, 3:])[..., 0]
+    back[..., 3, 3] = 1
+    return back
+
+
+def from_w2c(w2c: np.ndarray) -> np.ndarray:
+    """Camera-to-world (N, 4, 4) of world-to-camera matrices (N, 3, 4) or (N, 4, 4)."""
+    full = as_4x4(w2c)
+    check_rigid(full)  # the transpose is the inverse of a rotation only
+    return invert(full)
+
+
+def from_opengl(c2w: np.ndarray) -> np.ndarray:
+    """Camera-to-world with OpenCV axes of one with OpenGL's (x right, y up, z backward); NeRF and Blender use these.
+
+    Only the camera's axes change: its centre, and which way is up in the world, stay.
+    """
+    turned = as_4x4(c2w)
+    turned[:, :3, :3] = turned[:, :3, :3] @ OPENGL_AXES
+    return turned
+
+
+def to_opengl(c2w: np.ndarray) -> np.ndarray:
+    """Camera-to-world with OpenGL axes of one with OpenCV's."""
+    return from_opengl(c2w)
+
+
+def from_unreal(position: np.ndarray, roll_pitch_yaw: np.ndarray) -> np.ndarray:
+    """Camera-to-world (N, 4, 4) in metres of Unreal positions (N, 3, centimetres) and rotators (N, 3, degrees).
+
+    Unreal: X forward, Y right, Z up, left-handed. Yaw turns right, pitch looks up, roll leans right. The world
+    becomes (Y, -Z, X) / 100, so that a camera without rotation is the identity and the mirror is undone.
+    """
+    at, angles = as_numbers(position, "positions"), as_numbers(roll_pitch_yaw, "rotations")
+    if at.ndim != 2 or at.shape[1:] != (3,) or angles.shape != at.shape:
+        raise InvalidPoses(
+            f"the positions have shape {at.shape} and the rotations {angles.shape}; both need (N, 3): "
+            "x, y, z in centimetres, and roll, pitch, yaw in degrees"
+        )
+    c2w = np.tile(np.eye(4), (len(at), 1, 1))
+    for pose, (roll, pitch, yaw) in zip(c2w, angles, strict=True):
+        pose[:3, :3] = from_yaw_pitch(yaw, pitch) @ axis_angle((0, 0, 1), roll)
+    c2w[:, :3, 3] = np.stack([at[:, 1], -at[:, 2], at[:, 0]], axis=1) / 100
+    return c2w
+
+
+def to_unreal(c2w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(positions in centimetres, roll pitch yaw in degrees), each (N, 3), of camera-to-world poses in metres."""
+    full = as_4x4(c2w)
+    x, y, z = full[:, :3, 3].T * 100
+    yaw, pitch = to_yaw_pitch(full[:, :3, :3])
+    level = np.stack([from_yaw_pitch(*angles) for angles in zip(yaw, pitch, strict=True)])
+    rest = np.swapaxes(level, 1, 2) @ full[:, :3, :3]
+    roll = np.degrees(np.arctan2(rest[:, 1, 0], rest[:, 0, 0]))
+    return np.stack([z, x, -y], axis=1), np.stack([roll, pitch, yaw], axis=1)
+
+
+def resample(path: Trajectory, times: np.ndarray) -> Trajectory:
+    """The poses at other times: rotations along the shortest arc, centres and intrinsics in a straight line.
+
+    Times outside the path are refused, since a camera's future is not known.
+    """
+    wanted = as_numbers(times, "wanted times")
+    first, last = path.times[0], path.times[-1]
+    if wanted.ndim != 1 or not wanted.size:
+        raise InvalidPoses(f"the wanted times have shape {wanted.shape}; expected (M,): at least one number")
+    if not ((wanted >= first) & (wanted <= last)).all():
+        raise InvalidPoses(
+            f"poses are wanted at times {wanted.min():g} to {wanted.max():g} and known from {first:g} to {last:g}; "
+            "ask for times inside"
+        )
+    after = np.clip(np.searchsorted(path.times, wanted, side="right"), 1, max(len(path) - 1, 1))
+    before = after - 1
+    after = np.minimum(after, len(path) - 1)
+    span = path.times[after] - path.times[before]
+    share = np.divide(wanted - path.times[before], span, out=np.zeros_like(wanted), where=span > 0)
+    c2w = _between(path.c2w[before], path.c2w[after], share)
+    for k, (i, j, t) in enumerate(zip(before, after, share, strict=True)):
+        c2w[k, :3, :3] = slerp(path.rotations[i], path.rotations[j], t)
+    intrinsics = path.intrinsics
+    if intrinsics is not None:
+        intrinsics = _between(intrinsics[before], intrinsics[after], share)
+    return replace(path, c2w=c2w, times=wanted, intrinsics=intrinsics)
+
+
+def _between(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarray:
+    t = share[:, None, None]
+    return (1 - t) * first + t * second
+
+
+def _check_intrinsics(intrinsics: np.ndarray, n: int) -> np.ndarray:
+    k = as_numbers(intrinsics, "intrinsics")
+    if k.shape != (n, 3, 3):
+        raise InvalidPoses(f"the intrinsics have shape {k.shape}; {n} poses need ({n}, 3, 3): one matrix for each")
+    wrong = ~np.isfinite(k).all(axis=(1, 2))
+    wrong |= (k[:, 0, 0] <= 0) | (k[:, 1, 1] <= 0) | (np.abs(k[:, 2] - [0, 0, 1]).max(axis=1) > ORTHONORMAL)
+    if wrong.any():
+        raise InvalidPoses(
+            f"the intrinsics of pose {_first(wrong)} are {k[_first(wrong)].tolist()}; expected "
+            "[[fx, 0, cx], [0, fy, cy], [0, 0, 1]] with focal lengths above zero"
+        )
+    return k
+
+
+def _first(marked: np.ndarray) -> int:
+    return int(np.argmax(marked))

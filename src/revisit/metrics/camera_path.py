@@ -1,0 +1,88 @@
+"""The camera's path: how far it turned, how far it looked away, and where it ended.
+
+Evidence: `CameraPath`, turns relative to the first frame. Angles are degrees. The total adds the turns between
+moments about a fifth of a second apart, so that the shake of single estimates does not add up.
+A description, neither good nor bad: angles scale with the field of view, which is often assumed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
+from revisit.evidence.camera import CameraPath
+
+LEAST_RELIABLE = 0.6  # of the frames: with more gaps the sum of turns is a guess
+STRIDE = 0.2  # seconds between the moments whose turns are added
+NOTICEABLE = 3.0  # degrees: smaller turns have no named direction
+
+
+def angle(rotation: np.ndarray) -> np.ndarray:
+    """Degrees of rotations (..., 3, 3)."""
+    skew = np.stack([rotation[..., 2, 1] - rotation[..., 1, 2], rotation[..., 0, 2] - rotation[..., 2, 0],
+                     rotation[..., 1, 0] - rotation[..., 0, 1]], axis=-1)  # fmt: skip
+    return np.asarray(np.degrees(np.arctan2(np.linalg.norm(skew, axis=-1), np.trace(rotation, axis1=-2, axis2=-1) - 1)))
+
+
+def yaw_pitch(rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Degrees that the optical axis of rotations (..., 3, 3) points to the right, and up."""
+    x, y, z = np.moveaxis(rotation[..., 2], -1, 0)
+    return np.degrees(np.arctan2(x, z)), np.degrees(np.arctan2(-y, np.hypot(x, z)))
+
+
+def validate(path: CameraPath) -> None:
+    """Raise InvalidEvidence unless there is one proper rotation for each frame."""
+    n = len(path.index)
+    if path.rotation.shape != (n, 3, 3):
+        raise InvalidEvidence(f"camera_path.rotation has shape {path.rotation.shape}; {n} frames need ({n}, 3, 3)")
+    if n and not np.allclose(path.rotation @ np.swapaxes(path.rotation, 1, 2), np.eye(3), atol=1e-4):
+        raise InvalidEvidence("camera_path.rotation must hold rotation matrices: orthonormal, camera to world")
+
+
+@metric(
+    id="camera_path", version=1, title="Camera turning", unit="degrees", range=(0, None), higher_is_better=None,
+    needs=(CameraPath,), suites=("folder",),
+    responds_to=("frozen camera", "wrong direction", "turn cut short"),
+    blind_to=("content changed while away", "distance travelled"),
+)  # fmt: skip
+def camera_path(path: CameraPath) -> Score | Unscored:
+    """Degrees turned in all, added up along the clip.
+
+    Facts: the largest angle from the first view and when it is reached, the angle at the end, where the camera
+    pointed at that largest angle (right, left, up, down), and how much of it could be tracked.
+    """
+    validate(path)
+    if len(path.index) < 2:
+        return Unscored(f"{len(path.index)} frame: a path takes two")
+    reliable = float(path.reliable.mean())
+    if reliable < LEAST_RELIABLE:
+        return Unscored(
+            f"the camera could be followed in {reliable:.0%} of the frames only: too little texture, or cuts",
+            {"reliable_share": round(reliable, 3)},
+        )
+    away = angle(path.rotation)
+    step = max(1, round(STRIDE / max(float(np.median(np.diff(path.time))), 1e-6)))
+    moments = path.rotation[np.unique(np.r_[np.arange(0, len(away), step), len(away) - 1])]
+    total = float(angle(np.swapaxes(moments[:-1], 1, 2) @ moments[1:]).sum())
+    far = int(away.argmax())
+    yaw, pitch = yaw_pitch(path.rotation)
+    facts = {
+        "max_angle": round(float(away[far]), 2),
+        "max_angle_frame": int(path.index[far]),
+        "end_angle": round(float(away[-1]), 2),
+        "direction": heading(float(yaw[far]), float(pitch[far])),
+        "reliable_share": round(reliable, 3),
+        "field_of_view": round(path.field_of_view, 1),
+        "field_of_view_estimated": path.field_of_view_estimated,
+    }
+    units = Series(frame=path.index, seconds=path.time, value=away, yaw=yaw, pitch=pitch, reliable=path.reliable)
+    return Score(total, raw=float(away[far]), units=units, facts=facts)
+
+
+def heading(yaw: float, pitch: float) -> str:
+    """The named direction of a turn: right, left, up, down, or none."""
+    if max(abs(yaw), abs(pitch)) < NOTICEABLE:
+        return "none"
+    if abs(yaw) >= abs(pitch):
+        return "right" if yaw > 0 else "left"
+    return "up" if pitch > 0 else "down"

@@ -1,0 +1,59 @@
+"""Cuts: places where a clip does not continue.
+
+Evidence: `CutSignal`. A world model has no editor: every cut is a break of the world.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
+from revisit.evidence.motion import CutSignal
+from revisit.metrics.rows import require_rows
+
+
+def validate(signal: CutSignal) -> None:
+    """Raise InvalidEvidence unless every cue has one value in 0-1 per step."""
+    names = ("histogram", "structure", "disagreement", "lasting", "score")
+    require_rows(signal, seconds=(), **dict.fromkeys(names, ()))
+    for name in names:
+        values = getattr(signal, name)
+        if len(values) and (values.min() < 0 or values.max() > 1):
+            raise InvalidEvidence(
+                f"CutSignal.{name} reaches from {values.min():.3g} to {values.max():.3g}; cues lie in 0-1"
+            )
+
+
+def find_cuts(score: np.ndarray, seconds: np.ndarray, threshold: float, apart: float) -> np.ndarray:
+    """Rows of the cuts in order of time: high steps, highest first, none within `apart` seconds of a higher one."""
+    rows: list[int] = []
+    for row in np.argsort(-score, kind="stable"):
+        if score[row] >= threshold and all(abs(seconds[row] - seconds[known]) >= apart for known in rows):
+            rows.append(int(row))
+    return np.array(sorted(rows), dtype=np.int64)
+
+
+@metric(
+    id="scene_cuts",
+    version=1,
+    title="Scene cuts",
+    unit="cuts",
+    range=(0, None),
+    higher_is_better=False,
+    needs=(CutSignal,),
+    suites=("folder",),
+    responds_to=("scene cut", "collapse of the picture"),
+    blind_to=("slow morphs and fades", "cuts to an almost equal view", "frozen camera"),
+)
+def scene_cuts(signal: CutSignal, *, threshold: float = 0.5, apart: float = 0.5) -> Score | Unscored:
+    """Number of places where the clip does not continue; a change that takes several frames counts once.
+
+    The signal is 0 where a frame continues as its neighbourhood does and 1 where nothing continues; the
+    threshold is the middle.
+    """
+    validate(signal)
+    if not len(signal.index):
+        return Unscored("only one frame: a cut takes two")
+    rows = find_cuts(signal.score, signal.seconds, threshold, apart)
+    units = Series(frame=signal.index[rows], seconds=signal.seconds[rows], value=signal.score[rows])
+    return Score(len(rows), raw=float(signal.score.max()), units=units, facts={"frames": signal.index[rows].tolist()})

@@ -1,0 +1,160 @@
+"""Fidelity: how close is the clip to its reference, pixel by pixel, and in which phase is it lost?
+
+Evidence: `FrameFidelity`, at the size and with the alignment of its request. PSNR is
+10 log10(255^2 / MSE) per frame, averaged over frames; an identical frame counts as 99 dB. SSIM has two
+families (see the observer), and a protocol names the one it uses.
+Both punish a small shift of the camera as hard as a wrong world: read them beside the camera's error.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
+from revisit.evidence.fidelity import FrameFidelity
+from revisit.evidence.frames import CasePhases
+from revisit.metrics.rows import require_rows
+
+IDENTICAL_DB = 99.0
+SSIM_FAMILIES = ("rgb", "gray_border")
+PHASES = ("visible", "hidden", "returned")
+NO_FRAMES = "no frame of the clip has an aligned frame in the reference"
+
+
+def validate(fidelity: FrameFidelity) -> None:
+    """Raise InvalidEvidence unless every frame has an error and both similarities in their ranges."""
+    require_rows(fidelity, reference=(), mse=(), ssim_gray_border=(), ssim_rgb=())
+    if len(fidelity.mse) and (fidelity.mse.min() < 0 or fidelity.mse.max() > 255**2):
+        raise InvalidEvidence(
+            f"FrameFidelity.mse reaches from {fidelity.mse.min():.4g} to {fidelity.mse.max():.4g}; "
+            "8-bit pictures give 0 to 65025"
+        )
+
+
+def psnr_per_frame(mse: np.ndarray) -> np.ndarray:
+    """PSNR in dB of each frame, 99 for identical frames."""
+    return np.minimum(10 * np.log10(255.0**2 / np.maximum(mse, 1e-12)), IDENTICAL_DB)
+
+
+def ssim_per_frame(fidelity: FrameFidelity, family: str) -> np.ndarray:
+    """SSIM of each frame in one of the two families."""
+    if family not in SSIM_FAMILIES:
+        raise InvalidEvidence(f"there is no SSIM family {family!r}; choose one of {', '.join(SSIM_FAMILIES)}")
+    return np.asarray(getattr(fidelity, f"ssim_{family}"), dtype=float)
+
+
+def by_phase(values: np.ndarray, index: np.ndarray, phases: CasePhases) -> dict[str, np.ndarray]:
+    """Values of the visible, hidden and returned frames; a phase without frames is empty."""
+    if not 0 <= phases.first_hidden <= phases.first_returned:
+        raise InvalidEvidence(
+            f"the phases start at frames {phases.first_hidden} (hidden) and {phases.first_returned} (returned); "
+            "the view is hidden first and returns later"
+        )
+    bounds = np.searchsorted(index, [phases.first_hidden, phases.first_returned])
+    return dict(zip(PHASES, np.split(np.asarray(values), bounds), strict=True))
+
+
+def phase_facts(values: np.ndarray, index: np.ndarray, phases: CasePhases) -> dict[str, object]:
+    """Mean and count of each phase, for a score's facts."""
+    parts = by_phase(values, index, phases)
+    means = {name: float(part.mean()) if len(part) else None for name, part in parts.items()}
+    return {"mean": means, "frames": {name: len(part) for name, part in parts.items()}, "source": phases.source}
+
+
+def returned_score(values: np.ndarray, fidelity: FrameFidelity, phases: CasePhases) -> Score | Unscored:
+    """Mean over the returned frames, with all phases in the facts."""
+    facts = phase_facts(values, fidelity.index, phases)
+    returned = fidelity.index >= phases.first_returned
+    if not returned.any():
+        return Unscored(f"the return starts at frame {phases.first_returned}, after the last compared frame", facts)
+    units = Series(frame=fidelity.index[returned], other=fidelity.reference[returned], value=values[returned])
+    return Score(float(values[returned].mean()), units=units, facts=facts)
+
+
+@metric(
+    id="psnr",
+    version=1,
+    title="PSNR against the reference",
+    unit="dB",
+    range=(0, IDENTICAL_DB),
+    higher_is_better=True,
+    needs=(FrameFidelity,),
+    suites=("folder",),
+    responds_to=("wrong camera", "wrong content", "exposure drift"),
+    blind_to=("what differs", "whether a difference is plausible"),
+)
+def psnr(fidelity: FrameFidelity) -> Score | Unscored:
+    """Mean over frames of the PSNR against the aligned reference frame; 99 dB for an identical frame."""
+    validate(fidelity)
+    if not len(fidelity.index):
+        return Unscored(NO_FRAMES)
+    values = psnr_per_frame(fidelity.mse)
+    facts = {
+        "compared_at": [fidelity.width, fidelity.height],
+        "identical_frames": int((values >= IDENTICAL_DB).sum()),
+        "first": float(values[0]),
+        "last": float(values[-1]),
+    }
+    units = Series(frame=fidelity.index, other=fidelity.reference, value=values)
+    return Score(float(values.mean()), raw=float(fidelity.mse.mean()), units=units, facts=facts)
+
+
+@metric(
+    id="ssim",
+    version=1,
+    title="SSIM against the reference",
+    unit="score",
+    range=(-1, 1),
+    higher_is_better=True,
+    needs=(FrameFidelity,),
+    suites=("folder",),
+    paper="Wang et al. 2004",
+    responds_to=("wrong camera", "wrong content", "blur"),
+    blind_to=("what differs", "whether a difference is plausible", "colour, in the gray family"),
+)
+def ssim(fidelity: FrameFidelity, *, family: str = "rgb") -> Score | Unscored:
+    """Mean over frames of the SSIM against the aligned reference frame."""
+    validate(fidelity)
+    values = ssim_per_frame(fidelity, family)
+    if not len(values):
+        return Unscored(NO_FRAMES)
+    units = Series(frame=fidelity.index, other=fidelity.reference, value=values)
+    facts = {"compared_at": [fidelity.width, fidelity.height], "family": family}
+    return Score(float(values.mean()), units=units, facts=facts)
+
+
+@metric(
+    id="psnr_returned",
+    version=1,
+    title="PSNR after the return",
+    unit="dB",
+    range=(0, IDENTICAL_DB),
+    higher_is_better=True,
+    needs=(FrameFidelity, CasePhases),
+    suites=("folder",),
+    responds_to=("forgotten content", "wrong camera"),
+    blind_to=("what differs", "whether a difference is plausible"),
+)
+def psnr_returned(fidelity: FrameFidelity, phases: CasePhases) -> Score | Unscored:
+    """Mean PSNR over the frames after the view has returned; the facts hold all three phases."""
+    validate(fidelity)
+    return returned_score(psnr_per_frame(fidelity.mse), fidelity, phases)
+
+
+@metric(
+    id="ssim_returned",
+    version=1,
+    title="SSIM after the return",
+    unit="score",
+    range=(-1, 1),
+    higher_is_better=True,
+    needs=(FrameFidelity, CasePhases),
+    suites=("folder",),
+    paper="Wang et al. 2004",
+    responds_to=("forgotten content", "wrong camera"),
+    blind_to=("what differs", "whether a difference is plausible"),
+)
+def ssim_returned(fidelity: FrameFidelity, phases: CasePhases, *, family: str = "rgb") -> Score | Unscored:
+    """Mean SSIM over the frames after the view has returned; the facts hold all three phases."""
+    validate(fidelity)
+    return returned_score(ssim_per_frame(fidelity, family), fidelity, phases)

@@ -1,0 +1,27 @@
+"""Phases: when the world was seen first, when it was hidden, and when it came back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import Case, Unscored, derived
+from revisit.evidence.frames import CasePhases, FrameFacts
+from revisit.evidence.views import ViewPhases
+
+AWAY, RETURNED = 1, 2  # as ViewPhases numbers them
+
+
+@derived(makes=CasePhases, needs=(Case, FrameFacts), optional=(ViewPhases,), version=1)
+def case_phases(case: Case, frames: FrameFacts, views: ViewPhases | None) -> CasePhases | Unscored:
+    """The phases given with the case, or else those that the view gate found."""
+    if case.phases is not None:
+        hidden, returned = case.phases
+        if returned > frames.index[-1]:
+            return Unscored(f"phases beyond the end: the return at frame {returned}, the last frame is {frames.index[-1]}")
+        return CasePhases(hidden, returned, "given")
+    if views is None:
+        return Unscored("no phases: none were given, and the view gate found none")
+    away, back = np.flatnonzero(views.phase == AWAY), np.flatnonzero(views.phase == RETURNED)
+    if not len(away) or not len(back):
+        return Unscored("no phases: none were given, and the first view did not leave and return")
+    return CasePhases(int(views.index[away[0]]), int(views.index[back[0]]), "view gate")

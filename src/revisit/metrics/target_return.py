@@ -1,0 +1,93 @@
+"""The target: does it come back, and as the same thing?
+
+Evidence: `TargetTrack`, read through the gate `target_return` (hidden and returned) and
+`TargetPhases`. Similarity is that of the layout of edges and colours with the target as it looked
+before it was hidden, so that a change that happened in view is not held against the clip.
+Not measured: whether a change while hidden was the right one (a cup that should have filled).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import Score, Series, Unscored, metric
+from revisit.evidence.target import HIDDEN, RETURNED, TargetPhases, TargetTrack
+from revisit.metrics.target_gate import (
+    CAME_BACK,
+    LEAD,
+    NEVER,
+    frames_for,
+    target_return,
+    validate,
+)
+
+
+@metric(
+    id="target_reappearance",
+    version=1,
+    title="Target reappears",
+    unit="score",
+    range=(0, 1),
+    higher_is_better=True,
+    needs=(TargetTrack, TargetPhases),
+    suites=("folder",),
+    responds_to=("object vanishes", "object forgotten while out of view"),
+    blind_to=("identity drift", "state reset", "object returns in the wrong place", "frozen camera"),
+)
+def target_reappearance(track: TargetTrack, phases: TargetPhases, *, seen_for: float = 0.3) -> Score | Unscored:
+    """1 if the target came back after it was hidden, 0 if its place came back into view without it.
+
+    The place counts as seen again when, for at least `seen_for` seconds after the target was lost,
+    what surrounded it in the first frame stands out in the frame with the target's window inside it.
+    """
+    verdict = target_return(track)
+    if isinstance(verdict, Unscored):
+        return verdict
+    if verdict.state == "unsure" or verdict.label == NEVER:
+        return Unscored(verdict.reason)
+    facts = {"label": verdict.label, "hidden_seconds": verdict.facts["hidden_seconds"]}
+    if verdict.label == CAME_BACK:
+        return Score(1.0, facts={**facts, "first_return_frame": verdict.facts["first_return_frame"]})
+    again = place_seen_without_target(track) & (phases.state == HIDDEN)
+    facts["place_seen_frames"] = int(again.sum())
+    if again.sum() < frames_for(track, seen_for, 3):
+        return Unscored("the place of the target was not seen again, so it could not have come back", facts)
+    units = Series(frame=track.index[again], value=np.zeros(int(again.sum())), place=track.place[again])
+    return Score(0.0, units=units, facts=facts)
+
+
+def place_seen_without_target(track: TargetTrack) -> np.ndarray:
+    """(N,) frames in which the surroundings stand out, the target's window is inside, and holds something else."""
+    lead = track.place - np.maximum(track.place_second, np.median(track.place_second))
+    centre = (track.place_box[:, :2] + track.place_box[:, 2:]) / 2
+    inside = ((centre > 0.05) & (centre < 0.95)).all(1)
+    return np.asarray((lead >= LEAD) & inside & (track.at_place < 0.3))
+
+
+@metric(
+    id="target_identity",
+    version=1,
+    title="Returned target looks the same",
+    unit="similarity",
+    range=(0, 1),
+    higher_is_better=True,
+    needs=(TargetTrack, TargetPhases),
+    gates=("target_return",),
+    suites=("folder",),
+    responds_to=("identity drift", "object replaced", "colour drift"),
+    blind_to=("state reset", "object returns in the wrong place", "small changes of detail", "frozen camera"),
+)
+def target_identity(track: TargetTrack, phases: TargetPhases) -> Score | Unscored:
+    """Similarity of the returned target to its views before it was hidden, upper quartile of the returned frames.
+
+    The upper quartile, because a target that comes back is first cut off by the border and blurred
+    by the turn of the camera; its better views are the fair ones. Position and size do not matter.
+    """
+    validate(track)
+    back = (phases.state == RETURNED) & (phases.lead >= LEAD)
+    if not back.any():
+        return Unscored("the target was not seen again after it was hidden")
+    value = np.clip(track.peak[back], 0, 1)
+    score = float(np.percentile(value, 75))
+    units = Series(frame=track.index[back], value=value, first_view=track.first[back], colour=track.colour[back])
+    return Score(score, raw=float(np.percentile(track.first[back], 75)), units=units)

@@ -1,0 +1,295 @@
+"""Odometry: how the camera turns, from points tracked through the clip.
+
+Points are tracked from a key frame until the picture has moved enough; each frame's turn is measured against
+its key frame, so that errors add up per key frame and not per frame. A turn without parallax is
+fitted to the points' rays (Kabsch); with parallax it comes from the essential matrix. The field of view is the
+one under which turns are rotations and epipolar geometry is Euclidean, if the clip shows enough of either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revisit.core import ClipInfo, Sight, every, observer
+from revisit.evidence.camera import CameraPath
+from revisit.observers.lite.matching import Points, find_points, grey, match_points
+
+SIZE = 384
+AT_MOST = 96
+CORNERS = 300
+KEY_MOTION = 0.15  # of the width, in the median: enough parallax to see, little enough to track
+KEY_SURVIVORS = 0.5  # of the key frame's points
+LEAST_TRACKS = 20
+MOST_TRACKS = 150  # used to fit a pose
+ASSUMED_FIELD = 60.0  # degrees: a common phone or film camera
+FIELDS = np.arange(30.0, 111.0, 2.5)
+LEAST_SIGHT = 0.04  # of the width: less motion tells nothing of the lens
+TRIALS = 100  # of a random search; more only help where nothing fits, and cost seconds
+TIGHT = 1.0  # pixels at the working size
+LENS_TOLERANCE = 1.5  # pixels, for the geometry that tells the field of view
+TURN_ONLY = 0.8  # of the points fit a turn without parallax: the direction of the step is not observable
+
+
+@dataclass(frozen=True)
+class Track:
+    """Points of a key frame and where they are in a later frame, in pixels from the centre of the frame."""
+
+    key: int  # rows of the sampled frames
+    row: int
+    start: np.ndarray  # (n, 2)
+    end: np.ndarray  # (n, 2)
+    closes: bool  # the later frame is the next key frame
+
+
+@observer(
+    id="lite.odometry", version=1, kind="sequence", makes=CameraPath, frames=every(at_most=AT_MOST), size=SIZE,
+    sets=("lite",),
+)  # fmt: skip
+def odometry(clip: ClipInfo) -> Sight:
+    """Turns of the camera and directions of its steps, from tracked points."""
+    index: list[int] = []
+    time: list[float] = []
+    tracks: list[Track] = []
+    key, last, closes = 0, np.zeros((0, 0), np.uint8), True
+    start = now = np.zeros((0, 2), np.float32)
+    born = 0
+    described: dict[int, Points] = {}  # of the last two frames, where tracking was not enough
+    while (frame := (yield)) is not None:
+        picture = grey(frame.at(SIZE))
+        row = len(index)
+        index.append(frame.index)
+        time.append(frame.time)
+        if row:
+            now, kept = follow(last, picture, now)
+            start, now = start[kept], now[kept]
+            if len(now) < KEY_SURVIVORS * born and key != row - 1:  # the frame before still knows its place
+                key, start = row - 1, corners(last)
+                born = len(start)
+                now, kept = follow(last, picture, start)
+                start, now = start[kept], now[kept]
+            if len(now) < max(KEY_SURVIVORS * born, LEAST_TRACKS) and key == row - 1:
+                described = {row - 1: described.get(row - 1) or find_points(last), row: find_points(picture)}
+                start, now = max((start, now), matched(*described.values()), key=lambda found: len(found[0]))
+            moved = float(np.median(np.hypot(*(now - start).T))) if len(now) else np.inf
+            closes = moved > KEY_MOTION * picture.shape[1] or len(now) < max(KEY_SURVIVORS * born, LEAST_TRACKS)
+            centre = np.array([picture.shape[1], picture.shape[0]]) / 2
+            tracks.append(Track(key, row, start - centre, now - centre, closes))
+        if closes:
+            key = row
+            start = now = corners(picture)
+            born = len(now)
+        last = picture
+    width = last.shape[1] if len(index) else SIZE
+    field, estimated = field_of_view(tracks, width)
+    return path(index, time, tracks, width, field, estimated)
+
+
+def corners(picture: np.ndarray) -> np.ndarray:
+    """Well spread corners (n, 2) of a grey picture."""
+    import cv2
+
+    found = cv2.goodFeaturesToTrack(picture, CORNERS, 0.005, 7)
+    return np.zeros((0, 2), np.float32) if found is None else found.reshape(-1, 2)
+
+
+def follow(a: np.ndarray, b: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where points of picture a are in b, and which of them come back to where they started."""
+    import cv2
+
+    if not len(points):
+        return points, np.zeros(0, bool)
+    options = {"winSize": (17, 17), "maxLevel": 4}
+    there, found, _ = cv2.calcOpticalFlowPyrLK(a, b, points, None, **options)  # type: ignore[call-overload]
+    back, found_back, _ = cv2.calcOpticalFlowPyrLK(b, a, there, None, **options)  # type: ignore[call-overload]
+    kept = (found.ravel() > 0) & (found_back.ravel() > 0) & (np.abs(points - back).max(axis=1) < 0.7)
+    inside = ((there >= 0) & (there < (b.shape[1], b.shape[0]))).all(axis=1)
+    return there, kept & inside
+
+
+def matched(a: Points, b: Points) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of matching points of two pictures too far apart to track."""
+    pairs = match_points(a, b)
+    return a.xy[pairs[:, 0]].astype(np.float32), b.xy[pairs[:, 1]].astype(np.float32)
+
+
+def field_of_view(tracks: list[Track], width: int) -> tuple[float, bool]:
+    """(horizontal field of view in degrees, whether the clip told it).
+
+    Under the right focal length a turn's homography is a rotation (equal singular values), and an
+    epipolar geometry has two equal singular values. Each key frame votes with a curve over the field.
+    """
+    import cv2
+
+    curves = []
+    for track in tracks:
+        if (
+            len(track.start) < 3 * LEAST_TRACKS
+            or np.median(np.hypot(*(track.end - track.start).T)) < LEAST_SIGHT * width
+        ):
+            continue
+        cv2.setRNGSeed(0)
+        plane, flat = cv2.findHomography(track.start, track.end, cv2.RANSAC, LENS_TOLERANCE)
+        cv2.setRNGSeed(0)
+        fundamental, deep = cv2.findFundamentalMat(
+            track.start, track.end, cv2.FM_RANSAC, LENS_TOLERANCE, 0.99, 5 * TRIALS
+        )
+        turns = plane is not None and flat.sum() > 0.85 * len(track.start)
+        if not turns and (fundamental is None or fundamental.shape != (3, 3) or deep.sum() < 0.6 * len(track.start)):
+            continue
+        curve = []
+        for field in FIELDS:
+            k = np.diag([focal(field, width), focal(field, width), 1.0])
+            if turns:
+                s = np.linalg.svd(np.linalg.inv(k) @ plane @ k, compute_uv=False)
+                curve.append(np.log(s[0] / s[2]))
+            else:
+                s = np.linalg.svd(k @ fundamental @ k, compute_uv=False)
+                curve.append(1 - s[1] / s[0])
+        curves.append(curve)
+    if len(curves) < 4:
+        return ASSUMED_FIELD, False
+    votes = np.array(curves)
+    halves = [FIELDS[np.median(part, axis=0).argmin()] for part in (votes, votes[::2], votes[1::2])]
+    inner = FIELDS[0] < halves[0] < FIELDS[-1]
+    if not inner or np.ptp(halves) > 0.25 * halves[0]:
+        return ASSUMED_FIELD, False
+    return float(halves[0]), True
+
+
+def focal(field: float, width: int) -> float:
+    """Focal length in pixels of a horizontal field of view in degrees."""
+    return float(width / 2 / np.tan(np.radians(field) / 2))
+
+
+def path(
+    index: list[int], time: list[float], tracks: list[Track], width: int, field: float, estimated: bool
+) -> CameraPath:
+    """The path along the key frames under a field of view."""
+    n = len(index)
+    rotation = np.tile(np.eye(3), (n, 1, 1))
+    direction = np.full((n, 3), np.nan)
+    inliers, quality, reliable = np.zeros(n, np.int64), np.zeros(n), np.zeros(n, bool)
+    if n:
+        quality[0], reliable[0] = 1.0, True
+    f = focal(field, width)
+    warm: tuple[int, np.ndarray, np.ndarray] | None = None  # the last pose against the same key frame
+    for track in tracks:
+        thin = max(1, len(track.start) // MOST_TRACKS)
+        start, end = track.start[::thin] / f, track.end[::thin] / f
+        near = None if track.closes or not warm or warm[0] != track.key else warm[1:]
+        turn, step, count = relative_pose(start, end, TIGHT / f, near)
+        warm = None if turn is None or step is None else (track.key, turn, step)
+        base = rotation[track.key]
+        if turn is None:
+            rotation[track.row] = rotation[track.row - 1]
+            continue
+        rotation[track.row] = base @ turn.T  # `turn` maps rays of the key frame to rays of the later one
+        if step is not None:
+            direction[track.row] = base @ -(turn.T @ step)
+        inliers[track.row], quality[track.row] = count, count / len(start)
+        reliable[track.row] = True
+    return CameraPath(
+        np.array(index, np.int64), np.array(time), rotation, direction, inliers, quality, reliable, field, estimated
+    )
+
+
+def relative_pose(
+    a: np.ndarray, b: np.ndarray, tolerance: float, near: tuple[np.ndarray, np.ndarray] | None = None
+) -> tuple[np.ndarray | None, np.ndarray | None, int]:
+    """(rotation, unit translation or None, inliers) that take rays of the first frame to the second.
+
+    `near` is a pose close to the one sought; without it the search starts from several.
+    """
+    import cv2
+
+    if len(a) < LEAST_TRACKS:
+        return None, None, 0
+    turn, fits = fit_turn(a, b, tolerance)
+    if fits.mean() > TURN_ONLY or float(np.median(np.hypot(*(b - a).T))) < 0.3 * tolerance:
+        return turn, None, int(fits.sum())
+    starts = [(turn, near[1]), near] if near else [(turn, axis) for axis in np.eye(3)]
+    if not near:
+        cv2.setRNGSeed(0)
+        essential, mask = cv2.findEssentialMat(a, b, np.eye(3), cv2.RANSAC, 0.99, 0.5 * tolerance, TRIALS)
+        if essential is not None and essential.shape == (3, 3):
+            _, found, step, _ = cv2.recoverPose(essential, a, b, np.eye(3), mask=mask)
+            starts.append((np.asarray(found), np.asarray(step).ravel()))
+    _, found, step = min(
+        (refine(a, b, turn_0, step_0, 0.3 * tolerance) for turn_0, step_0 in starts), key=lambda pose: pose[0]
+    )
+    count = int((epipolar_error(a, b, found, step) < 0.7 * tolerance).sum())
+    if count < max(LEAST_TRACKS, 0.5 * len(a)):
+        return (turn, None, int(fits.sum())) if fits.mean() > 0.4 else (None, None, 0)
+    return found, ahead(a, b, found, step), count
+
+
+def epipolar_error(a: np.ndarray, b: np.ndarray, turn: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """(n,) Sampson distance of matched rays under x_b = turn x_a + step."""
+    x, y, z = step
+    essential = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]]) @ turn
+    ra, rb = np.c_[a, np.ones(len(a))], np.c_[b, np.ones(len(b))]
+    to_b, to_a = ra @ essential.T, rb @ essential
+    size = np.sqrt(to_b[:, 0] ** 2 + to_b[:, 1] ** 2 + to_a[:, 0] ** 2 + to_a[:, 1] ** 2)
+    return np.asarray(np.abs((rb * to_b).sum(axis=1)) / np.maximum(size, 1e-12))
+
+
+def refine(
+    a: np.ndarray, b: np.ndarray, turn: np.ndarray, step: np.ndarray, scale: float
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """(cost, rotation, unit translation) after Gauss-Newton steps on the robust epipolar error."""
+    import cv2
+
+    def moved(change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        t = step + change[3:] @ across
+        return cv2.Rodrigues(change[:3])[0] @ turn, t / np.linalg.norm(t)
+
+    def cost(error: np.ndarray) -> float:
+        return float(np.log1p((error / scale) ** 2).sum())
+
+    error = epipolar_error(a, b, turn, step)
+    damping = 1e-3
+    for _ in range(12):
+        across = np.linalg.svd(step[None])[2][1:]  # two directions across the translation
+        columns = [(epipolar_error(a, b, *moved(d)) - error) / 1e-5 for d in 1e-5 * np.eye(5)]
+        jacobian = np.stack(columns, axis=1)
+        weight = 1 / (1 + (error / scale) ** 2)
+        normal = (jacobian * weight[:, None]).T @ jacobian
+        change = -np.linalg.solve(
+            normal + damping * np.diag(np.diag(normal) + 1e-9), (jacobian * weight[:, None]).T @ error
+        )
+        tried = moved(np.clip(change, -0.2, 0.2))
+        tried_error = epipolar_error(a, b, *tried)
+        if cost(tried_error) < cost(error):
+            gain = cost(error) - cost(tried_error)
+            (turn, step), error, damping = tried, tried_error, damping / 5
+            if gain < 1e-3 * cost(error):
+                break
+        else:
+            damping *= 10
+    return cost(error), turn, step
+
+
+def ahead(a: np.ndarray, b: np.ndarray, turn: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """The translation with the sign that puts most points in front of the camera."""
+    ra, rb = np.c_[a, np.ones(len(a))] @ turn.T, np.c_[b, np.ones(len(b))]
+    # depth in the first frame from rb x (depth ra + step) = 0
+    left, right = np.cross(rb, ra), -np.cross(rb, np.broadcast_to(step, rb.shape))
+    return step if ((left * right).sum(axis=1) > 0).mean() >= 0.5 else -step
+
+
+def fit_turn(a: np.ndarray, b: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Rotation between rays that fits most of them within the tolerance, and which ones."""
+    rays_a = np.c_[a, np.ones(len(a))]
+    rays_b = np.c_[b, np.ones(len(b))]
+    rays_a /= np.linalg.norm(rays_a, axis=1, keepdims=True)
+    rays_b /= np.linalg.norm(rays_b, axis=1, keepdims=True)
+    weight = np.ones(len(a))
+    turn = np.eye(3)
+    for _ in range(10):  # iteratively reweighted Kabsch
+        u, _, vt = np.linalg.svd((rays_b * weight[:, None]).T @ rays_a)
+        turn = u @ np.diag([1, 1, np.linalg.det(u @ vt)]) @ vt
+        error = np.linalg.norm(rays_b - rays_a @ turn.T, axis=1)
+        weight = 1 / (1 + (error / max(tolerance, float(np.median(error)))) ** 2) ** 2
+    return turn, error < tolerance

@@ -1,0 +1,105 @@
+"""Camera paths from files of other programs: opened safely, recognised, and handed over as a Trajectory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from revisit.core import MediaError, UsageError
+from revisit.geometry import formats
+from revisit.geometry.poses import InvalidPoses, Trajectory
+from revisit.media import load_npz
+from revisit.media.names import in_clip
+
+MOST_TEXT = 256 << 20  # bytes; an hour of poses is a few megabytes
+
+TEXT: dict[str, Callable[[str], Trajectory]] = {
+    "tum": formats.parse_tum,
+    "kitti": formats.parse_kitti,
+    "realestate10k": formats.parse_realestate10k,
+    "colmap": formats.parse_colmap,
+    "transforms": formats.parse_transforms,
+    "unreal": formats.parse_unreal,
+}
+ARRAYS: dict[str, Callable[[Mapping[str, np.ndarray]], Trajectory]] = {
+    "vipe": formats.from_vipe,
+    "da3": formats.from_depth_anything,
+    "mapanything": formats.from_mapanything,
+    "w2c": lambda arrays: formats.from_w2c_array(_only(arrays)),
+    "c2w": lambda arrays: formats.from_c2w_array(_only(arrays)),
+}
+FORMATS = ("auto", *TEXT, *ARRAYS)
+
+
+def read_poses(path: Path, format: str = "auto") -> Trajectory:
+    """The trajectory in a file. `auto` recognises the format by the content; bare matrices by the file's name."""
+    if format not in FORMATS:
+        raise UsageError(f"there is no pose format called {format!r}; choose one of {', '.join(FORMATS)}")
+    if format in ARRAYS or (format == "auto" and path.suffix in (".npz", ".npy")):
+        arrays = load_npz(path)
+        with in_clip(path), _as_media_errors():
+            return ARRAYS[_recognise_arrays(arrays) if format == "auto" else format](arrays)
+    with in_clip(path), _as_media_errors():
+        text = _text(path)
+        return TEXT[_recognise_text(text) if format == "auto" else format](text)
+
+
+@contextmanager
+def _as_media_errors() -> Iterator[None]:
+    """What is wrong with poses is, here, wrong with a file."""
+    try:
+        yield
+    except InvalidPoses as error:
+        raise MediaError(str(error)) from error
+
+
+def _text(path: Path) -> str:
+    with path.open("rb") as file:
+        data = file.read(MOST_TEXT + 1)
+    if len(data) > MOST_TEXT:
+        raise MediaError(f"it is larger than {MOST_TEXT >> 20} MiB, which no file of poses is")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise MediaError("it is not a text file; expected poses as text, JSON, npz or npy") from error
+
+
+def _recognise_text(text: str) -> str:
+    if text.lstrip().startswith("{"):
+        return "transforms" if '"frames"' in text else "unreal"
+    lines = (line.split() for line in text.split("\n", 1000))
+    words = next((words for words in lines if words and not words[0].startswith("#")), [])
+    if words and "://" in words[0]:
+        return "realestate10k"
+    columns = {8: "tum", 10: "colmap", 12: "kitti", 19: "realestate10k"}
+    if len(words) not in columns:
+        raise InvalidPoses(
+            f"its first line of data has {len(words)} fields; files of poses have 8 (TUM), 10 (COLMAP), 12 (KITTI) or "
+            "19 (RealEstate10K): name the format if it is one of these"
+        )
+    return columns[len(words)]
+
+
+def _recognise_arrays(arrays: Mapping[str, np.ndarray]) -> str:
+    for name, format in (("data", "vipe"), ("extrinsics", "da3"), ("cam_c2w", "mapanything")):
+        if name in arrays and (len(arrays) > 1 or name == "cam_c2w"):
+            return format
+    if len(arrays) == 1:
+        (name,) = arrays
+        if "w2c" in name:
+            return "w2c"
+        if "c2w" in name or name == "poses":
+            return "c2w"
+    raise InvalidPoses(
+        f"its arrays are called {', '.join(sorted(arrays)) or 'nothing'}; nothing says whether they are "
+        "camera-to-world or world-to-camera: name the format c2w or w2c, or rename the file, such as poses_w2c.npy"
+    )
+
+
+def _only(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    if len(arrays) != 1:
+        raise InvalidPoses(f"it holds {len(arrays)} arrays; expected one of shape (N, 4, 4)")
+    return next(iter(arrays.values()))

@@ -1,0 +1,167 @@
+"""What the page says besides the clips: header, cards of metrics, trouble, protocol; all from the run directory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from revisit import catalog
+from revisit.core import GATES, METRICS, OBSERVERS, SUITES
+from revisit.engine.run import Run
+from revisit.report.tables import findings, funnel, in_words, table
+from revisit.report.words import ORDER, arrow, count, direction, group, is_bounded, span
+
+
+def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """A card per metric of the summary, in the order of the table; what is not installed here says so."""
+    observers = facts["protocol"]["observers"]
+    cards = {}
+    for id, column in summary.get("metrics", {}).items():
+        known = catalog.card(id) if id in METRICS else {}
+        card = {
+            "id": id,
+            "title": column["title"],
+            "unit": column["unit"],
+            "range": column["range"],
+            "version": column["version"],
+            "protocol": ", ".join(column["protocol"]),
+            "higher_is_better": column["higher_is_better"],
+            "arrow": arrow(column["higher_is_better"]),
+            "direction": direction(column["higher_is_better"]),
+            "span": span(column["range"]),
+            "bounded": is_bounded(column["range"]),
+            "description": _paragraphs(known.get("description", "The code of this metric is not installed here.")),
+            "needs": known.get("needs", []),
+            "gates": known.get("gates", []),
+            "gate_titles": [GATES[gate].title for gate in known.get("gates", []) if gate in GATES],
+            "family": known.get("family", ""),
+            "paper": known.get("paper", ""),
+            "responds_to": known.get("responds_to", []),
+            "blind_to": known.get("blind_to", []),
+            "against_reference": any(_pairs(observers.get(need)) for need in known.get("needs", [])),
+            "sampling": [
+                f"{need}: {observers[need]['frames']}" for need in known.get("needs", []) if need in observers
+            ],
+        }
+        cards[id] = {**card, "group": group(card)}
+    return dict(sorted(cards.items(), key=lambda item: ORDER.index(item[1]["group"])))
+
+
+def _paragraphs(text: str) -> list[str]:
+    """A docstring without the line breaks that only fit it into the source."""
+    return [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+
+
+def _pairs(observer: Mapping[str, Any] | None) -> bool:
+    """Whether this observer compares a clip with its reference, so that `other` is a frame of the reference."""
+    return observer is not None and observer["observer"] in OBSERVERS and OBSERVERS[observer["observer"]].pairs
+
+
+def gate_titles(run: Run) -> dict[str, str]:
+    """Titles of the gates of the plan, by id."""
+    return {id: GATES[id].title if id in GATES else id.replace("_", " ") for id in run.plan["gates"]}
+
+
+def page(run: Run, cards: Mapping[str, Mapping[str, Any]], gates: Mapping[str, str]) -> dict[str, Any]:
+    """Everything the template shows."""
+    facts, summary = run.facts, run.summary
+    models = summary.get("models", {})
+    return {
+        "header": _header(facts, summary, len(run.plan["cases"])),
+        "stages": funnel(summary.get("funnel", [])),
+        "sentences": in_words(summary.get("funnel", [])),
+        "by_model": [
+            {"model": model, "cases": entry["cases"], "stages": funnel(entry["funnel"])}
+            for model, entry in models.items()
+            if entry.get("funnel")
+        ],
+        "findings": findings(run.records, gates),
+        "table": table(summary, cards),
+        "cards": list(cards.values()),
+        "trouble": _trouble(summary),
+        "protocol": _protocol(facts, cards, gates, summary),
+    }
+
+
+def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int) -> dict[str, Any]:
+    suite = SUITES[facts["suite"]].title if facts["suite"] in SUITES else facts["suite"]
+    request = facts.get("request") or {}
+    badges = []
+    if summary.get("partial"):
+        badges.append(f"Partial: {cases} of {summary['total_cases']} clips (--limit {summary['partial']})")
+    if facts["invocations"] and not facts["invocations"][-1]["finished"]:
+        badges.append("Unfinished: the last command was stopped")
+    return {
+        "suite": suite,
+        "badges": badges,
+        "facts": [
+            ("Source", request.get("source") or "not recorded"),
+            ("Clips", str(cases)),
+            ("Models", str(len(summary.get("models", {})))),
+            ("Observers", facts["set"]),
+            ("Protocol", summary["protocol"]),
+            ("Finished", _date(facts)),
+            ("Revisit", facts["revisit"]),
+        ],
+    }
+
+
+def _date(facts: Mapping[str, Any]) -> str:
+    """When the run was last worked on; read from the run, so that the same run gives the same page."""
+    stamps = [entry["finished"] or entry["started"] for entry in facts["invocations"]]
+    return f"{datetime.fromisoformat(stamps[-1]):%Y-%m-%d %H:%M} UTC" if stamps else "not recorded"
+
+
+def _trouble(summary: Mapping[str, Any]) -> dict[str, Any]:
+    not_asked: dict[str, list[str]] = defaultdict(list)
+    for id, reason in summary.get("not_asked", {}).items():
+        not_asked[reason].append(METRICS[id].title if id in METRICS else id)
+    return {
+        "failed": summary.get("failed", []),
+        "rejected": summary.get("rejected", []),
+        "not_asked": [{"reason": reason, "titles": titles} for reason, titles in not_asked.items()],
+    }
+
+
+def _protocol(
+    facts: Mapping[str, Any],
+    cards: Mapping[str, Mapping[str, Any]],
+    gates: Mapping[str, str],
+    summary: Mapping[str, Any],
+) -> dict[str, Any]:
+    protocol, environment = facts["protocol"], facts["environment"]
+    return {
+        "commands": list(dict.fromkeys(entry["command"] for entry in facts["invocations"] if entry["command"])),
+        "tag": summary["protocol"],
+        "parameters": {id: _in_line(values) for id, values in protocol["parameters"].items()},
+        "align": protocol["align"],
+        "askers": [
+            {"kind": "gate", "id": id, "title": gates.get(id, id), "tag": tag} for id, tag in protocol["gates"].items()
+        ]
+        + [
+            {"kind": "metric", "id": id, "title": cards[id]["title"] if id in cards else "not asked", "tag": tag}
+            for id, tag in protocol["metrics"].items()
+        ],
+        "observers": [
+            {"role": role, **observer, "params": _in_line(observer["params"])}
+            for role, observer in protocol["observers"].items()
+        ],
+        "environment": [
+            ("Revisit", facts["revisit"]),
+            ("Python", environment["python"]),
+            *environment["libraries"].items(),
+            ("Platform", environment["platform"]),
+            ("Cores", str(environment["cores"])),
+        ],
+        "counters": [(name.replace("_", " "), _in_line(value)) for name, value in facts["counters"].items()],
+        "notes": [f"{clip[:12]}: {note}" for clip, notes in facts["notes"].items() for note in notes],
+        "work": count(len(facts["invocations"]), "invocation"),
+    }
+
+
+def _in_line(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {item}" for name, item in value.items()) or "none"
+    return str(value)

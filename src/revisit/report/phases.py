@@ -1,0 +1,82 @@
+"""Phases: which frames show the view or target, which hide it, which have it back.
+
+A gate says them in its facts as `phases` ([name, first frame, last frame], inclusive), or frame by
+frame in its units (`phase`: 0 visible, 1 away, 2 returned, -1 cannot tell; or `hidden`: yes or no), or
+as first frames in its facts (`first_hidden_frame`, `first_return_frame`); a dataset, with the case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Series
+
+KINDS = {
+    "visible": "visible", "seen": "visible", "before": "visible",
+    "away": "hidden", "hidden": "hidden", "left": "hidden", "gone": "hidden", "occluded": "hidden", "out": "hidden",
+    "returned": "returned", "return": "returned", "back": "returned", "after": "returned",
+}  # fmt: skip
+
+NAMES = {0: "visible", 1: "away", 2: "returned"}
+UNKNOWN = "cannot tell"
+
+Phase = list[Any]  # kind, name as the gate says it, first frame, last frame
+
+
+def phases_of(facts: Mapping[str, Any], series: Series | None, last: int) -> list[Phase]:
+    """Phases as a gate says them, cut to frames 0 to `last`; empty where it says none."""
+    said = facts.get("phases")
+    if isinstance(said, Sequence) and not isinstance(said, str):
+        return [phase for entry in said if (phase := _phase(entry, last))]
+    if series is not None and {"phase", "hidden"} & series.columns.keys():
+        return from_series(series, last)
+    starts = first_frames(facts)
+    return from_starts(starts.get("hidden"), starts.get("returned"), last)
+
+
+def first_frames(facts: Mapping[str, Any]) -> dict[str, int]:
+    """The first frame of each kind of phase, from facts called first_..._frame."""
+    starts: dict[str, int] = {}
+    for key, frame in facts.items():
+        if key.startswith("first_") and key.endswith("_frame") and isinstance(frame, int):
+            starts.setdefault(KINDS.get(key[len("first_") : -len("_frame")], ""), frame)
+    return starts
+
+
+def from_series(series: Series, last: int) -> list[Phase]:
+    """Stretches of equal phase; a sampled frame stands for those up to the next one."""
+    frame = series["frame"].astype(int)
+    if "phase" in series.columns:
+        names = [NAMES.get(int(phase), UNKNOWN) for phase in series["phase"]]
+    else:
+        hidden = series["hidden"].astype(bool)
+        seen = np.where(np.cumsum(hidden) > 0, "returned", "visible")
+        names = ["hidden" if away else str(name) for away, name in zip(hidden, seen, strict=True)]
+    starts = [k for k in range(len(names)) if k == 0 or names[k] != names[k - 1]]
+    ends = [int(frame[k]) - 1 for k in starts[1:]] + [last]
+    stretches = [(names[k], int(frame[k]), end) for k, end in zip(starts, ends, strict=True)]
+    return [phase for entry in stretches if (phase := _phase(entry, last))]
+
+
+def from_starts(hidden: int | None, returned: int | None, last: int) -> list[Phase]:
+    """Three phases from the first hidden and the first returned frame."""
+    if hidden is None:
+        return []
+    end = last if returned is None else returned - 1
+    spans = [("visible", 0, hidden - 1), ("hidden", hidden, end)]
+    if returned is not None:
+        spans.append(("returned", returned, last))
+    return [phase for entry in spans if (phase := _phase(entry, last))]
+
+
+def _phase(entry: Any, last: int) -> Phase | None:
+    """One phase, or None for an entry that is not one."""
+    try:
+        name, first, final = entry
+        first, final = max(int(first), 0), min(int(final), last)
+    except (TypeError, ValueError):
+        return None
+    return [KINDS.get(str(name), "other"), str(name), first, final] if first <= final else None

@@ -1,0 +1,55 @@
+"""Series: the per-frame values behind an answer, read from the run and thinned to what a page can show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from revisit.core import MediaError, Series
+from revisit.engine.records import Record
+from revisit.engine.run import Run
+from revisit.media import load_npz
+
+COLUMNS = ("frame", "other", "value", "phase", "hidden")
+
+
+def read_series(run: Run, record: Record) -> Series | None:
+    """The columns of a record's units that the page knows, in the order of frames; None where nothing can be drawn."""
+    name = record.get("units")
+    path = run.path / str(name)
+    if not name or not path.resolve().is_relative_to(run.path.resolve()):
+        return None
+    try:
+        columns = load_npz(path)
+    except MediaError:
+        return None
+    known = {name: columns[name] for name in COLUMNS if name in columns}
+    if {"frame", "value"} - known.keys() or any(c.ndim != 1 or c.dtype.kind not in "biuf" for c in known.values()):
+        return None
+    known["value"] = known["value"].astype(float)
+    if "phase" in known:
+        known["value"][known["phase"] < 0] = np.nan  # where a gate cannot tell, its value stands for nothing
+    placed = np.flatnonzero(np.isfinite(known["frame"].astype(float)))
+    order = placed[np.argsort(known["frame"][placed], kind="stable")]
+    series = Series(**{name: column[order] for name, column in known.items()})
+    return series if np.isfinite(series["value"]).any() else None
+
+
+def drawn(series: Series, limits: Sequence[float | None], higher_is_better: bool | None, most: int) -> dict[str, Any]:
+    """What the page draws: frames, values (null where unknown), the scale, and the frame with the worst value."""
+    frame, value = series["frame"].astype(int), series["value"]
+    rows = np.union1d(np.arange(0, len(frame), -(-len(frame) // most)), [len(frame) - 1])
+    worst = None if higher_is_better is None else series.worst(higher_is_better)
+    if worst is not None:
+        rows = np.union1d(rows, [worst])
+    least, greatest = float(np.nanmin(value)), float(np.nanmax(value))
+    low, high = limits
+    return {
+        "frame": [int(f) for f in frame[rows]],
+        "value": [float(f"{v:.3g}") if np.isfinite(v) else None for v in value[rows]],
+        "low": min(least, 0.0 if low is None else low),
+        "high": greatest if high is None else max(greatest, high),
+        "worst": None if worst is None else int(frame[worst]),
+    }

@@ -1,0 +1,147 @@
+"""Demo: a folder of clips by five models with known faults, their references, truth and manifest.
+
+<model>/<scene>.mp4   what each model generated
+truth/<scene>.mp4     the reference
+truth/<scene>.npz     poses, K, depth, masks, states and phases (see docs/worlds.md)
+manifest.jsonl        one line per clip, as the folder suite reads it
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from revisit.media import encode_mp4, save_npz
+from revisit.worlds.events import EVENTS
+from revisit.worlds.film import Film, play
+from revisit.worlds.models import MODELS, generate
+from revisit.worlds.rooms import make_room
+
+Progress = Callable[[int, int, str], None]
+OUT_AND_BACK = "yaw:{away}:60@40,yaw:{back}:60@40"
+OUT_AND_BACK_STEPPING = "yaw:{away}:60+truck:{away}:0.4@40,yaw:{back}:60+truck:{back}:0.4@40"
+DEPTH_EVERY = 4  # frames; depth is the largest part of the truth
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A kind of target, what happens to it, and how the camera moves; {away} and {back} are the room's sides."""
+
+    kind: str
+    event: str
+    script: str = OUT_AND_BACK
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}-{self.event}"
+
+
+SCENES = (
+    Scene("ball", "moved"),
+    Scene("gift", "changed"),
+    Scene("vase", "both"),
+    Scene("rocket", "none", OUT_AND_BACK_STEPPING),
+)
+
+
+def render_demo(
+    folder: Path,
+    *,
+    scenes: Sequence[Scene] = SCENES,
+    seed: int = 0,
+    size: tuple[int, int] = (360, 640),
+    fps: float = 16,
+    progress: Progress | None = None,
+) -> Path:
+    """Write the clips of all models in all scenes and return the path of the manifest.
+
+    Scenes are rendered side by side; `progress(done, total, what)` is called by one thread at a time.
+    """
+    folder = Path(folder)
+    total, done, lock = len(scenes) * (len(MODELS) + 2), 0, Lock()
+
+    def tell(what: str) -> None:
+        nonlocal done
+        with lock:
+            done += 1
+            if progress is not None:
+                progress(done, total, what)
+
+    def shoot(numbered: tuple[int, Scene]) -> list[dict[str, Any]]:
+        number, scene = numbered
+        return _shoot(folder, scene, seed, number, size, fps, tell)
+
+    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
+        lines = [line for scene in pool.map(shoot, enumerate(scenes)) for line in scene]
+    manifest = folder / "manifest.jsonl"
+    text = "".join(
+        json.dumps(line) + "\n" for line in sorted(lines, key=lambda line: list(MODELS).index(line["model"]))
+    )
+    manifest.write_text(text, encoding="utf-8")
+    return manifest
+
+
+def _shoot(
+    folder: Path, scene: Scene, seed: int, number: int, size: tuple[int, int], fps: float, tell: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """Render one scene for all models and return its lines of the manifest."""
+    world = make_room(len(SCENES) * seed + number, scene.kind, scene.name)
+    away, back = ("right", "left") if world.turn == "right" else ("left", "right")
+    film = play(world, scene.script.format(away=away, back=back), scene.event, size)
+    tell(f"{scene.name}: rendered")
+    encode_mp4(folder / "truth" / f"{scene.name}.mp4", _true_frames(film), fps)
+    write_truth(folder / "truth" / f"{scene.name}.npz", film, fps)
+    tell(f"{scene.name}: truth")
+    lines = []
+    for model in MODELS:
+        encode_mp4(folder / model / f"{scene.name}.mp4", generate(model, film, seed), fps)
+        tell(f"{scene.name}: {model}")
+        lines.append(
+            {
+                "id": scene.name,
+                "model": model,
+                "video": f"{model}/{scene.name}.mp4",
+                "reference": f"truth/{scene.name}.mp4",
+                "prompt": f"{world.prompt} Meanwhile {EVENTS[scene.event].what}.",
+                "target": {"name": world.instances[1], "box": film.target_box()},
+                "camera": film.script,
+                "phases": film.phases,
+                "group": scene.name,
+                "seed": seed,
+            }
+        )
+    return lines
+
+
+def write_truth(path: Path, film: Film, fps: float) -> None:
+    """Save what is true of a film as plain arrays."""
+    shots = [film.truth(frame) for frame in range(len(film))]
+    ids = range(max(film.world.instances) + 1)
+    arrays = {
+        "poses": film.poses,
+        "K": film.K,
+        "fps": np.float64(fps),
+        "depth": np.stack([shot.depth for shot in shots[::DEPTH_EVERY]]).astype(np.float16),
+        "depth_frames": np.arange(0, len(film), DEPTH_EVERY),
+        "masks": np.stack([shot.mask for shot in shots]),
+        "instances": np.array([film.world.instances.get(id, "") for id in ids]),
+        "place": np.array([state.place for state in film.states]),
+        "look": np.array([state.look for state in film.states]),
+        "phases": np.array(film.phases),
+        "event": np.array(film.event),
+        "camera": np.array(film.script),
+    }
+    save_npz(path, arrays, compress=True)
+
+
+def _true_frames(film: Film) -> Iterator[np.ndarray]:
+    for frame in range(len(film)):
+        yield film.truth(frame).rgb

@@ -1,0 +1,119 @@
+"""Models that remember, or fail to in a known way: what every metric can be tried on.
+
+A model is a function from a film (the truth) to the frames it would generate. To add one, write its
+function and add a row that says what it gets wrong. Frames then get the model's own faint sensor noise,
+so that even the perfect model never repeats the truth pixel by pixel.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from revisit.worlds.film import Film
+from revisit.worlds.world import Shot
+
+NOISE = 0.8  # standard deviation in grey levels: visible to no eye, and gone after compression in flat parts
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a model gets wrong, in words, and the frames it makes of a film."""
+
+    fault: str
+    frames: Callable[[Film, np.random.Generator], Iterator[np.ndarray]]
+
+
+def perfect(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """The truth."""
+    for frame in range(len(film)):
+        yield film.truth(frame).rgb
+
+
+def frozen(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """The first view throughout: the camera never moves, and the target stays as it was."""
+    for _ in range(len(film)):
+        yield film.truth(0).rgb
+
+
+def forgets(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """The truth until the target leaves the view; from then on the room without it."""
+    for frame in range(len(film)):
+        yield film.shot(frame, film.states[frame] if frame < film.phases[0] else None).rgb
+
+
+def resets(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """The target always in the state and place in which it was first seen."""
+    for frame in range(len(film)):
+        yield film.shot(frame, film.states[0]).rgb
+
+
+def drifts(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """The truth, whose colours, contrast and textures change more and more once the camera has looked away."""
+    gains = rng.uniform(0.78, 1.22, (256, 3))  # of each instance: furniture, walls and target take other colours
+    cast = np.array([1.12, 1.0, 0.88]) if rng.random() < 0.5 else np.array([0.88, 1.0, 1.12])
+    waves, shifts = rng.normal(0, 9, (8, 3)), rng.uniform(0, 2 * np.pi, 8)
+    left = film.phases[0]
+    for frame in range(len(film)):
+        shot = film.truth(frame)
+        strength = max(0.0, (frame - left + 1) / (len(film) - left))
+        if strength == 0:
+            yield shot.rgb
+        else:
+            stains = _stains(shot, film, frame, waves, shifts)
+            yield _drifted(shot, gains, cast, stains, strength)
+
+
+MODELS: dict[str, Model] = {
+    "perfect": Model("nothing: it shows the truth", perfect),
+    "frozen": Model("the camera never moves", frozen),
+    "forgets": Model("the target is gone on return", forgets),
+    "resets": Model("the target returns as it was before the event", resets),
+    "drifts": Model("colours, contrast and textures change after looking away", drifts),
+}
+
+
+def generate(model: str, film: Film, seed: int = 0) -> Iterator[np.ndarray]:
+    """The frames (uint8 RGB) that a model makes of a film, with its noise."""
+    import cv2
+
+    rng = np.random.default_rng([seed, film.world.seed, zlib.crc32(model.encode())])
+    noise: np.ndarray | None = None
+    for rgb in MODELS[model].frames(film, rng):
+        height, width = rgb.shape[:2]
+        if noise is None:
+            # One field of noise serves all frames, read from another corner each time.
+            field = rng.normal(0, NOISE, (height + 64, width + 64, 3))
+            noise = np.round(field).astype(np.int16)
+        x, y = rng.integers(0, 65, 2)
+        yield cv2.add(rgb, noise[y : y + height, x : x + width], dtype=cv2.CV_8U)
+
+
+def _stains(shot: Shot, film: Film, frame: int, waves: np.ndarray, shifts: np.ndarray) -> np.ndarray:
+    """Blotches in -1..1 that stick to the surfaces of the room, at the size of the frame."""
+    import cv2
+
+    depth = shot.depth[::4, ::4]
+    height, width = shot.depth.shape
+    y, x = np.mgrid[: depth.shape[0], : depth.shape[1]] * 4
+    rays = np.stack([x, y, np.ones_like(x)], axis=-1) @ np.linalg.inv(film.K).T
+    points = (rays * depth[..., None]) @ film.poses[frame][:3, :3].T + film.poses[frame][:3, 3]
+    field = np.sin(points @ waves.T + shifts).mean(axis=-1) * 2
+    return cv2.resize(np.clip(field, -1, 1).astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
+
+
+def _drifted(shot: Shot, gains: np.ndarray, cast: np.ndarray, stains: np.ndarray, strength: float) -> np.ndarray:
+    """A shot whose colours, contrast, stains and sharpness have drifted by a strength of 0 to 1."""
+    import cv2
+
+    table = (1 + strength * (gains * cast - 1)).astype(np.float32)
+    tint = cv2.merge([cv2.LUT(shot.mask, table[:, channel]) for channel in range(3)])
+    soft = cv2.GaussianBlur(shot.rgb, (0, 0), 1.2)
+    image = cv2.addWeighted(shot.rgb, 1 - 0.5 * strength, soft, 0.5 * strength, 0).astype(np.float32)
+    image *= cv2.blur(tint, (3, 3))
+    image *= (1 + 0.15 * strength * stains)[..., None]
+    grey = np.float32(118)
+    return np.clip(grey + (image - grey) * np.float32(1 - 0.2 * strength), 0, 255).astype(np.uint8)

@@ -1,0 +1,120 @@
+"""The camera's path: turns recovered from rendered and real clips."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from revisit.core import InvalidEvidence, Score, Unscored
+from revisit.evidence.camera import CameraPath
+from revisit.metrics.camera_path import angle, camera_path, yaw_pitch
+from revisit.observers.lite.odometry import focal, odometry
+from tests.looking import as_frames, look, read
+
+SIZE = (216, 384)  # rows, columns
+FIELD = 70.0
+
+
+def turned(yaws: np.ndarray) -> list[np.ndarray]:
+    """Frames of a camera that turns on the spot before a cylinder of shapes; yaw in degrees to the right."""
+    rng = np.random.default_rng(0)
+    around = np.full((600, 3600, 3), 128, np.uint8)  # ten pixels a degree
+    for _ in range(4000):
+        x, y = int(rng.integers(0, 3600)), int(rng.integers(0, 600))
+        w, h = (int(v) for v in rng.integers(8, 60, 2))
+        cv2.rectangle(around, (x, y), (x + w, y + h), tuple(int(v) for v in rng.integers(0, 255, 3)), -1)
+    f = focal(FIELD, SIZE[1])
+    x, y = np.meshgrid(np.arange(SIZE[1]) - SIZE[1] / 2, np.arange(SIZE[0]) - SIZE[0] / 2)
+    azimuth, height = np.degrees(np.arctan2(x, f)), y / np.hypot(x, f)
+    frames = []
+    for yaw in yaws:
+        columns = ((azimuth + yaw + 180) * 10).astype(np.float32)
+        rows = (height * 573 + 300).astype(np.float32)
+        frames.append(cv2.remap(around, columns, rows, cv2.INTER_LINEAR))
+    return frames
+
+
+@pytest.fixture(scope="module")
+def path() -> CameraPath:
+    yaws = np.r_[np.linspace(0, 50, 26), np.linspace(50, 10, 21)[1:]]
+    found = look(odometry, as_frames(turned(yaws)))
+    assert isinstance(found, CameraPath)
+    return found
+
+
+def test_a_turn_on_the_spot_is_recovered(path: CameraPath) -> None:
+    assert path.reliable.all()
+    assert path.field_of_view_estimated
+    assert path.field_of_view == pytest.approx(FIELD, abs=6)
+    yaw, pitch = yaw_pitch(path.rotation)
+    assert yaw.max() == pytest.approx(50, abs=4)
+    assert yaw[-1] == pytest.approx(10, abs=3)
+    assert np.abs(pitch).max() < 2
+
+
+def test_the_metric_names_what_the_camera_did(path: CameraPath) -> None:
+    score = camera_path(path)
+    assert isinstance(score, Score)
+    assert score.value == pytest.approx(90, rel=0.1)
+    assert score.facts["max_angle"] == pytest.approx(50, abs=4)
+    assert score.facts["end_angle"] == pytest.approx(10, abs=3)
+    assert score.facts["direction"] == "right"
+
+
+def test_a_still_camera_turned_nowhere() -> None:
+    score = camera_path(look(odometry, as_frames(turned(np.zeros(6)))))
+    assert isinstance(score, Score)
+    assert score.value < 0.5
+    assert score.facts["direction"] == "none"
+
+
+def test_flat_pictures_are_unscored() -> None:
+    answer = camera_path(look(odometry, as_frames([np.full((*SIZE, 3), 90, np.uint8)] * 8)))
+    assert isinstance(answer, Unscored)
+    assert "could be followed" in answer.reason
+
+
+def test_one_frame_is_no_path() -> None:
+    answer = camera_path(look(odometry, as_frames(turned(np.zeros(1)))))
+    assert isinstance(answer, Unscored)
+
+
+def test_malformed_paths_say_what_valid_ones_look_like(path: CameraPath) -> None:
+    with pytest.raises(InvalidEvidence, match="3, 3"):
+        camera_path(replace(path, rotation=path.rotation[:, 0]))
+    with pytest.raises(InvalidEvidence, match="orthonormal"):
+        camera_path(replace(path, rotation=2 * path.rotation))
+
+
+def test_angles_are_those_of_scipy() -> None:
+    many = Rotation.random(50, random_state=0)
+    assert angle(many.as_matrix()) == pytest.approx(np.degrees(many.magnitude()), abs=1e-6)
+
+
+def true_turns(file: Path) -> np.ndarray:
+    """Camera-to-first-camera rotations of a RealEstate10K file."""
+    rows = [np.array(line.split(), float) for line in file.read_text().splitlines()[1:]]
+    world = np.stack([row[7:].reshape(3, 4)[:, :3].T for row in rows])
+    return np.asarray(world[0].T @ world)
+
+
+@pytest.mark.parametrize("name", ["re10k_0bf152ef84195293", "re10k_0c11dbe781b1c11c", "re10k_0f68374b76390082"])
+def test_turns_of_real_clips_agree_with_their_poses(shared: Path, name: str) -> None:
+    found = look(odometry, *read(shared / f"clips/{name}.mp4"))
+    truth = true_turns(shared / f"clips/{name}.txt")[found.index]
+    error = angle(np.swapaxes(truth, 1, 2) @ found.rotation)
+    assert error.mean() < 3
+    assert error.max() < 6
+
+
+def test_a_handheld_loop_is_followed_within_a_quarter_of_its_reach(shared: Path) -> None:
+    found = look(odometry, *read(shared / "clips/7scenes_redkitchen_return.mp4"))
+    world = np.load(shared / "clips/7scenes_redkitchen_return/cameras.npz")["c2w"][:, :3, :3]
+    truth = (world[0].T @ world)[found.index]
+    error = angle(np.swapaxes(truth, 1, 2) @ found.rotation)
+    assert error.mean() < angle(truth).max() / 4

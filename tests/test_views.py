@@ -1,0 +1,247 @@
+"""The view gate: what leaves, what returns, and what cannot be told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from revisit.core import InvalidEvidence, Score, Unscored, Verdict
+from revisit.evidence.appearance import PatchFeatures
+from revisit.evidence.views import ReturnPairs, ViewLinks
+from revisit.metrics.returning import corresponding, return_consistency, return_pairs
+from revisit.metrics.view_gate import AWAY, RETURNED, VISIBLE, relate, view_phases, view_return, visible_area
+from revisit.observers.lite.matching import correlate, find_points, link, structure
+from revisit.observers.lite.views import views
+from tests.looking import as_frames, look, read
+
+SIZE = (160, 288)
+
+
+def wall(seed: int = 0, width: int = 1600) -> np.ndarray:
+    """A long picture with shapes of all sizes, to slide a window over."""
+    rng = np.random.default_rng(seed)
+    picture = np.full((SIZE[0], width, 3), 120, np.uint8)
+    for _ in range(width // 2):
+        x, y = int(rng.integers(0, width)), int(rng.integers(0, SIZE[0]))
+        w, h = (int(v) for v in rng.integers(6, 50, 2))
+        colour = tuple(int(v) for v in rng.integers(0, 255, 3))
+        cv2.rectangle(picture, (x, y), (x + w, y + h), colour, -1)
+    return cv2.GaussianBlur(picture, (0, 0), 0.8)
+
+
+def slide(offsets: np.ndarray, seed: int = 0) -> list[np.ndarray]:
+    """Windows of the wall at these offsets in pixels."""
+    picture = wall(seed)
+    return [np.ascontiguousarray(picture[:, int(x) : int(x) + SIZE[1]]) for x in offsets]
+
+
+def there_and_back(far: int = 600, count: int = 15) -> np.ndarray:
+    there = np.linspace(0, far, count)
+    return np.r_[there, there[::-1][1:]]
+
+
+def judge(links: ViewLinks) -> Verdict:
+    relations = relate.fn(links)
+    answer = view_return(links, relations, view_phases.fn(relations))
+    assert isinstance(answer, Verdict)
+    return answer
+
+
+@pytest.fixture(scope="module")
+def returning() -> ViewLinks:
+    found = look(views, as_frames(slide(there_and_back())))
+    assert isinstance(found, ViewLinks)
+    return found
+
+
+def test_a_turn_away_and_back_leaves_and_returns(returning: ViewLinks) -> None:
+    verdict = judge(returning)
+    assert (verdict.state, verdict.label) == ("open", "left, returned")
+    assert verdict.facts["left_share"] == 1.0
+    assert verdict.facts["returned_share"] > 0.95
+    phase = view_phases.fn(relate.fn(returning)).phase
+    assert phase[0] == VISIBLE and phase[14] == AWAY and phase[-1] == RETURNED
+
+
+def test_a_turn_away_is_not_returned() -> None:
+    verdict = judge(look(views, as_frames(slide(np.linspace(0, 600, 15)))))
+    assert (verdict.state, verdict.label) == ("closed", "left, not returned")
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.6])
+def test_a_still_camera_never_left_whatever_the_light_does(drift: float) -> None:
+    rng = np.random.default_rng(0)
+    frames = [
+        np.clip(f * (1 - drift * k / 11) + rng.normal(0, 4, f.shape), 0, 255).astype(np.uint8)
+        for k, f in enumerate(slide(np.zeros(12)))
+    ]
+    assert judge(look(views, as_frames(frames))).label == "never left"
+
+
+def test_a_frozen_picture_says_so() -> None:
+    verdict = judge(look(views, as_frames(slide(np.zeros(8)))))
+    assert verdict.facts["frozen"] is True
+    assert "frozen" in verdict.reason
+
+
+def test_a_small_turn_has_not_left() -> None:
+    verdict = judge(look(views, as_frames(slide(there_and_back(40)))))
+    assert verdict.label == "never left"
+    assert not verdict.facts.get("frozen")
+
+
+def test_a_cut_to_another_place_is_not_returned_and_says_cut() -> None:
+    verdict = judge(look(views, as_frames(slide(np.arange(8.0)) + slide(np.arange(8.0), seed=5))))
+    assert verdict.label == "left, not returned"
+    assert "cut" in verdict.reason
+
+
+def test_a_cut_away_and_back_is_not_a_camera_that_returns() -> None:
+    frames = slide(np.arange(8.0)) + slide(np.arange(8.0), seed=5) + slide(np.arange(8.0))
+    verdict = judge(look(views, as_frames(frames)))
+    assert (verdict.state, verdict.label) == ("unsure", "cannot tell")
+    assert "no motion joins them" in verdict.reason
+
+
+def test_an_overlay_does_not_hold_the_view() -> None:
+    frames = slide(there_and_back(), seed=1)
+    badge = wall(9)[:50, :80]
+    for frame in frames:
+        frame[-50:, :80] = badge
+    links = look(views, as_frames(frames))
+    assert links.attached > 0.02
+    assert judge(links).label == "left, returned"
+
+
+def test_flat_pictures_cannot_be_told() -> None:
+    rng = np.random.default_rng(0)
+    frames = [np.clip(rng.normal(128, 1, (*SIZE, 3)), 0, 255).astype(np.uint8) for _ in range(8)]
+    verdict = judge(look(views, as_frames(frames)))
+    assert (verdict.state, verdict.label) == ("unsure", "cannot tell")
+    assert "texture" in verdict.reason
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_too_few_frames_cannot_be_told(count: int) -> None:
+    verdict = judge(look(views, as_frames(slide(np.arange(float(count))))))
+    assert verdict.label == "cannot tell"
+
+
+def test_malformed_links_say_what_valid_ones_look_like(returning: ViewLinks) -> None:
+    with pytest.raises(InvalidEvidence, match="one row and one column"):
+        relate.fn(replace(returning, inliers=returning.inliers[:3]))
+    with pytest.raises(InvalidEvidence, match="must rise"):
+        relate.fn(replace(returning, index=returning.index[::-1]))
+
+
+def test_the_visible_area_is_that_of_the_clipped_polygon() -> None:
+    rng = np.random.default_rng(0)
+    square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], np.float32)
+    for _ in range(20):
+        angle, scale = rng.uniform(-0.5, 0.5), rng.uniform(0.6, 1.6)
+        warp = np.eye(3)
+        warp[:2, :2] = scale * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        warp[:2, 2] = rng.uniform(-0.6, 0.6, 2)
+        moved = (square @ warp[:2, :2].T + warp[:2, 2]).astype(np.float32)
+        common, _ = cv2.intersectConvexConvex(moved, square)
+        assert visible_area(warp)[0] == pytest.approx(common / scale**2, abs=0.03)
+
+
+def test_the_lost_strip_of_a_shift_is_the_shift() -> None:
+    warp = np.eye(3)
+    warp[0, 2] = -0.3
+    assert visible_area(warp)[1] == pytest.approx(0.3, abs=0.03)
+    zoom = np.array([[1.2, 0, -0.1], [0, 1.2, -0.1], [0, 0, 1]])
+    assert visible_area(zoom)[1] <= 0.1  # a third of the area, but a thin rim
+
+
+def test_both_cues_find_the_shift() -> None:
+    a, b = (cv2.cvtColor(f, cv2.COLOR_RGB2GRAY) for f in slide(np.array([0, 72])))
+    found = link(find_points(a), find_points(b))
+    assert found.inliers > 30
+    assert found.warp[0, 2] == pytest.approx(-72 / SIZE[1], abs=0.02)
+    _, lead, shift = correlate(structure(a), structure(b))
+    assert lead > 0.12
+    assert shift[0] == pytest.approx(-72 / SIZE[1], abs=0.03)
+
+
+def test_pairs_join_the_way_out_with_the_way_back(returning: ViewLinks) -> None:
+    pairs = return_pairs.fn(relate.fn(returning))
+    assert len(pairs) > 5
+    offsets = there_and_back()
+    assert np.abs(offsets[pairs.i] - offsets[pairs.j]).max() <= 45  # one sampled step
+    assert (pairs.gap > 0).all() and (pairs.j > pairs.i).all()
+
+
+def features(tokens: np.ndarray) -> PatchFeatures:
+    return PatchFeatures(np.arange(len(tokens)), tokens, tokens.reshape(len(tokens), -1)[:, :1])
+
+
+def unit(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    made = np.random.default_rng(seed).normal(size=shape)
+    return np.asarray(made / np.linalg.norm(made, axis=-1, keepdims=True))
+
+
+def some_pairs(i: list[int], j: list[int]) -> ReturnPairs:
+    n = len(i)
+    return ReturnPairs(
+        np.array(i), np.array(j), np.arange(1.0, n + 1), np.ones(n), np.tile(np.eye(3), (n, 1, 1)), np.ones(n)
+    )
+
+
+def test_the_same_patches_on_return_score_one_and_others_nothing() -> None:
+    scene, other = unit((6, 8, 16), 0), unit((6, 8, 16), 1)
+    same = return_consistency(features(np.stack([scene] * 6)), some_pairs([0, 1], [4, 5]))
+    assert isinstance(same, Score) and same.value == pytest.approx(1.0)
+    changed = return_consistency(
+        features(np.stack([scene, scene, scene, other, other, other])), some_pairs([0, 1], [4, 5])
+    )
+    assert isinstance(changed, Score) and changed.value < 0.15
+
+
+def test_consistency_falls_over_the_gap() -> None:
+    scene, noise = unit((6, 8, 32), 0), unit((8, 6, 8, 32), 1)
+    frames = [scene] * 4 + [scene + a * n for a, n in zip((0.2, 0.5, 0.9, 1.4), noise, strict=False)]
+    tokens = np.stack([f / np.linalg.norm(f, axis=-1, keepdims=True) for f in frames])
+    score = return_consistency(features(tokens), some_pairs([0, 1, 2, 3], [4, 5, 6, 7]))
+    assert isinstance(score, Score)
+    assert score.facts["slope_per_second"] < 0
+    assert score.units is not None and (np.diff(score.units["value"]) < 0).all()
+
+
+def test_no_pairs_is_unscored_and_bad_shapes_raise() -> None:
+    good = features(np.stack([unit((6, 8, 16), 0)] * 4))
+    answer = return_consistency(good, some_pairs([], []))
+    assert isinstance(answer, Unscored) and "no return" in answer.reason
+    with pytest.raises(InvalidEvidence, match="frames, rows, columns"):
+        return_consistency(replace(good, tokens=good.tokens[0]), some_pairs([0], [1]))
+
+
+def test_patches_are_compared_where_they_land() -> None:
+    a = unit((4, 8, 16), 0)
+    b = np.roll(a, -2, axis=1)
+    warp = np.eye(3)
+    warp[0, 2] = -2 / 8
+    assert len(corresponding(a, b, warp)) == 24
+    assert corresponding(a, b, warp) == pytest.approx(1.0)
+
+
+TRUTH = {
+    "wmark_m6_good": "left, returned",
+    "wmark_m6_bad": "left, not returned",
+    "7scenes_redkitchen_return": "left, returned",
+    "lingbotmap_loop": "left, returned",
+    "wmark_m5_bad": "left, not returned",
+    "wf_yume15": "left, not returned",
+    "sam2_cups": "never left",
+    "skv_carphone": "never left",
+}
+
+
+@pytest.mark.parametrize("name", TRUTH)
+def test_real_clips_are_judged_as_the_eye_does(shared: Path, name: str) -> None:
+    assert judge(look(views, *read(shared / f"clips/{name}.mp4"))).label == TRUTH[name]
