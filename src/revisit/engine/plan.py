@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +80,13 @@ class Job:
 class Wanted:
     """Evidence of one case: a key where an observer can make it, else the reason why not."""
 
-    keys: Mapping[str, str]
-    absent: Mapping[str, str]
+    keys: Mapping[str, str] = field(default_factory=dict)
+    absent: Mapping[str, str] = field(default_factory=dict)
+    reference: Mapping[str, str] = field(default_factory=dict)  # of the reference clip, for the report
+
+    @property
+    def all_keys(self) -> list[str]:
+        return [*self.keys.values(), *self.reference.values()]
 
 
 @dataclass(frozen=True)
@@ -163,6 +168,7 @@ class Plan:
                     "digest": self.digests.get(case.id),
                     "evidence": dict(self.wanted[case.id].keys),
                     "absent": dict(self.wanted[case.id].absent),
+                    "reference_evidence": dict(self.wanted[case.id].reference),
                 }
                 for case in self.cases
             ],
@@ -222,12 +228,26 @@ def make_plan(
         return by_path[clip]
 
     always = [observers.roles[id].makes for id in ALWAYS if id in observers.roles]
+
+    def show_reference(case: Case, keys: Mapping[str, str]) -> dict[str, str]:
+        """Pictures of the reference, where it is decoded anyway because something is compared with it."""
+        if case.reference is None or not any(tasks[key][2].reference for key in keys.values()):
+            return {}
+        alone = replace(case, clip=case.reference, reference=None, target=None)
+        found = {}
+        for kind in always:
+            made = _task(alone, kind, observers.maker(kind), observers, parameters, digest_of(alone.clip), align, digest_of)
+            if isinstance(made, ObserverTask):
+                found[evidence_id(kind)] = made.key
+                tasks.setdefault(made.key, (digest_of(alone.clip), alone.clip, made))
+        return found
+
     for case in cases:
         try:
             digests[case.id] = digest_of(case.clip)
         except MediaError as error:
             unreadable[case.id] = str(error)
-            wanted[case.id] = Wanted({}, {})
+            wanted[case.id] = Wanted()
             continue
         keys: dict[str, str] = {}
         absent: dict[str, str] = {}
@@ -240,7 +260,7 @@ def make_plan(
             else:
                 keys[id] = made.key
                 tasks.setdefault(made.key, (digests[case.id], case.clip, made))
-        wanted[case.id] = Wanted(keys, absent)
+        wanted[case.id] = Wanted(keys, absent, show_reference(case, keys))
     return Plan(
         suite, tuple(cases), rejected, chosen, gates, observers, protocol, parameters, align, digests, unreadable,
         wanted, tasks, clips, limit if len(cases) < total else None, total,

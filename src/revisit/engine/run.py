@@ -208,7 +208,7 @@ class _ReadyCases:
     def __init__(self, plan: Plan, questions: Mapping[str, Sequence[Any]], missing: Sequence[str]) -> None:
         missing_keys = set(missing)
         self.waiting = {
-            case.id: (case, missing_keys & set(plan.wanted[case.id].keys.values()))
+            case.id: (case, missing_keys & set(plan.wanted[case.id].all_keys))
             for case in plan.cases
             if questions[case.id]
         }
@@ -274,7 +274,7 @@ def _open_questions(plan: Plan, out: Path) -> dict[str, list[Metric | Gate]]:
 
 
 def _all_evidence(plan: Plan, questions: Mapping[str, Sequence[Any]]) -> set[str]:
-    return {key for case in plan.cases if questions[case.id] for key in plan.wanted[case.id].keys.values()}
+    return {key for case in plan.cases if questions[case.id] for key in plan.wanted[case.id].all_keys}
 
 
 def _missing_evidence(plan: Plan, questions: Mapping[str, Sequence[Any]], cache: EvidenceCache) -> Iterator[str]:

@@ -37,7 +37,8 @@ def clips(run: Run, cards: Mapping[str, Mapping[str, Any]], gates: Mapping[str, 
     for record in run.records:
         by_case[record["case"]][record.get("metric") or record["gate"]] = record
     cases = run.plan["cases"]
-    films = Films({case["clip"]["path"]: case for case in cases}, cache)
+    shown = {case["reference"]["path"]: case.get("reference_evidence", {}) for case in cases if case.get("reference")}
+    films = Films({**shown, **{case["clip"]["path"]: case.get("evidence", {}) for case in cases}}, cache)
     entries = [
         _Entry(run, case, by_case[case["id"]], cards, gates, films, clock_of(case, cache), videos).as_json()
         for case in cases

@@ -49,21 +49,21 @@ class Film:
 
 
 class Films:
-    """Films by the path of the clip; a reference has one where it is judged as a clip of its own."""
+    """Films by the path of the clip or reference, from the keys of the evidence there is of it."""
 
-    def __init__(self, cases: Mapping[str, dict[str, Any]], cache: EvidenceCache) -> None:
-        self.cases, self.cache = cases, cache
+    def __init__(self, evidence: Mapping[str, Mapping[str, str]], cache: EvidenceCache) -> None:
+        self.evidence, self.cache = evidence, cache
 
     def of(self, path: str) -> Film | None:
         """The film, or None where the cache has lost it or nothing was ever seen."""
-        key = _key(self.cases.get(path, {}), "thumbnails")
+        key = _key(self.evidence.get(path, {}), "thumbnails")
         pictures = self.cache.load(Thumbnails, key) if key else None
         return Film(pictures, key[:16]) if key and pictures is not None and len(pictures.index) else None
 
 
 def clock_of(case: dict[str, Any], cache: EvidenceCache) -> dict[str, Any] | None:
     """Number of frames, frame rate and size of a clip, if its facts are in the cache."""
-    key = _key(case, "frame_facts")
+    key = _key(case.get("evidence", {}), "frame_facts")
     facts = cache.load(FrameFacts, key) if key else None
     if facts is None or not len(facts.index):
         return None
@@ -74,7 +74,7 @@ def clock_of(case: dict[str, Any], cache: EvidenceCache) -> dict[str, Any] | Non
     }
 
 
-def _key(case: dict[str, Any], kind: str) -> str | None:
+def _key(evidence: Mapping[str, str], kind: str) -> str | None:
     """The address of a piece of evidence; anything that is not a plain hash would lead out of the cache."""
-    key = case.get("evidence", {}).get(kind)
+    key = evidence.get(kind)
     return key if isinstance(key, str) and key.isascii() and key.isalnum() else None

@@ -32,7 +32,6 @@ SIZES = (0.71, 1.0, 1.41, 2.0, 2.83)  # of the target against its first view
 SURROUNDINGS = 2.0  # the target's place is a window so many times its box
 EARLY_LOOKS, LATE_LOOKS = 6, 3  # remembered: the first ones for good, of later ones the last
 COMMON = 0.45  # similarity elsewhere in its own frame from which a look is not the target's alone
-FULL = 0.5  # energy, against the first view, below which a look of the same place shows it empty
 LATE_TRUST = 0.9  # a late look may have drifted off the target, so a match with it counts less
 LOOK_EVERY = 0.04  # seconds between remembered looks
 ROOTED = 0.25  # similarity to older looks that a new one needs: at a given spot chance gives 0 +- 0.15
@@ -360,9 +359,8 @@ class Search:
         """Add the present look of the target; once there are many, in place of the oldest late one.
 
         A look that shares little with the older ones is the target only if its surroundings are
-        still around it (a glass that fills), and if it does not hold much less than the first view
-        (the empty place); else something came in front of it. A look that fits elsewhere in the same
-        frame as well says nothing (the edge of a passing wall).
+        still around it (a glass that fills); else something came in front of it. A look that fits
+        elsewhere in the same frame as well says nothing (the edge of a passing wall).
         """
         off = np.abs(seen.place_at.centre - spot.centre) / (self.size * spot.scale)
         in_place = seen.place - seen.place_second >= CLEAR and bool((off < 0.25).all())
@@ -376,8 +374,6 @@ class Search:
         view = self.views[level]
         piece = cut_out(view.white, self._cell(spot.centre, view), *self.weight.shape)
         look = Probe(piece, self.weight)
-        if rooted < ROOTED and look.energy.sum() < FULL * self.looks[0].energy.sum():
-            return
         if self._elsewhere(look, spot) > max(COMMON, self.common + 0.1):
             return
         if len(self.looks) == EARLY_LOOKS + LATE_LOOKS:
