@@ -11,7 +11,19 @@ from revisit import catalog
 from revisit.core import METRICS
 
 PAGE = Path(__file__).with_name("metrics.md")
-FACTS = ("unit", "range", "better", "needs", "gates", "suites", "parameters", "paper", "upstream", "responds_to", "blind_to")
+FACTS = (
+    "unit",
+    "range",
+    "better",
+    "needs",
+    "gates",
+    "suites",
+    "parameters",
+    "paper",
+    "upstream",
+    "responds_to",
+    "blind_to",
+)
 
 
 def page() -> str:

@@ -31,7 +31,9 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return cache
 
 
-def moving_frames(count: int = 12, size: tuple[int, int] = (48, 64), seed: int = 0, speed: float = 2.0) -> list[np.ndarray]:
+def moving_frames(
+    count: int = 12, size: tuple[int, int] = (48, 64), seed: int = 0, speed: float = 2.0
+) -> list[np.ndarray]:
     """A window that slides over a random texture and back."""
     rng = np.random.default_rng(seed)
     height, width = size
@@ -62,7 +64,9 @@ Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 def revisit(tmp_path: Path) -> Cli:
     """Run the command in a process of its own, as a user would."""
 
-    def run(*arguments: object, check: int | None = 0, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        *arguments: object, check: int | None = 0, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [sys.executable, "-m", "revisit", *map(str, arguments)],
             capture_output=True,

@@ -7,10 +7,10 @@ import struct
 from fractions import Fraction
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
-import av
 from revisit.media import encode_mp4
 from tests.conftest import moving_frames
 

@@ -12,7 +12,8 @@ HEAVY = ("torch", "cv2", "av", "scipy", "matplotlib")
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["list", "metrics"], ["list", "observers"], ["show", "folder"], ["doctor"], ["cache", "path"]]
+    "arguments",
+    [["--help"], ["list", "metrics"], ["list", "observers"], ["show", "folder"], ["doctor"], ["cache", "path"]],
 )
 def test_light_verbs_import_nothing_heavy(arguments):
     code = (

@@ -151,7 +151,12 @@ SET = {obs.makes.evidence_id: obs for obs in (brightness, difference, spot, trou
 
 def plan_for(cases, metrics=ALL, parameters=None, **options):
     suite = Suite(
-        "test", {"protocols": {"p": parameters or {}}}, lambda source, roots: cases, lambda source: True, lambda: metrics, summarise
+        "test",
+        {"protocols": {"p": parameters or {}}},
+        lambda source, roots: cases,
+        lambda source: True,
+        lambda: metrics,
+        summarise,
     )
     return make_plan(suite, cases[0].clip.path, ObserverSet("test", SET), metrics=metrics, **options)
 
@@ -245,7 +250,9 @@ def test_references_of_another_length_ask_for_a_rule(make_clip, tmp_path):
     truth = Clip(make_clip(tmp_path / "truth.mp4", count=20))
     one = case(make_clip(tmp_path / "a.mp4", count=12), "a", reference=truth)
     found = by_question(evaluate(plan_for([one], ("test_difference_mean",)), tmp_path / "run", workers=0))
-    assert "the reference has 20 frames and the video 12; pass --align" in found["a@m", "test_difference_mean"]["reason"]
+    assert (
+        "the reference has 20 frames and the video 12; pass --align" in found["a@m", "test_difference_mean"]["reason"]
+    )
     for rule in ("index", "time", "stretch"):
         run = evaluate(plan_for([one], ("test_difference_mean",), align=rule), tmp_path / rule, workers=0)
         assert by_question(run)["a@m", "test_difference_mean"]["status"] == "scored"
@@ -257,7 +264,9 @@ def test_alignment_rules():
     info = ClipInfo(4, 4, 5, 10.0, np.arange(5) / 10)
     frames = [Frame(i, i / 10, np.zeros((4, 4, 3), np.uint8), "") for i in range(5)]
     times = np.arange(10) / 20
-    picks = {rule: [alignment(rule, info, 10, times)(frame) for frame in frames] for rule in ("index", "time", "stretch")}
+    picks = {
+        rule: [alignment(rule, info, 10, times)(frame) for frame in frames] for rule in ("index", "time", "stretch")
+    }
     assert picks == {"index": [0, 1, 2, 3, 4], "time": [0, 2, 4, 6, 8], "stretch": [0, 2, 4, 7, 9]}
     assert [alignment("index", info, 3, times)(frame) for frame in frames] == [0, 1, 2, None, None]
 

@@ -103,7 +103,12 @@ def test_duplicate_ids_are_rejected_but_models_and_seeds_may_share_them(tmp_path
 def test_scan_reads_names_out_of_paths(tmp_path):
     touch(tmp_path / "Real_007_gt.mp4", tmp_path / "Real_007_svc.mp4", tmp_path / "other.mp4")
     entries = list(
-        scan(tmp_path, pattern="{id}_{model}.mp4", reference="gt", targets={"Real_007": {"box": [0, 0, 1, 1], "target": "cup"}})
+        scan(
+            tmp_path,
+            pattern="{id}_{model}.mp4",
+            reference="gt",
+            targets={"Real_007": {"box": [0, 0, 1, 1], "target": "cup"}},
+        )
     )
     assert [entry["model"] for entry in entries] == ["gt", "svc"]
     assert "reference" not in entries[0] and entries[1]["reference"] == "Real_007_gt.mp4"

@@ -93,6 +93,21 @@ class Lines:
         pass
 
 
+class Counter:
+    """A running count of steps: one line that is written over on a terminal, a few lines elsewhere."""
+
+    def __init__(self, label: str, every: float = 5.0) -> None:
+        self.label, self.every, self.said = label, every, 0.0
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        now = time.monotonic()
+        if sys.stderr.isatty():
+            typer.echo(f"\r\x1b[K{self.label} {done} of {total}", err=True, nl=done == total)
+        elif done == total or now - self.said > self.every:
+            self.said = now
+            message(f"{self.label} {done} of {total}")
+
+
 def progress(quiet: bool = False) -> Any:
     """A bar on a terminal, lines elsewhere, nothing if asked."""
     if quiet:

@@ -236,7 +236,9 @@ def make_plan(
         alone = replace(case, clip=case.reference, reference=None, target=None)
         found = {}
         for kind in always:
-            made = _task(alone, kind, observers.maker(kind), observers, parameters, digest_of(alone.clip), align, digest_of)
+            made = _task(
+                alone, kind, observers.maker(kind), observers, parameters, digest_of(alone.clip), align, digest_of
+            )
             if isinstance(made, ObserverTask):
                 found[evidence_id(kind)] = made.key
                 tasks.setdefault(made.key, (digest_of(alone.clip), alone.clip, made))

@@ -9,20 +9,37 @@ import numpy as np
 from revisit.core import evidence
 
 
+SSIM_FAMILIES = ("rgb", "gray_border", "torchmetrics")
+
+
 @evidence(id="frame_fidelity")
 @dataclass(frozen=True)
 class FrameFidelity:
-    """Pixel differences between frames of a clip and the aligned frames of its reference, 8 bits per channel.
+    """Pixel differences between frames of a clip and the aligned frames of its reference, values 0 to 255.
 
-    Two families of SSIM, which differ in the third digit and are never mixed:
-    `ssim_gray_border` on gray with all pixels kept, and `ssim_rgb` per channel without the border.
+    The families of SSIM differ in the third digit and are never mixed; one that was not asked for is None.
     """
 
     index: np.ndarray  # (N,) frame numbers in the clip
     reference: np.ndarray  # (N,) frame numbers in the reference
     mse: np.ndarray  # (N,) over all pixels and channels, 0-65025; 0 means identical
-    ssim_gray_border: np.ndarray  # (N,)
-    ssim_rgb: np.ndarray  # (N,)
+    width: int  # size at which the frames were compared
+    height: int
+    ssim_rgb: np.ndarray | None = None  # (N,) per channel, without the border
+    ssim_gray_border: np.ndarray | None = None  # (N,) on gray, all pixels kept
+    ssim_torchmetrics: np.ndarray | None = None  # (N,) per channel, all pixels kept
+
+
+@evidence(id="perceptual_distance")
+@dataclass(frozen=True)
+class PerceptualDistance:
+    """Distance between frames of a clip and the aligned frames of its reference in the features of a network."""
+
+    index: np.ndarray  # (N,) frame numbers in the clip
+    reference: np.ndarray  # (N,) frame numbers in the reference
+    distance: np.ndarray  # (N,) 0 means identical
+    net: str  # such as lpips_alex
+    weights: str  # start of the SHA-256 of the file with the network's weights
     width: int  # size at which the frames were compared
     height: int
 

@@ -17,7 +17,9 @@ def case_phases(case: Case, frames: FrameFacts, views: ViewPhases | None) -> Cas
     if case.phases is not None:
         hidden, returned = case.phases
         if returned > frames.index[-1]:
-            return Unscored(f"phases beyond the end: the return at frame {returned}, the last frame is {frames.index[-1]}")
+            return Unscored(
+                f"phases beyond the end: the return at frame {returned}, the last frame is {frames.index[-1]}"
+            )
         return CasePhases(hidden, returned, "given")
     if views is None:
         return Unscored("no phases: none were given, and the view gate found none")

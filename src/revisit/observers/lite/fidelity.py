@@ -1,51 +1,84 @@
-"""A clip beside its reference: squared error and two families of SSIM.
+"""A clip beside its reference: squared error and SSIM, in the families that are asked for.
 
-The clip's frame is reduced to `long_side` by area averaging (never enlarged); the reference's frame is
-then resized from its own size to exactly that size in one step, and stretched if its shape differs.
+Two rules bring the frames to one size:
+
+- `area`: the clip's frame is reduced to `long_side` by area averaging (never enlarged); the reference's
+  frame is then resized from its own size to exactly that size in one step, and stretched if its shape differs;
+- `mind`: both cover 1280 x 720 by bilinear interpolation without antialiasing, and what stands over is cut
+  off evenly; values are not rounded. `long_side` has no say.
+
 SSIM follows Wang et al. 2004 with an 11 x 11 Gaussian of sigma 1.5, K1 = 0.01, K2 = 0.03, peak 255:
 
-- `ssim_gray_border`: OpenCV gray, the border reflected and kept, 1e-8 in the denominator (MemoBench);
-- `ssim_rgb`: mean of the three channels, the 5-pixel border left out (scikit-image with Gaussian
-  weights and `use_sample_covariance=False`, piq without downsampling, pytorch-msssim).
+- `rgb`: mean of the three channels, the 5-pixel border left out (scikit-image with Gaussian weights and
+  `use_sample_covariance=False`, piq without downsampling, pytorch-msssim);
+- `gray_border`: OpenCV gray, the border reflected and kept, 1e-8 in the denominator (MemoBench);
+- `torchmetrics`: mean of the three channels, the border reflected and kept (torchmetrics, MIND).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, observer
-from revisit.evidence.fidelity import FrameFidelity
+from revisit.core import ClipInfo, Frame, Sight, UsageError, observer
+from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity
 
 WINDOW, SIGMA = 11, 1.5
+EDGE = WINDOW // 2
 C1, C2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
+STRIP = 64  # rows worked on at a time, so that what is worked on stays in the processor's cache
+MIND_SIZE = 1280, 720
 
 
-@observer(id="lite.fidelity", version=1, kind="sequence", makes=FrameFidelity, pairs=True, sets=("lite",))
-def frame_fidelity(clip: ClipInfo, *, long_side: int | None = 640) -> Sight:
+@observer(id="lite.fidelity", version=2, kind="sequence", makes=FrameFidelity, pairs=True, sets=("lite",))
+def frame_fidelity(
+    clip: ClipInfo, *, families: str = "rgb", resize: str = "area", long_side: int | None = 640
+) -> Sight:
     """Squared error and SSIM of every frame against the aligned frame of the reference."""
     import cv2
 
-    rows: list[tuple[float, ...]] = []
+    asked = chosen_families(families)
+    places: list[tuple[int, int]] = []
+    errors: list[float] = []
+    similar: dict[str, list[float]] = {family: [] for family in asked}
     width = height = 0
     pair: tuple[Frame, Frame]
     while (pair := (yield)) is not None:
-        shown = pair[0].at(long_side)
+        shown, truth = one_size(pair, resize, long_side)
         height, width = shown.shape[:2]
-        truth = same_size(pair[1].rgb, width, height)
-        mse = cv2.norm(shown, truth, cv2.NORM_L2SQR) / shown.size
-        gray = ssim_map(cv2.cvtColor(shown, cv2.COLOR_RGB2GRAY), cv2.cvtColor(truth, cv2.COLOR_RGB2GRAY), 1e-8)
-        colour = without_border(ssim_map(shown, truth))
-        rows.append((pair[0].index, pair[1].index, mse, float(gray.mean()), float(colour.mean(dtype=np.float64))))
-    table = np.array(rows, dtype=np.float64).reshape(-1, 5)
+        places.append((pair[0].index, pair[1].index))
+        errors.append(cv2.norm(shown, truth, cv2.NORM_L2SQR) / shown.size)
+        for family in asked:
+            similar[family].append(ssim(shown, truth, family))
+    table = np.array(places, dtype=np.int64).reshape(-1, 2)
     return FrameFidelity(
-        index=table[:, 0].astype(np.int64),
-        reference=table[:, 1].astype(np.int64),
-        mse=table[:, 2],
-        ssim_gray_border=table[:, 3],
-        ssim_rgb=table[:, 4],
+        index=table[:, 0],
+        reference=table[:, 1],
+        mse=np.array(errors, dtype=np.float64),
         width=width,
         height=height,
+        **{f"ssim_{family}": np.array(values, dtype=np.float64) for family, values in similar.items()},
     )
+
+
+def chosen_families(families: str) -> list[str]:
+    """The SSIM families in a list such as `rgb,gray_border`; an empty one asks for the squared error alone."""
+    asked = list(dict.fromkeys(name for name in families.replace(",", " ").split()))
+    unknown = sorted(set(asked) - set(SSIM_FAMILIES))
+    if unknown:
+        raise UsageError(
+            f"there is no SSIM family {', '.join(unknown)}; `families` lists some of {', '.join(SSIM_FAMILIES)}"
+        )
+    return asked
+
+
+def one_size(pair: tuple[Frame, Frame], resize: str, long_side: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Both pictures at one size: 8-bit by the rule `area`, float32 from 0 to 255 by the rule `mind`."""
+    if resize == "mind":
+        return cover(pair[0].rgb, *MIND_SIZE), cover(pair[1].rgb, *MIND_SIZE)
+    if resize != "area":
+        raise UsageError(f"there is no rule {resize!r} for resizing; `resize` is area or mind")
+    shown = pair[0].at(long_side)
+    return shown, same_size(pair[1].rgb, shown.shape[1], shown.shape[0])
 
 
 def same_size(rgb: np.ndarray, width: int, height: int) -> np.ndarray:
@@ -57,24 +90,71 @@ def same_size(rgb: np.ndarray, width: int, height: int) -> np.ndarray:
     return np.asarray(cv2.resize(rgb, (width, height), interpolation=cv2.INTER_AREA))
 
 
-def ssim_map(a: np.ndarray, b: np.ndarray, epsilon: float = 0.0) -> np.ndarray:
-    """SSIM of every pixel and channel of two 8-bit pictures."""
+def cover(rgb: np.ndarray, width: int, height: int) -> np.ndarray:
+    """The picture as float32, scaled bilinearly until it covers this size, and its centre cut out."""
     import cv2
 
-    def blur(x: np.ndarray) -> np.ndarray:
-        return np.asarray(cv2.GaussianBlur(x, (WINDOW, WINDOW), SIGMA))
-
-    a, b = a.astype(np.float32), b.astype(np.float32)
-    mean_a, mean_b = blur(a), blur(b)
-    mean_aa, mean_bb, mean_ab = mean_a * mean_a, mean_b * mean_b, mean_a * mean_b
-    # Both variances are only ever needed as a sum, which saves one blur of five.
-    variances = blur(a * a + b * b) - mean_aa - mean_bb
-    covariance = blur(a * b) - mean_ab
-    above = (2 * mean_ab + C1) * (2 * covariance + C2)
-    return np.asarray(above / ((mean_aa + mean_bb + C1) * (variances + C2) + epsilon))
+    rows, columns = rgb.shape[:2]
+    scale = max(width / columns, height / rows)
+    size = max(width, round(columns * scale)), max(height, round(rows * scale))
+    picture = np.asarray(rgb, dtype=np.float32)
+    if size != (columns, rows):
+        picture = np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_LINEAR))
+    left, top = (size[0] - width) // 2, (size[1] - height) // 2
+    return np.ascontiguousarray(picture[top : top + height, left : left + width])
 
 
-def without_border(values: np.ndarray) -> np.ndarray:
-    """The map without the pixels whose window reaches over the edge (all of it where nothing would be left)."""
-    edge = WINDOW // 2
-    return values[edge:-edge, edge:-edge] if min(values.shape[:2]) > 2 * edge else values
+def ssim(a: np.ndarray, b: np.ndarray, family: str) -> float:
+    """Mean SSIM of two RGB pictures with values from 0 to 255."""
+    import cv2
+
+    if family == "gray_border":
+        gray = [cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY) for picture in (a, b)]
+        return ssim_inside(with_border(gray[0]), with_border(gray[1]), epsilon=1e-8)
+    # A picture smaller than the window has no inside; its reflected border is then all there is.
+    if family == "torchmetrics" or min(a.shape[:2]) < WINDOW:
+        a, b = with_border(a), with_border(b)
+    return ssim_inside(a, b)
+
+
+def with_border(picture: np.ndarray) -> np.ndarray:
+    """The picture with half a window more on all sides, reflected, so that every pixel of it lies inside."""
+    import cv2
+
+    return np.asarray(cv2.copyMakeBorder(picture, EDGE, EDGE, EDGE, EDGE, cv2.BORDER_REFLECT_101))
+
+
+def ssim_inside(a: np.ndarray, b: np.ndarray, epsilon: float = 0.0) -> float:
+    """Mean SSIM over the pixels whose whole window lies in the pictures, and over their channels."""
+    import cv2
+
+    height, width = a.shape[:2]
+    channels = a.size // (height * width)
+
+    def means(values: np.ndarray) -> np.ndarray:
+        """Weighted mean of the window around each inner pixel of a strip, channels side by side."""
+        blurred = cv2.GaussianBlur(values, (WINDOW, WINDOW), SIGMA)[EDGE:-EDGE]
+        return np.asarray(blurred.reshape(len(blurred), -1)[:, EDGE * channels : -EDGE * channels])
+
+    total = 0.0
+    for top in range(0, height - 2 * EDGE, STRIP):
+        # The arithmetic is done in place: new arrays would cost more time than the blurs.
+        x, y = (np.array(picture[top : top + STRIP + 2 * EDGE], dtype=np.float32) for picture in (a, b))
+        mean_x, mean_y, covariance = means(x), means(y), means(x * y)
+        x *= x
+        y *= y
+        x += y
+        variances = means(x)  # of both: they are only ever needed as a sum
+        product = mean_x * mean_y
+        mean_x *= mean_x
+        mean_y *= mean_y
+        squares = np.add(mean_x, mean_y, out=mean_x)
+        variances -= squares
+        covariance -= product
+        above = (2 * product + C1) * (2 * covariance + C2)
+        squares += C1
+        variances += C2
+        below = np.multiply(squares, variances, out=squares)
+        below += epsilon
+        total += cv2.sumElems(np.divide(above, below, out=above))[0]
+    return float(total / ((height - 2 * EDGE) * (width - 2 * EDGE) * channels))

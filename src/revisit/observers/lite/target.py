@@ -37,6 +37,7 @@ LOOK_EVERY = 0.04  # seconds between remembered looks
 ROOTED = 0.25  # similarity to older looks that a new one needs: at a given spot chance gives 0 +- 0.15
 SAME_LOOK, OTHER_LOOK = 0.45, 0.75  # a followed target between the two is remembered as a new look
 GONE, FOUND, CLEAR = 0.25, 0.45, 0.12  # near similarity of a lost target; peak, and its lead, that find it again
+TINT = np.array([40.0, 12.0, 12.0])  # of 255, in L, a and b: how far light may drift over a clip
 SAME_COLOUR = 0.4  # overlap of colours below which the peak is something else of similar layout
 OUT = 0.2  # share inside the frame of a box that has left it
 LOST_AFTER = 0.25  # seconds without a match until the box is carried by the background alone
@@ -122,11 +123,11 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
         part = search.half_alike(spot)
         there = seen.near >= GONE or (part >= SAME_LOOK and moved.flow > 0.3)
         missed = 0.0 if there and inside > OUT else missed + float(frame.time) - last
+        search.frozen = search.frozen or missed > LOST_AFTER
         colour = search.colour(rgb, seen.peak_at.box(search.size))
         if missed > LOST_AFTER and seen.peak >= FOUND and seen.peak - seen.second >= CLEAR and colour >= SAME_COLOUR:
             spot, missed = seen.peak_at, 0.0
             inside = share_inside(spot.box(search.size))
-        search.frozen = search.frozen or missed > LOST_AFTER
         if inside > 0.9 and seen.near < OTHER_LOOK and max(seen.near, part) > SAME_LOOK:
             search.remember(rgb, spot, float(frame.time), moved.flow, seen)
 
@@ -229,6 +230,7 @@ class Search:
         self.size = np.array([box[2] - box[0], box[3] - box[1]])
         self.start = Spot(np.array([box[0] + box[2], box[1] + box[3]]) / 2, 1.0)
         self.frozen = False
+        self._grids: dict[tuple[int, ...], np.ndarray] = {}
         self.remembered = -np.inf
         shape = np.array([rgb.shape[1], rgb.shape[0]])
         long_side = max(rgb.shape[:2])
@@ -250,7 +252,7 @@ class Search:
         self.common = self._elsewhere(self.looks[0], self.start)
         self.texture = float(np.sqrt((piece**2).sum(-1) * self.weight).sum() / self.weight.sum())
         self.surroundings = surroundings_probe(at_first.white, centre, (rows, columns), ring)
-        self.colours = [colour_shares(rgb, self.start.box(self.size))]  # of each look
+        self.colours = [colours_in(rgb, self.start.box(self.size))]  # of each look
 
     def _views(self, rgb: np.ndarray, largest_probe: tuple[int, int]) -> list[View]:
         return [View(self.whiten(cells_of(shrunk(rgb, self.side / size))), largest_probe) for size in self.sizes]
@@ -327,9 +329,13 @@ class Search:
         return best
 
     def _centres(self, view: View, probe: Probe) -> np.ndarray:
+        """(rows, columns, 2) centre, in fractions of the frame, of the probe laid on each cell."""
         rows, columns = view.white.shape[:2]
-        y, x = np.mgrid[:rows, :columns]
-        return (np.stack([x, y], -1) + 0.5 + probe.off) / [columns, rows]
+        key = rows, columns, probe.rows, probe.columns
+        if key not in self._grids:
+            y, x = np.mgrid[:rows, :columns]
+            self._grids[key] = (np.stack([x, y], -1) + 0.5 + probe.off) / [columns, rows]
+        return self._grids[key]
 
     def _value(self, maps: list[np.ndarray], grids: list[np.ndarray], spot: Spot) -> float:
         """Best value within a cell or a sixth of the target around a spot, at the nearest sizes."""
@@ -379,12 +385,12 @@ class Search:
         if len(self.looks) == EARLY_LOOKS + LATE_LOOKS:
             del self.looks[EARLY_LOOKS], self.colours[EARLY_LOOKS]
         self.looks.append(look)
-        self.colours.append(colour_shares(rgb, spot.box(self.size)))
+        self.colours.append(colours_in(rgb, spot.box(self.size)))
 
     def colour(self, rgb: np.ndarray, box: np.ndarray) -> float:
         """Overlap of the colours in a box with those of the remembered look that shares most."""
-        here = colour_shares(rgb, box)
-        return max(float(np.minimum(here, look).sum()) for look in self.colours)
+        here = colours_in(rgb, box)
+        return max(colour_overlap(here, look) for look in self.colours)
 
     def facts(self, clip: ClipInfo) -> dict[str, Any]:
         """Size and texture of the target: whether it can be judged at all."""
@@ -413,22 +419,29 @@ def surroundings_probe(white: np.ndarray, centre: np.ndarray, inner: tuple[int, 
     return Probe(cut_out(white, centre, *outer), weight)
 
 
-def colour_shares(rgb: np.ndarray, box: np.ndarray) -> np.ndarray:
-    """(256,) shares of 4 lightnesses x 8 x 8 hues and chromas in a box."""
+def colours_in(rgb: np.ndarray, box: np.ndarray) -> np.ndarray:
+    """(576, 3) CIELAB, as OpenCV's bytes, of a grid of pixels in a box."""
+    import cv2
+
     height, width = rgb.shape[:2]
     x0, y0, x1, y1 = (np.clip(box, 0, 1) * [width, height, width, height]).round().astype(int)
     patch = rgb[min(y0, height - 1) : max(y1, y0 + 1), min(x0, width - 1) : max(x1, x0 + 1)]
-    bins = colour_bins(np.ascontiguousarray(patch)).ravel()
-    return np.bincount(bins, minlength=256) / len(bins)
+    grid = cv2.resize(np.ascontiguousarray(patch), (24, 24), interpolation=cv2.INTER_NEAREST)
+    return np.asarray(cv2.cvtColor(grid, cv2.COLOR_RGB2LAB).reshape(-1, 3).astype(np.float32))
 
 
-def colour_bins(rgb: np.ndarray) -> np.ndarray:
-    """(H, W) number of the colour of each pixel, 0-255."""
-    import cv2
+def colour_overlap(here: np.ndarray, there: np.ndarray) -> float:
+    """Common share of two sets of colours, 0-1, once a common tint of up to `TINT` is taken away."""
+    tint = np.clip(there.mean(0) - here.mean(0), -TINT, TINT)
+    return float(np.minimum(colour_shares(here + tint), colour_shares(there)).sum())
 
-    lab = cv2.cvtColor(rgb, cv2.COLOR_RGB2LAB).astype(int)
-    hues = np.clip((lab[..., 1:] - 64) // 16, 0, 7)  # a and b of real scenes stay within +-64
-    return np.asarray(lab[..., 0] // 64 * 64 + hues[..., 0] * 8 + hues[..., 1])
+
+def colour_shares(lab: np.ndarray) -> np.ndarray:
+    """(256,) shares of 4 lightnesses x 8 x 8 hues and chromas."""
+    light = np.clip(lab[:, 0] // 64, 0, 3).astype(int)
+    # a and b of real scenes stay within +-64; grey, at 128, lies in the middle of a bin and not on its edge
+    hues = np.clip((lab[:, 1:] - 56) // 16, 0, 7).astype(int)
+    return np.bincount(light * 64 + hues[:, 0] * 8 + hues[:, 1], minlength=256) / len(lab)
 
 
 def empty_track(clip: ClipInfo, target: Target) -> TargetTrack:

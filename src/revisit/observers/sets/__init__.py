@@ -14,7 +14,9 @@ from revisit.core import OBSERVERS, Observer, UsageError
 
 def set_names() -> list[str]:
     """Names of the sets that come with Revisit."""
-    return sorted(entry.name.removesuffix(".yaml") for entry in files(__name__).iterdir() if entry.name.endswith(".yaml"))
+    return sorted(
+        entry.name.removesuffix(".yaml") for entry in files(__name__).iterdir() if entry.name.endswith(".yaml")
+    )
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,17 @@ def read_set(name: str) -> SetFile:
         id = name
     elif path.suffix in (".yaml", ".yml"):
         if not path.is_file():
-            raise UsageError(f"{path}: no such file; an observer set is one of {', '.join(set_names())}, or a YAML file")
+            raise UsageError(
+                f"{path}: no such file; an observer set is one of {', '.join(set_names())}, or a YAML file"
+            )
         content = yaml.safe_load(path.read_text())
         id = path.stem
     else:
         raise UsageError(f"there is no observer set {name!r}; there are {', '.join(set_names())}, or give a YAML file")
     if not isinstance(content, dict) or not isinstance(content.get("roles", {}), dict):
-        raise UsageError(f"{name}: a set file holds `roles:` (evidence: observer) and optionally `extends:` another set")
+        raise UsageError(
+            f"{name}: a set file holds `roles:` (evidence: observer) and optionally `extends:` another set"
+        )
     base = read_set(str(content["extends"])).roles if "extends" in content else {}
     roles = {**base, **{str(role): str(observer) for role, observer in content.get("roles", {}).items()}}
     return SetFile(id, str(content.get("title", id)), roles)
