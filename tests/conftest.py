@@ -86,16 +86,10 @@ def revisit(tmp_path: Path) -> Cli:
 @pytest.fixture
 def plugin_path(tmp_path: Path) -> str:
     """The example plugin as an installed distribution: a folder for PYTHONPATH with its entry points."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        pytest.skip("reading the example's pyproject.toml needs Python 3.11")
     example = PROJECT / "examples/plugin"
-    project = tomllib.loads((example / "pyproject.toml").read_text())["project"]
-    info = tmp_path / "site" / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    _, _, points = (example / "pyproject.toml").read_text().partition('[project.entry-points."revisit.plugins"]')
+    info = tmp_path / "site" / "revisit_example-0.1.dist-info"
     info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
-    points = project["entry-points"]["revisit.plugins"]
-    lines = [f"{name} = {module}" for name, module in points.items()]
-    (info / "entry_points.txt").write_text("\n".join(["[revisit.plugins]", *lines, ""]))
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: revisit-example\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text("[revisit.plugins]" + points.replace('"', ""))
     return os.pathsep.join([str(info.parent), str(example)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -365,3 +366,31 @@ def test_plan_json_can_be_read_a_year_later(cases, tmp_path):
     assert plan["cases"][0]["clip"]["path"].endswith("a.mp4")
     assert set(plan["cases"][0]["evidence"]) == {"test_brightness", "test_difference", "test_spot"}
     assert replace(cases[0], seed=1) != cases[0]
+
+
+@evidence(id="test_crash")
+@dataclass(frozen=True)
+class Crash:
+    x: float
+
+
+@observer(id="test.crash", version=1, kind="sequence", makes=Crash)
+def crash(clip):
+    yield
+    os._exit(11)
+
+
+@_metric("test_crash_x", (Crash,))
+def crash_x(seen):
+    return Score(seen.x)
+
+
+def test_a_worker_that_dies_costs_only_the_clips_it_held(cases, make_clip, tmp_path):
+    good = by_question(evaluate(plan_for(cases[:1]), tmp_path / "good", workers=1))
+    fatal = replace(plan_for([cases[1]], ("test_mean", "test_crash_x")).observers, roles={**SET, "test_crash": crash})
+    suite = Suite("test", {}, lambda *a: cases[1:3], lambda s: True, lambda: ("test_mean", "test_crash_x"), summarise)
+    run = evaluate(make_plan(suite, tmp_path, fatal), tmp_path / "run", workers=2)
+    found = by_question(run)
+    assert good["a@m", "test_mean"]["status"] == "scored"
+    assert all("ended with code 11" in record["reason"] for record in found.values())
+    assert run.exit_code == 1

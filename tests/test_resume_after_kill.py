@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,16 +34,38 @@ def test_the_same_command_finishes_after_twenty_kills(make_clip, tmp_path):
     expected = (tmp_path / "whole/summary.json").read_bytes()
 
     chance = random.Random(7)
-    killed = 0
     for kill in range(KILLS):
         run, cache = f"killed-{kill}", f"cache-{kill}"
-        process = start(run, cache)
-        try:
-            process.wait(chance.uniform(0.05, duration))
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            killed += 1
+        moment = chance.uniform(0.05, duration)
+        while not killed_after(moment, start(run, cache)):
+            # It was faster than the first time and had finished: the moment comes earlier, in a fresh run.
+            shutil.rmtree(tmp_path / run)
+            shutil.rmtree(tmp_path / cache)
+            moment *= 0.6
         assert start(run, cache).wait(300) == 1
         assert (tmp_path / run / "summary.json").read_bytes() == expected
-    assert killed > KILLS // 2  # the others had finished before their moment came
+
+
+def killed_after(seconds, process):
+    """Kill a process after so many seconds; False if it had ended by then."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        return True
+    return False
+
+
+def test_ctrl_c_ends_with_130_and_says_that_the_run_can_go_on(make_clip, tmp_path):
+    for i in range(6):
+        make_clip(tmp_path / f"videos/m/{i}.mp4", seed=i, size=(192, 256), count=40)
+    command = [sys.executable, "-m", "revisit", "eval", "videos", "--workers", "2", "--no-report"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "runs/videos/run.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted; the same command goes on where it stopped" in said and "Traceback" not in said

@@ -60,9 +60,9 @@ class Bar:
         self.task = self.progress.add_task("", total=clips, completed=done, what="")
         self.progress.start()
 
-    def advance(self, what: str, clips: int, failed: int) -> None:
+    def advance(self, what: str, failed: int) -> None:
         trouble = f"  {failed} failed" if failed else ""
-        self.progress.update(self.task, advance=clips, what=clean(what)[:40] + trouble)
+        self.progress.update(self.task, advance=1, what=clean(what)[:40] + trouble)
 
     def finish(self) -> None:
         self.progress.stop()
@@ -79,8 +79,8 @@ class Lines:
         self.first = done
         message(f"{cases} cases, {clips} clips, {done} already observed")
 
-    def advance(self, what: str, clips: int, failed: int) -> None:
-        self.done += clips
+    def advance(self, what: str, failed: int) -> None:
+        self.done += 1
         now = time.monotonic()
         if now - self.said < self.every and self.done < self.clips:
             return
@@ -127,11 +127,13 @@ def summary(content: Mapping[str, Any]) -> None:
     for start in range(0, len(models), MODELS_PER_TABLE):
         shown = models[start : start + MODELS_PER_TABLE]
         rows = [["clips that posed the test", *(_posed(content["models"][model]) for model in shown)]]
-        for id, column in content["metrics"].items():
-            arrow = {True: " ↑", False: " ↓", None: ""}[column["higher_is_better"]]
-            cells = [cell(content["models"][model]["scores"][id]) for model in shown]
-            rows.append([f"{column['title']}{arrow}", *cells])
+        rows += _score_rows(content["metrics"], content["models"], shown)
         table(["mean ± 95 % (scored/all)", *shown], rows, numbers=True)
+    for name, part in content.get("parts", {}).items():
+        columns = {id: content["metrics"][id] for id in part["metrics"]}
+        for start in range(0, len(part["models"]), MODELS_PER_TABLE):
+            shown = list(part["models"])[start : start + MODELS_PER_TABLE]
+            table([name, *shown], _score_rows(columns, part["models"], shown), numbers=True)
     for reason in sorted(set(content["not_asked"].values())):
         asked = [id for id, why in content["not_asked"].items() if why == reason]
         message(f"not asked: {', '.join(asked)} ({reason.removesuffix(' for this case')})")
@@ -142,6 +144,24 @@ def summary(content: Mapping[str, Any]) -> None:
     rest = len(content["rejected"][10:]) + len(content["failed"][10:])
     if rest:
         message(f"... and {rest} more; see summary.json")
+
+
+def _score_rows(columns: Mapping[str, Any], models: Mapping[str, Any], shown: Sequence[str]) -> list[list[str]]:
+    rows = []
+    for id, column in columns.items():
+        arrow = {True: " ↑", False: " ↓", None: ""}[column["higher_is_better"]]
+        rows.append([f"{column['title']}{arrow}", *(cell(models[model]["scores"][id]) for model in shown)])
+    return rows
+
+
+def notes(plan: Mapping[str, Any], found: Mapping[str, Sequence[str]]) -> None:
+    """Print what was noticed about files, a line each, for the first ten."""
+    names = {case["digest"]: case["id"] for case in plan["cases"]}
+    lines = [f"note: {names.get(clip, clip[:12])}: {note}" for clip, said in found.items() for note in said]
+    for line in lines[:10]:
+        message(line)
+    if len(lines) > 10:
+        message(f"... and {len(lines) - 10} more notes; see run.json")
 
 
 def _posed(model: Mapping[str, Any]) -> str:
@@ -157,5 +177,10 @@ def cell(score: Mapping[str, Any]) -> str:
     margin = ""
     if score.get("interval"):
         low, high = score["interval"]
-        margin = f" ±{max(high - score['mean'], score['mean'] - low):.2f}"
-    return f"{score['mean']:.2f}{margin} {count}"
+        margin = f" ±{_short(max(high - score['mean'], score['mean'] - low))}"
+    return f"{_short(score['mean'])}{margin} {count}"
+
+
+def _short(value: float) -> str:
+    """Two decimals; two significant digits where two decimals would say nothing."""
+    return f"{value:.2g}" if 1e-9 < abs(value) < 0.1 else f"{value:.2f}"

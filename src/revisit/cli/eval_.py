@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.request import ALIGN, LIMIT, METRIC, PROTOCOL, ROOT, SET, SOURCE, SUITE, Request
+from revisit.cli.request import ALIGN, LIMIT, METRIC, OPTION, PROTOCOL, ROOT, SET, SOURCE, SUITE, Request
 
 
 def eval_(
@@ -24,6 +24,7 @@ def eval_(
     fresh: bool = typer.Option(False, "--fresh", help="Forget earlier answers of this run and start again."),
     align: str = ALIGN,
     root: list[Path] = ROOT,
+    option: list[str] = OPTION,
     limits: str = typer.Option("", help="Limits on decoding, such as frames=5000,seconds=60,memory=2G."),
     report: bool = typer.Option(True, "--report/--no-report", help="Write the HTML report at the end."),
     json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
@@ -34,19 +35,31 @@ def eval_(
     from revisit.media import Limits
 
     request = Request(
-        str(source.resolve()), suite, set, protocol, tuple(metric), limit, align, tuple(str(r.resolve()) for r in root)
+        str(source.resolve()),
+        suite,
+        set,
+        protocol,
+        tuple(metric),
+        limit,
+        align,
+        tuple(str(r.resolve()) for r in root),
+        tuple(option),
     )
     folder = out or Path("runs") / (source.resolve().stem if source.is_file() else source.resolve().name)
-    run = evaluate(
-        request.plan(),
-        folder,
-        request=request.as_json(),
-        fresh=fresh,
-        workers=workers,
-        limits=Limits.parse(limits),
-        progress=console.progress(quiet),
-        command=shlex.join(["revisit", *sys.argv[1:]]),
-    )
+    try:
+        run = evaluate(
+            request.plan(),
+            folder,
+            request=request.as_json(),
+            fresh=fresh,
+            workers=workers,
+            limits=Limits.parse(limits),
+            progress=console.progress(quiet),
+            command=shlex.join(["revisit", *sys.argv[1:]]),
+        )
+    except KeyboardInterrupt:
+        console.message("interrupted; the same command goes on where it stopped")
+        raise typer.Exit(130) from None
     if report:
         from revisit.report.html import write_report
 
@@ -55,6 +68,7 @@ def eval_(
         console.data(run.summary)
     else:
         console.summary(run.summary)
+        console.notes(run.plan, run.facts["notes"])
     if report:
         console.message(f"report: {page}")
     raise typer.Exit(run.exit_code)

@@ -45,12 +45,9 @@ def main(
 
 
 def run() -> None:
-    """Entry point: known errors are one line, Ctrl-C is resumable, anything else is a bug and says so."""
+    """Entry point: known errors are one line; anything else is a bug and shows where."""
     try:
         app()
-    except KeyboardInterrupt:
-        typer.echo("revisit: interrupted; the same command goes on where it stopped", err=True)
-        sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)  # whoever read our output had enough
     except Exception as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.request import ALIGN, LIMIT, METRIC, PROTOCOL, ROOT, SET, SOURCE, SUITE, Request
+from revisit.cli.request import ALIGN, LIMIT, METRIC, OPTION, PROTOCOL, ROOT, SET, SOURCE, SUITE, Request
 
 
 def plan(
@@ -20,13 +20,22 @@ def plan(
     limit: int = LIMIT,
     align: str = ALIGN,
     root: list[Path] = ROOT,
+    option: list[str] = OPTION,
     json: bool = typer.Option(False, "--json", help="Print the plan as JSON."),
 ) -> None:
     """Show what would be decoded, observed and scored, and what is already there."""
     from revisit.engine.cache import EvidenceCache, cache_root
 
     made = Request(
-        str(source.resolve()), suite, set, protocol, tuple(metric), limit, align, tuple(str(r.resolve()) for r in root)
+        str(source.resolve()),
+        suite,
+        set,
+        protocol,
+        tuple(metric),
+        limit,
+        align,
+        tuple(str(r.resolve()) for r in root),
+        tuple(option),
     ).plan()
     cache = EvidenceCache(cache_root())
     missing = [key for key in made.tasks if key not in cache]

@@ -16,6 +16,9 @@ METRIC = typer.Option([], "--metric", "-m", help="Only these metrics (repeat the
 LIMIT = typer.Option(None, help="At most so many cases, spread evenly over models; marks the result partial.")
 ALIGN = typer.Option("auto", help="How a reference is aligned: auto, index, time or stretch.")
 ROOT = typer.Option([], "--root", help="A further folder that paths in the manifest may lead into.")
+OPTION = typer.Option(
+    [], "--option", "-o", help="name=value for the suite (repeat it); `revisit show SUITE` lists them."
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Request:
     limit: int | None = None
     align: str = "auto"
     roots: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # name=value
 
     def plan(self) -> Any:
         """The plan of this request."""
@@ -53,6 +57,7 @@ class Request:
             limit=self.limit,
             align=self.align,
             roots=[Path(root) for root in self.roots],
+            options=dict(map(_named, self.options)),
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -60,7 +65,17 @@ class Request:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Request:
-        return cls(**{**content, "metrics": tuple(content["metrics"]), "roots": tuple(content["roots"])})
+        lists = {name: tuple(content.get(name, ())) for name in ("metrics", "roots", "options")}
+        return cls(**{**content, **lists})
+
+
+def _named(option: str) -> tuple[str, str]:
+    from revisit.core import UsageError
+
+    name, equals, value = option.partition("=")
+    if not (name and equals and value):
+        raise UsageError(f"--option takes name=value, such as gt=path/to/dataset, not {option!r}")
+    return name, value
 
 
 def recognise(source: Path) -> Any:

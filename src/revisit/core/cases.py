@@ -12,10 +12,16 @@ FRAME_RATE_OF_FOLDERS = 24.0
 
 @dataclass(frozen=True)
 class Clip:
-    """A video file or a folder of frames. Only `revisit.media` opens it."""
+    """A video file or a folder of frames, or a stretch of one. Only `revisit.media` opens it.
+
+    Frames before `start`, and those after the first `count` from there, do not belong to the clip: its frames
+    are numbered from 0 at `start`.
+    """
 
     path: Path
     fps: float | None = None  # for folders of frames, which carry no clock
+    start: int = 0
+    count: int | None = None  # at most so many frames; None for all that follow
 
 
 @dataclass(frozen=True)
@@ -43,14 +49,21 @@ class Case:
     camera: str = ""
     target: Target | None = None
     phases: tuple[int, int] | None = None  # first hidden frame, first returned frame
+    align: str = ""  # how the reference is aligned, where the dataset says it; else as the user asks
     annotations: Mapping[str, Any] = field(default_factory=dict)
-    artifacts: Mapping[str, Path] = field(default_factory=dict)
+    artifacts: Mapping[str, Path] = field(default_factory=dict)  # files that come with the clip, such as its poses
 
 
 @dataclass(frozen=True)
 class Rejected:
-    """An entry of a dataset that cannot become a case, and why."""
+    """An entry of a dataset that cannot become a case, and why.
+
+    What a dataset expects and nobody made is `missing`: it is counted in coverage, and no fault of the run.
+    """
 
     id: str
     reason: str
     model: str = ""
+    subset: str = ""
+    condition: str = ""
+    missing: bool = False

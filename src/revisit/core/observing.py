@@ -1,12 +1,14 @@
 """Observers: frames in, evidence out, and what they ask of the engine.
 
-Three kinds, told apart by what they are given:
+Four kinds, told apart by what they are given:
 
 - `frame`: a function of a Batch of single frames; called batch by batch, its evidence is joined
   along the first axis of every array;
 - `sequence`: a generator that receives the frames of one clip in order through `yield`, ends on
   None and returns its evidence. With `pairs=True` it receives (frame, reference frame) instead;
-- `clip`: a function of all chosen frames of a clip at once (bounded by the request).
+- `clip`: a function of all chosen frames of a clip at once (bounded by the request);
+- `file`: an importer: a function of the path of a file that came with the clip (`artifact` names it in
+  Case.artifacts). It sees no frames, and its evidence goes with the bytes of that file.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 from revisit.core.evidence import evidence_id
 from revisit.core.registry import Registry
 
-Kind = Literal["frame", "sequence", "clip"]
+Kind = Literal["frame", "sequence", "clip", "file"]
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,8 @@ class Observer:
     weights: tuple[str, ...] = ()  # ids in weights.lock
     sets: tuple[str, ...] = ()  # observer sets it joins without being named in their file
     params: Mapping[str, Any] = field(default_factory=dict)
+    ready: Callable[[], str | None] | None = None  # says why it cannot run here; asked before anything is decoded
+    artifact: str = ""  # the file that an importer reads, as Case.artifacts calls it
 
     @property
     def summary(self) -> str:
@@ -141,14 +145,19 @@ def observer(
     inputs: tuple[str, ...] = (),
     weights: tuple[str, ...] = (),
     sets: tuple[str, ...] = (),
+    ready: Callable[[], str | None] | None = None,
+    artifact: str = "",
 ) -> Callable[[Callable[..., Any]], Observer]:
     """Register a function as an observer. Keyword-only arguments with defaults are its parameters."""
     evidence_id(makes)
+    if (kind == "file") != bool(artifact):
+        raise TypeError(f"{id}: an observer of kind 'file' names its artifact, and only such an observer does")
 
     def register(fn: Callable[..., Any]) -> Observer:
         made = Observer(
-            id, version, kind, makes, fn, frames or every(), size, pairs, inputs, weights, sets, keyword_defaults(fn)
-        )
+            id, version, kind, makes, fn, frames or every(), size, pairs, inputs, weights, sets,
+            keyword_defaults(fn), ready, artifact,
+        )  # fmt: skip
         OBSERVERS.add(id, made)
         return made
 

@@ -18,7 +18,13 @@ ENTRY_POINT_GROUP = "revisit.plugins"
 
 # The rooms whose modules register something when they are imported. None of them imports OpenCV,
 # PyAV or torch at the top of a module, so that listing what exists stays fast.
-ROOMS = ("revisit.observers.lite", "revisit.metrics", "revisit.suites")
+ROOMS = (
+    "revisit.observers.lite",
+    "revisit.observers.imports",
+    "revisit.observers.torch",
+    "revisit.metrics",
+    "revisit.suites",
+)
 
 
 class Registry(Generic[T]):

@@ -17,14 +17,26 @@ class Suite:
 
     id: str
     card: Mapping[str, Any]
-    read: Callable[..., Iterable[Case | Rejected]]  # (source, roots) -> cases, in a stable order
+    read: Callable[..., Iterable[Case | Rejected]]  # (source, roots, **options) -> cases, in a stable order
     recognises: Callable[[Path], bool]  # is this folder or file laid out as this suite expects?
     metrics: Callable[[], Sequence[str]]
-    summarise: Callable[..., dict[str, Any]]  # (cases, records) -> tables
+    summarise: Callable[..., dict[str, Any]]  # (cases, rejected, records) -> tables
+    # (run folder, facts of the run, cases, rejected, records) -> content of further JSON files by name
+    export: Callable[..., dict[str, Any]] | None = None
 
     @property
     def title(self) -> str:
         return str(self.card.get("title", self.id))
+
+    @property
+    def exports(self) -> Sequence[str]:
+        """Names, or patterns of names, of the files that `export` makes."""
+        return self.card.get("exports") or ()
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """What `read` takes besides the source: name -> what it means."""
+        return self.card.get("options") or {}
 
     @property
     def protocols(self) -> Mapping[str, Mapping[str, Any]]:

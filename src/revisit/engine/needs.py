@@ -27,18 +27,18 @@ class ObserverSet:
         return self.roles.get(evidence_id(kind))
 
 
-def observed_kinds(asker: Metric | Gate | Derived) -> set[type]:
-    """Kinds of evidence that observers have to provide, optional ones included."""
+def observed_kinds(asker: Metric | Gate | Derived, *, optional: bool = True) -> set[type]:
+    """Kinds of evidence that observers have to provide, with those that are only used where they exist."""
     found: set[type] = set()
-    for kind in [*asker.needs, *getattr(asker, "optional", ())]:
+    for kind in [*asker.needs, *(getattr(asker, "optional", ()) if optional else ())]:
         if kind is Case:
             continue
         if evidence_id(kind) in DERIVED:
-            found |= observed_kinds(DERIVED[evidence_id(kind)])
+            found |= observed_kinds(DERIVED[evidence_id(kind)], optional=optional)
         else:
             found.add(kind)
     for gate_id in getattr(asker, "gates", ()):
-        found |= observed_kinds(GATES[gate_id])
+        found |= observed_kinds(GATES[gate_id], optional=optional)
     return found
 
 

@@ -1,7 +1,9 @@
 """Observing: one pass over the frames of a clip feeds every observer that wants them.
 
 Memory is bounded by a batch, not by the clip. The frames of a reference are kept on disk, in a
-temporary file, until the last clip that is compared with them is done.
+temporary file, until the last clip that is compared with them is done; only those that some clip
+needs, where frames are compared by number. A clip that is compared with itself backwards keeps its
+first half. Importers read a file beside the clip, which is not decoded for them.
 """
 
 from __future__ import annotations
@@ -9,8 +11,7 @@ from __future__ import annotations
 import importlib
 import tempfile
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,12 +28,13 @@ BATCH = 16  # frames handed to a frame observer at a time
 
 @dataclass
 class Outcome:
-    """What became of a job: evidence made, evidence that could not be made, and what it cost."""
+    """What became of a clip: evidence made, evidence that could not be made, and what it cost."""
 
     made: dict[str, float] = field(default_factory=dict)  # evidence key -> seconds
     failed: dict[str, str] = field(default_factory=dict)  # evidence key -> sentence
     broken: dict[str, str] = field(default_factory=dict)  # clip digest -> sentence
-    decoded: dict[str, int] = field(default_factory=dict)  # clip digest -> frames
+    decoded: dict[str, int] = field(default_factory=dict)  # clip digest -> how often
+    frames: int = 0  # decoded in all
     runs: dict[str, dict[str, int]] = field(default_factory=dict)  # clip digest -> observer -> runs
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # clip digest -> remarks on the file
 
@@ -45,34 +47,43 @@ class Watcher(Protocol):
     def finish(self) -> Any: ...
 
 
-def observe(job: Job, cache: EvidenceCache, limits: Limits) -> Outcome:
-    """Make all evidence of a job, decoding each of its clips once."""
+def observe(job: Job, cache: EvidenceCache, limits: Limits) -> Iterator[tuple[ClipTask, Outcome]]:
+    """Make all evidence of a job, decoding each of its clips once; tell what became of each clip when it is done."""
     _steady_opencv()
-    outcome = Outcome()
-    with ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="revisit-")))
+    broken: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="revisit-") as scratch:
         shelves: dict[str, Shelf] = {}
+        reach = _reach(job, limits)
         for clip in job.clips:
-            shelf = Shelf(scratch / clip.digest) if clip.digest in job.references else None
+            outcome = Outcome(broken=dict(broken))
+            shelf = Shelf(Path(scratch) / clip.digest) if clip.digest in job.references else None
             try:
-                _observe_clip(clip, shelf, shelves, cache, limits, outcome)
+                _observe_clip(clip, shelf, reach.get(clip.digest), shelves, cache, limits, outcome)
             except MediaError as error:
-                outcome.broken[clip.digest] = str(error)
-                continue
-            if shelf is not None:
-                shelves[clip.digest] = shelf
-    return outcome
+                broken[clip.digest] = outcome.broken[clip.digest] = str(error)
+            else:
+                if shelf is not None:
+                    shelves[clip.digest] = shelf
+            yield clip, outcome
 
 
 def _observe_clip(
     task: ClipTask,
     shelf: Shelf | None,
+    reach: int | None,
     shelves: Mapping[str, Shelf],
     cache: EvidenceCache,
     limits: Limits,
     out: Outcome,
 ) -> None:
+    for todo in task.observers:
+        if todo.file is not None:
+            _import(task, todo, cache, out)
+    watching = [todo for todo in task.observers if todo.file is None]
+    if not watching and shelf is None:
+        return
     seconds: dict[str, float] = {}
+    remarks: list[str] = []
     watchers: dict[str, Watcher] = {}
     wanted: dict[str, set[int]] = {}
     partners: dict[str, Any] = {}
@@ -81,23 +92,31 @@ def _observe_clip(
         out.failed[key] = sentence
         watchers.pop(key, None)
 
+    backwards = any(todo.inputs.get("align") == "mirror" for todo in watching)
+
+    def kept(count: int) -> int:
+        """How many frames, from the first, are compared with later."""
+        if shelf is None:
+            return 0
+        return max(count // 2 if backwards else 0, count if reach is None else min(reach, count))
+
     def choose(count: int, fps: float) -> np.ndarray:
         """Frame numbers that somebody wants; the rest is decoded but never converted to RGB."""
-        if shelf is not None:
-            return np.arange(count)
-        picks = [_observer(todo).frames.pick(count, fps) for todo in task.observers]
-        return np.unique(np.concatenate(picks)) if picks else np.arange(0)
+        picks = [_observer(todo).frames.pick(count, fps) for todo in watching]
+        return np.unique(np.concatenate([np.arange(kept(count)), *picks]))
 
     with open_clip(task.clip, limits, wanted=choose) as stream:
         info: ClipInfo = stream.info
-        for todo in task.observers:
+        for todo in watching:
             observer = _observer(todo)
             try:
-                if todo.reference is not None and todo.reference != task.digest:
-                    partners[todo.key] = _partner(todo, info, shelves, out)
+                if todo.reference == task.digest:
+                    partners[todo.key] = _backwards(info, shelf) if backwards else None
+                elif todo.reference is not None:
+                    partners[todo.key] = _partner(todo, info, shelves, out, remarks)
                 watchers[todo.key] = _watch(observer, info, todo)
-            except RevisitError as error:
-                fail(todo.key, str(error))
+            except Exception as error:  # as below
+                fail(todo.key, _sentence(error))
                 continue
             wanted[todo.key] = set(observer.frames.pick(info.count, info.fps).tolist())
             seconds[todo.key] = 0.0
@@ -107,27 +126,28 @@ def _observe_clip(
         count = 0
         for frame in stream:
             count += 1
-            if shelf is not None:
+            if shelf is not None and frame.index < kept(info.count):
                 shelf.put(frame)
-            for todo in task.observers:
+            for todo in watching:
                 if todo.key not in watchers or frame.index not in wanted[todo.key]:
                     continue
                 started = time.perf_counter()
                 try:
                     partner = None
                     if todo.reference is not None:
-                        find = partners.get(todo.key)
+                        find = partners[todo.key]
                         partner = frame if find is None else find(frame)
                     watchers[todo.key].see(frame, partner)
                 except Exception as error:  # one observer that fails must not cost the others their evidence
                     fail(todo.key, f"{todo.observer} failed on frame {frame.index}: {_sentence(error)}")
                 seconds[todo.key] += time.perf_counter() - started
         out.decoded[task.digest] = out.decoded.get(task.digest, 0) + 1
-        out.notes[task.digest] = tuple(stream.notes)
+        out.frames += stream.passed
+        out.notes[task.digest] = (*stream.notes, *dict.fromkeys(remarks))
     if shelf is not None:
         shelf.close(info)
 
-    for todo in task.observers:
+    for todo in watching:
         if todo.key not in watchers:
             continue
         started = time.perf_counter()
@@ -138,6 +158,45 @@ def _observe_clip(
             fail(todo.key, f"{todo.observer} failed: {_sentence(error)}")
             continue
         out.made[todo.key] = seconds[todo.key] + time.perf_counter() - started
+
+
+def _import(task: ClipTask, todo: ObserverTask, cache: EvidenceCache, out: Outcome) -> None:
+    """Make evidence from a file that came with the clip."""
+    started = time.perf_counter()
+    observer = _observer(todo)
+    runs = out.runs.setdefault(task.digest, {})
+    runs[todo.key] = runs.get(todo.key, 0) + 1
+    try:
+        inputs = [todo.inputs[name] for name in observer.inputs]
+        cache.save(todo.key, observer.fn(todo.file, *inputs, **todo.params))
+    except RevisitError as error:
+        out.failed[todo.key] = str(error)
+    except Exception as error:  # one file that cannot be read must not cost the clip its other evidence
+        out.failed[todo.key] = f"{todo.observer} failed: {_sentence(error)}"
+    else:
+        out.made[todo.key] = time.perf_counter() - started
+
+
+def _reach(job: Job, limits: Limits) -> dict[str, int | None]:
+    """How many frames of each reference, from its first, are compared with some clip; None for all of them."""
+    ends = {clip.digest for clip in job.clips if clip.clip.count is not None}  # no longer than somebody wanted it
+    reach: dict[str, int | None] = {reference: None if reference in ends else 0 for reference in job.references}
+    for clip in job.clips:
+        rules = {(todo.reference, todo.inputs["align"]) for todo in clip.observers if todo.reference}
+        for reference, rule in rules:
+            known = reach[reference]
+            if reference != clip.digest and known is not None:
+                reach[reference] = max(known, _length(clip, limits)) if rule == "index" else None
+    return reach
+
+
+def _length(task: ClipTask, limits: Limits) -> int:
+    """Frames that a clip announces; 0 for one that cannot be read, which is told when its turn comes."""
+    try:
+        with open_clip(task.clip, limits, wanted=np.arange(0)) as stream:
+            return stream.info.count
+    except MediaError:
+        return 0
 
 
 def _observer(task: ObserverTask) -> Observer:
@@ -244,7 +303,18 @@ class Shelf:
         return len(self.facts)
 
 
-def _partner(task: ObserverTask, info: ClipInfo, shelves: Mapping[str, Shelf], out: Outcome) -> Any:
+def _backwards(info: ClipInfo, shelf: Shelf | None) -> Any:
+    """A function from a frame of the second half to its mirror image in time; a frame in the middle has none."""
+    assert shelf is not None
+
+    def find(frame: Frame) -> Frame | None:
+        position = info.count - 1 - frame.index
+        return shelf.get(position) if position < info.count // 2 <= frame.index else None
+
+    return find
+
+
+def _partner(task: ObserverTask, info: ClipInfo, shelves: Mapping[str, Shelf], out: Outcome, remarks: list[str]) -> Any:
     """A function from a frame of the clip to the reference's frame it is compared with."""
     assert task.reference is not None
     if task.reference in out.broken:
@@ -252,6 +322,10 @@ def _partner(task: ObserverTask, info: ClipInfo, shelves: Mapping[str, Shelf], o
     if task.reference not in shelves:
         raise MediaError("the reference was not decoded before this clip: references must not form a circle")
     shelf = shelves[task.reference]
+    if task.inputs["align"] == "index" and shelf.info is not None and abs(shelf.info.fps - info.fps) > 0.01:
+        remarks.append(
+            f"it has {info.fps:g} frames a second and its reference {shelf.info.fps:g}; they are compared by number"
+        )
     partner_of = alignment(task.inputs["align"], info, len(shelf), np.array([fact[1] for fact in shelf.facts]))
 
     def find(frame: Frame) -> Frame | None:
@@ -265,7 +339,8 @@ def alignment(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
     """A function from a frame to the position of its partner among `count` reference frames.
 
     `index`: same number, the longer clip's rest is left out; `time`: nearest in seconds;
-    `stretch`: same share of the length; `auto`: by number, if both have equally many frames.
+    `stretch`: same share of the length; `auto`: by number, if both have equally many frames. The rule `mirror`
+    of a clip that is its own reference, its second half against the first backwards, is in `_backwards`.
     """
     if rule == "auto":
         if count != info.count:

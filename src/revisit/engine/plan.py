@@ -16,6 +16,7 @@ from revisit.core import (
     DERIVED,
     GATES,
     METRICS,
+    OBSERVERS,
     Case,
     Clip,
     Gate,
@@ -38,9 +39,10 @@ from revisit.engine.needs import (
     protocol_facts,
     short_hash,
 )
-from revisit.media import clip_digest
+from revisit.media import clip_digest, file_digest
 
 ALWAYS = ("frame_facts", "thumbnails")  # evidence the report shows, whatever is scored
+PICTURES = ("thumbnails",)  # what it shows of a reference, which may be long
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class ObserverTask:
     params: Mapping[str, Any]
     inputs: Mapping[str, Any] = field(default_factory=dict)
     reference: str | None = None  # digest of the other clip, for observers of pairs
+    file: Path | None = None  # what an importer reads, instead of frames
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,6 @@ class Job:
 
     clips: tuple[ClipTask, ...]
     references: frozenset[str]  # digests whose frames later clips of this job need
-
-    @property
-    def keys(self) -> set[str]:
-        return {task.key for clip in self.clips for task in clip.observers}
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ class Plan:
         """Address of an answer: equal when nothing that could change it has changed."""
         wanted = self.wanted[case.id]
         kinds = sorted(evidence_id(kind) for kind in observed_kinds(asker))
-        said = {name: getattr(case, name) for name in ("phases", "camera", "prompt")}
+        said = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
         return digest(
             {
                 "asker": self.asker_hash(asker),
@@ -186,9 +185,15 @@ def make_plan(
     limit: int | None = None,
     align: str = "auto",
     roots: Sequence[Path] = (),
+    options: Mapping[str, str] | None = None,
 ) -> Plan:
     """Read the suite's cases and work out what has to be observed, without decoding anything."""
-    entries = list(suite.read(source, roots))
+    unknown = sorted(set(options or {}) - set(suite.options))
+    if unknown:
+        raise UsageError(
+            f"suite {suite.id} has no option {unknown[0]!r}; its options are {', '.join(suite.options) or 'none'}"
+        )
+    entries = list(suite.read(source, roots, **(options or {})))
     cases = [entry for entry in entries if isinstance(entry, Case)]
     rejected = tuple(entry for entry in entries if isinstance(entry, Rejected))
     if not entries:
@@ -202,9 +207,7 @@ def make_plan(
         raise UsageError(f"suite {suite.id} has no protocol {protocol!r}; it has {', '.join(suite.protocols)}")
     parameters = suite.protocols[protocol] or {}
     for id in parameters:
-        if not any(id in registry for registry in (METRICS, GATES, DERIVED)) and id not in {
-            maker.id for maker in observers.roles.values()
-        }:
+        if not any(id in registry for registry in (METRICS, GATES, DERIVED, OBSERVERS)):
             raise UsageError(f"protocol {protocol} of suite {suite.id} sets parameters of {id!r}, which does not exist")
     chosen = tuple(METRICS[id] for id in (metrics or suite.metrics()))
     for metric in chosen:
@@ -219,13 +222,14 @@ def make_plan(
     wanted: dict[str, Wanted] = {}
     tasks: dict[str, tuple[str, Clip, ObserverTask]] = {}
     clips: dict[str, Clip] = {}
-    by_path: dict[Clip, str] = {}
+    by_path: dict[Clip | Path, str] = {}
 
-    def digest_of(clip: Clip) -> str:
-        if clip not in by_path:
-            by_path[clip] = clip_digest(clip)
-            clips.setdefault(by_path[clip], clip)
-        return by_path[clip]
+    def digest_of(thing: Clip | Path) -> str:
+        if thing not in by_path:
+            by_path[thing] = clip_digest(thing) if isinstance(thing, Clip) else file_digest(thing)
+            if isinstance(thing, Clip):
+                clips.setdefault(by_path[thing], thing)
+        return by_path[thing]
 
     always = [observers.roles[id].makes for id in ALWAYS if id in observers.roles]
 
@@ -235,7 +239,7 @@ def make_plan(
             return {}
         alone = replace(case, clip=case.reference, reference=None, target=None)
         found = {}
-        for kind in always:
+        for kind in [observers.roles[id].makes for id in PICTURES if id in observers.roles]:
             made = _task(
                 alone, kind, observers.maker(kind), observers, parameters, digest_of(alone.clip), align, digest_of
             )
@@ -251,17 +255,19 @@ def make_plan(
             unreadable[case.id] = str(error)
             wanted[case.id] = Wanted()
             continue
-        keys: dict[str, str] = {}
+        made: dict[str, ObserverTask] = {}
         absent: dict[str, str] = {}
         for kind in sorted({*kinds, *always}, key=evidence_id):
-            id = evidence_id(kind)
-            maker = observers.maker(kind)
-            made = _task(case, kind, maker, observers, parameters, digests[case.id], align, digest_of)
-            if isinstance(made, str):
-                absent[id] = made
+            found = _task(case, kind, observers.maker(kind), observers, parameters, digests[case.id], align, digest_of)
+            if isinstance(found, str):
+                absent[evidence_id(kind)] = found
             else:
-                keys[id] = made.key
-                tasks.setdefault(made.key, (digests[case.id], case.clip, made))
+                made[evidence_id(kind)] = found
+        absent |= _useless(askers, made, absent, always)
+        made = {id: task for id, task in made.items() if id not in absent}
+        for task in made.values():
+            tasks.setdefault(task.key, (digests[case.id], case.clip, task))
+        keys = {id: task.key for id, task in made.items()}
         wanted[case.id] = Wanted(keys, absent, show_reference(case, keys))
     return Plan(
         suite, tuple(cases), rejected, chosen, gates, observers, protocol, parameters, align, digests, unreadable,
@@ -288,7 +294,19 @@ def _task(
         if value in (None, ""):
             return f"no {name} was given for this case"
         inputs[name] = value
-    facts = {**observer_facts(maker, parameters), "clip": clip, "inputs": {k: _plain(v) for k, v in inputs.items()}}
+    params = parameters_of(maker, parameters)
+    facts = {**observer_facts(maker, parameters), "inputs": {k: _plain(v) for k, v in inputs.items()}}
+    if maker.kind == "file":
+        file = case.artifacts.get(maker.artifact)
+        if file is None:
+            return f"no file of {maker.artifact.replace('_', ' ')} was given for this case"
+        try:
+            facts["file"] = digest_of(file)
+        except MediaError as error:
+            return f"the file of {maker.artifact.replace('_', ' ')} cannot be read: {error}"
+        return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, file=file)
+    facts["clip"] = clip
+    align = case.align or align
     reference = None
     if maker.pairs:
         if case.reference is None:
@@ -299,8 +317,28 @@ def _task(
             return f"the reference cannot be read: {error}"
         facts |= {"reference": reference, "align": align}
         inputs["align"] = align
-    params = parameters_of(maker, parameters)
+    if maker.ready is not None and (reason := maker.ready()):
+        return reason
     return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, reference)
+
+
+def _useless(
+    askers: Sequence[Metric | Gate],
+    made: Mapping[str, ObserverTask],
+    absent: Mapping[str, str],
+    always: Sequence[type],
+) -> dict[str, str]:
+    """Evidence that nobody could use in this case, because all who want it lack something else; and what they lack."""
+    used = {evidence_id(kind) for kind in always}
+    lacking: dict[str, str] = {}
+    for asker in askers:
+        wants = {evidence_id(kind) for kind in observed_kinds(asker)}
+        lacks = sorted({evidence_id(kind) for kind in observed_kinds(asker, optional=False)} & absent.keys())
+        if lacks:
+            lacking.update(dict.fromkeys(wants & made.keys(), absent[lacks[0]]))
+        else:
+            used |= wants
+    return {id: reason for id, reason in sorted(lacking.items()) if id not in used}
 
 
 def stratified(cases: Sequence[Case], limit: int) -> list[Case]:
@@ -358,8 +396,8 @@ def _plain(value: Any) -> Any:
 
 def _case_json(case: Case) -> dict[str, Any]:
     facts = asdict(case)
-    facts["clip"] = {"path": str(case.clip.path), "fps": case.clip.fps}
-    if case.reference is not None:
-        facts["reference"] = {"path": str(case.reference.path), "fps": case.reference.fps}
+    for name in ("clip", "reference"):
+        if facts[name] is not None:
+            facts[name]["path"] = str(facts[name]["path"])
     facts["artifacts"] = {name: str(path) for name, path in case.artifacts.items()}
     return facts

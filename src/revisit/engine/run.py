@@ -42,7 +42,7 @@ class Progress(Protocol):
 
     def start(self, clips: int, cases: int, done: int) -> None: ...
 
-    def advance(self, what: str, clips: int, failed: int) -> None: ...
+    def advance(self, what: str, failed: int) -> None: ...
 
     def finish(self) -> None: ...
 
@@ -52,7 +52,7 @@ class Silent:
 
     def start(self, clips: int, cases: int, done: int) -> None: ...
 
-    def advance(self, what: str, clips: int, failed: int) -> None: ...
+    def advance(self, what: str, failed: int) -> None: ...
 
     def finish(self) -> None: ...
 
@@ -90,7 +90,7 @@ class Run:
 
     @property
     def exit_code(self) -> int:
-        return 1 if self.failures or self.plan["rejected"] else 0
+        return 1 if self.failures or any(not entry.get("missing") for entry in self.plan["rejected"]) else 0
 
     def _json(self, name: str) -> dict[str, Any]:
         path = self.path / name
@@ -120,7 +120,7 @@ def evaluate(
     out.mkdir(parents=True, exist_ok=True)
     with _locked(out):
         if fresh:
-            _clear(out)
+            _clear(out, plan.suite.exports)
         _same_source(out, request)
         started = time.time()
         write_json(out / "plan.json", plan.as_json())
@@ -149,12 +149,12 @@ def evaluate(
                     return failed
 
                 failed = record(ready.now())
-                for job, outcome in run_jobs(jobs, cache, limits, workers):
+                for clip, outcome in run_jobs(jobs, cache, limits, workers):
                     counters.add(outcome)
                     failures.update(outcome.failed)
                     broken.update(outcome.broken)
-                    failed += record(ready.after(job.keys))
-                    progress.advance(job.clips[-1].clip.path.name, len(job.clips), failed)
+                    failed += record(ready.after({task.key for task in clip.observers}))
+                    progress.advance(clip.clip.path.name, failed)
         finally:
             progress.finish()
         write_summary(plan, out)
@@ -188,6 +188,9 @@ def write_summary(plan: Plan, out: Path) -> None:
         "total_cases": plan.total,
     }
     write_json(out / "summary.json", {**facts, **summary})
+    if plan.suite.export is not None:
+        for name, content in plan.suite.export(out, facts, plan.cases, plan.rejected, records).items():
+            write_json(out / name, content)
 
 
 def protocol_hash(plan: Plan) -> str:
@@ -230,12 +233,14 @@ class _Counters:
     def __init__(self, plan: Plan, cached: int) -> None:
         self.plan, self.cached = plan, cached
         self.decodes: Counter[str] = Counter()
+        self.frames = 0
         self.runs: Counter[tuple[str, str]] = Counter()
         self.seconds: dict[str, float] = {}
         self.notes: dict[str, tuple[str, ...]] = {}
 
     def add(self, outcome: Outcome) -> None:
         self.decodes.update(outcome.decoded)
+        self.frames += outcome.frames
         for clip, runs in outcome.runs.items():
             self.runs.update({(clip, key): count for key, count in runs.items()})
         for key, seconds in outcome.made.items():
@@ -250,6 +255,7 @@ class _Counters:
         return {
             "clips_decoded": len(self.decodes),
             "decodes": sum(self.decodes.values()),
+            "frames_decoded": self.frames,
             "most_decodes_of_one_clip": max(self.decodes.values(), default=0),
             "observer_runs": dict(sorted(per_observer.items())),
             "most_runs_of_one_observer_on_one_clip": max(self.runs.values(), default=0),
@@ -393,11 +399,10 @@ def _same_source(out: Path, request: Mapping[str, Any] | None) -> None:
         raise UsageError(f"{out} holds a run of {earlier['source']}; choose another --out, or --fresh to replace it")
 
 
-def _clear(out: Path) -> None:
+def _clear(out: Path, exports: Sequence[str]) -> None:
     """Remove what earlier invocations wrote, and nothing else."""
-    for name in OURS:
-        path = out / name
-        if name == ".lock":
+    for path in [out / name for name in OURS] + [found for pattern in exports for found in out.glob(pattern)]:
+        if path.name == ".lock":
             continue
         if path.is_dir():
             shutil.rmtree(path)

@@ -14,22 +14,24 @@ from typing import Any
 
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.observe import Outcome, observe
-from revisit.engine.plan import Job
+from revisit.engine.plan import ClipTask, Job
 from revisit.media import Limits
 
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
-def run_jobs(jobs: Sequence[Job], cache: EvidenceCache, limits: Limits, workers: int) -> Iterator[tuple[Job, Outcome]]:
-    """Outcomes as they come. With `workers` 0 the jobs run in this process, one after another."""
+def run_jobs(
+    jobs: Sequence[Job], cache: EvidenceCache, limits: Limits, workers: int
+) -> Iterator[tuple[ClipTask, Outcome]]:
+    """What became of each clip, as they get done. With `workers` 0 the jobs run in this process, one after another."""
     if workers == 0:
         for job in jobs:
-            yield job, observe(job, cache, limits)
+            yield from observe(job, cache, limits)
         return
     # Spawned, not forked: a forked child inherits the locks of OpenCV's and libav's threads.
     context = multiprocessing.get_context("spawn")
     waiting = list(reversed(jobs))
-    busy: dict[Connection, tuple[Any, Job]] = {}
+    busy: dict[Connection, tuple[Any, list[ClipTask]]] = {}  # with the clips that are still to come
     idle: list[tuple[Any, Connection]] = []
     try:
         while waiting or busy:
@@ -37,17 +39,22 @@ def run_jobs(jobs: Sequence[Job], cache: EvidenceCache, limits: Limits, workers:
                 process, connection = idle.pop() if idle else _start(context, cache, limits)
                 job = waiting.pop()
                 connection.send(job)
-                busy[connection] = (process, job)
+                busy[connection] = (process, list(job.clips))
             for ready in wait(list(busy)):
                 assert isinstance(ready, Connection)
-                process, job = busy.pop(ready)
+                process, to_come = busy[ready]
                 try:
                     outcome = ready.recv()
-                    idle.append((process, ready))
                 except (EOFError, OSError):
                     process.join()
-                    outcome = _died(job, process.exitcode)
-                yield job, outcome
+                    del busy[ready]
+                    yield from _died(to_come, process.exitcode)
+                    continue
+                if outcome is not None:
+                    yield to_come.pop(0), outcome
+                else:
+                    del busy[ready]
+                    idle.append((process, ready))
     finally:
         for process, connection in [*idle, *((process, c) for c, (process, _) in busy.items())]:
             connection.close()
@@ -58,7 +65,7 @@ def run_jobs(jobs: Sequence[Job], cache: EvidenceCache, limits: Limits, workers:
 
 def _start(context: Any, cache: EvidenceCache, limits: Limits) -> tuple[Any, Connection]:
     ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs, cache, limits, os.getpid()), daemon=False)
+    process = context.Process(target=_work, args=(theirs, cache, limits, os.getpid()), daemon=True)
     with _one_thread_each():
         process.start()
     theirs.close()
@@ -92,7 +99,9 @@ def _work(connection: Connection, cache: EvidenceCache, limits: Limits, parent: 
             job = connection.recv()
         except EOFError:
             return
-        connection.send(observe(job, cache, limits))
+        for _, outcome in observe(job, cache, limits):
+            connection.send(outcome)
+        connection.send(None)  # ready for the next job
 
 
 def _die_with(parent: int) -> None:
@@ -103,9 +112,11 @@ def _die_with(parent: int) -> None:
             os._exit(1)
 
 
-def _died(job: Job, code: int | None) -> Outcome:
+def _died(clips: Sequence[ClipTask], code: int | None) -> Iterator[tuple[ClipTask, Outcome]]:
+    """The clips that a dead worker did not get done, each with the sentence why."""
     how = f"was killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"ended with code {code}"
     sentence = (
         f"the process that observed this clip {how}; run the same command again, with --workers 1 if memory is short"
     )
-    return Outcome(broken={clip.digest: sentence for clip in job.clips})
+    broken = {clip.digest: sentence for clip in clips}
+    return ((clip, Outcome(broken=broken)) for clip in clips)

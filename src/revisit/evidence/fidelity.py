@@ -8,7 +8,6 @@ import numpy as np
 
 from revisit.core import evidence
 
-
 SSIM_FAMILIES = ("rgb", "gray_border", "torchmetrics")
 
 

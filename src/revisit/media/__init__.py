@@ -1,9 +1,10 @@
 """Media: the only room that opens files from outside. Clips in, frames out; arrays in and out."""
 
 from revisit.media.decode import ClipStream, Wanted, frame_digest, open_clip
-from revisit.media.digest import clip_digest
+from revisit.media.digest import clip_digest, file_digest
 from revisit.media.encode import encode_mp4
 from revisit.media.folder import natural as natural_order
+from revisit.media.length import announced_frames
 from revisit.media.limits import Limits
 from revisit.media.npz import load_npz, save_npz
 
@@ -19,8 +20,10 @@ __all__ = [
     "ClipStream",
     "Limits",
     "Wanted",
+    "announced_frames",
     "clip_digest",
     "encode_mp4",
+    "file_digest",
     "frame_digest",
     "load_npz",
     "natural_order",

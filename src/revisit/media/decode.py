@@ -4,10 +4,14 @@ Rules
 - Frames are taken one by one as coded, in presentation order; none is duplicated or dropped.
 - Seconds come from the timestamps and count from the first frame. A variable rate is kept and
   noted; `fps` is the average rate. Folders of frames have the rate of `Clip.fps`, or 24.
+- Of a clip that starts later, the frames before are decoded, because later ones build on them, and go nowhere:
+  there is no seeking, since where a seek ends depends on how the file was written. Of a clip with an end of its
+  own, nothing behind the last wanted frame is decoded.
 - A rotation by a multiple of 90 degrees in the display matrix of a video is applied. Pixels that
   are not square are not resampled; a note says so. Sizes stay as they are, odd ones too.
 - Every pixel format (10 bit, 4:4:4, grey) is converted to 8-bit RGB by swscale; transparency is dropped.
-- A clip that breaks midway is an error, never a shorter clip, also when no frame behind the break is wanted.
+- A clip that breaks midway is an error, never a shorter clip, also when no frame behind the break is wanted,
+  unless the clip ends before.
 
 Decoders have bugs that hostile files use, so each clip is decoded by a fresh process (`worker.py`)
 that has limited memory and processor time, holds the clip and a pipe, and can open nothing else.
@@ -61,10 +65,14 @@ def open_clip(clip: Clip, limits: Limits = Limits(), wanted: Wanted = None) -> C
 
 
 class ClipStream:
-    """Frames of a clip in order. `info` is known from the start, `notes` are complete after the last frame."""
+    """Frames of a clip in order. `info` is known from the start, `notes` are complete after the last frame.
+
+    `passed` counts the frames of the file that were decoded for it.
+    """
 
     info: ClipInfo
     notes: tuple[str, ...]
+    passed: int = 0
 
     def __init__(self, clip: Clip, limits: Limits, wanted: Wanted) -> None:
         self._path, self._limits = clip.path, limits
@@ -98,12 +106,15 @@ class ClipStream:
         head = self._worker.header()
         self._size, self._turns = (head["height"], head["width"]), head["rotation"] // 90
         height, width = self._size[::-1] if self._turns % 2 else self._size
-        self.info = ClipInfo(width, height, head["count"], head["fps"], np.asarray(head["times"], dtype=np.float64))
+        self._has_end = clip.count is not None
+        self._first, times = clip.start, _stretch(clip, np.asarray(head["times"], dtype=np.float64))
+        self.info = ClipInfo(width, height, len(times), head["fps"], times)
         if self._turns:
             notes += (f"rotated by {head['rotation']} degrees counterclockwise as its display matrix says",)
         self.notes = notes + tuple(printable(str(note)) for note in head["notes"])
         self._wanted = _frame_numbers(wanted, self.info)
-        self._worker.send_line(None if len(self._wanted) == self.info.count else self._wanted.tolist())
+        self._total = head["count"]
+        self._worker.send_line(None if len(self._wanted) == self._total else (self._wanted + self._first).tolist())
 
     def __iter__(self) -> Iterator[Frame]:
         with in_clip(self._path):
@@ -117,14 +128,18 @@ class ClipStream:
         if worker is None:
             raise MediaError("its frames were read already; open the clip again")
         for number in self._wanted.tolist():
-            self._feed(number)
+            self._feed(self._first + number)
             rgb = worker.frame(*self._size)
-            self._feed(number + 1)  # is decoded while the caller looks at this one
+            self._feed(self._first + number + 1)  # is decoded while the caller looks at this one
             if self._turns:
                 rgb = np.ascontiguousarray(np.rot90(rgb, self._turns))
+            self.passed = self._first + number + 1
             yield Frame(number, float(self.info.times[number]), rgb, frame_digest(rgb))
-        self._feed(self.info.count)
+        if self._has_end:
+            return
+        self._feed(len(self._images))
         worker.trailer()
+        self.passed = self._total
 
     def _feed(self, last: int) -> None:
         """Hand the images of a folder up to number `last` to the decoder; a video it reads by itself."""
@@ -344,6 +359,19 @@ def _check_size(size: int, limits: Limits) -> None:
             f"it is {in_words(size)} long, more than the {in_words(limits.file_size)} allowed; "
             f"if that is meant, raise the limit with --limits file_size={math.ceil(size / GIB)}G"
         )
+
+
+def _stretch(clip: Clip, times: np.ndarray) -> np.ndarray:
+    """Seconds of the frames that belong to the clip, from its own first frame."""
+    if clip.start < 0 or (clip.count is not None and clip.count < 1):
+        raise UsageError(
+            f"{printable(clip.path.name)}: a clip starts at frame 0 or later and has at least one frame, "
+            f"not {clip.count} from frame {clip.start}"
+        )
+    if clip.start >= len(times):
+        raise MediaError(f"it has {len(times)} frames and is to be read from frame {clip.start}; nothing is left")
+    kept = times[clip.start :][: clip.count]
+    return kept - kept[0]
 
 
 def _frame_numbers(wanted: Wanted, info: ClipInfo) -> np.ndarray:

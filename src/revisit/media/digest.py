@@ -13,10 +13,24 @@ from revisit.media.names import in_clip
 
 
 def clip_digest(clip: Clip) -> str:
-    """SHA-256 in hex over the bytes of a video, or over the frame rate, names and bytes of a folder of frames."""
+    """SHA-256 in hex over the bytes of a video, or over the frame rate, names and bytes of a folder of frames.
+
+    The stretch of a clip that is not the whole file is part of it.
+    """
     made = hashlib.sha256()
+    if clip.start or clip.count is not None:
+        made.update(f"frames from {clip.start} for {clip.count}\n".encode())
     with in_clip(clip.path):
         for piece in _folder(clip) if clip.path.is_dir() else _file(clip.path):
+            made.update(piece)
+    return made.hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 in hex of the bytes of a file."""
+    made = hashlib.sha256()
+    with in_clip(path):
+        for piece in _file(path):
             made.update(piece)
     return made.hexdigest()
 

@@ -1,9 +1,10 @@
 """Fidelity: how close is the clip to its reference, pixel by pixel, and in which phase is it lost?
 
 Evidence: `FrameFidelity`, at the size and with the alignment of its request. PSNR is
-10 log10(255^2 / MSE) per frame, averaged over frames; an identical frame counts as 99 dB. SSIM has two
-families (see the observer), and a protocol names the one it uses.
-Both punish a small shift of the camera as hard as a wrong world: read them beside the camera's error.
+10 log10(255^2 / MSE) per frame, averaged over frames; an identical frame counts as 99 dB. SSIM has
+families (docs/fidelity.md), and a protocol names the one it uses. LPIPS rests on `PerceptualDistance`,
+which takes a network.
+All punish a small shift of the camera as hard as a wrong world: read them beside the camera's error.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
-from revisit.evidence.fidelity import FrameFidelity
+from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import CasePhases
 from revisit.metrics.rows import require_rows
 
 IDENTICAL_DB = 99.0
-SSIM_FAMILIES = ("rgb", "gray_border")
 PHASES = ("visible", "hidden", "returned")
 NO_FRAMES = "no frame of the clip has an aligned frame in the reference"
 
 
 def validate(fidelity: FrameFidelity) -> None:
-    """Raise InvalidEvidence unless every frame has an error and both similarities in their ranges."""
-    require_rows(fidelity, reference=(), mse=(), ssim_gray_border=(), ssim_rgb=())
+    """Raise InvalidEvidence unless every frame has an error and the observed similarities in their ranges."""
+    observed = [f"ssim_{family}" for family in SSIM_FAMILIES if getattr(fidelity, f"ssim_{family}") is not None]
+    require_rows(fidelity, reference=(), mse=(), **dict.fromkeys(observed, ()))
     if len(fidelity.mse) and (fidelity.mse.min() < 0 or fidelity.mse.max() > 255**2):
         raise InvalidEvidence(
             f"FrameFidelity.mse reaches from {fidelity.mse.min():.4g} to {fidelity.mse.max():.4g}; "
@@ -36,11 +37,18 @@ def psnr_per_frame(mse: np.ndarray) -> np.ndarray:
     return np.minimum(10 * np.log10(255.0**2 / np.maximum(mse, 1e-12)), IDENTICAL_DB)
 
 
-def ssim_per_frame(fidelity: FrameFidelity, family: str) -> np.ndarray:
-    """SSIM of each frame in one of the two families."""
+def ssim_per_frame(fidelity: FrameFidelity, family: str) -> np.ndarray | Unscored:
+    """SSIM of each frame in one family, or Unscored where the observer was not asked for that family."""
     if family not in SSIM_FAMILIES:
         raise InvalidEvidence(f"there is no SSIM family {family!r}; choose one of {', '.join(SSIM_FAMILIES)}")
-    return np.asarray(getattr(fidelity, f"ssim_{family}"), dtype=float)
+    values = getattr(fidelity, f"ssim_{family}")
+    if values is None:
+        observed = [name for name in SSIM_FAMILIES if getattr(fidelity, f"ssim_{name}") is not None]
+        return Unscored(
+            f"the SSIM family was not observed: the metric asks for {family}, and the observer's parameter "
+            f"`families` lists {', '.join(observed) or 'none'}"
+        )
+    return np.asarray(values, dtype=float)
 
 
 def by_phase(values: np.ndarray, index: np.ndarray, phases: CasePhases) -> dict[str, np.ndarray]:
@@ -61,7 +69,9 @@ def phase_facts(values: np.ndarray, index: np.ndarray, phases: CasePhases) -> di
     return {"mean": means, "frames": {name: len(part) for name, part in parts.items()}, "source": phases.source}
 
 
-def returned_score(values: np.ndarray, fidelity: FrameFidelity, phases: CasePhases) -> Score | Unscored:
+def returned_score(
+    values: np.ndarray, fidelity: FrameFidelity | PerceptualDistance, phases: CasePhases
+) -> Score | Unscored:
     """Mean over the returned frames, with all phases in the facts."""
     facts = phase_facts(values, fidelity.index, phases)
     returned = fidelity.index >= phases.first_returned
@@ -116,6 +126,8 @@ def ssim(fidelity: FrameFidelity, *, family: str = "rgb") -> Score | Unscored:
     """Mean over frames of the SSIM against the aligned reference frame."""
     validate(fidelity)
     values = ssim_per_frame(fidelity, family)
+    if isinstance(values, Unscored):
+        return values
     if not len(values):
         return Unscored(NO_FRAMES)
     units = Series(frame=fidelity.index, other=fidelity.reference, value=values)
@@ -157,4 +169,61 @@ def psnr_returned(fidelity: FrameFidelity, phases: CasePhases) -> Score | Unscor
 def ssim_returned(fidelity: FrameFidelity, phases: CasePhases, *, family: str = "rgb") -> Score | Unscored:
     """Mean SSIM over the frames after the view has returned; the facts hold all three phases."""
     validate(fidelity)
-    return returned_score(ssim_per_frame(fidelity, family), fidelity, phases)
+    values = ssim_per_frame(fidelity, family)
+    return values if isinstance(values, Unscored) else returned_score(values, fidelity, phases)
+
+
+def validate_distance(seen: PerceptualDistance) -> None:
+    """Raise InvalidEvidence unless every frame has a distance of 0 or more."""
+    require_rows(seen, reference=(), distance=())
+    # Learned weights are not negative, so a distance below rounding noise means they were loaded wrongly.
+    if len(seen.distance) and seen.distance.min() < -1e-6:
+        raise InvalidEvidence(f"PerceptualDistance.distance reaches down to {seen.distance.min():.4g}; 0 is identical")
+
+
+@metric(
+    id="lpips",
+    version=1,
+    title="LPIPS against the reference",
+    unit="distance",
+    range=(0, None),
+    higher_is_better=False,
+    needs=(PerceptualDistance,),
+    suites=("folder",),
+    paper="Zhang et al. 2018",
+    responds_to=("wrong content", "wrong camera", "blur"),
+    blind_to=("what differs", "whether a difference is plausible"),
+)
+def lpips(seen: PerceptualDistance) -> Score | Unscored:
+    """Mean over frames of the LPIPS distance to the aligned reference frame; 0 is identical."""
+    validate_distance(seen)
+    if not len(seen.index):
+        return Unscored(NO_FRAMES)
+    facts = {
+        "compared_at": [seen.width, seen.height],
+        "net": seen.net,
+        "weights": seen.weights,
+        "first": float(seen.distance[0]),
+        "last": float(seen.distance[-1]),
+    }
+    units = Series(frame=seen.index, other=seen.reference, value=seen.distance)
+    return Score(float(seen.distance.mean()), units=units, facts=facts)
+
+
+@metric(
+    id="lpips_returned",
+    version=1,
+    title="LPIPS after the return",
+    unit="distance",
+    range=(0, None),
+    higher_is_better=False,
+    needs=(PerceptualDistance, CasePhases),
+    suites=("folder",),
+    paper="Zhang et al. 2018",
+    responds_to=("forgotten content", "wrong camera"),
+    blind_to=("what differs", "whether a difference is plausible"),
+)
+def lpips_returned(seen: PerceptualDistance, phases: CasePhases) -> Score | Unscored:
+    """Mean LPIPS distance over the frames after the view has returned; the facts hold all three phases."""
+    validate_distance(seen)
+    return returned_score(seen.distance, seen, phases)

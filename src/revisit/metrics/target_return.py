@@ -31,8 +31,14 @@ from revisit.metrics.target_gate import (
     higher_is_better=True,
     needs=(TargetTrack, TargetPhases),
     suites=("folder",),
-    responds_to=("object vanishes", "object forgotten while out of view"),
-    blind_to=("identity drift", "state reset", "object returns in the wrong place", "frozen camera"),
+    responds_to=("object forgotten while out of view",),
+    blind_to=(
+        "object dissolves in plain sight",
+        "identity drift",
+        "state reset",
+        "object returns in the wrong place",
+        "frozen camera",
+    ),
 )
 def target_reappearance(track: TargetTrack, phases: TargetPhases, *, seen_for: float = 0.3) -> Score | Unscored:
     """1 if the target came back after it was hidden, 0 if its place came back into view without it.

@@ -47,6 +47,16 @@ def read_poses(path: Path, format: str = "auto") -> Trajectory:
         return TEXT[_recognise_text(text) if format == "auto" else format](text)
 
 
+def recognise(path: Path) -> str:
+    """The name of the format that `auto` takes a file for."""
+    if path.suffix in (".npz", ".npy"):
+        arrays = load_npz(path)
+        with in_clip(path), _as_media_errors():
+            return _recognise_arrays(arrays)
+    with in_clip(path), _as_media_errors():
+        return _recognise_text(_text(path))
+
+
 @contextmanager
 def _as_media_errors() -> Iterator[None]:
     """What is wrong with poses is, here, wrong with a file."""

@@ -79,10 +79,19 @@ def page(run: Run, cards: Mapping[str, Mapping[str, Any]], gates: Mapping[str, s
         ],
         "findings": findings(run.records, gates),
         "table": table(summary, cards),
+        "parts_of_table": [
+            {"name": name, "table": table(_part(summary, part), cards)}
+            for name, part in summary.get("parts", {}).items()
+        ],
         "cards": list(cards.values()),
         "trouble": _trouble(summary),
         "protocol": _protocol(facts, cards, gates, summary),
     }
+
+
+def _part(summary: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+    """A part of the clips as a summary of its own: its models, and the metrics that are asked of it."""
+    return {"models": part["models"], "metrics": {id: summary["metrics"][id] for id in part["metrics"]}}
 
 
 def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from typing import Any
 
 # Families of metrics (the chapter a metric lives in) under the headings of the table, in its order.
 GROUPS = {
-    "Memory": ("target_return", "returning", "outcome"),
+    "Memory": ("target_return", "returning", "outcome", "lcm", "gsc"),
     "Fidelity": ("fidelity",),
-    "Appearance": ("appearance", "integrity"),
-    "Motion": ("motion", "camera_path", "cuts"),
+    "Appearance": ("appearance", "integrity", "visual"),
+    "Motion": ("motion", "camera_path", "cuts", "action", "camera"),
 }
 OTHER = "Other"
 ORDER = (*GROUPS, OTHER)
@@ -28,10 +28,12 @@ def group(card: Mapping[str, Any]) -> str:
 
 
 def number(value: float | None, bounded: bool = True) -> str:
-    """Three or so significant digits; whole numbers bare, unless the metric is `bounded` by 1; a dash for nothing."""
+    """Two or three significant digits; whole numbers bare, unless the metric is `bounded` by 1; a dash for nothing."""
     if value is None or not math.isfinite(value):
         return "–"
     size = abs(value)
+    if 1e-9 < size < 0.01:
+        return f"{value:.2g}".replace("-", "−")
     whole = not bounded and value == int(value)
     digits = 0 if size >= 100 or whole else 1 if size >= 10 else 2
     return f"{value:.{digits}f}".replace("-", "−")

@@ -96,7 +96,7 @@ def cover(rgb: np.ndarray, width: int, height: int) -> np.ndarray:
 
     rows, columns = rgb.shape[:2]
     scale = max(width / columns, height / rows)
-    size = max(width, round(columns * scale)), max(height, round(rows * scale))
+    size = round(columns * scale), round(rows * scale)
     picture = np.asarray(rgb, dtype=np.float32)
     if size != (columns, rows):
         picture = np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_LINEAR))
@@ -129,32 +129,33 @@ def ssim_inside(a: np.ndarray, b: np.ndarray, epsilon: float = 0.0) -> float:
     import cv2
 
     height, width = a.shape[:2]
-    channels = a.size // (height * width)
+    kernel = cv2.getGaussianKernel(WINDOW, SIGMA, cv2.CV_32F)
 
-    def means(values: np.ndarray) -> np.ndarray:
-        """Weighted mean of the window around each inner pixel of a strip, channels side by side."""
-        blurred = cv2.GaussianBlur(values, (WINDOW, WINDOW), SIGMA)[EDGE:-EDGE]
-        return np.asarray(blurred.reshape(len(blurred), -1)[:, EDGE * channels : -EDGE * channels])
+    def means(values: np.ndarray, scale: float = 1.0, plus: float = 0.0) -> np.ndarray:
+        """The weighted mean of the window around each pixel of a strip, times `scale` and `plus` something."""
+        return np.asarray(cv2.sepFilter2D(values, cv2.CV_32F, kernel, scale * kernel, delta=plus)[EDGE:-EDGE])
 
     total = 0.0
     for top in range(0, height - 2 * EDGE, STRIP):
-        # The arithmetic is done in place: new arrays would cost more time than the blurs.
-        x, y = (np.array(picture[top : top + STRIP + 2 * EDGE], dtype=np.float32) for picture in (a, b))
-        mean_x, mean_y, covariance = means(x), means(y), means(x * y)
-        x *= x
-        y *= y
-        x += y
-        variances = means(x)  # of both: they are only ever needed as a sum
-        product = mean_x * mean_y
+        x, y = (picture[top : top + STRIP + 2 * EDGE] for picture in (a, b))
+        mean_x, mean_y = means(x), means(y)
+        covariance = means(cv2.multiply(x, y, dtype=cv2.CV_32F), scale=2, plus=C2)
+        # Both variances are only ever needed as a sum, which saves one blur of five. From here on the arithmetic
+        # is done in place: new arrays would cost more time than the blurs.
+        powers = cv2.multiply(x, x, dtype=cv2.CV_32F)
+        powers += cv2.multiply(y, y, dtype=cv2.CV_32F)
+        variances = means(powers, plus=C2)
+        product = cv2.multiply(mean_x, mean_y, scale=2)
         mean_x *= mean_x
         mean_y *= mean_y
         squares = np.add(mean_x, mean_y, out=mean_x)
-        variances -= squares
         covariance -= product
-        above = (2 * product + C1) * (2 * covariance + C2)
+        variances -= squares
+        product += C1
+        product *= covariance
         squares += C1
-        variances += C2
-        below = np.multiply(squares, variances, out=squares)
-        below += epsilon
-        total += cv2.sumElems(np.divide(above, below, out=above))[0]
-    return float(total / ((height - 2 * EDGE) * (width - 2 * EDGE) * channels))
+        squares *= variances
+        squares += epsilon
+        product /= squares
+        total += sum(cv2.sumElems(product[:, EDGE:-EDGE]))
+    return float(total / ((height - 2 * EDGE) * (width - 2 * EDGE) * (a.size // (height * width))))

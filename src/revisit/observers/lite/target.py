@@ -34,9 +34,10 @@ EARLY_LOOKS, LATE_LOOKS = 6, 3  # remembered: the first ones for good, of later 
 COMMON = 0.45  # similarity elsewhere in its own frame from which a look is not the target's alone
 LATE_TRUST = 0.9  # a late look may have drifted off the target, so a match with it counts less
 LOOK_EVERY = 0.04  # seconds between remembered looks
-ROOTED = 0.25  # similarity to older looks that a new one needs: at a given spot chance gives 0 +- 0.15
+ROOTED = 0.25  # similarity to older looks that a new one needs; what drifted off the target had 0.2 and less
 SAME_LOOK, OTHER_LOOK = 0.45, 0.75  # a followed target between the two is remembered as a new look
 GONE, FOUND, CLEAR = 0.25, 0.45, 0.12  # near similarity of a lost target; peak, and its lead, that find it again
+IN_PLACE, COVERED, ELSEWHERE = "in place", "covered", "elsewhere"
 TINT = np.array([40.0, 12.0, 12.0])  # of 255, in L, a and b: how far light may drift over a clip
 SAME_COLOUR = 0.4  # overlap of colours below which the peak is something else of similar layout
 OUT = 0.2  # share inside the frame of a box that has left it
@@ -128,8 +129,9 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
         if missed > LOST_AFTER and seen.peak >= FOUND and seen.peak - seen.second >= CLEAR and colour >= SAME_COLOUR:
             spot, missed = seen.peak_at, 0.0
             inside = share_inside(spot.box(search.size))
-        if inside > 0.9 and seen.near < OTHER_LOOK and max(seen.near, part) > SAME_LOOK:
-            search.remember(rgb, spot, float(frame.time), moved.flow, seen)
+        setting = search.setting(spot, seen, moved.camera)
+        if inside > 0.9 and seen.near < OTHER_LOOK and max(seen.near, part) > SAME_LOOK and setting != COVERED:
+            search.remember(rgb, spot, float(frame.time), moved.flow, setting, seen)
 
         rows.append(
             {
@@ -232,6 +234,7 @@ class Search:
         self.frozen = False
         self._grids: dict[tuple[int, ...], np.ndarray] = {}
         self.remembered = -np.inf
+        self.settled, self.travelled = self.start, 0.0  # where the surroundings were last seen around the target
         shape = np.array([rgb.shape[1], rgb.shape[0]])
         long_side = max(rgb.shape[:2])
         width, height = self.size * shape
@@ -361,15 +364,24 @@ class Search:
         maps = [look.similarity(view, view.energy(self.weight)) for view in self.views]
         return self._clear_of(spot, maps, [self._centres(view, look) for view in self.views])
 
-    def remember(self, rgb: np.ndarray, spot: Spot, seconds: float, flow: float, seen: Sighting) -> None:
+    def setting(self, spot: Spot, seen: Sighting, camera: float) -> str:
+        """Whether the target's surroundings are still around it, were covered where it stands, or were left behind."""
+        off = np.abs(seen.place_at.centre - spot.centre) / (self.size * spot.scale)
+        if seen.place >= max(SAME_LOOK, seen.place_second + CLEAR) and bool((off < 0.25).all()):
+            self.settled, self.travelled = spot, 0.0
+            return IN_PLACE
+        self.travelled += camera
+        moved = np.abs(spot.centre - self.settled.centre) / self.size
+        return COVERED if self.travelled < 0.05 and bool((moved < 0.1).all()) else ELSEWHERE
+
+    def remember(self, rgb: np.ndarray, spot: Spot, seconds: float, flow: float, setting: str, seen: Sighting) -> None:
         """Add the present look of the target; once there are many, in place of the oldest late one.
 
         A look that shares little with the older ones is the target only if its surroundings are
         still around it (a glass that fills); else something came in front of it. A look that fits
         elsewhere in the same frame as well says nothing (the edge of a passing wall).
         """
-        off = np.abs(seen.place_at.centre - spot.centre) / (self.size * spot.scale)
-        in_place = seen.place - seen.place_second >= CLEAR and bool((off < 0.25).all())
+        in_place = setting == IN_PLACE
         rooted = seen.near_early if len(self.looks) >= EARLY_LOOKS else seen.near_first
         if self.frozen or seconds - self.remembered < LOOK_EVERY or not (rooted >= ROOTED or in_place):
             return
@@ -431,9 +443,10 @@ def colours_in(rgb: np.ndarray, box: np.ndarray) -> np.ndarray:
 
 
 def colour_overlap(here: np.ndarray, there: np.ndarray) -> float:
-    """Common share of two sets of colours, 0-1, once a common tint of up to `TINT` is taken away."""
+    """Common share of two sets of colours, 0-1, as they are or once a common tint is taken away."""
     tint = np.clip(there.mean(0) - here.mean(0), -TINT, TINT)
-    return float(np.minimum(colour_shares(here + tint), colour_shares(there)).sum())
+    known = colour_shares(there)
+    return max(float(np.minimum(colour_shares(lab), known).sum()) for lab in (here, here + tint))
 
 
 def colour_shares(lab: np.ndarray) -> np.ndarray:

@@ -343,7 +343,7 @@ function follow() {
 // ---- the table, its cards, tooltips -------------------------------------------------------------
 
 function sortTable(button) {
-  const table = byId("scores"), body = table.tBodies[0], column = Number(button.dataset.column);
+  const table = button.closest("table"), body = table.tBodies[0], column = Number(button.dataset.column);
   const head = button.closest("th");
   const first = button.dataset.first || "ascending";
   const now = head.getAttribute("aria-sort");

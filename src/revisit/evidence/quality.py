@@ -1,0 +1,40 @@
+"""Quality: what networks say of single frames, and of frames beside the reference's, for metrics that ask for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revisit.core import evidence
+
+
+@evidence(id="imaging_quality")
+@dataclass(frozen=True)
+class ImagingQuality:
+    """Technical quality of each frame as a network rates it, 0 to 1."""
+
+    index: np.ndarray  # (N,)
+    value: np.ndarray  # (N,)
+    net: str
+
+
+@evidence(id="aesthetic_quality")
+@dataclass(frozen=True)
+class AestheticQuality:
+    """Beauty of each frame as a network rates it, 0 to 1."""
+
+    index: np.ndarray  # (N,)
+    value: np.ndarray  # (N,)
+    net: str
+
+
+@evidence(id="feature_error")
+@dataclass(frozen=True)
+class FeatureError:
+    """Squared difference between normalised patch features of frames and of the aligned reference frames."""
+
+    index: np.ndarray  # (N,) frame numbers in the clip
+    reference: np.ndarray  # (N,) frame numbers in the reference
+    mse: np.ndarray  # (N,) mean over patches and channels
+    net: str

@@ -1,0 +1,225 @@
+"""Camera: did the camera go where it should have gone? Camera paths against true ones.
+
+Evidence: `PoseTrack` (the clip's) and `TruePoseTrack` (the dataset's), joined by frame number; where the true file
+counts from another frame than the clip, the case says so (`true_poses_from`: the true number of frame 0).
+A path from pictures alone has a world and a unit of its own, so it is laid onto the true one (Umeyama, Sim(3))
+before lengths are compared. Lengths are in the unit of the true path, angles in degrees.
+
+A rotation and translation of the world cancel in steps (RPE), so only the scale of the alignment matters there, and
+rotations need none at all. A clip whose camera rests has no scale, yet its error does not depend on one: it is the
+step that was asked for. A true camera that rests leaves the scale open: Unscored.
+`CameraPath` (what the picture shows, see lite.odometry) has turns and no lengths: only its rotations are compared.
+Definitions: Sturm et al. 2012, and docs/poses.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
+from revisit.evidence.camera import CameraPath
+from revisit.evidence.poses import PoseTrack, TruePoseTrack
+from revisit.geometry.alignment import SAME_PLACE, STILL, Alignment, align, apply, matched
+from revisit.geometry.poses import Trajectory, trajectory
+from revisit.geometry.rotations import geodesic
+from revisit.geometry.trajectory_errors import (
+    absolute_errors,
+    direction_agreement,
+    path_length,
+    relative_errors,
+    statistics,
+)
+
+LEAST_RELIABLE = 0.6  # of the frames, as for the camera's turning: with more gaps the steps are a guess
+ONE_POSE = "too short: a path takes two poses of frames that belong together"
+TRUE_STILL = "no motion of the true camera: its centres are in one place, so the scale is not determined"
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Errors of the motion from each frame to the next; no translation where the scale is not determined."""
+
+    frame: np.ndarray  # (M,) the frame a step begins at
+    translation: np.ndarray | None  # (M,)
+    rotation: np.ndarray  # (M,) degrees
+    facts: Mapping[str, Any]
+
+
+def paths(case: Case, track: PoseTrack, truth: TruePoseTrack) -> tuple[Trajectory, Trajectory] | Unscored:
+    """Both camera paths at the frames they share, numbered as the clip's."""
+    origin = int(case.annotations.get("true_poses_from", 0))
+    both = []
+    for record, first in ((track, 0), (truth, origin)):
+        if record.frame.shape != (len(record.c2w),):
+            raise InvalidEvidence(
+                f"{type(record).__name__}.frame has shape {record.frame.shape}; "
+                f"{len(record.c2w)} poses need ({len(record.c2w)},): one frame number each"
+            )
+        later = record.frame >= first
+        if not later.any():
+            return Unscored(f"no true poses: the file ends before frame {first}, where the clip begins")
+        both.append(
+            trajectory(record.c2w[later], record.frame[later] - first, scale="metres" if record.metres else "unknown")
+        )
+    shared = np.intersect1d(both[0].times, both[1].times)
+    if len(shared) < 2:
+        return Unscored(ONE_POSE)
+    estimate, reference = matched(both[0], both[1], tolerance=0.5)
+    return estimate, reference
+
+
+def laid(estimate: Trajectory, reference: Trajectory) -> tuple[Trajectory, Alignment, dict[str, Any]]:
+    """The estimate in the world of the reference, how it got there, and what to know about that."""
+    alignment = align(estimate, reference, "sim3")
+    aligned = apply(alignment, estimate)
+    facts = {
+        "scale": None if alignment.degenerate == STILL else alignment.scale,
+        "degenerate": alignment.degenerate,
+        "mirrored": alignment.mirrored,
+        "agreement": alignment.agreement,
+        "true_path_length": path_length(reference),
+        "path_length": path_length(aligned),
+        "unit": "metres" if reference.scale == "metres" else "that of the true path",
+    }
+    return aligned, alignment, facts
+
+
+def step_errors(estimate: Trajectory, reference: Trajectory) -> Steps:
+    """Relative errors over one frame; gaps in either file are left out."""
+    aligned, alignment, facts = laid(estimate, reference)
+    start = np.flatnonzero(np.diff(reference.times) == 1)
+    errors = relative_errors(aligned, reference, (start, start + 1))
+    open_scale = alignment.degenerate == STILL and rests(reference)
+    return Steps(reference.times[start].astype(int), None if open_scale else errors.translation, errors.rotation, facts)
+
+
+def rests(path: Trajectory) -> bool:
+    """Whether all centres of a path are in one place, up to what remains of doubles after a subtraction."""
+    return bool(np.ptp(path.centres, axis=0).max() <= SAME_PLACE * max(1.0, np.abs(path.centres).max()))
+
+
+def _series(steps: Steps, values: np.ndarray) -> Series:
+    return Series(frame=steps.frame, value=values)
+
+
+@metric(
+    id="camera_ate", version=1, title="Camera path error", unit="metres", range=(0, None), higher_is_better=False,
+    needs=(Case, PoseTrack, TruePoseTrack), suites=("mind",), paper="Sturm et al. 2012",
+    responds_to=("wrong camera", "drift"), blind_to=("content", "scale of the path", "rotation on the spot"),
+)  # fmt: skip
+def camera_ate(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Unscored:
+    """Root mean square distance between the camera centres, after the best similarity (ATE)."""
+    both = paths(case, track, truth)
+    if isinstance(both, Unscored):
+        return both
+    aligned, alignment, facts = laid(*both)
+    if alignment.degenerate == STILL:
+        return Unscored(STILL, facts)
+    errors = absolute_errors(aligned, both[1]).translation
+    units = Series(frame=both[1].times.astype(int), value=errors)
+    return Score(statistics(errors).rmse, raw=float(errors.mean()), units=units, facts=facts)
+
+
+@metric(
+    id="camera_rpe_translation", version=1, title="Step error", unit="metres", range=(0, None), higher_is_better=False,
+    needs=(Case, PoseTrack, TruePoseTrack), paper="Sturm et al. 2012",
+    responds_to=("wrong camera", "frozen camera"), blind_to=("content", "slow drift", "scale of the path"),
+)  # fmt: skip
+def camera_rpe_translation(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Unscored:
+    """Mean error of the way from each frame to the next (RPE), after the best similarity."""
+    both = paths(case, track, truth)
+    if isinstance(both, Unscored):
+        return both
+    steps = step_errors(*both)
+    if steps.translation is None:
+        return Unscored(TRUE_STILL, steps.facts)
+    if not len(steps.frame):
+        return Unscored(ONE_POSE)
+    return Score(float(steps.translation.mean()), units=_series(steps, steps.translation), facts=steps.facts)
+
+
+@metric(
+    id="camera_rpe_rotation", version=1, title="Turn error", unit="degrees", range=(0, 180), higher_is_better=False,
+    needs=(Case, PoseTrack, TruePoseTrack), paper="Sturm et al. 2012",
+    responds_to=("wrong camera", "frozen camera", "turn cut short"), blind_to=("content", "slow drift"),
+)  # fmt: skip
+def camera_rpe_rotation(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Unscored:
+    """Mean error of the turn from each frame to the next (RPE); needs no alignment."""
+    both = paths(case, track, truth)
+    if isinstance(both, Unscored):
+        return both
+    steps = step_errors(*both)
+    if not len(steps.frame):
+        return Unscored(ONE_POSE)
+    return Score(float(steps.rotation.mean()), units=_series(steps, steps.rotation), facts=steps.facts)
+
+
+@metric(
+    id="camera_path_length", version=1, title="Path length against the true one", unit="ratio", range=(0, None),
+    higher_is_better=None, needs=(Case, PoseTrack, TruePoseTrack), suites=("mind",),
+    responds_to=("jitter", "frozen camera"), blind_to=("content", "direction"),
+)  # fmt: skip
+def camera_path_length(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Unscored:
+    """Length of the camera's way after the best similarity, over the length of the true way."""
+    both = paths(case, track, truth)
+    if isinstance(both, Unscored):
+        return both
+    aligned, _, facts = laid(*both)
+    if rests(both[1]):
+        return Unscored(TRUE_STILL, facts)
+    return Score(path_length(aligned) / path_length(both[1]), raw=path_length(aligned), facts=facts)
+
+
+@metric(
+    id="camera_direction", version=1, title="Direction of travel", unit="score", range=(-1, 1), higher_is_better=True,
+    needs=(Case, PoseTrack, TruePoseTrack), suites=("mind",),
+    responds_to=("wrong direction",), blind_to=("content", "speed", "frozen camera"),
+)  # fmt: skip
+def camera_direction(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Unscored:
+    """Mean cosine between the directions of travel, each as its camera sees it; steps at rest are left out."""
+    both = paths(case, track, truth)
+    if isinstance(both, Unscored):
+        return both
+    found = direction_agreement(*both)
+    if not len(found.cosine):
+        return Unscored("no motion: one of the two cameras rests in every step")
+    units = Series(frame=both[1].times[found.start].astype(int), value=found.cosine)
+    return Score(float(found.cosine.mean()), units=units, facts={"resting": found.resting})
+
+
+@metric(
+    id="camera_turn_seen", version=1, title="Turn error as seen", unit="degrees", range=(0, 180),
+    higher_is_better=False, needs=(Case, CameraPath, TruePoseTrack), suites=("mind",), paper="Sturm et al. 2012",
+    responds_to=("wrong camera", "frozen camera", "turn cut short"), blind_to=("content", "distance travelled"),
+)  # fmt: skip
+def camera_turn_seen(case: Case, path: CameraPath, truth: TruePoseTrack) -> Score | Unscored:
+    """Mean error of the turns that the picture shows, from each observed frame to the next.
+
+    Rests on lite.odometry, whose field of view is often assumed: a description to fall back on where no file of
+    poses was given. Its steps have no lengths, so translation is not compared.
+    """
+    if len(path.index) < 2:
+        return Unscored(ONE_POSE)
+    if float(path.reliable.mean()) < LEAST_RELIABLE:
+        return Unscored(f"the camera could be followed in {path.reliable.mean():.0%} of the frames only")
+    origin = int(case.annotations.get("true_poses_from", 0))
+    rows = {int(frame) - origin: row for row, frame in enumerate(truth.frame)}
+    shared = np.array([k for k, frame in enumerate(path.index.tolist()) if frame in rows], dtype=int)
+    pairs = [(i, j) for i, j in pairwise(shared.tolist()) if path.reliable[j]]
+    if not pairs:
+        return Unscored("no true poses: none of the observed frames has one")
+    seen = np.stack([path.rotation[i].T @ path.rotation[j] for i, j in pairs])
+    at = [(rows[int(path.index[i])], rows[int(path.index[j])]) for i, j in pairs]
+    wanted = np.stack([truth.c2w[i, :3, :3].T @ truth.c2w[j, :3, :3] for i, j in at])
+    errors = geodesic(wanted, seen)
+    facts = {
+        "field_of_view": round(path.field_of_view, 1),
+        "field_of_view_estimated": path.field_of_view_estimated,
+        "frames_per_step": float(np.diff(path.index[shared]).mean()),
+    }
+    return Score(float(errors.mean()), units=Series(frame=path.index[[i for i, _ in pairs]], value=errors), facts=facts)

@@ -1,0 +1,36 @@
+"""Camera paths from files beside a clip: its own, and the true one. Formats: docs/poses.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import observer
+from revisit.evidence.poses import PoseTrack, TruePoseTrack
+from revisit.observers.poses import read_poses, recognise
+
+
+@observer(id="import.poses", version=1, kind="file", makes=PoseTrack, artifact="poses", sets=("lite",))
+def poses(path: Path, *, format: str = "auto") -> PoseTrack:
+    """The camera path of the clip, from its file of poses."""
+    return PoseTrack(**_track(path, format))
+
+
+@observer(id="import.true_poses", version=1, kind="file", makes=TruePoseTrack, artifact="true_poses", sets=("lite",))
+def true_poses(path: Path, *, format: str = "auto") -> TruePoseTrack:
+    """The camera path that the clip should have shown, from the dataset's file of poses."""
+    return TruePoseTrack(**_track(path, format))
+
+
+def _track(path: Path, format: str) -> dict[str, Any]:
+    """Fields of a track. Poses timed in seconds are taken for one per frame, in order."""
+    found = read_poses(path, format)
+    numbered = found.time_unit == "frames" and bool((found.times == np.round(found.times)).all())
+    return {
+        "frame": found.times.astype(np.int64) if numbered else np.arange(len(found)),
+        "c2w": np.array(found.c2w),
+        "metres": found.scale == "metres",
+        "source": recognise(path) if format == "auto" else format,
+    }

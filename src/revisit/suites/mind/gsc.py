@@ -1,0 +1,120 @@
+"""gsc, generated scene consistency: a clip that goes out and comes back the same way, against itself backwards.
+
+Frame i is compared with frame n-1-i; of an odd number the frame in the middle is its own partner and is left out. The
+engine keeps the outbound half on disk, so memory does not grow with the clip.
+
+A clip that does not move returns to everything and would win. So the change from the first frame to the middle
+(`motion_mse`, values from 0 to 1) guards the score. Below 3e-4, that is 35 dB, two pictures differ no more than the
+same picture compressed twice; above 1e-3, 30 dB, compression does not explain it; between them the clip is not scored
+either, because an error of the return would be of the size of the motion.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import Case, Score, Series, Unscored, metric
+from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
+from revisit.evidence.frames import FrameFacts
+from revisit.evidence.outset import Outset
+from revisit.metrics.fidelity import IDENTICAL_DB, psnr_per_frame, ssim_per_frame, validate, validate_distance
+from revisit.suites.mind.lcm import psnr_score
+from revisit.suites.mind.selection import BATCH, MIRROR, check_rule
+
+DOES_NOT_APPLY = "does not apply: only the clips of mirror_test go out and come back the same way"
+
+
+def over_pairs(
+    case: Case,
+    frames: FrameFacts,
+    outset: Outset,
+    seen: FrameFidelity | PerceptualDistance,
+    values: np.ndarray,
+    rule: str,
+    static: float,
+    moving: float,
+) -> Score | Unscored:
+    """Mean over the pairs of the way out and the way back, in the order of the way out."""
+    if case.condition != MIRROR:
+        return Unscored(DOES_NOT_APPLY)
+    upstream = check_rule(rule)
+    count = int(frames.index[-1]) + 1
+    motion = float(outset.mse[len(outset.mse) // 2])
+    facts = {"sample_frames": count, "length": count // 2, "motion_mse": motion, "fps": float(frames.fps)}
+    if count < 2:
+        return Unscored("too short: one frame cannot go out and come back", facts)
+    if upstream and count % 2:
+        return Unscored(f"odd length: upstream refuses clips of {count} frames", facts)
+    if upstream and count // 2 % BATCH == 1:
+        return Unscored(f"batch of one: upstream fails on {count} frames, whose last batch holds one pair", facts)
+    if not upstream and motion < static:
+        return Unscored(
+            f"static clip: the middle frame differs from the first by {motion:.1e} only; there is no return to judge",
+            facts,
+        )
+    if not upstream and motion < moving:
+        return Unscored(
+            f"hardly moves: the middle frame differs from the first by {motion:.1e}, too little to judge", facts
+        )
+    order = np.argsort(seen.reference)
+    units = Series(frame=seen.index[order], other=seen.reference[order], value=values[order])
+    return Score(float(values.mean()), units=units, facts=facts)
+
+
+@metric(
+    id="mind_gsc_mse", version=1, title="Return: squared error", unit="mse", range=(0, 1), higher_is_better=False,
+    needs=(Case, FrameFacts, Outset, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)",
+    upstream="gsc.avg_mse", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
+)  # fmt: skip
+def gsc_mse(
+    case: Case, frames: FrameFacts, outset: Outset, seen: FrameFidelity,
+    *, rule: str = "corrected", static: float = 3e-4, moving: float = 1e-3,
+) -> Score | Unscored:  # fmt: skip
+    """Mean squared error between the way out and the way back, values from 0 to 1."""
+    validate(seen)
+    return over_pairs(case, frames, outset, seen, seen.mse / 255.0**2, rule, static, moving)
+
+
+@metric(
+    id="mind_gsc_psnr", version=1, title="Return: PSNR", unit="dB", range=(0, IDENTICAL_DB), higher_is_better=True,
+    needs=(Case, FrameFacts, Outset, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)",
+    upstream="gsc.avg_psnr", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
+)  # fmt: skip
+def gsc_psnr(
+    case: Case, frames: FrameFacts, outset: Outset, seen: FrameFidelity,
+    *, rule: str = "corrected", static: float = 3e-4, moving: float = 1e-3,
+) -> Score | Unscored:  # fmt: skip
+    """Mean PSNR between the way out and the way back; 99 dB for identical frames."""
+    validate(seen)
+    return psnr_score(over_pairs(case, frames, outset, seen, psnr_per_frame(seen.mse), rule, static, moving), rule)
+
+
+@metric(
+    id="mind_gsc_ssim", version=1, title="Return: SSIM", unit="score", range=(-1, 1), higher_is_better=True,
+    needs=(Case, FrameFacts, Outset, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)",
+    upstream="gsc.avg_ssim", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
+)  # fmt: skip
+def gsc_ssim(
+    case: Case, frames: FrameFacts, outset: Outset, seen: FrameFidelity,
+    *, rule: str = "corrected", static: float = 3e-4, moving: float = 1e-3, family: str = "torchmetrics",
+) -> Score | Unscored:  # fmt: skip
+    """Mean SSIM between the way out and the way back."""
+    validate(seen)
+    values = ssim_per_frame(seen, family)
+    if isinstance(values, Unscored):
+        return values
+    return over_pairs(case, frames, outset, seen, values, rule, static, moving)
+
+
+@metric(
+    id="mind_gsc_lpips", version=1, title="Return: LPIPS", unit="distance", range=(0, None), higher_is_better=False,
+    needs=(Case, FrameFacts, Outset, PerceptualDistance), suites=("mind",), paper="MIND (arXiv 2602.08025)",
+    upstream="gsc.avg_lpips", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
+)  # fmt: skip
+def gsc_lpips(
+    case: Case, frames: FrameFacts, outset: Outset, seen: PerceptualDistance,
+    *, rule: str = "corrected", static: float = 3e-4, moving: float = 1e-3,
+) -> Score | Unscored:  # fmt: skip
+    """Mean LPIPS between the way out and the way back."""
+    validate_distance(seen)
+    return over_pairs(case, frames, outset, seen, seen.distance, rule, static, moving)

@@ -1,0 +1,31 @@
+"""Which metrics the suite asks, in the order of the tables, and of which tests."""
+
+from __future__ import annotations
+
+import revisit.suites.mind.action
+import revisit.suites.mind.gsc
+import revisit.suites.mind.lcm
+import revisit.suites.mind.visual  # noqa: F401 - importing them registers their metrics
+from revisit.core import METRICS
+from revisit.suites.mind.selection import MAIN, MIRROR
+
+# Metric of the result file -> our metrics, by the name of their value there.
+KEYS = {
+    "lcm": {name: f"mind_lcm_{name}" for name in ("mse", "psnr", "ssim", "lpips")},
+    "visual_quality": {"imaging": "mind_imaging", "aesthetic": "mind_aesthetic"},
+    "dino": {"dino_mse": "mind_dino"},
+    "action": {"rpe_trans": "mind_action_translation", "rpe_rot": "mind_action_rotation"},
+    "gsc": {name: f"mind_gsc_{name}" for name in ("mse", "psnr", "ssim", "lpips")},
+}
+ORDER = [id for key in ("lcm", "gsc", "action", "visual_quality", "dino") for id in KEYS[key].values()]
+
+
+def metrics() -> list[str]:
+    """Ids of the metrics of this suite: MIND's own, then those of camera paths."""
+    others = [id for id in METRICS if "mind" in METRICS[id].suites and id not in ORDER]
+    return [*ORDER, *others]
+
+
+def tests_of(id: str) -> tuple[str, ...]:
+    """The tests that a metric is asked of."""
+    return (MIRROR,) if id in KEYS["gsc"].values() else MAIN

@@ -1,0 +1,276 @@
+"""Cases from a tree of predictions beside the dataset's own tree.
+
+Every recording of the dataset is expected once per model; what nobody made is yielded as missing, so that coverage
+counts it. Files that belong to no test are passed over. A name is never split at its dots.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from revisit.core import Case, Clip, Rejected, UsageError
+from revisit.media import VIDEO_SUFFIXES, announced_frames, natural_order
+from revisit.suites.mind.selection import MAIN, MIRROR
+
+PERSPECTIVES = ("1st_data", "3rd_data")
+TESTS = (*MAIN, MIRROR)
+POSES = ("images.txt", "poses.npz", "poses.npy", "poses.txt")  # of a prediction, the first that is there
+MOST_BYTES = 256 << 20  # of an action file; a recording of an hour has some tens of megabytes
+ACTION_FILE = 'expected {"mark_time": 240, "total_time": 1000, "data": [one row per frame]}'
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What the dataset says of one clip."""
+
+    video: Path
+    actions: Path
+    mark: int  # first frame that is to be predicted
+    total: int
+    caption: str
+    poses: Path | None
+    poses_from: int  # number, in the file of poses, of the first predicted frame
+
+
+def recognises(source: Path) -> bool:
+    """Whether this is a tree of predictions, or a folder of such trees."""
+    return source.is_dir() and bool(_trees(source))
+
+
+def read(
+    source: Path, roots: Sequence[Path] = (), *, gt: str | None = None, model: str | None = None
+) -> Iterator[Case | Rejected]:
+    """Cases of all models in `source`, and what is missing or cannot be used."""
+    trees = _trees(source) if source.is_dir() else {}
+    if not trees:
+        raise UsageError(
+            f"{source}: no predictions found; expected {{1st_data,3rd_data}}/{{{','.join(TESTS)}}} in it, "
+            "or folders of models with these"
+        )
+    if model is not None and len(trees) > 1:
+        raise UsageError(f"{source} holds {len(trees)} models ({', '.join(trees)}); --option model names one")
+    truth = None if gt is None else truth_root(Path(gt).expanduser())
+    wanted = sorted({test for tree in trees.values() for test in MAIN if _folders_of(tree, test)})
+    if truth is None and wanted:
+        raise UsageError(
+            f"{' and '.join(wanted)} are compared with the dataset: add --option gt=DIR, the folder with 1st_data/test"
+        )
+    known = cache(recording)  # every model is compared with the same ones
+
+    @cache
+    def longest(place: str) -> int | None:
+        """Frames of the longest prediction in this place of all trees; None where one of them does not say."""
+        videos = [video for tree in trees.values() if (video := find_video(tree / place)) is not None]
+        lengths = [announced_frames(video) for video in videos]
+        return None if None in lengths else max((length or 0 for length in lengths), default=0) or None
+
+    for name, tree in trees.items():
+        for perspective in PERSPECTIVES:
+            for test in MAIN:
+                yield from _main(model or name, tree, truth, perspective, test, known, longest)
+            yield from _mirror(model or name, tree, truth, perspective)
+
+
+def truth_root(folder: Path) -> Path:
+    """The folder of the dataset that holds 1st_data and 3rd_data."""
+    for root in (folder, folder / "MIND-Data"):
+        if any((root / perspective / "test").is_dir() for perspective in PERSPECTIVES):
+            return root
+    raise UsageError(
+        f"{folder}: no ground truth found; expected 1st_data/test or 3rd_data/test in it, as the dataset has"
+    )
+
+
+def _trees(source: Path) -> dict[str, Path]:
+    """Model name -> tree of its predictions."""
+    if any(_folders_of(source, test) for test in TESTS):
+        return {source.resolve().name: source}
+    inside = sorted((entry for entry in source.iterdir() if entry.is_dir()), key=natural_order)
+    return {entry.name: entry for entry in inside if any(_folders_of(entry, test) for test in TESTS)}
+
+
+def _folders_of(tree: Path, test: str) -> list[Path]:
+    return [tree / perspective / test for perspective in PERSPECTIVES if (tree / perspective / test).is_dir()]
+
+
+def _main(
+    model: str,
+    tree: Path,
+    truth: Path | None,
+    perspective: str,
+    test: str,
+    known: Callable[[Path], Recording | str],
+    longest: Callable[[str], int | None],
+) -> Iterator[Case | Rejected]:
+    """The predictions of recordings."""
+    names = _folders(truth / perspective / "test" / test) if truth is not None else []
+    made = tree / perspective / test
+    for name in names:
+        assert truth is not None
+        id = f"{perspective}/{test}/{name}@{model}"
+        video = find_video(made / name)
+        if video is None:
+            yield Rejected(
+                id, f"missing: there is no {perspective}/{test}/{name}/video.mp4", model, perspective, test, True
+            )
+            continue
+        found = known(truth / perspective / "test" / test / name)
+        if isinstance(found, str):
+            yield Rejected(id, found, model, perspective, test)
+            continue
+        yield _prediction(id, model, name, perspective, test, video, found, longest(f"{perspective}/{test}/{name}"))
+    for name in _folders(made):
+        if name not in names and find_video(made / name) is not None:
+            reason = f"the dataset has no {perspective}/test/{test}/{name}; a prediction has the name of its recording"
+            yield Rejected(f"{perspective}/{test}/{name}@{model}", reason, model, perspective, test)
+
+
+def _prediction(
+    id: str,
+    model: str,
+    name: str,
+    perspective: str,
+    test: str,
+    video: Path,
+    found: Recording,
+    frames: int | None,
+) -> Case:
+    artifacts = {"actions": found.actions}
+    left = found.total - found.mark
+    if found.poses is not None:
+        artifacts["true_poses"] = found.poses
+    own = next((video.parent / file for file in POSES if (video.parent / file).is_file()), None)
+    if own is not None:
+        artifacts["poses"] = own
+    return Case(
+        id=id,
+        suite="mind",
+        model=model,
+        sample=f"{perspective}/{test}/{name}",
+        clip=Clip(video),
+        # One stretch for all models, so that it is decoded once for all, and not further than the longest of them.
+        reference=Clip(found.video, start=found.mark, count=min(frames, left) if frames else left),
+        align="index",
+        subset=perspective,
+        condition=test,
+        prompt=found.caption,
+        annotations={"mark_time": found.mark, "total_time": found.total, "true_poses_from": found.poses_from},
+        artifacts=artifacts,
+    )
+
+
+def _mirror(model: str, tree: Path, truth: Path | None, perspective: str) -> Iterator[Case | Rejected]:
+    """Clips that go out and come back; the dataset says how many, and not which is which."""
+    count = 0
+    for video in _videos(tree / perspective / MIRROR):
+        inside = video.relative_to(tree / perspective / MIRROR).with_suffix("")
+        clip = Clip(video)
+        yield Case(
+            id=f"{perspective}/{MIRROR}/{inside.as_posix()}@{model}",
+            suite="mind",
+            model=model,
+            sample=f"{perspective}/{MIRROR}/{inside.parts[0]}",
+            clip=clip,
+            reference=clip,
+            align="mirror",
+            subset=perspective,
+            condition=MIRROR,
+            annotations={"video_name": video.name},
+        )
+        count += 1
+    for k in range(count, _expected_mirrors(truth, perspective)):
+        yield Rejected(
+            f"{perspective}/{MIRROR}/clip {k + 1}@{model}", "missing: fewer clips than first frames times action files",
+            model, perspective, MIRROR, True,
+        )  # fmt: skip
+
+
+def _expected_mirrors(truth: Path | None, perspective: str) -> int:
+    folder = None if truth is None else truth / perspective / "test" / MIRROR
+    if folder is None or not folder.is_dir():
+        return 0
+    files = [entry.suffix.lower() for entry in folder.iterdir() if entry.is_file()]
+    return files.count(".png") * files.count(".json")
+
+
+def find_video(folder: Path) -> Path | None:
+    """The file called `video` with one of the suffixes of videos."""
+    return next((path for suffix in VIDEO_SUFFIXES if (path := folder / f"video{suffix}").is_file()), None)
+
+
+def _folders(folder: Path) -> list[str]:
+    if not folder.is_dir():
+        return []
+    inside = [entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
+    return [entry.name for entry in sorted(inside, key=natural_order)]
+
+
+def _videos(folder: Path) -> list[Path]:
+    """Videos in the folder and in its folders, in natural order."""
+    places = [folder, *(folder / name for name in _folders(folder))]
+    found = [path for place in places if place.is_dir() for path in sorted(place.iterdir(), key=natural_order)]
+    return [
+        path for path in found
+        if path.is_file() and path.suffix.lower() in VIDEO_SUFFIXES and not path.name.startswith(".")
+    ]  # fmt: skip
+
+
+def recording(folder: Path) -> Recording | str:
+    """What the dataset has of a clip, or the sentence that says what is wrong with it."""
+    video, actions = find_video(folder), folder / "action.json"
+    where = f"the ground truth {folder.name}"
+    if video is None:
+        return f"{where} has no video.mp4; download it again"
+    if not actions.is_file():
+        return f"{where} has no action.json, so nothing says where its prediction begins; download it again"
+    try:
+        content = _action_file(actions)
+        rows, total = content["data"], content.get("total_time", len(content["data"]))
+        mark = content["mark_time"]
+        if not (isinstance(mark, int) and isinstance(total, int) and 0 <= mark < total):
+            raise ValueError(f"mark_time is {mark!r} and total_time {total!r}; {ACTION_FILE}")
+    except (ValueError, KeyError, OSError, RecursionError) as error:
+        problem = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        return f"{where}: action.json cannot be used: {problem[:200]}"
+    poses, poses_from = _true_poses(folder, actions, rows, mark)
+    return Recording(video, actions, mark, total, _caption(folder, content), poses, poses_from)
+
+
+def _action_file(path: Path) -> dict[str, Any]:
+    if path.stat().st_size > MOST_BYTES:
+        raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
+    except ValueError as error:
+        raise ValueError(f"it is not JSON ({error}); {ACTION_FILE}") from None
+    if not isinstance(content, dict) or not isinstance(content.get("data", []), list):
+        raise ValueError(f"it is not an object with rows; {ACTION_FILE}")
+    return content
+
+
+def _true_poses(folder: Path, actions: Path, rows: list[Any], mark: int) -> tuple[Path | None, int]:
+    """The file of true poses, and the number in it of the first predicted frame.
+
+    images.txt and npz files describe the clip from mark_time on; the action file describes the whole recording.
+    """
+    if (folder / "images.txt").is_file():
+        return folder / "images.txt", 0
+    arrays = sorted(folder.glob("*.npz"))
+    if arrays:
+        return arrays[0], 0
+    if rows and isinstance(rows[0], dict) and ("camera_pos" in rows[0] or "actor_pos" in rows[0]):
+        return actions, mark
+    return None, 0
+
+
+def _caption(folder: Path, content: dict[str, Any]) -> str:
+    caption = content.get("caption")
+    if isinstance(caption, str):
+        return caption
+    file = folder.parents[2] / "description" / f"{folder.name}.txt"
+    return file.read_text(encoding="utf-8", errors="replace").strip() if file.is_file() else ""

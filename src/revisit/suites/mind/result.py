@@ -1,0 +1,147 @@
+"""result.json: the rows that readers of the public evaluator's file expect, and what it leaves out.
+
+Its keys are kept. Added: `schema_version`, `model`, `protocol`, `coverage`, and per row `metric_status` (ok, unscored
+or failed, with the reason) and `n_frames_scored`. The file is valid JSON: an infinite or missing value is null.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from revisit.core import Case, Rejected
+from revisit.media import load_npz
+from revisit.suites.mind.metrics import KEYS
+from revisit.suites.mind.selection import MIRROR
+from revisit.suites.mind.summary import coverage
+from revisit.suites.tables import Record, by_case
+
+SCHEMA_VERSION = 1
+
+
+def export(
+    run: Path, facts: Mapping[str, Any], cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]
+) -> dict[str, Any]:
+    """result.json of the one model, or result_<model>.json of each of several."""
+    answers = by_case(records)
+    models = sorted({case.model for case in cases} | {entry.model for entry in rejected})
+    made: dict[str, Any] = {}
+    for model in models:
+        mine = [case for case in cases if case.model == model]
+        lacking = [entry for entry in rejected if entry.model == model]
+        made["result.json" if len(models) == 1 else _file_name(model, made)] = {
+            "schema_version": SCHEMA_VERSION,
+            "model": model,
+            "protocol": facts["protocol"],
+            "video_max_time": None,
+            "coverage": coverage(mine, lacking),
+            "data": [*_rows(run, mine, answers), *map(_missing_row, lacking)],
+        }
+    return made
+
+
+def _file_name(model: str, taken: Mapping[str, Any]) -> str:
+    """A name for the result of a model, with its odd characters replaced, that no other model has."""
+    name = "result_" + "".join(c if c.isalnum() or c in "-._" else "_" for c in model)
+    while f"{name}.json" in taken:
+        name += "_"
+    return f"{name}.json"
+
+
+def _rows(run: Path, cases: Sequence[Case], answers: Mapping[str, Mapping[str, Record]]) -> list[dict[str, Any]]:
+    rows = []
+    mirrors: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for case in cases:
+        asked = answers.get(case.id, {})
+        row = _row(case, asked, run)
+        if case.condition == MIRROR:
+            folder = case.sample.rpartition("/")[2]
+            row["video_name"] = case.annotations["video_name"]
+            row["mark_time"] = None if row["sample_frames"] is None else row["sample_frames"] // 2
+            mirrors[case.subset, folder].append(row)
+        else:
+            named = {"path": case.sample.rpartition("/")[2], "perspective": case.subset, "test_type": case.condition}
+            times = {name: case.annotations[name] for name in ("mark_time", "total_time")}
+            rows.append({**named, **times, **row})
+    for (perspective, folder), videos in mirrors.items():
+        rows.append(
+            {
+                "path": folder,
+                "perspective": perspective,
+                "test_type": MIRROR,
+                "videos": [video["video_name"] for video in videos],
+                "error": next((video["error"] for video in videos if video["error"]), None),
+                "video_results": videos,
+            }
+        )
+    return rows
+
+
+def _row(case: Case, asked: Mapping[str, Record], run: Path) -> dict[str, Any]:
+    """The measured part of a row."""
+    keys = ("gsc",) if case.condition == MIRROR else ("lcm", "visual_quality", "dino", "action")
+    row: dict[str, Any] = {"error": None, "sample_frames": None, "n_frames_scored": 0, "metric_status": {}}
+    for key in keys:
+        records = {name: asked[id] for name, id in KEYS[key].items() if id in asked}
+        for name, record in records.items():
+            row["metric_status"][f"{key}.{name}"] = _status(record)
+            if record["status"] == "failed":
+                row["error"] = record["reason"]
+            found = record.get("facts") or {}
+            row["sample_frames"] = found.get("sample_frames", row["sample_frames"])
+            if "motion_mse" in found:
+                row["motion_mse"] = found["motion_mse"]
+        made = _action(records) if key == "action" else _per_frame(records, run)
+        if made:
+            row[key] = made
+            row["n_frames_scored"] = max(row["n_frames_scored"], made.get("length", 0))
+    return row
+
+
+def _per_frame(records: Mapping[str, Record], run: Path) -> dict[str, Any]:
+    """Values per frame and their means, of the measures that were scored."""
+    made: dict[str, Any] = {}
+    for name, record in records.items():
+        if record["status"] != "scored":
+            continue
+        values = load_npz(run / record["units"])["value"].tolist() if record.get("units") else []
+        made |= {"length": len(values), name: values, f"avg_{name}": record["score"]}
+        if "psnr_is_capped" in (record.get("facts") or {}):
+            made["psnr_is_capped"] = record["facts"]["psnr_is_capped"]
+    if made:
+        for name in records.keys() - made.keys():
+            made |= {name: [], f"avg_{name}": None}
+    return made
+
+
+def _action(records: Mapping[str, Record]) -> dict[str, Any]:
+    """Errors by group and action, translation and rotation side by side."""
+    made: dict[str, Any] = defaultdict(dict)
+    for name, record in records.items():
+        unit = "_deg" if name == "rpe_rot" else ""
+        for group, values in (record.get("facts") or {}).get("groups", {}).items():
+            made[group] |= {
+                "count": values["count"],
+                f"{name}_mean{unit}": values["mean"],
+                f"{name}_median{unit}": values["median"],
+            }
+    return dict(made)
+
+
+def _status(record: Record) -> dict[str, str]:
+    if record["status"] == "scored":
+        return {"status": "ok"}
+    return {"status": record["status"], "reason": record["reason"]}
+
+
+def _missing_row(entry: Rejected) -> dict[str, Any]:
+    return {
+        "path": entry.id.rpartition("@")[0].removeprefix(f"{entry.subset}/{entry.condition}/"),
+        "perspective": entry.subset,
+        "test_type": entry.condition,
+        "error": entry.reason,
+        "n_frames_scored": 0,
+        "metric_status": {"*": {"status": "missing" if entry.missing else "refused", "reason": entry.reason}},
+    }

@@ -1,0 +1,75 @@
+"""Which frames and steps count: everything, or what the public evaluator happens to score.
+
+`corrected` scores every frame and step. `upstream` repeats the selection of the public evaluator, faults and all, so
+that numbers can be laid beside published rows; docs/mind.md lists every difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from revisit.core import UsageError
+from revisit.evidence.poses import ActionTrack
+
+RULES = ("corrected", "upstream")
+CHUNK = 100  # frames that the public evaluator reads at a time; the chunk with the last frame is never scored
+BATCH = 10  # pairs it compares at a time; a last batch of one makes it fail
+ACTION_FRAMES = 97  # of every clip it looks at for actions
+LEAST_STEPS = 8  # below which it leaves the action metric out
+MAIN, MIRROR = ("mem_test", "action_space_test"), "mirror_test"
+
+MOVES = ({1: "forward", 2: "backward"}, {1: "left", 2: "right"})
+LOOKS = ({1: "look_up", 2: "look_down"}, {1: "look_left", 2: "look_right"})
+NO_OP = "no_op"
+MOVE_NAMES = {name for axis in MOVES for name in axis.values()}
+
+
+def check_rule(rule: str) -> bool:
+    """Whether the rule is `upstream`."""
+    if rule not in RULES:
+        raise UsageError(f"there is no rule {rule!r}; a protocol of the suite mind sets one of {', '.join(RULES)}")
+    return rule == "upstream"
+
+
+def frames_scored(count: int, rule: str) -> int:
+    """How many of `count` compared frames count, from the first."""
+    return max(count - 1, 0) // CHUNK * CHUNK if check_rule(rule) else count
+
+
+def labels(actions: ActionTrack, frames: Sequence[int]) -> list[str]:
+    """The name of what was asked in each of these frames of the recording, such as `forward+look_left`."""
+    row = {int(frame): k for k, frame in enumerate(actions.frame)}
+    axes = ((MOVES[0], actions.forward), (MOVES[1], actions.side), (LOOKS[0], actions.tilt), (LOOKS[1], actions.turn))
+    found = []
+    for frame in frames:
+        codes = [(names, int(column[row[frame]])) for names, column in axes]
+        found.append("+".join(names[code] for names, code in codes if code) or NO_OP)
+    return found
+
+
+def group(label: str, rule: str) -> str:
+    """The group of a label: translation, rotation, mixed or no_op; upstream knows translation and other only."""
+    parts = label.split("+")
+    if check_rule(rule):
+        return "translation" if len(parts) == 1 and parts[0] in MOVE_NAMES else "other"
+    if label == NO_OP:
+        return NO_OP
+    moves = sum(part in MOVE_NAMES for part in parts)
+    return "translation" if moves == len(parts) else "mixed" if moves else "rotation"
+
+
+def group_statistics(errors: np.ndarray, names: Sequence[str], rule: str) -> dict[str, dict[str, float]]:
+    """Count, mean and median over all steps, over each group, and over each action."""
+    groups: dict[str, list[float]] = {"__overall__": list(errors)}
+    for name in ("translation", "rotation", "mixed", NO_OP, "other"):
+        members = [e for e, label in zip(errors, names, strict=True) if group(label, rule) == name]
+        if members:
+            groups[name] = members
+    for label in sorted(set(names)):
+        groups[f"act:{label}"] = [e for e, other in zip(errors, names, strict=True) if other == label]
+    return {
+        name: {"count": len(members), "mean": float(np.mean(members)), "median": float(np.median(members))}
+        for name, members in groups.items()
+    }

@@ -1,0 +1,145 @@
+"""Records → tables: per model, per perspective and test; coverage of what the dataset expects; actions by group.
+
+A cell counts the clips of the tests its metric is asked of, missing ones included: a model that leaves out the hard
+clips shows it in its coverage.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from revisit.core import Case, Rejected
+from revisit.suites.mind.metrics import KEYS, tests_of
+from revisit.suites.mind.read import PERSPECTIVES, TESTS
+from revisit.suites.tables import ByCase, Record, by_case, cell, column, failures, metric_ids, unreadable
+
+MEMORY = (*KEYS["lcm"].values(), *KEYS["gsc"].values())
+NAMED = 5  # missing clips named in a sentence
+
+
+def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]) -> dict[str, Any]:
+    """The tables of the suite."""
+    answers = by_case(records)
+    reasons = {id: _never_asked(id, cases, answers) for id in metric_ids(records)}
+    asked = [id for id, reason in reasons.items() if reason is None]
+    models = sorted({case.model for case in cases} | {entry.model for entry in rejected})
+
+    def of(model: str, parts: Sequence[tuple[str, str]]) -> tuple[list[Case], list[Rejected]]:
+        """The cases of a model in some parts, and what it lacks there."""
+        return (
+            [case for case in cases if case.model == model and (case.subset, case.condition) in parts],
+            [entry for entry in rejected if entry.model == model and (entry.subset, entry.condition) in parts],
+        )
+
+    def scores(model: str, parts: Sequence[tuple[str, str]], ids: Sequence[str]) -> dict[str, Any]:
+        made = {}
+        for id in ids:
+            mine, lacking = of(model, [part for part in parts if part[1] in tests_of(id)])
+            made[id] = cell(id, mine, answers, len(lacking))
+        return made
+
+    whole = [(perspective, test) for perspective in PERSPECTIVES for test in TESTS]
+    tables = {}
+    for part in whole:
+        ids = [id for id in asked if part[1] in tests_of(id)]
+        present = [model for model in models if any(of(model, [part]))]
+        if present and ids:
+            tables[" ".join(part)] = {
+                "metrics": ids,
+                "models": {
+                    model: {"cases": len(of(model, [part])[0]), "scores": scores(model, [part], ids)}
+                    for model in present
+                },
+            }
+    return {
+        "cases": len(cases),
+        "rejected": _in_sentences(rejected),
+        "failed": failures(records),
+        "metrics": {id: column(id, records) for id in asked},
+        "not_asked": {id: reason for id, reason in reasons.items() if reason is not None},
+        "models": {
+            model: {
+                "cases": len(of(model, whole)[0]),
+                "funnel": _funnel(*of(model, whole), answers),
+                "labels": {},
+                "scores": scores(model, whole, asked),
+            }
+            for model in models
+        },
+        "funnel": _funnel(cases, rejected, answers),
+        "parts": tables,
+        "coverage": {model: coverage(*of(model, whole)) for model in models},
+        "actions": {model: _actions(of(model, whole)[0], answers) for model in models},
+    }
+
+
+def coverage(cases: Sequence[Case], rejected: Sequence[Rejected]) -> dict[str, dict[str, Any]]:
+    """Per perspective and test: clips that the dataset expects, those found, and those missing or refused."""
+    found = Counter((case.subset, case.condition) for case in cases)
+    lacking: dict[tuple[str, str], list[Rejected]] = defaultdict(list)
+    for entry in rejected:
+        lacking[entry.subset, entry.condition].append(entry)
+    return {
+        " ".join(part): {
+            "expected": found[part] + len(lacking[part]),
+            "found": found[part],
+            "missing": sum(entry.missing for entry in lacking[part]),
+            "refused": sum(not entry.missing for entry in lacking[part]),
+        }
+        for part in sorted({*found, *lacking})
+    }
+
+
+def _in_sentences(rejected: Sequence[Rejected]) -> list[dict[str, str]]:
+    """What was refused, one by one; what is missing, in one sentence per model, perspective and test."""
+    told = [{"id": entry.id, "reason": entry.reason} for entry in rejected if not entry.missing]
+    missing: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for entry in rejected:
+        if entry.missing:
+            name = entry.id.rpartition("@")[0].removeprefix(f"{entry.subset}/{entry.condition}/")
+            missing[entry.model, entry.subset, entry.condition].append(name)
+    for (model, perspective, test), names in missing.items():
+        shown = ", ".join(names[:NAMED]) + (" and others" if len(names) > NAMED else "")
+        said = "1 prediction is missing" if len(names) == 1 else f"{len(names)} predictions are missing"
+        told.append({"id": f"{perspective}/{test}@{model}", "reason": f"{said}: {shown}"})
+    return told
+
+
+def _never_asked(id: str, cases: Sequence[Case], answers: ByCase) -> str | None:
+    """Why nobody could be asked in any clip of the metric's tests: one reason for all, and no clip looked at."""
+    mine = [answers[case.id][id] for case in cases if case.condition in tests_of(id) and id in answers[case.id]]
+    if not mine:
+        return "no clip of its tests is here"
+    reasons = {record["reason"] if record["status"] == "unscored" and not record["facts"] else None for record in mine}
+    return next(iter(reasons)) if len(reasons) == 1 else None
+
+
+def _funnel(cases: Sequence[Case], rejected: Sequence[Rejected], answers: ByCase) -> list[dict[str, Any]]:
+    readable = [case for case in cases if not unreadable(answers[case.id])]
+    scored = [case for case in readable if any(answers[case.id].get(id, {}).get("status") == "scored" for id in MEMORY)]
+    return [
+        {"stage": "expected clips", "n": len(cases) + len(rejected)},
+        {"stage": "all clips", "n": len(cases)},
+        {"stage": "readable", "n": len(readable)},
+        {"stage": "memory scored", "n": len(scored)},
+    ]
+
+
+def _actions(cases: Sequence[Case], answers: ByCase) -> dict[str, dict[str, float]]:
+    """Errors of all steps of a model by group and action: means over steps, whichever clip they are from."""
+    sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for case in cases:
+        for name, id in KEYS["action"].items():
+            record = answers[case.id].get(id, {})
+            for group, values in (record.get("facts") or {}).get("groups", {}).items():
+                sums[group][f"{name}_count"] += values["count"]
+                sums[group][f"{name}_mean"] += values["count"] * values["mean"]
+    return {
+        group: {
+            name: value / values[name.replace("_mean", "_count")] if name.endswith("_mean") else int(value)
+            for name, value in sorted(values.items())
+        }
+        for group, values in sorted(sums.items())
+    }

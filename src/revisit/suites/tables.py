@@ -1,0 +1,93 @@
+"""What the tables of all suites are made of: a column per metric, a cell per model and metric, and what went wrong."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from revisit.core import METRICS, Case
+from revisit.stats.intervals import mean_interval
+
+Record = dict[str, Any]
+ByCase = Mapping[str, Mapping[str, Record]]  # case id -> metric or gate id -> record
+
+
+def by_case(records: Iterable[Record]) -> dict[str, dict[str, Record]]:
+    """Records by case, then by metric or gate."""
+    found: dict[str, dict[str, Record]] = defaultdict(dict)
+    for record in records:
+        found[record["case"]][record.get("metric") or record["gate"]] = record
+    return found
+
+
+def metric_ids(records: Iterable[Record]) -> list[str]:
+    """The metrics that were asked, in the order of the records."""
+    return list(dict.fromkeys(record["metric"] for record in records if "metric" in record))
+
+
+def column(id: str, records: Iterable[Record]) -> dict[str, Any]:
+    """What the head of a column says."""
+    metric = METRICS[id]
+    tags = sorted({record["protocol"] for record in records if record.get("metric") == id})
+    return {
+        "title": metric.title,
+        "unit": metric.unit,
+        "range": list(metric.range),
+        "higher_is_better": metric.higher_is_better,
+        "version": metric.version,
+        "protocol": tags,
+    }
+
+
+def cell(id: str, cases: Sequence[Case], answers: ByCase, missing: int = 0) -> dict[str, Any]:
+    """Mean over scored cases; everything unscored is counted by reason, never averaged in.
+
+    `missing` are cases that the dataset expects and nobody made: they count in `of`.
+    """
+    metric = METRICS[id]
+    scored: list[tuple[float, str]] = []
+    reasons: Counter[str] = Counter()
+    failed = 0
+    for case in cases:
+        record = answers.get(case.id, {}).get(id)
+        if record is None:
+            continue
+        if record["status"] == "scored":
+            scored.append((record["score"], case.sample))
+        elif record["status"] == "failed":
+            failed += 1
+        else:
+            reasons[kind_of(record["reason"])] += 1
+    if missing:
+        reasons["missing"] += missing
+    made: dict[str, Any] = {"n": len(scored), "of": len(cases) + missing, "failed": failed}
+    if scored:
+        values = [value for value, _ in scored]
+        made["mean"] = sum(values) / len(values)
+        interval = mean_interval(values, [sample for _, sample in scored])
+        made["interval"] = None if interval is None else _clip(interval, metric.range)
+    if reasons:
+        made["unscored"] = dict(sorted(reasons.items()))
+    return made
+
+
+def kind_of(reason: str) -> str:
+    """The part of a reason before its first colon: what clips have in common."""
+    return reason.partition(":")[0]
+
+
+def unreadable(records: Mapping[str, Record]) -> bool:
+    """Whether nothing at all could be answered of a case."""
+    return bool(records) and all(record["status"] == "failed" for record in records.values())
+
+
+def failures(records: Iterable[Record]) -> list[dict[str, str]]:
+    """One line per case and distinct sentence."""
+    found = dict.fromkeys((record["case"], record["reason"]) for record in records if record["status"] == "failed")
+    return [{"case": case, "reason": reason} for case, reason in found]
+
+
+def _clip(interval: tuple[float, float], range: tuple[float | None, float | None]) -> list[float]:
+    low, high = interval
+    return [low if range[0] is None else max(low, range[0]), high if range[1] is None else min(high, range[1])]

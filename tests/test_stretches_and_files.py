@@ -1,0 +1,267 @@
+"""Clips that begin later, clips against themselves backwards, and evidence from files beside a clip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from revisit.core import Case, Clip, MediaError, Score, Suite, Unscored, UsageError, evidence, metric, observer
+from revisit.engine import observe as observing
+from revisit.engine.needs import ObserverSet
+from revisit.engine.plan import make_plan
+from revisit.engine.run import evaluate
+from revisit.media import announced_frames, clip_digest, file_digest, open_clip, save_npz
+from revisit.suites.folder.summary import summarise
+
+
+@evidence(id="test_pairs_seen")
+@dataclass(frozen=True)
+class PairsSeen:
+    index: np.ndarray
+    other: np.ndarray
+    difference: np.ndarray
+
+
+@evidence(id="test_note_of_file")
+@dataclass(frozen=True)
+class NoteOfFile:
+    words: int
+
+
+@observer(id="test.pairs_seen", version=1, kind="sequence", makes=PairsSeen, pairs=True)
+def pairs_seen(clip):
+    rows = []
+    while (pair := (yield)) is not None:
+        mine, truth = pair
+        rows.append((mine.index, truth.index, np.abs(mine.rgb.astype(float) - truth.rgb).mean()))
+    table = np.array(rows).reshape(-1, 3)
+    return PairsSeen(table[:, 0].astype(int), table[:, 1].astype(int), table[:, 2])
+
+
+@observer(id="test.note", version=1, kind="file", makes=NoteOfFile, artifact="test_note")
+def note(path: Path):
+    words = path.read_text().split()
+    if not words:
+        raise MediaError(f"{path.name}: there are no words in it; expected some")
+    return NoteOfFile(len(words))
+
+
+def _metric(id, needs):
+    return metric(id=id, version=1, title=id, unit="n", range=(0, None), higher_is_better=None, needs=needs)
+
+
+@_metric("test_pairs", (PairsSeen,))
+def pairs(seen):
+    return Score(float(seen.difference.sum()), facts={"index": seen.index, "other": seen.other})
+
+
+@_metric("test_words", (NoteOfFile,))
+def words(seen):
+    return Score(seen.words)
+
+
+@_metric("test_words_and_pairs", (NoteOfFile, PairsSeen))
+def words_and_pairs(seen, pairs):
+    return Score(seen.words) if len(pairs.index) else Unscored("no pairs")
+
+
+SET = ObserverSet("test", {"test_pairs_seen": pairs_seen, "test_note_of_file": note})
+
+
+def plan_for(cases, metrics, **options):
+    suite = Suite(
+        "test",
+        {"protocols": {"p": {}}, "options": {"colour": "of the sky"}},
+        lambda source, roots, colour="": cases,
+        lambda source: True,
+        lambda: metrics,
+        summarise,
+    )
+    return make_plan(suite, cases[0].clip.path, SET, metrics=metrics, **options)
+
+
+def case(clip, sample="s", **more):
+    return Case(id=f"{sample}@m", suite="test", model="m", sample=sample, clip=clip, **more)
+
+
+def record(run, metric_id, case_id="s@m"):
+    return next(r for r in run.records if r["case"] == case_id and r.get("metric") == metric_id)
+
+
+@pytest.mark.parametrize("kind", ["video", "folder"])
+def test_a_stretch_is_a_clip_of_its_own(kind, make_clip, tmp_path):
+    path = make_clip(tmp_path / "a.mp4", count=12)
+    if kind == "folder":
+        import cv2
+
+        with open_clip(Clip(path)) as stream:
+            frames = [frame.rgb for frame in stream]
+        path = tmp_path / "frames"
+        path.mkdir()
+        for k, rgb in enumerate(frames):
+            cv2.imwrite(str(path / f"{k:03d}.png"), rgb[:, :, ::-1])
+    with open_clip(Clip(path)) as stream:
+        whole = list(stream)
+    with open_clip(Clip(path, start=5, count=4)) as stream:
+        assert stream.info.count == 4 and stream.info.times[0] == 0
+        part = list(stream)
+    assert [frame.index for frame in part] == [0, 1, 2, 3]
+    assert [frame.digest for frame in part] == [frame.digest for frame in whole[5:9]]
+    with open_clip(Clip(path, start=5), wanted=np.array([0, 6])) as stream:
+        assert [frame.digest for frame in stream] == [whole[5].digest, whole[11].digest]
+
+
+def test_a_stretch_beyond_the_end_is_told(make_clip, tmp_path):
+    path = make_clip(tmp_path / "a.mp4", count=12)
+    with pytest.raises(MediaError, match="it has 12 frames and is to be read from frame 12"):
+        open_clip(Clip(path, start=12))
+    with pytest.raises(UsageError, match="starts at frame 0 or later"):
+        open_clip(Clip(path, start=-1))
+
+
+def test_nothing_behind_the_end_of_a_stretch_is_decoded(make_clip, tmp_path):
+    path = make_clip(tmp_path / "a.mp4", count=12)
+    passed = {}
+    for name, clip in {"whole": Clip(path), "later": Clip(path, start=5), "part": Clip(path, start=5, count=3)}.items():
+        with open_clip(clip) as stream:
+            assert len(list(stream)) == stream.info.count
+        passed[name] = stream.passed
+    assert passed == {"whole": 12, "later": 12, "part": 8}
+
+
+def test_a_video_announces_its_length(make_clip, tmp_path):
+    assert announced_frames(make_clip(tmp_path / "a.mp4", count=11)) == 11
+    for name, content in {
+        "text": b"not a video at all",
+        "empty": b"",
+        "loop": b"\0\0\0\0free",
+        "moov": b"\0\0\0\x08moov",
+    }.items():
+        (tmp_path / name).write_bytes(content)
+        assert announced_frames(tmp_path / name) is None
+
+
+def test_a_stretch_is_part_of_the_digest(make_clip, tmp_path):
+    clip = Clip(make_clip(tmp_path / "a.mp4"))
+    found = {
+        clip_digest(c) for c in (clip, replace(clip, start=3), replace(clip, start=3, count=4), replace(clip, count=4))
+    }
+    assert len(found) == 4
+    assert clip_digest(clip) == file_digest(clip.path)  # as before there were stretches
+
+
+def test_a_reference_from_a_frame_on_is_decoded_once_and_kept_as_far_as_needed(make_clip, tmp_path, monkeypatch):
+    truth = make_clip(tmp_path / "truth.mp4", count=30, seed=4)
+    kept: list[int] = []
+    put = observing.Shelf.put
+
+    def counted(self, frame):
+        kept.append(frame.index)
+        put(self, frame)
+
+    monkeypatch.setattr(observing.Shelf, "put", counted)
+    mine = [case(Clip(truth, start=10, count=6), "copy", reference=Clip(truth, start=10), align="index"),
+            case(Clip(truth, start=3, count=4), "other", reference=Clip(truth, start=10), align="index")]  # fmt: skip
+    run = evaluate(plan_for(mine, ("test_pairs",)), tmp_path / "run", workers=0)
+    same = record(run, "test_pairs", "copy@m")
+    assert same["score"] == 0 and same["facts"] == {"index": list(range(6)), "other": list(range(6))}
+    assert record(run, "test_pairs", "other@m")["score"] > 0
+    assert kept == list(range(6))  # of 20 that follow the mark
+    assert run.facts["counters"]["most_decodes_of_one_clip"] == 1
+    assert run.facts["counters"]["decodes"] == 3
+
+
+@pytest.mark.parametrize(("count", "pairs"), [(12, 6), (11, 5), (1, 0)])
+def test_a_clip_against_itself_backwards(count, pairs, make_clip, tmp_path):
+    clip = Clip(make_clip(tmp_path / "a.mp4", count=count))
+    run = evaluate(plan_for([case(clip, reference=clip, align="mirror")], ("test_pairs",)), tmp_path / "run", workers=0)
+    facts = record(run, "test_pairs")["facts"]
+    with open_clip(clip) as stream:
+        frames = [frame.rgb.astype(float) for frame in stream]
+    expected = sum(np.abs(frames[i] - frames[count - 1 - i]).mean() for i in range(pairs))
+    assert record(run, "test_pairs")["score"] == pytest.approx(expected)
+    assert facts["other"] == list(range(pairs))[::-1]
+    assert facts["index"] == [count - 1 - other for other in facts["other"]]
+    assert run.facts["counters"]["decodes"] == 1
+
+
+def test_rates_that_differ_are_noted(tmp_path):
+    from revisit.media import encode_mp4
+    from tests.conftest import moving_frames
+
+    for name, fps in (("a", 8), ("b", 16)):
+        encode_mp4(tmp_path / f"{name}.mp4", moving_frames(), fps=fps)
+    one = case(Clip(tmp_path / "a.mp4"), reference=Clip(tmp_path / "b.mp4"), align="index")
+    run = evaluate(plan_for([one], ("test_pairs",)), tmp_path / "run", workers=0)
+    assert [*run.facts["notes"].values()] == [
+        ["it has 8 frames a second and its reference 16; they are compared by number"]
+    ]
+
+
+def test_a_clip_that_is_only_imported_for_is_not_decoded(make_clip, tmp_path):
+    (tmp_path / "note.txt").write_text("three little words")
+    one = case(Clip(make_clip(tmp_path / "a.mp4")), artifacts={"test_note": tmp_path / "note.txt"})
+    run = evaluate(plan_for([one], ("test_words",)), tmp_path / "run", workers=0)
+    assert record(run, "test_words")["score"] == 3
+    assert run.facts["counters"]["decodes"] == 0 and run.facts["counters"]["observer_runs"] == {"test.note": 1}
+    (tmp_path / "note.txt").write_text("two words")
+    assert record(evaluate(plan_for([one], ("test_words",)), tmp_path / "run", workers=0), "test_words")["score"] == 2
+
+
+def test_files_that_are_missing_or_broken(make_clip, tmp_path):
+    clip = Clip(make_clip(tmp_path / "a.mp4"))
+    (tmp_path / "empty.txt").write_text("")
+    mine = [case(clip, "none"), case(clip, "gone", artifacts={"test_note": tmp_path / "gone.txt"}),
+            case(clip, "empty", artifacts={"test_note": tmp_path / "empty.txt"})]  # fmt: skip
+    run = evaluate(plan_for(mine, ("test_words",)), tmp_path / "run", workers=0)
+    found = {r["case"]: (r["status"], r["reason"]) for r in run.records}
+    assert found["none@m"] == ("unscored", "no file of test note was given for this case")
+    assert found["gone@m"][0] == "unscored" and "gone.txt: there is no such file" in found["gone@m"][1]
+    assert found["empty@m"] == ("failed", "empty.txt: there are no words in it; expected some")
+
+
+def test_evidence_that_nobody_can_use_is_not_made(make_clip, tmp_path):
+    clip = Clip(make_clip(tmp_path / "a.mp4"))
+    one = case(clip, reference=clip)  # pairs could be seen, but the metric also needs a file that is not there
+    run = evaluate(plan_for([one], ("test_words_and_pairs",)), tmp_path / "run", workers=0)
+    assert record(run, "test_words_and_pairs")["reason"] == "no file of test note was given for this case"
+    assert run.facts["counters"]["decodes"] == 0
+    both = evaluate(plan_for([one], ("test_words_and_pairs", "test_pairs")), tmp_path / "both", workers=0)
+    assert record(both, "test_pairs")["status"] == "scored"
+    assert record(both, "test_words_and_pairs")["reason"] == "no file of test note was given for this case"
+
+
+def test_a_suite_is_told_its_options_and_no_others(make_clip, tmp_path):
+    one = case(Clip(make_clip(tmp_path / "a.mp4")))
+    assert plan_for([one], ("test_pairs",), options={"colour": "blue"}).cases == (one,)
+    with pytest.raises(UsageError, match="suite test has no option 'color'; its options are colour"):
+        plan_for([one], ("test_pairs",), options={"color": "blue"})
+
+
+def test_only_importers_name_an_artifact():
+    with pytest.raises(TypeError, match="names its artifact"):
+        observer(id="test.wrong", version=1, kind="frame", makes=NoteOfFile, artifact="x")(lambda batch: None)
+
+
+def test_poses_and_actions_are_imported(tmp_path):
+    from revisit.observers.imports.actions import actions
+    from revisit.observers.imports.poses import poses
+
+    save_npz(tmp_path / "poses.npz", {"poses": np.tile(np.eye(4), (3, 1, 1))})
+    track = poses.fn(tmp_path / "poses.npz")
+    assert track.frame.tolist() == [0, 1, 2] and track.source == "c2w" and not track.metres
+    good = '{"data": [{"time": 7, "ws": 1, "ad": 0, "ud": 0, "lr": 2}]}'
+    (tmp_path / "action.json").write_text(good)
+    found = actions.fn(tmp_path / "action.json")
+    assert (found.frame[0], found.forward[0], found.turn[0]) == (7, 1, 2)
+    for bad, said in [
+        (good.replace('"lr": 2', '"lr": 3'), "row 0 has lr = '3'"),
+        ("[]", "found a list"),
+        ("{", "not a JSON"),
+    ]:
+        (tmp_path / "action.json").write_text(bad)
+        with pytest.raises(MediaError, match=said):
+            actions.fn(tmp_path / "action.json")
