@@ -1,4 +1,5 @@
 # Two commands do everything on a fresh clone: `make demo` and `make test`.
+# `make test TORCH=2.13.0` also installs torch and lpips, for the tests that are skipped without them.
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -38,6 +39,10 @@ benchmarks: .venv/installed-dev
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+ifdef TORCH
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH) safetensors
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check lpips torch==$(TORCH)
+endif
 	@touch .venv/installed $@
 
 clean:

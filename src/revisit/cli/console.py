@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -150,7 +151,8 @@ def _score_rows(columns: Mapping[str, Any], models: Mapping[str, Any], shown: Se
     rows = []
     for id, column in columns.items():
         arrow = {True: " ↑", False: " ↓", None: ""}[column["higher_is_better"]]
-        rows.append([f"{column['title']}{arrow}", *(cell(models[model]["scores"][id]) for model in shown)])
+        scores = [models[model]["scores"][id] for model in shown]
+        rows.append([f"{column['title']}{arrow}", *(cell(score, decimals(scores)) for score in scores)])
     return rows
 
 
@@ -169,18 +171,19 @@ def _posed(model: Mapping[str, Any]) -> str:
     return f"{stages['memory scored']}/{stages['all clips']}"
 
 
-def cell(score: Mapping[str, Any]) -> str:
+def decimals(scores: Iterable[Mapping[str, Any]]) -> int:
+    """Two decimals; more only where two would say nothing of any mean in a row, such as small squared errors."""
+    largest = max((abs(score["mean"]) for score in scores if "mean" in score), default=0.0)
+    return 2 if largest >= 0.1 or largest < 1e-7 else 1 - math.floor(math.log10(largest))
+
+
+def cell(score: Mapping[str, Any], places: int = 2) -> str:
     """`0.71 ±0.05 (12/20)`; a dash where nothing was scored."""
     count = f"({score['n']}/{score['of']})"
     if "mean" not in score:
         return f"– {count}"
-    margin = ""
+    mean, margin = score["mean"], ""
     if score.get("interval"):
         low, high = score["interval"]
-        margin = f" ±{_short(max(high - score['mean'], score['mean'] - low))}"
-    return f"{_short(score['mean'])}{margin} {count}"
-
-
-def _short(value: float) -> str:
-    """Two decimals; two significant digits where two decimals would say nothing."""
-    return f"{value:.2g}" if 1e-9 < abs(value) < 0.1 else f"{value:.2f}"
+        margin = f" ±{max(high - mean, mean - low):.{places}f}"
+    return f"{mean:.{places}f}{margin} {count}"

@@ -50,9 +50,11 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
 
 
 def _never_given(id: str, records: Iterable[Record]) -> str | None:
-    """Why a metric was not asked at all: nobody gave it a reference or a target."""
-    reasons = {record.get("reason", "") for record in records if record.get("metric") == id}
-    return next(iter(reasons)) if len(reasons) == 1 and reasons <= set(NOT_GIVEN) else None
+    """Why a metric was not asked at all: nobody gave it a reference or a target, or nobody can observe what it needs."""
+    answers = [record for record in records if record.get("metric") == id and record["status"] != "failed"]
+    reasons = {record.get("reason", "") for record in answers}
+    reason = next(iter(reasons)) if len(reasons) == 1 else ""
+    return reason if reason in NOT_GIVEN or reason.startswith("needs ") else None
 
 
 def _funnel(cases: Sequence[Case], answers: ByCase) -> list[dict[str, Any]]:
