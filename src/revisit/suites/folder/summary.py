@@ -50,7 +50,7 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
 
 
 def _never_given(id: str, records: Iterable[Record]) -> str | None:
-    """Why a metric was not asked at all: nobody gave it a reference or a target, or nobody can observe what it needs."""
+    """Why a metric was not asked at all: no reference, no target, or no observer of what it needs."""
     answers = [record for record in records if record.get("metric") == id and record["status"] != "failed"]
     reasons = {record.get("reason", "") for record in answers}
     reason = next(iter(reasons)) if len(reasons) == 1 else ""
