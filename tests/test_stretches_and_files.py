@@ -14,6 +14,7 @@ from revisit.engine.needs import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.media import announced_frames, clip_digest, file_digest, open_clip, save_npz
+from revisit.observers.sets import load_roles
 from revisit.suites.folder.summary import summarise
 
 
@@ -265,3 +266,19 @@ def test_poses_and_actions_are_imported(tmp_path):
         (tmp_path / "action.json").write_text(bad)
         with pytest.raises(MediaError, match=said):
             actions.fn(tmp_path / "action.json")
+
+
+def test_pickled_poses_are_refused_with_a_sentence_and_the_rest_is_scored(make_clip, tmp_path):
+    clip = Clip(make_clip(tmp_path / "a.mp4"))
+    np.savez(tmp_path / "trap.npz", data=np.array([{"a": 1}], dtype=object))
+    np.savez(tmp_path / "good.npz", data=np.tile(np.eye(4), (12, 1, 1)), inds=np.arange(12))
+    files = {
+        name: {"poses": tmp_path / f"{name}.npz", "true_poses": tmp_path / "good.npz"} for name in ("trap", "good")
+    }
+    mine = [case(clip, name, artifacts=paths) for name, paths in files.items()]
+    observers = ObserverSet("lite", load_roles("lite"))
+    suite = Suite("test", {}, lambda *a: mine, lambda s: True, lambda: ("camera_rpe_rotation",), summarise)
+    run = evaluate(make_plan(suite, tmp_path, observers), tmp_path / "run", workers=0)
+    found = {r["case"]: r for r in run.records}
+    assert found["trap@m"]["status"] == "failed" and "never loaded" in found["trap@m"]["reason"]
+    assert found["good@m"]["status"] != "failed" and run.exit_code == 1
