@@ -34,17 +34,7 @@ def eval_(
     from revisit.engine.run import evaluate
     from revisit.media import Limits
 
-    request = Request(
-        str(source.resolve()),
-        suite,
-        set,
-        protocol,
-        tuple(metric),
-        limit,
-        align,
-        tuple(str(r.resolve()) for r in root),
-        tuple(option),
-    )
+    request = Request.of(source, suite, set, protocol, metric, limit, align, root, option)
     folder = out or Path("runs") / (source.resolve().stem if source.is_file() else source.resolve().name)
     try:
         run = evaluate(

@@ -26,17 +26,7 @@ def plan(
     """Show what would be decoded, observed and scored, and what is already there."""
     from revisit.engine.cache import EvidenceCache, cache_root
 
-    made = Request(
-        str(source.resolve()),
-        suite,
-        set,
-        protocol,
-        tuple(metric),
-        limit,
-        align,
-        tuple(str(r.resolve()) for r in root),
-        tuple(option),
-    ).plan()
+    made = Request.of(source, suite, set, protocol, metric, limit, align, root, option).plan()
     cache = EvidenceCache(cache_root())
     missing = [key for key in made.tasks if key not in cache]
     jobs = made.jobs(missing)

@@ -35,6 +35,23 @@ class Request:
     roots: tuple[str, ...] = ()
     options: tuple[str, ...] = ()  # name=value
 
+    @classmethod
+    def of(
+        cls,
+        source: Path,
+        suite: str,
+        set: str,
+        protocol: str | None,
+        metric: list[str],
+        limit: int | None,
+        align: str,
+        root: list[Path],
+        option: list[str],
+    ) -> Request:
+        """The request that these options make."""
+        roots = tuple(str(folder.resolve()) for folder in root)
+        return cls(str(source.resolve()), suite, set, protocol, tuple(metric), limit, align, roots, tuple(option))
+
     def plan(self) -> Any:
         """The plan of this request."""
         from revisit.core import SUITES, UsageError

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
@@ -66,10 +67,26 @@ def run_jobs(
 def _start(context: Any, cache: EvidenceCache, limits: Limits) -> tuple[Any, Connection]:
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, cache, limits, os.getpid()), daemon=True)
-    with _one_thread_each():
+    with _one_thread_each(), _uninterrupted():
         process.start()
     theirs.close()
     return process, ours
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back while a process is started: half a start leaves a child that complains about it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread hears Ctrl-C
+        return
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if heard:
+        raise KeyboardInterrupt
 
 
 @contextmanager
