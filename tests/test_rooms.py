@@ -15,12 +15,19 @@ ALLOWED = {
     "media": {"core"},
     "geometry": {"core"},
     "stats": {"core"},
+    "control": {"core", "geometry", "media"},
     "observers": {"core", "evidence", "media", "geometry"},
+    "judges": {"core", "evidence", "media", "stats"},
     "metrics": {"core", "evidence", "geometry"},
+    "diagnosis": {"core", "evidence", "stats"},
     "suites": {"core", "evidence", "media", "metrics", "stats"},
-    "engine": {"core", "evidence", "media", "geometry", "observers", "metrics", "suites", "stats"},
-    "report": {"core", "evidence", "media", "stats", "engine", "catalog"},
-    "worlds": {"core", "evidence", "media", "geometry", "observers", "metrics", "suites", "stats", "engine", "report"},
+    "engine": {"core", "evidence", "media", "geometry", "observers", "judges", "metrics", "suites", "stats", "diagnosis"},
+    "report": {"core", "evidence", "media", "stats", "engine", "catalog", "diagnosis"},
+    "worlds": {"core", "evidence", "media", "geometry"},
+    "audit": {
+        "core", "evidence", "media", "geometry", "observers", "metrics", "suites", "stats", "diagnosis", "engine",
+        "report", "worlds",
+    },
 }
 HEAVY = {"cv2", "av", "torch", "transformers", "onnxruntime", "scipy", "skimage"}
 

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from revisit import __version__
-from revisit.cli import cache, demo, doctor, eval_, import_, list_, plan, report, score, show
+from revisit.cli import cache, camera, demo, doctor, eval_, import_, list_, plan, report, score, show
 
 app = typer.Typer(
     name="revisit",
@@ -26,6 +26,7 @@ app.command("list")(list_.list_)
 app.command("show")(show.show)
 app.command("doctor")(doctor.doctor)
 app.add_typer(import_.app, name="import")
+app.add_typer(camera.app, name="camera")
 app.add_typer(cache.app, name="cache")
 
 

@@ -22,6 +22,7 @@ ROOMS = (
     "revisit.observers.lite",
     "revisit.observers.imports",
     "revisit.observers.torch",
+    "revisit.judges",
     "revisit.metrics",
     "revisit.suites",
 )

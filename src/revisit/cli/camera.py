@@ -1,0 +1,182 @@
+"""`revisit camera`: one script, what every generator is given for it, and clips made with your own command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from revisit.cli import console
+
+app = typer.Typer(
+    help="Camera scripts: compile, show, hand to generators.", no_args_is_help=True, rich_markup_mode=None
+)
+
+SCRIPT = typer.Argument(help="A script such as yaw:left:60@40,yaw:right:60@40, or the name of a preset.")
+FRAMES = typer.Option(None, help="Frames of the clip; as the script says by default.")
+OWN = typer.Option(None, "--generators", help="A YAML file with generators of your own.")
+JSON = typer.Option(False, "--json", help="Print JSON.")
+
+
+@app.command()
+def show(
+    script: str = SCRIPT,
+    frames: int = FRAMES,
+    plot: Path = typer.Option(None, help="Write a picture of the path (SVG) here."),
+    json: bool = JSON,
+) -> None:
+    """Print the path of a script: where the camera is and where it looks."""
+    import numpy as np
+
+    from revisit.control.compiling import compile_script
+    from revisit.control.plot import as_svg
+    from revisit.geometry.rotations import to_yaw_pitch
+
+    plan = compile_script(_script(script), frames=frames)
+    if plot is not None:
+        plot.write_text(as_svg(plan), encoding="utf-8")
+        console.message(f"picture: {plot}")
+    pitch = to_yaw_pitch(plan.path.rotations)[1]
+    columns = [np.arange(len(plan)), plan.yaw.round(3), pitch.round(3) + 0.0, *plan.path.centres.round(4).T]  # no -0
+    names = ("frame", "yaw", "pitch", "x", "y", "z")
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    if json:
+        console.data({"script": plan.script, "frames": len(plan), "peak_yaw": plan.peak_yaw, "poses": rows})
+        return
+    typer.echo(f"{plan.script}\n{len(plan)} frames, farthest yaw {plan.peak_yaw:+.1f} degrees (right is positive)")
+    chosen = sorted({round(k * (len(rows) - 1) / 12) for k in range(13)})
+    console.table(list(rows[0]), [[f"{value:g}" for value in rows[k].values()] for k in chosen], numbers=True)
+
+
+@app.command(name="compile")
+def compile_(
+    script: str = SCRIPT,
+    model: str = typer.Option(..., "--model", help="A generator of `revisit camera models`."),
+    out: Path = typer.Option(..., help="Where to write; the family's suffix is added."),
+    frames: int = FRAMES,
+    own: Path = OWN,
+    json: bool = JSON,
+) -> None:
+    """Write what a generator is given for a script, and the path that its clip is judged against."""
+    import numpy as np
+
+    from revisit.control.compiling import compile_script
+    from revisit.control.delivery import deliver
+    from revisit.control.generators import generator
+
+    to = generator(model, own)
+    plan = compile_script(_script(script, to.frames), frames=frames, size=to.size, fps=to.fps)
+    delivery = deliver(plan, to)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    payload, path = out.with_name(f"{out.name}.camera{delivery.suffix}"), out.with_name(f"{out.name}.target_c2w.npy")
+    payload.write_bytes(delivery.content)
+    with path.open("wb") as file:
+        np.save(file, plan.path.c2w)
+    if json:
+        console.data({"payload": str(payload), "path": str(path), **delivery.facts()})
+        return
+    typer.echo(f"{payload}\n{path}")
+    if delivery.gain[:2] != (1, 1):
+        console.message(f"the payload is amplified by {delivery.gain[0]:g}; the clip is judged against {path.name}")
+    if not delivery.exact:
+        console.message(
+            f"this form cannot say the path exactly: off by up to {delivery.largest_turn_error:.1f} degrees "
+            f"and {delivery.largest_way_error:.3f} metres"
+        )
+
+
+@app.command()
+def presets(
+    degrees: float = typer.Option(60, help="Size of the turns."),
+    metres: float = typer.Option(0.5, help="Size of the ways."),
+    frames: int = typer.Option(81, help="Frames of the clip."),
+    json: bool = JSON,
+) -> None:
+    """List the named camera requests with their scripts."""
+    from revisit.control.presets import PRESETS, preset
+
+    rows = {name: preset(name, degrees=degrees, metres=metres, frames=frames) for name in PRESETS}
+    if json:
+        console.data(rows)
+    else:
+        console.table(["preset", "what", "script"], [[name, PRESETS[name][1], script] for name, script in rows.items()])
+
+
+@app.command()
+def models(own: Path = OWN, json: bool = JSON) -> None:
+    """List the generators that are known: what they start from and how they take their camera."""
+    from dataclasses import asdict
+
+    from revisit.control.generators import generators
+
+    known = generators(own)
+    if json:
+        console.data([asdict(entry) for entry in known.values()])
+        return
+    rows = [
+        [
+            e.id,
+            e.takes,
+            e.condition,
+            e.payload,
+            f"{e.frames} at {e.fps:g}",
+            "x".join(map(str, e.size)),
+            f"{e.gain[0]:g}",
+        ]
+        for e in known.values()
+    ]
+    console.table(["model", "takes", "viewpoint condition", "payload", "frames", "size", "gain"], rows)
+
+
+@app.command()
+def families(json: bool = JSON) -> None:
+    """List the forms in which generators take a camera path."""
+    from revisit.control.payloads import FAMILIES
+
+    rows = [[family.id, family.suffix, family.layout] for family in FAMILIES.values()]
+    if json:
+        console.data([dict(zip(("id", "suffix", "layout"), row, strict=True)) for row in rows])
+    else:
+        console.table(["payload", "file", "layout"], rows)
+
+
+@app.command()
+def run(
+    records: Path = typer.Argument(help="JSON lines: id, prompt, camera, and image or source_video where needed."),
+    model: str = typer.Option(..., "--model", help="A generator of `revisit camera models`."),
+    command: str = typer.Option(..., help="Your command, with {prompt} {image} {camera} {seed} {out} and so on."),
+    out: Path = typer.Option(..., help="Folder for clips, payloads and records of what was delivered."),
+    timeout: float = typer.Option(3600, help="Seconds after which a command counts as hung."),
+    workers: int = typer.Option(1, help="Commands at a time."),
+    frames: int = FRAMES,
+    own: Path = OWN,
+    json: bool = JSON,
+) -> None:
+    """Run your generation command for every record that has no clip yet. The same command resumes."""
+    from collections import Counter
+
+    from revisit.control.generators import generator
+    from revisit.control.runner import generate, read_records, write_manifest
+
+    to, wanted = generator(model, own), read_records(records)
+    ended = []
+    for made in generate(wanted, to, command, out, timeout=timeout, workers=workers, frames=frames):
+        ended.append(made)
+        console.message(
+            f"{len(ended)}/{len(wanted)} {made.id}: {made.status}{': ' if made.reason else ''}{made.reason}"
+        )
+    manifest = write_manifest(wanted, to, out)
+    counts = dict(sorted(Counter(made.status for made in ended).items()))
+    if json:
+        console.data({"manifest": str(manifest), "counts": counts, "records": [made.__dict__ for made in ended]})
+    else:
+        typer.echo(", ".join(f"{count} {status}" for status, count in counts.items()))
+        typer.echo(f"revisit eval {manifest}")
+    raise typer.Exit(0 if all(made.good for made in ended) else 1)
+
+
+def _script(text: str, frames: int = 81) -> str:
+    """A script, or the script of the preset that it names."""
+    from revisit.control.presets import PRESETS, preset
+
+    return preset(text, frames=frames if frames % 2 else frames + 1) if text in PRESETS else text

@@ -1,0 +1,102 @@
+"""From a camera script to the path a clip is asked to follow: OpenCV camera-to-world, first frame at the origin.
+
+The path compiled here is what a clip is judged against. What a generator is fed may be stronger or coarser (gains,
+tokens, sampled poses); that belongs to its payload and never changes the path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revisit.core import UsageError
+from revisit.geometry.camera_script import Step, camera_path, parse_script
+from revisit.geometry.poses import Trajectory, resample, trajectory
+from revisit.geometry.rotations import axis_angle, to_axis_angle, to_yaw_pitch
+
+FIELD_OF_VIEW = 60.0  # degrees across, where nothing else is known
+
+
+@dataclass(frozen=True, eq=False)
+class CameraPlan:
+    """A compiled script: its steps, the path, and the camera it is meant for."""
+
+    script: str
+    steps: tuple[Step, ...]
+    path: Trajectory  # with intrinsics in pixels
+    size: tuple[int, int]  # width, height
+    fps: float
+
+    def __len__(self) -> int:
+        return len(self.path)
+
+    @property
+    def yaw(self) -> np.ndarray:
+        """Degrees to the right of the first view, frame by frame."""
+        return np.degrees(np.unwrap(np.radians(to_yaw_pitch(self.path.rotations)[0])))
+
+    @property
+    def peak_yaw(self) -> float:
+        """The signed yaw farthest from the first view: negative is left."""
+        return float(self.yaw[np.argmax(np.abs(self.yaw))])
+
+
+def compile_script(
+    script: str,
+    *,
+    frames: int | None = None,
+    size: tuple[int, int] = (832, 480),
+    fps: float = 16,
+    field_of_view: float = FIELD_OF_VIEW,
+) -> CameraPlan:
+    """The path of a script, at `frames` frames if they are given.
+
+    `yaw:left:60@40,yaw:right:60@40` has 81 frames: the first view, then 40 and 40. Some tools count the frames of
+    both ends into each step and write `@40,@41` for 81 frames; with frames=81 that is read so. Any other number of
+    frames is reached by interpolation along the path.
+    """
+    steps = parse_script(script)
+    counted = sum(step.frames for step in steps)
+    if frames is not None and frames < 2:
+        raise UsageError(f"a camera path has at least 2 frames, not {frames}")
+    ends_counted = frames == counted and all(step.frames > 1 for step in steps)
+    path = trajectory(_windows(steps) if ends_counted else camera_path(steps))
+    if frames is not None and len(path) != frames:
+        path = resample(path, np.linspace(0, len(path) - 1, frames))
+    matrix = intrinsics(size, field_of_view)
+    posed = trajectory(path.c2w, intrinsics=np.tile(matrix, (len(path), 1, 1)))
+    return CameraPlan(script, steps, posed, size, fps)
+
+
+def intrinsics(size: tuple[int, int], field_of_view: float = FIELD_OF_VIEW) -> np.ndarray:
+    """K in pixels of a camera with square pixels and its axis through the middle of the picture."""
+    if not 1 <= field_of_view < 180:
+        raise UsageError(f"a field of view is between 1 and 180 degrees, not {field_of_view:g}")
+    width, height = size
+    focal = width / (2 * np.tan(np.radians(field_of_view / 2)))
+    return np.array([[focal, 0, width / 2], [0, focal, height / 2], [0, 0, 1.0]])
+
+
+def amplified(c2w: np.ndarray, *, rotation: float, translation: float, limit: float | None = None) -> np.ndarray:
+    """A path for a generator that answers too weakly: turns and ways times their gains, each way kept within a limit.
+
+    Gains act on each pose relative to the first one.
+    """
+    made = np.array(c2w, dtype=float)
+    for pose in made:
+        axis, degrees = to_axis_angle(pose[:3, :3])
+        pose[:3, :3] = axis_angle(axis, rotation * degrees)
+        pose[:3, 3] *= translation
+        if limit is not None:
+            pose[:3, 3] = np.clip(pose[:3, 3], -limit, limit)
+    return made
+
+
+def _windows(steps: tuple[Step, ...]) -> np.ndarray:
+    """Poses where every step's frames include both of its ends, so that the turning point is seen twice."""
+    poses: list[np.ndarray] = []
+    for step in steps:
+        start = poses[-1] if poses else None
+        poses.extend(camera_path([Step(step.moves, step.frames - 1)], start))
+    return np.stack(poses)
