@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.geometry.camera_script import Step, camera_path, parse_script
-from revisit.geometry.poses import Trajectory, resample, trajectory
+from revisit.geometry.camera_script import Step, parse_script
+from revisit.geometry.poses import Trajectory, trajectory
 from revisit.geometry.rotations import axis_angle, to_axis_angle, to_yaw_pitch
+from revisit.geometry.script_path import timed_path
 
 FIELD_OF_VIEW = 60.0  # degrees across, where nothing else is known
 
@@ -50,23 +51,11 @@ def compile_script(
     fps: float = 16,
     field_of_view: float = FIELD_OF_VIEW,
 ) -> CameraPlan:
-    """The path of a script, at `frames` frames if they are given.
-
-    `yaw:left:60@40,yaw:right:60@40` has 81 frames: the first view, then 40 and 40. Some tools count the frames of
-    both ends into each step and write `@40,@41` for 81 frames; with frames=81 that is read so. Any other number of
-    frames is reached by interpolation along the path.
-    """
+    """The path of a script, at `frames` frames if they are given (see `timed_path`)."""
     steps = parse_script(script)
-    counted = sum(step.frames for step in steps)
-    if frames is not None and frames < 2:
-        raise UsageError(f"a camera path has at least 2 frames, not {frames}")
-    ends_counted = frames == counted and all(step.frames > 1 for step in steps)
-    path = trajectory(_windows(steps) if ends_counted else camera_path(steps))
-    if frames is not None and len(path) != frames:
-        path = resample(path, np.linspace(0, len(path) - 1, frames))
-    matrix = intrinsics(size, field_of_view)
-    posed = trajectory(path.c2w, intrinsics=np.tile(matrix, (len(path), 1, 1)))
-    return CameraPlan(script, steps, posed, size, fps)
+    c2w = timed_path(steps, frames)
+    path = trajectory(c2w, intrinsics=np.tile(intrinsics(size, field_of_view), (len(c2w), 1, 1)))
+    return CameraPlan(script, steps, path, size, fps)
 
 
 def intrinsics(size: tuple[int, int], field_of_view: float = FIELD_OF_VIEW) -> np.ndarray:
@@ -91,12 +80,3 @@ def amplified(c2w: np.ndarray, *, rotation: float, translation: float, limit: fl
         if limit is not None:
             pose[:3, 3] = np.clip(pose[:3, 3], -limit, limit)
     return made
-
-
-def _windows(steps: tuple[Step, ...]) -> np.ndarray:
-    """Poses where every step's frames include both of its ends, so that the turning point is seen twice."""
-    poses: list[np.ndarray] = []
-    for step in steps:
-        start = poses[-1] if poses else None
-        poses.extend(camera_path([Step(step.moves, step.frames - 1)], start))
-    return np.stack(poses)

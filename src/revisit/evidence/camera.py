@@ -23,3 +23,14 @@ class CameraPath:
     reliable: np.ndarray  # (N,) whether the turn since the sampled frame before is known
     field_of_view: float  # horizontal, degrees
     field_of_view_estimated: bool  # False: assumed
+
+
+@evidence(id="seen_camera")
+@dataclass(frozen=True)
+class SeenCamera:
+    """The clip's camera, from a file of poses where one was given, else as the picture shows it."""
+
+    index: np.ndarray  # (N,) frame numbers
+    rotation: np.ndarray  # (N, 3, 3) camera to world
+    centre: np.ndarray | None  # (N, 3) in the source's own unit; None where only turns are known
+    source: str  # the format of the file, or "odometry"

@@ -1,0 +1,188 @@
+"""What a generator is told and what must be seen in the end: our own scenes, or the published Natural-25 files.
+
+A task is one event in one scene: 25 families x 4 events. The prompt says what happens; `expected` is the state that
+must be seen on return and is never told to the generator (in the published files both are the same sentence).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from revisit.core import UsageError
+
+EVENTS = {"rests": "none", "moves": "spatial", "changes": "state_only", "both": "full"}  # our event -> its factor
+TIERS = {
+    "T0": "none",
+    "T1": "spatial",
+    "T2_div_a": "state_only",
+    "T2_div_b": "full",
+}  # the published tier -> its factor
+CAMERA_WORDS = {
+    "static": "The camera does not move.",
+    "yaw_LR": "The camera turns to the left on the spot until the first view is out of sight, then turns back to it.",
+    "yaw_RL": "The camera turns to the right on the spot until the first view is out of sight, then turns back to it.",
+    "pan_LR": "The camera slides to the left without turning, then slides back.",
+    "pan_RL": "The camera slides to the right without turning, then slides back.",
+    "arc_LR": "The camera moves to the left along an arc while it keeps looking at the middle, then moves back.",
+    "arc_RL": "The camera moves to the right along an arc while it keeps looking at the middle, then moves back.",
+    "orbit": "The camera circles once around the middle of the scene.",
+}
+STYLE = "A realistic, steady shot from waist height, with everything in focus."
+MEANWHILE = "Whatever happens goes on while it is out of view."
+
+
+@dataclass(frozen=True)
+class Task:
+    """One event in one scene."""
+
+    id: str  # family and event
+    family: str
+    factor: str  # none | spatial | state_only | full
+    prompt: str  # without a word about the camera
+    expected: str
+    subject: str
+    anchors: tuple[str, ...] = ()
+    first_frame: Path | None = None
+    told: Mapping[str, str] = field(default_factory=dict)  # camera -> the prompt with the camera in words
+    from_nothing: str = ""  # for generators that get no first frame: says the layout too
+
+    def with_camera(self, camera: str) -> str:
+        """The prompt with the camera in words."""
+        if camera not in CAMERA_WORDS:
+            raise UsageError(f"there are no words for the camera {camera!r}; there are {', '.join(CAMERA_WORDS)}")
+        away = camera not in ("static", "orbit")
+        return self.told.get(camera) or " ".join([self.prompt, CAMERA_WORDS[camera], *([MEANWHILE] if away else [])])
+
+
+@cache
+def own_tasks() -> tuple[Task, ...]:
+    """The 100 tasks of our own scenes."""
+    families = yaml.safe_load((files(__package__) / "scenes.yaml").read_text(encoding="utf-8"))["families"]
+    return tuple(_own(family, facts, event) for family, facts in families.items() for event in EVENTS)
+
+
+def _own(family: str, facts: Mapping[str, Any], event: str) -> Task:
+    one, other = facts["behind"]
+    layout = (
+        f"In {facts['place']}, {facts['subject']} is on the left, facing {facts['with']} far on the right; "
+        f"{one} and {other} stand in the background, and the ground between is free."
+    )
+    happens = f"{_sentence(facts['then'])} {facts[event]['told']}."
+    around = f"{_sentence(facts['with'])} is far on the right, {one} and {other} in the background."
+    return Task(
+        id=f"{family}__{event}",
+        family=family,
+        factor=EVENTS[event],
+        prompt=f"{STYLE} {around} {happens}",
+        expected=f"{_sentence(facts[event]['ends'])}.",
+        subject=str(facts["subject"]),
+        anchors=(one, other, str(facts["with"])),
+        from_nothing=f"{STYLE} {layout} {happens}",
+    )
+
+
+def natural25_tasks(folder: Path) -> tuple[Task, ...]:
+    """The 100 tasks of the published files in a folder: families, variants, first frames, additions for text alone."""
+    families = {row["family_id"]: row for row in _lines(folder / "families.jsonl", "family_id")}
+    variants = _lines(folder / "variants.jsonl", "variant_id")
+    tails = {
+        row["variant_id"]: row["t2v_event_tail"] for row in _lines(folder / "t2v_event_tails.jsonl", optional=True)
+    }
+    layouts = {row["family_id"]: row for row in _lines(folder / "t2v_layout_anchors.jsonl", optional=True)}
+    frames = _first_frames(folder)
+    grouped: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for row in variants:
+        tier = row["variant_id"].split("__")[1] if row["variant_id"].count("__") == 2 else ""
+        if tier not in TIERS or row.get("family_id") not in families:
+            raise UsageError(
+                f"{folder / 'variants.jsonl'}: {row['variant_id']!r} is not <family>__<tier>__<camera>, with a family "
+                f"of families.jsonl and a tier of {', '.join(TIERS)}"
+            )
+        grouped.setdefault((row["family_id"], tier), {})[str(row["oov_gap"])] = row
+    found = []
+    for (family, tier), rows in grouped.items():
+        plain = rows.get("none")
+        if plain is None:
+            raise UsageError(f"{folder / 'variants.jsonl'}: {family}__{tier} has no variant without a camera")
+        facts, layout = families[family], layouts.get(family)
+        tail = tails.get(plain["variant_id"], "")
+        found.append(
+            Task(
+                id=f"{family}__{tier}",
+                family=family,
+                factor=TIERS[tier],
+                prompt=plain["ti2v_prompt"],
+                expected=plain["expected_state"],
+                subject=facts["primary_object"]["name"],
+                anchors=tuple(thing["name"] for thing in facts["supporting_objects"]),
+                first_frame=frames.get(family),
+                told={camera: row["ti2v_prompt"] for camera, row in rows.items() if camera != "none"},
+                from_nothing=_from_layout(layout, tail) if layout and tail else "",
+            )
+        )
+    return tuple(found)
+
+
+def _from_layout(layout: Mapping[str, Any], tail: str) -> str:
+    """A prompt that says the layout too, for generators that get no first frame."""
+    anchors = "; ".join(layout["anchors"][:2])
+    scene, surface = _sentence(layout["scene"]), layout["open_surface"]
+    return f"{scene}: {layout['subject']} {_sentence(layout['interactor'])} There is {surface}; {anchors}. {tail}"
+
+
+def _first_frames(folder: Path) -> dict[str, Path]:
+    path = folder / "first_frames_manifest.json"
+    if not path.is_file():
+        return {}
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        places = {row["family_id"]: row["image_path"] for row in rows}
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path}: expected a list of objects with family_id and image_path ({error})") from error
+    found = {}
+    for family, place in places.items():
+        # Only the name counts: what the manifest says of folders is about the machine it was written on.
+        image = folder / "first_frames" / Path(str(place)).name
+        if image.is_file():
+            found[family] = image
+    return found
+
+
+def _lines(path: Path, key: str = "", optional: bool = False) -> list[dict[str, Any]]:
+    if not path.is_file():
+        if optional:
+            return []
+        raise UsageError(
+            f"{path}: no such file; the published prompts are families.jsonl and variants.jsonl in one folder"
+        )
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+                if key:
+                    row[key]
+            except (ValueError, KeyError, TypeError) as error:
+                raise UsageError(f"{path}:{number}: expected a JSON object{f' with {key}' if key else ''}") from error
+            rows.append(row)
+    return rows
+
+
+def scene_events(path: Path) -> dict[str, dict[str, str]]:
+    """Family -> tier -> event sentence of the published table scene_events_25x4.csv, to check variants against."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {row["family_id"]: {tier: row[f"event_{tier}"] for tier in TIERS} for row in rows}
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

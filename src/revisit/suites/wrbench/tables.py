@@ -1,0 +1,172 @@
+"""WRBench's tables: one row per model, support beside conditional means, and never a single score without its parts.
+
+- support: the share of outputs in which the subject was hidden, returned and could be judged;
+- the returned measures are means over these outputs alone, marked as sparse (a dagger in the paper) where fewer than 10
+  are left, or fewer than a tenth;
+- Avg: the plain mean of alignment, integrity, the two visible and the two returned measures. Precision and support
+  are not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from revisit.stats.correlation import matrix
+from revisit.stats.paired import SignedRank, holm, wilcoxon
+
+MEASURES = (
+    "precision", "alignment", "hold", "integrity", "visible_spatial", "visible_state", "returned_spatial",
+    "returned_state",
+)  # fmt: skip
+AVERAGED = ("alignment", "integrity", "visible_spatial", "visible_state", "returned_spatial", "returned_state")
+SPARSE_COUNT, SPARSE_SHARE = 10, 0.10
+FACTORS = {  # event factor -> (does the subject move, does its state change)
+    "none": (False, False),
+    "spatial": (True, False),
+    "state_only": (False, True),
+    "full": (True, True),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A mean and how many outputs it rests on."""
+
+    value: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """One model's measures."""
+
+    model: str
+    title: str
+    condition: str  # viewpoint condition: source_video, geometry_cache, model_inferred, prompt_only
+    outputs: int
+    cells: Mapping[str, Cell] = field(default_factory=dict)
+
+    def value(self, measure: str) -> float | None:
+        return self.cells[measure].value if measure in self.cells else None
+
+    @property
+    def support(self) -> float:
+        """Share of outputs whose return can be judged."""
+        judged = self.cells["returned_spatial"].n if "returned_spatial" in self.cells else 0
+        return judged / self.outputs if self.outputs else 0.0
+
+    @property
+    def sparse(self) -> bool:
+        """Whether too few outputs came back for their mean to be read."""
+        judged = self.cells["returned_spatial"].n if "returned_spatial" in self.cells else 0
+        return judged < SPARSE_COUNT or self.support < SPARSE_SHARE
+
+    @property
+    def average(self) -> float | None:
+        """Mean of the six averaged measures; None where one of them is missing."""
+        values = [self.value(measure) for measure in AVERAGED]
+        known = [value for value in values if value is not None]
+        return sum(known) / len(known) if len(known) == len(AVERAGED) else None
+
+
+def totals(rows: Iterable[ModelRow]) -> dict[str, Cell]:
+    """Means over all outputs of all models, each model counting by its n."""
+    found = {}
+    rows = list(rows)
+    for measure in MEASURES:
+        parts = [row.cells[measure] for row in rows if measure in row.cells]
+        known = [(cell.value, cell.n) for cell in parts if cell.value is not None and cell.n]
+        n = sum(count for _, count in known)
+        found[measure] = Cell(sum(value * count for value, count in known) / n if n else None, n)
+    return found
+
+
+def correlations(rows: Sequence[ModelRow]) -> dict[str, dict[str, float | None]]:
+    """Pearson's correlation between the measures, and support, over models."""
+    columns: dict[str, list[float | None]] = {measure: [row.value(measure) for row in rows] for measure in MEASURES}
+    return matrix({**columns, "support": [row.support for row in rows]})
+
+
+def frontiers(rows: Iterable[ModelRow]) -> dict[str, dict[str, tuple[str, float]]]:
+    """Per viewpoint condition and measure the best model and its value; sparse rows do not lead returned measures."""
+    found: dict[str, dict[str, tuple[str, float]]] = {}
+    for row in rows:
+        for measure in (*MEASURES, "support"):
+            value = row.support if measure == "support" else row.value(measure)
+            if value is None or (measure.startswith("returned") and row.sparse):
+                continue
+            best = found.setdefault(row.condition, {}).get(measure)
+            if best is None or value > best[1]:
+                found[row.condition][measure] = (row.title, value)
+    return found
+
+
+def retention(left_first: float | None, right_first: float | None) -> float | None:
+    """Support when turning left first over support when turning right first; None where nothing came back.
+
+    Layouts put the subject on the left, so even exact geometry loses it less often one way than the other: read a
+    model's retention beside that of a geometric baseline on the same scenes.
+    """
+    return left_first / right_first if left_first is not None and right_first else None
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """What toggling one event factor does to a measure, over models."""
+
+    factor: str  # moves | changes | interaction
+    measure: str
+    mean: float
+    n: int
+    test: SignedRank | None
+    p_holm: float | None = None  # corrected over the measures and factors asked together
+
+
+def event_contrasts(
+    by_model: Mapping[str, Mapping[str, Mapping[str, float]]], measures: Sequence[str]
+) -> list[Contrast]:
+    """The 2 x 2 design per measure: model -> factor cell -> measure -> mean; models that lack a cell are left out.
+
+    `moves` is the mean of (spatial - none) and (full - state_only), `changes` of (state_only - none) and (full -
+    spatial), `interaction` their difference of differences. P-values are Holm's over everything asked here.
+    """
+    found = []
+    for measure in measures:
+        cells = [
+            [by_model[model][factor][measure] for factor in FACTORS]
+            for model in sorted(by_model)
+            if all(measure in by_model[model].get(factor, {}) for factor in FACTORS)
+        ]
+        if not cells:
+            continue
+        effects = {
+            "moves": [((s - o) + (f - t)) / 2 for o, s, t, f in cells],
+            "changes": [((t - o) + (f - s)) / 2 for o, s, t, f in cells],
+            "interaction": [(f - t) - (s - o) for o, s, t, f in cells],
+        }
+        for factor, values in effects.items():
+            test = wilcoxon([0.0] * len(values), values)
+            found.append(Contrast(factor, measure, sum(values) / len(values), len(values), test))
+    tested = [made for made in found if made.test is not None]
+    corrected = dict(zip(map(id, tested), holm([made.test.p for made in tested if made.test]), strict=True))
+    return [
+        Contrast(made.factor, made.measure, made.mean, made.n, made.test, corrected.get(id(made))) for made in found
+    ]
+
+
+@cache
+def published() -> tuple[str, tuple[ModelRow, ...]]:
+    """(source, rows) of the paper's table."""
+    content = yaml.safe_load((files(__package__) / "published.yaml").read_text(encoding="utf-8"))
+    return content["source"], tuple(_row(row) for row in content["rows"])
+
+
+def _row(facts: Mapping[str, Any]) -> ModelRow:
+    cells = {measure: Cell(*facts[measure]) for measure in MEASURES}
+    return ModelRow(facts["model"], facts["title"], facts["condition"], facts["outputs"], cells)

@@ -1,0 +1,62 @@
+"""Wilcoxon, Holm, Benjamini-Hochberg and correlations against scipy and the numbers of an independent library."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from revisit.stats.correlation import matrix, pearson, spearman
+from revisit.stats.paired import benjamini_hochberg, holm, wilcoxon
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_wilcoxon_is_scipy_s(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a = rng.normal(size=23).round(1)
+    b = a + rng.normal(0.2, 0.5, 23).round(1)
+    expected = stats.wilcoxon(b, a, zero_method="wilcox", correction=False, method="approx")
+    made = wilcoxon(a.tolist(), b.tolist())
+    assert made is not None
+    assert made.statistic == pytest.approx(expected.statistic)
+    assert made.p == pytest.approx(expected.pvalue, rel=1e-9)
+
+
+def test_too_few_pairs_or_none_that_differ() -> None:
+    assert wilcoxon([1, 2, 3], [2, 3, 4]) is None
+    assert wilcoxon([1.0] * 10, [1.0] * 10) is None
+
+
+def test_golden_numbers(shared: Path) -> None:
+    golden = json.loads((shared / "golden/stats_oracle.json").read_text())
+    rows = json.loads((shared / "golden/wrbench_table2.json").read_text())
+    column = {name: [row[name] for row in rows] for name in ("vsp", "vst", "rsp", "rst", "supp", "integ", "align")}
+    for names, (expected, _) in golden["pearson"].items():
+        a, b = names.split("~")
+        assert pearson(column[a], column[b])[0] == pytest.approx(expected, abs=1e-12)
+    for names, (expected, _) in golden["spearman"].items():
+        a, b = names.split("~")
+        assert spearman(column[a], column[b])[0] == pytest.approx(expected, abs=1e-12)
+    made = wilcoxon(column["vsp"], column["rsp"])
+    assert made.statistic == golden["wilcoxon_vsp_rsp"]["stat"]
+    assert made.p == pytest.approx(golden["wilcoxon_vsp_rsp"]["p_approx"], rel=1e-9)
+    p = (0.001, 0.013, 0.04, 0.2)
+    assert holm(p) == pytest.approx(golden["holm"])
+    assert benjamini_hochberg(p) == pytest.approx(golden["bh"])
+
+
+def test_order_does_not_matter_to_corrections() -> None:
+    assert holm([0.2, 0.001, 0.04, 0.013]) == pytest.approx([0.2, 0.004, 0.08, 0.039])
+    assert benjamini_hochberg([0.04, 0.001]) == pytest.approx([0.04, 0.002])
+    assert holm([]) == [] == benjamini_hochberg([])
+
+
+def test_missing_rows_and_constant_columns() -> None:
+    value, n = pearson([1, 2, 3, None], [2, 4, 6, 9])
+    assert value == pytest.approx(1) and n == 3
+    assert pearson([1, 2, None], [1, 2, 3]) is None
+    assert pearson([1, 1, 1], [1, 2, 3]) is None
+    assert matrix({"a": [1, 2, 4], "b": [3, 2, 1]})["a"]["a"] == pytest.approx(1)

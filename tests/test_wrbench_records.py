@@ -1,0 +1,110 @@
+"""WRBench's prompts and records: our own scenes, the published files, and how they are enumerated."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from revisit.core import UsageError
+from revisit.suites.wrbench.prompts import CAMERA_WORDS, natural25_tasks, own_tasks, scene_events
+from revisit.suites.wrbench.records import CAMERAS, INTERFACES, clip_id, event_views
+
+COUNTS = {"path": 500, "moving_path": 400, "words": 300}
+
+
+def test_our_own_scenes_cross_two_factors() -> None:
+    tasks = own_tasks()
+    assert len(tasks) == 100 and len({task.family for task in tasks}) == 25
+    assert Counter(task.factor for task in tasks) == {"none": 25, "spatial": 25, "state_only": 25, "full": 25}
+    for task in tasks:
+        assert task.expected not in task.prompt and task.expected not in task.from_nothing
+        assert "camera" not in task.prompt.lower()
+        # An event in place says so, so that walking off is plainly wrong.
+        assert ("staying in place" in task.prompt) == (task.factor == "state_only")
+
+
+@pytest.mark.parametrize("interface", sorted(INTERFACES))
+def test_our_own_records_enumerate_to_the_same_counts(interface: str) -> None:
+    views = list(event_views(own_tasks(), interface))
+    assert len(views) == COUNTS[interface]
+    assert len({clip_id(view, model) for view in views for model in ("a", "b")}) == 2 * COUNTS[interface]
+
+
+def test_words_say_turn_where_a_rotation_is_meant() -> None:
+    for view in event_views(own_tasks()[:4], "words"):
+        words = CAMERA_WORDS[view.preset]
+        assert words in view.prompt
+        assert ("turns" in words) == view.preset.startswith("yaw")
+    for camera, words in CAMERA_WORDS.items():
+        assert ("slides" in words) == camera.startswith("pan")
+
+
+def test_paths_are_not_put_into_words() -> None:
+    assert all(view.prompt == view.task.prompt for view in event_views(own_tasks()[:4], "path"))
+    nothing = next(event_views(own_tasks(), "path", first_frame=False))
+    assert "on the left" in nothing.prompt
+
+
+def test_further_scopes_by_name() -> None:
+    views = list(event_views(own_tasks()[:2], "path", ["pan_LR", "arc_RL", "orbit"]))
+    assert [view.camera for view in views] == ["pan_LR", "arc_RL", "orbit"] * 2
+    with pytest.raises(UsageError, match="no camera 'zoom'"):
+        list(event_views(own_tasks(), "path", ["zoom"]))
+    with pytest.raises(UsageError, match="no interface"):
+        list(event_views(own_tasks(), "telepathy"))
+    assert set(INTERFACES["path"]) <= set(CAMERAS)
+
+
+def test_a_record_keeps_the_end_apart_from_what_is_told() -> None:
+    view = next(event_views(own_tasks(), "words"))
+    line = view.as_json("hold@80", seed=3)
+    assert line["annotations"]["expected"] == view.task.expected
+    assert view.task.expected not in line["prompt"]
+
+
+@pytest.fixture(scope="module")
+def natural25(shared: Path) -> Path:
+    return shared / "wrbench/natural25"
+
+
+def test_the_published_variants(natural25: Path) -> None:
+    tasks = natural25_tasks(natural25)
+    assert len(tasks) == 100
+    variants = {f"{task.id}__{camera}" for task in tasks for camera in ("none", *task.told)}
+    written = {json.loads(line)["variant_id"] for line in (natural25 / "variants.jsonl").read_text().splitlines()}
+    assert variants == written and len(variants) == 400
+    events = scene_events(natural25 / "scene_events_25x4.csv")
+    assert all(task.expected == events[task.family][task.id.split("__")[1]] for task in tasks)
+    assert sum(task.first_frame is not None for task in tasks) == 5 * 4  # of the 25 frames, five are here
+
+
+@pytest.mark.parametrize("interface", sorted(INTERFACES))
+def test_the_published_records_enumerate(natural25: Path, interface: str) -> None:
+    views = list(event_views(natural25_tasks(natural25), interface))
+    assert len(views) == COUNTS[interface]
+    assert len({view.id for view in views}) == COUNTS[interface]
+    assert all(view.prompt for view in views)
+    if interface == "words":
+        told = {view.prompt for view in views if view.camera == "yaw_LR"}
+        assert told == {task.told["yaw_LR"] for task in natural25_tasks(natural25)}
+
+
+def test_prompts_for_text_alone(natural25: Path) -> None:
+    views = list(event_views(natural25_tasks(natural25), "path", first_frame=False))
+    assert len(views) == 500
+    assert all("left third" in view.prompt for view in views[:5])
+
+
+def test_broken_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file"):
+        natural25_tasks(tmp_path)
+    (tmp_path / "families.jsonl").write_text('{"family_id": "f"}\n')
+    (tmp_path / "variants.jsonl").write_text('{"variant_id": "odd"}\n')
+    with pytest.raises(UsageError, match="odd"):
+        natural25_tasks(tmp_path)
+    (tmp_path / "variants.jsonl").write_text("not json\n")
+    with pytest.raises(UsageError, match=r"variants\.jsonl:1"):
+        natural25_tasks(tmp_path)
