@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from revisit import catalog
+from revisit.audit import cards as audited
 from revisit.core import METRICS
 
 PAGE = Path(__file__).with_name("metrics.md")
@@ -36,6 +37,7 @@ def page() -> str:
         card = catalog.card(id)
         parts.append(f"\n### {card['title']} (`{id}`, version {card['version']})\n\n{card['description']}\n\n")
         parts.append(_facts(card))
+        parts.append(audited.table(id, card["version"]))
     parts.append("\n## Gates\n")
     for row in catalog.listing("gates"):
         card = catalog.card(row["id"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from revisit.core import UsageError
-from revisit.geometry.camera_script import camera_path, frame_count, parse_script
+from revisit.geometry.camera_script import camera_path, frame_count, levels, parse_script
 from revisit.geometry.rotations import from_yaw_pitch, geodesic, to_yaw_pitch
 
 
@@ -46,6 +46,38 @@ def test_turning_dolly_follows_the_arc_however_finely_it_is_cut(frames: int):
     np.testing.assert_allclose(end[:3, 3], (radius, 0, radius), atol=1e-12)
 
 
+@pytest.mark.parametrize("frames", [1, 7])
+def test_an_orbit_keeps_its_pivot_where_it_is_in_the_picture(frames: int):
+    pivot = np.array([0.5, -0.4, 3.0])
+    poses = path(f"orbit:right:40@{frames},tilt:up:5@2,orbit:left:40@{frames},tilt:down:5@1", pivot=pivot)
+    seen = np.einsum("nji,nj->ni", poses[:, :3, :3], pivot - poses[:, :3, 3])
+    np.testing.assert_allclose(np.linalg.norm(seen, axis=1), np.linalg.norm(pivot), atol=1e-12)
+    np.testing.assert_allclose(seen[: frames + 1], np.tile(pivot, (frames + 1, 1)), atol=1e-12)
+    assert poses[frames, 0, 3] > 1  # to the right
+    np.testing.assert_allclose(to_yaw_pitch(poses[frames, :3, :3]), (-40, 0), atol=1e-9)
+    np.testing.assert_allclose(poses[-1], poses[0], atol=1e-12)
+
+
+def test_an_orbit_without_a_pivot_goes_around_what_is_two_metres_ahead():
+    end = path("orbit:right:90@3")[-1]
+    np.testing.assert_allclose(end[:3, 3], (2, 0, 2), atol=1e-12)
+    np.testing.assert_allclose(to_yaw_pitch(end[:3, :3]), (-90, 0), atol=1e-9)
+
+
+def test_orbit_and_yaw_at_once_add_up():
+    poses = path("orbit:right:30+yaw:right:70@5")
+    np.testing.assert_allclose(to_yaw_pitch(poses[-1, :3, :3])[0], 40, atol=1e-9)
+    np.testing.assert_allclose(poses[:, :3, 3], path("orbit:right:30@5")[:, :3, 3], atol=1e-12)
+
+
+def test_lights_and_screen_have_levels_and_move_no_camera():
+    steps = parse_script("hold@1,lights:down:0.9@3,screen:in:1@2,lights:up:0.9+screen:out:1@1")
+    np.testing.assert_allclose(levels(steps, "light", 1.0), [1, 1, 0.7, 0.4, 0.1, 0.1, 0.1, 1])
+    np.testing.assert_allclose(levels(steps, "screen"), [0, 0, 0, 0, 0, 0.5, 1, 0])
+    poses = camera_path(steps)
+    np.testing.assert_array_equal(poses, np.tile(np.eye(4), (8, 1, 1)))
+
+
 def test_path_begins_at_the_start_and_yaws_about_the_vertical():
     start = np.eye(4)
     start[:3, :3], start[:3, 3] = from_yaw_pitch(30, -10), (1, -1.4, 2)
@@ -83,6 +115,9 @@ def test_scripts_come_back_as_text():
         ("yaw:right:-3@3", "a positive number of degrees"),
         ("dolly:forward:far@3", "a positive number of metres"),
         ("yaw:right:nan@3", "a positive number"),
+        ("orbit:right:-3@3", "a positive number of degrees"),
+        ("lights:down:0@3", "a positive share of 1"),
+        ("orbit:right:30+truck:left:1@3", "make two steps"),
         ("yaw:right:3@3,,hold@2", "over how many frames"),
     ],
 )

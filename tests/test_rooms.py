@@ -20,7 +20,7 @@ ALLOWED = {
     "judges": {"core", "evidence", "media", "stats"},
     "metrics": {"core", "evidence", "geometry"},
     "diagnosis": {"core", "evidence", "stats"},
-    "suites": {"core", "evidence", "media", "metrics", "stats"},
+    "suites": {"core", "evidence", "media", "judges", "metrics", "stats"},
     "engine": {"core", "evidence", "media", "geometry", "observers", "judges", "metrics", "suites", "stats", "diagnosis"},
     "report": {"core", "evidence", "media", "stats", "engine", "catalog", "diagnosis"},
     "worlds": {"core", "evidence", "media", "geometry"},

@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 from typing import Any
 
+from revisit.audit import cards as audited
 from revisit.core import EVIDENCE, GATES, METRICS, OBSERVERS, SUITES, UsageError, evidence_id
 from revisit.core.cases import Case
 
@@ -42,6 +43,7 @@ def card(id: str) -> dict[str, Any]:
             "unit": m.unit, "range": list(m.range), "better": _direction(m.higher_is_better), "needs": _ids(m.needs),
             "gates": list(m.gates), "suites": list(m.suites), "family": m.family, "parameters": dict(m.params),
             "paper": m.paper, "upstream": m.upstream, "responds_to": list(m.responds_to), "blind_to": list(m.blind_to),
+            "audit": audited.lines(m.id, m.version),
         }  # fmt: skip
     if id in GATES:
         g = GATES[id]

@@ -65,6 +65,9 @@ class Bar:
         trouble = f"  {failed} failed" if failed else ""
         self.progress.update(self.task, advance=1, what=clean(what)[:40] + trouble)
 
+    def asked(self, done: int, total: int, said: str) -> None:
+        self.progress.update(self.task, what=f"asked {done} of {total} lists of questions, {said}")
+
     def finish(self) -> None:
         self.progress.stop()
 
@@ -89,6 +92,12 @@ class Lines:
         rate = (now - self.begun) / max(self.done - self.first, 1)
         left = f", about {_duration(rate * (self.clips - self.done))} left" if self.done < self.clips else ""
         message(f"observed {self.done} of {self.clips} clips{left}" + (f", {failed} failed" if failed else ""))
+
+    def asked(self, done: int, total: int, said: str) -> None:
+        now = time.monotonic()
+        if now - self.said >= self.every or done == total:
+            self.said = now
+            message(f"asked {done} of {total} lists of questions, {said}")
 
     def finish(self) -> None:
         pass
@@ -130,14 +139,23 @@ def summary(content: Mapping[str, Any]) -> None:
         rows = [["clips that posed the test", *(_posed(content["models"][model]) for model in shown)]]
         rows += _score_rows(content["metrics"], content["models"], shown)
         table(["mean ± 95 % (scored/all)", *shown], rows, numbers=True)
-    for name, part in content.get("parts", {}).items():
-        columns = {id: content["metrics"][id] for id in part["metrics"]}
-        for start in range(0, len(part["models"]), MODELS_PER_TABLE):
-            shown = list(part["models"])[start : start + MODELS_PER_TABLE]
-            table([name, *shown], _score_rows(columns, part["models"], shown), numbers=True)
+    for sentence in content.get("sentences", []):
+        message(sentence)
+    parts(content.get("parts", {}), content["metrics"])
+    for extra in content.get("tables", []):
+        message(f"{extra['title']} ({extra['note']})")
+        places = decimals([score for row in extra["rows"] for score in row["cells"]])
+        rows = [[row["name"], *(cell(score, places) for score in row["cells"])] for row in extra["rows"]]
+        table(["", *extra["columns"]], rows, numbers=True)
+    diagnoses(content.get("diagnosis") or {})
     for reason in sorted(set(content["not_asked"].values())):
         asked = [id for id, why in content["not_asked"].items() if why == reason]
         message(f"not asked: {', '.join(asked)} ({reason.removesuffix(' for this case')})")
+    remarks = content.get("notes", [])
+    for remark in remarks[:5]:
+        message(f"note: {remark}")
+    if len(remarks) > 5:
+        message(f"... and {len(remarks) - 5} more notes; see summary.json")
     for entry in content["rejected"][:10]:
         message(f"rejected: {entry['id']}: {entry['reason']}")
     for entry in content["failed"][:10]:
@@ -147,6 +165,15 @@ def summary(content: Mapping[str, Any]) -> None:
         message(f"... and {rest} more; see summary.json")
 
 
+def parts(tables: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
+    """Print a table for each part of the clips."""
+    for name, part in tables.items():
+        columns = {id: metrics[id] for id in part["metrics"]}
+        for start in range(0, len(part["models"]), MODELS_PER_TABLE):
+            shown = list(part["models"])[start : start + MODELS_PER_TABLE]
+            table([name, *shown], _score_rows(columns, part["models"], shown), numbers=True)
+
+
 def _score_rows(columns: Mapping[str, Any], models: Mapping[str, Any], shown: Sequence[str]) -> list[list[str]]:
     rows = []
     for id, column in columns.items():
@@ -154,6 +181,13 @@ def _score_rows(columns: Mapping[str, Any], models: Mapping[str, Any], shown: Se
         scores = [models[model]["scores"][id] for model in shown]
         rows.append([f"{column['title']}{arrow}", *(cell(score, decimals(scores)) for score in scores)])
     return rows
+
+
+def diagnoses(content: Mapping[str, Any]) -> None:
+    """Print for each model which failures its clips show, and in how many of them."""
+    for model, entry in content.get("models", {}).items():
+        found = ", ".join(f"{title} {n}" for title, n in entry["findings"].items()) or "no failure found"
+        message(f"diagnosis of {model} ({entry['clips']} {'clip' if entry['clips'] == 1 else 'clips'}): {found}")
 
 
 def notes(plan: Mapping[str, Any], found: Mapping[str, Sequence[str]]) -> None:
@@ -168,7 +202,8 @@ def notes(plan: Mapping[str, Any], found: Mapping[str, Sequence[str]]) -> None:
 
 def _posed(model: Mapping[str, Any]) -> str:
     stages = {stage["stage"]: stage["n"] for stage in model["funnel"]}
-    return f"{stages['memory scored']}/{stages['all clips']}"
+    posed = stages.get("memory scored", next(reversed(stages.values())))  # the last stage, where none is called so
+    return f"{posed}/{stages['all clips']}"
 
 
 def decimals(scores: Iterable[Mapping[str, Any]]) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.request import ALIGN, LIMIT, METRIC, OPTION, PROTOCOL, ROOT, SET, SOURCE, SUITE, Request
+from revisit.cli.request import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PROTOCOL, ROOT, SET, SOURCE, SUITE, Request
 
 
 def eval_(
@@ -25,6 +25,7 @@ def eval_(
     align: str = ALIGN,
     root: list[Path] = ROOT,
     option: list[str] = OPTION,
+    judge: str = JUDGE,
     limits: str = typer.Option("", help="Limits on decoding, such as frames=5000,seconds=60,memory=2G."),
     report: bool = typer.Option(True, "--report/--no-report", help="Write the HTML report at the end."),
     json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
@@ -34,11 +35,12 @@ def eval_(
     from revisit.engine.run import evaluate
     from revisit.media import Limits
 
-    request = Request.of(source, suite, set, protocol, metric, limit, align, root, option)
+    request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge)
+    chosen = request.chosen_judge()
     folder = out or Path("runs") / (source.resolve().stem if source.is_file() else source.resolve().name)
     try:
         run = evaluate(
-            request.plan(),
+            request.plan(judge=chosen.judge.facts if chosen else None),
             folder,
             request=request.as_json(),
             fresh=fresh,
@@ -46,6 +48,7 @@ def eval_(
             limits=Limits.parse(limits),
             progress=console.progress(quiet),
             command=shlex.join(["revisit", *sys.argv[1:]]),
+            judge=chosen,
         )
     except KeyboardInterrupt:
         console.message("interrupted; the same command goes on where it stopped")

@@ -7,7 +7,25 @@ import sys
 import typer
 
 from revisit import __version__
-from revisit.cli import cache, camera, demo, doctor, eval_, import_, list_, plan, report, score, show
+from revisit.cli import (
+    audit,
+    cache,
+    camera,
+    demo,
+    doctor,
+    eval_,
+    import_,
+    judge,
+    leaderboard,
+    list_,
+    plan,
+    report,
+    score,
+    show,
+    sweep,
+    world,
+    wrbench,
+)
 
 app = typer.Typer(
     name="revisit",
@@ -20,14 +38,20 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("eval")(eval_.eval_)
 app.command("report")(report.report)
+app.command("leaderboard")(leaderboard.leaderboard)
 app.command("plan")(plan.plan)
 app.command("score")(score.score)
 app.command("list")(list_.list_)
 app.command("show")(show.show)
+app.command("audit")(audit.audit)
+app.command("sweep")(sweep.sweep)
 app.command("doctor")(doctor.doctor)
 app.add_typer(import_.app, name="import")
 app.add_typer(camera.app, name="camera")
+app.add_typer(wrbench.app, name="wrbench")
 app.add_typer(cache.app, name="cache")
+app.add_typer(judge.app, name="judge")
+app.add_typer(world.app, name="world")
 
 
 def _version(asked: bool) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
 
 from revisit.cli import console
-from revisit.cli.request import ALIGN, LIMIT, METRIC, OPTION, PROTOCOL, ROOT, SET, SOURCE, SUITE, Request
+from revisit.cli.request import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PROTOCOL, ROOT, SET, SOURCE, SUITE, Request
 
 
 def plan(
@@ -21,17 +22,23 @@ def plan(
     align: str = ALIGN,
     root: list[Path] = ROOT,
     option: list[str] = OPTION,
+    judge: str = JUDGE,
     json: bool = typer.Option(False, "--json", help="Print the plan as JSON."),
 ) -> None:
     """Show what would be decoded, observed and scored, and what is already there."""
+    from revisit.engine.asking import forecast
     from revisit.engine.cache import EvidenceCache, cache_root
 
-    made = Request.of(source, suite, set, protocol, metric, limit, align, root, option).plan()
+    request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge)
+    chosen = request.chosen_judge()
+    made = request.plan(judge=chosen.judge.facts if chosen else None)
     cache = EvidenceCache(cache_root())
+    asking = forecast(made, cache, chosen) if chosen else None
     missing = [key for key in made.tasks if key not in cache]
     jobs = made.jobs(missing)
     if json:
-        console.data({**made.as_json(), "evidence": len(made.tasks), "missing": len(missing)})
+        asked = {"judge": asdict(asking)} if asking else {}
+        console.data({**made.as_json(), "evidence": len(made.tasks), "missing": len(missing), **asked})
         return
     models = Counter(case.model for case in made.cases)
     console.table(["model", "cases"], [[model, str(n)] for model, n in sorted(models.items())])
@@ -43,6 +50,8 @@ def plan(
         f"suite {made.suite.id}, protocol {made.protocol}, set {made.observers.id}: {len(made.cases)} cases x "
         f"{len(made.metrics)} metrics; {sum(len(job.clips) for job in jobs)} clips to decode, once each"
     )
+    if asking and chosen:
+        console.message(f"judge {chosen.judge.facts.get('model')}: {asking.said()}")
     reasons = Counter(reason for wanted in made.wanted.values() for reason in wanted.absent.values())
     for reason, count in reasons.most_common():
         console.message(f"{count} x {reason}")

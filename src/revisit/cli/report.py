@@ -1,4 +1,4 @@
-"""`revisit report`: a run as a page that opens from disk."""
+"""`revisit report`: a run as a page that opens from disk, and its tables by anything that is known of the clips."""
 
 from __future__ import annotations
 
@@ -11,18 +11,30 @@ from revisit.cli import console
 
 def report(
     run: Path = typer.Argument(help="A run directory."),
+    by: list[str] = typer.Option(
+        [],
+        "--by",
+        help="Also a table for each group of clips: by a field (subset, condition, model), an annotation, a gate's "
+        "finding, or a number such as rotation>=90 or memo_psnr<12. Commas cross, repeating adds.",
+    ),
+    metric: list[str] = typer.Option([], "--metric", "-m", help="Only these metrics in the tables of --by."),
     copy_clips: bool = typer.Option(
         False, "--copy-clips", help="Copy the videos into the report, to send it to someone."
     ),
     json: bool = typer.Option(False, "--json", help="Print the run's summary as JSON as well."),
 ) -> None:
-    """Write RUN/report/index.html and print its path."""
+    """Write RUN/report/index.html and print its path; with --by, also the tables by group."""
+    from revisit.engine.by import tables_by
     from revisit.engine.run import Run
     from revisit.report.html import write_report
 
     done = Run(run)
-    page = write_report(done, copy_clips=copy_clips)
+    groups = {expression: tables_by(done, expression, metric) for expression in by}
+    page = write_report(done, copy_clips=copy_clips, by=groups)
     if json:
-        console.data({"report": str(page), "summary": done.summary})
-    else:
-        typer.echo(str(page))
+        console.data({"report": str(page), "summary": done.summary, "by": groups})
+        return
+    for expression, tables in groups.items():
+        console.message(f"by {expression}")
+        console.parts(tables, done.summary["metrics"])
+    typer.echo(str(page))

@@ -19,6 +19,9 @@ ROOT = typer.Option([], "--root", help="A further folder that paths in the manif
 OPTION = typer.Option(
     [], "--option", "-o", help="name=value for the suite (repeat it); `revisit show SUITE` lists them."
 )
+JUDGE = typer.Option(
+    "", help="Who answers questions about clips: a judge file (YAML), the url of a server, or recorded answers."
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Request:
     align: str = "auto"
     roots: tuple[str, ...] = ()
     options: tuple[str, ...] = ()  # name=value
+    judge: str = ""  # as --judge says it
 
     @classmethod
     def of(
@@ -47,13 +51,27 @@ class Request:
         align: str,
         root: list[Path],
         option: list[str],
+        judge: str = "",
     ) -> Request:
         """The request that these options make."""
         roots = tuple(str(folder.resolve()) for folder in root)
-        return cls(str(source.resolve()), suite, set, protocol, tuple(metric), limit, align, roots, tuple(option))
+        if judge and "://" not in judge:
+            judge = str(Path(judge).resolve())
+        return cls(
+            str(source.resolve()), suite, set, protocol, tuple(metric), limit, align, roots, tuple(option), judge
+        )
 
-    def plan(self) -> Any:
-        """The plan of this request."""
+    def chosen_judge(self) -> Any:
+        """The judge that was asked for, or None."""
+        from revisit.judges.settings import choose_judge
+
+        return choose_judge(self.judge) if self.judge else None
+
+    def plan(self, overrides: Any = None, judge: Any = None) -> Any:
+        """The plan of this request; `overrides` are parameters that take the place of the protocol's.
+
+        `judge` are the facts of the judge, as a run keeps them; those of the chosen judge by default.
+        """
         from revisit.core import SUITES, UsageError
         from revisit.engine.needs import ObserverSet
         from revisit.engine.plan import make_plan
@@ -65,16 +83,18 @@ class Request:
         if not source.exists():
             raise UsageError(f"{source}: no such file or folder")
         suite = recognise(source) if self.suite == "auto" else SUITES[self.suite]
+        facts = judge if judge is not None or not self.judge else self.chosen_judge().judge.facts
         return make_plan(
             suite,
             source,
-            ObserverSet(read_set(self.set).id, load_roles(self.set)),
+            ObserverSet(read_set(self.set).id, load_roles(self.set, judge=facts is not None), facts),
             protocol=self.protocol,
             metrics=self.metrics,
             limit=self.limit,
             align=self.align,
             roots=[Path(root) for root in self.roots],
             options=dict(map(_named, self.options)),
+            overrides=overrides,
         )
 
     def as_json(self) -> dict[str, Any]:

@@ -18,7 +18,8 @@ def score(
     from revisit.engine.run import Run, rescore
 
     done = Run(run)
-    again = rescore(Request.from_json(done.facts["request"]).plan(), run)
+    facts = done.facts
+    again = rescore(Request.from_json(facts["request"]).plan(judge=facts["protocol"].get("judge")), run)
     if json:
         console.data(again.summary)
     else:

@@ -1,6 +1,6 @@
 """Observers: frames in, evidence out, and what they ask of the engine.
 
-Four kinds, told apart by what they are given:
+Five kinds, told apart by what they are given:
 
 - `frame`: a function of a Batch of single frames; called batch by batch, its evidence is joined
   along the first axis of every array;
@@ -8,7 +8,10 @@ Four kinds, told apart by what they are given:
   None and returns its evidence. With `pairs=True` it receives (frame, reference frame) instead;
 - `clip`: a function of all chosen frames of a clip at once (bounded by the request);
 - `file`: an importer: a function of the path of a file that came with the clip (`artifact` names it in
-  Case.artifacts). It sees no frames, and its evidence goes with the bytes of that file.
+  Case.artifacts). It sees no frames, and its evidence goes with the bytes of that file;
+- `judge`: a generator that is given the pictures of a clip (`shows` names the evidence that holds them), yields lists
+  of questions, receives a judge's answers to them and returns its evidence. It runs in the main process, beside the
+  decoding, and its evidence goes with everything that the judge's answers depend on.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import numpy as np
 from revisit.core.evidence import evidence_id
 from revisit.core.registry import Registry
 
-Kind = Literal["frame", "sequence", "clip", "file"]
+Kind = Literal["frame", "sequence", "clip", "file", "judge"]
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,7 @@ class Observer:
     params: Mapping[str, Any] = field(default_factory=dict)
     ready: Callable[[], str | None] | None = None  # says why it cannot run here; asked before anything is decoded
     artifact: str = ""  # the file that an importer reads, as Case.artifacts calls it
+    shows: type | None = None  # the kind of evidence that holds the pictures a judge is shown
 
     @property
     def summary(self) -> str:
@@ -147,16 +151,19 @@ def observer(
     sets: tuple[str, ...] = (),
     ready: Callable[[], str | None] | None = None,
     artifact: str = "",
+    shows: type | None = None,
 ) -> Callable[[Callable[..., Any]], Observer]:
     """Register a function as an observer. Keyword-only arguments with defaults are its parameters."""
     evidence_id(makes)
     if (kind == "file") != bool(artifact):
         raise TypeError(f"{id}: an observer of kind 'file' names its artifact, and only such an observer does")
+    if (kind == "judge") != (shows is not None):
+        raise TypeError(f"{id}: an observer of kind 'judge' says what it shows, and only such an observer does")
 
     def register(fn: Callable[..., Any]) -> Observer:
         made = Observer(
             id, version, kind, makes, fn, frames or every(), size, pairs, inputs, weights, sets,
-            keyword_defaults(fn), ready, artifact,
+            keyword_defaults(fn), ready, artifact, shows,
         )  # fmt: skip
         OBSERVERS.add(id, made)
         return made

@@ -23,6 +23,7 @@ ROOMS = (
     "revisit.observers.imports",
     "revisit.observers.torch",
     "revisit.judges",
+    "revisit.judges.protocols",
     "revisit.metrics",
     "revisit.suites",
 )

@@ -21,7 +21,7 @@ class Suite:
     recognises: Callable[[Path], bool]  # is this folder or file laid out as this suite expects?
     metrics: Callable[[], Sequence[str]]
     summarise: Callable[..., dict[str, Any]]  # (cases, rejected, records) -> tables
-    # (run folder, facts of the run, cases, rejected, records) -> content of further JSON files by name
+    # (run folder, facts of the run, cases, rejected, records) -> further files by name: text, or content for JSON
     export: Callable[..., dict[str, Any]] | None = None
 
     @property

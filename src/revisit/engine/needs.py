@@ -18,10 +18,11 @@ Parameters = Mapping[str, Mapping[str, Any]]  # metric, gate, evidence or observ
 
 @dataclass(frozen=True)
 class ObserverSet:
-    """Which observer fills each role (kind of evidence), and with which parameters."""
+    """Which observer fills each role (kind of evidence), and which judge is asked."""
 
     id: str
     roles: Mapping[str, Observer]
+    judge: Mapping[str, Any] | None = None  # everything its answers depend on; None where there is no judge
 
     def maker(self, kind: type) -> Observer | None:
         return self.roles.get(evidence_id(kind))
@@ -67,6 +68,15 @@ def observer_facts(observer: Observer, chosen: Parameters) -> dict[str, Any]:
     }
 
 
+def maker_facts(observer: Observer, observers: ObserverSet, chosen: Parameters) -> dict[str, Any]:
+    """Everything that evidence depends on, except the clip: of answers also the judge, and what it is shown."""
+    facts = observer_facts(observer, chosen)
+    if observer.shows is not None:
+        shown = observers.maker(observer.shows)
+        facts |= {"judge": observers.judge, "shown": observer_facts(shown, chosen) if shown else None}
+    return facts
+
+
 def protocol_facts(asker: Metric | Gate | Derived, observers: ObserverSet, chosen: Parameters) -> dict[str, Any]:
     """Everything about a metric or gate that its answer depends on, except the clip."""
     facts: dict[str, Any] = {
@@ -84,7 +94,7 @@ def protocol_facts(asker: Metric | Gate | Derived, observers: ObserverSet, chose
             facts["evidence"][id] = protocol_facts(DERIVED[id], observers, chosen)
         else:
             maker = observers.maker(kind)
-            facts["evidence"][id] = observer_facts(maker, chosen) if maker else None
+            facts["evidence"][id] = maker_facts(maker, observers, chosen) if maker else None
     for gate_id in getattr(asker, "gates", ()):
         facts["gates"][gate_id] = protocol_facts(GATES[gate_id], observers, chosen)
     return facts

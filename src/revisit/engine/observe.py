@@ -2,7 +2,7 @@
 
 Memory is bounded by a batch, not by the clip. The frames of a reference are kept on disk, in a
 temporary file, until the last clip that is compared with them is done; only those that some clip
-needs, where frames are compared by number. A clip that is compared with itself backwards keeps its
+needs, where numbers or shares of the length say which. A clip that is compared with itself backwards keeps its
 first half. Importers read a file beside the clip, which is not decoded for them.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,8 +22,11 @@ from revisit.core import OBSERVERS, Batch, ClipInfo, Frame, MediaError, Observer
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.plan import ClipTask, Job, ObserverTask
 from revisit.media import Limits, open_clip
+from revisit.metrics.phase_pairs import RULE, phase_maps, read_phase_rule, stretched
 
 BATCH = 16  # frames handed to a frame observer at a time
+Use = tuple[str, int]  # (rule of alignment, frames of the clip that is compared)
+WHOLE = ("auto", "time")  # rules that may need any frame of a reference
 
 
 @dataclass
@@ -53,12 +56,12 @@ def observe(job: Job, cache: EvidenceCache, limits: Limits) -> Iterator[tuple[Cl
     broken: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="revisit-") as scratch:
         shelves: dict[str, Shelf] = {}
-        reach = _reach(job, limits)
+        uses = _uses(job, limits)
         for clip in job.clips:
             outcome = Outcome(broken=dict(broken))
             shelf = Shelf(Path(scratch) / clip.digest) if clip.digest in job.references else None
             try:
-                _observe_clip(clip, shelf, reach.get(clip.digest), shelves, cache, limits, outcome)
+                _observe_clip(clip, shelf, uses.get(clip.digest, ()), shelves, cache, limits, outcome)
             except MediaError as error:
                 broken[clip.digest] = outcome.broken[clip.digest] = str(error)
             else:
@@ -70,7 +73,7 @@ def observe(job: Job, cache: EvidenceCache, limits: Limits) -> Iterator[tuple[Cl
 def _observe_clip(
     task: ClipTask,
     shelf: Shelf | None,
-    reach: int | None,
+    uses: Collection[Use],
     shelves: Mapping[str, Shelf],
     cache: EvidenceCache,
     limits: Limits,
@@ -94,16 +97,18 @@ def _observe_clip(
 
     backwards = any(todo.inputs.get("align") == "mirror" for todo in watching)
 
-    def kept(count: int) -> int:
-        """How many frames, from the first, are compared with later."""
+    def kept(count: int) -> np.ndarray:
+        """Numbers of the frames that are compared with later."""
         if shelf is None:
-            return 0
-        return max(count // 2 if backwards else 0, count if reach is None else min(reach, count))
+            return np.zeros(0, np.int64)
+        return np.unique(
+            np.concatenate([np.arange(count // 2 if backwards else 0), *(used(use, count) for use in uses)])
+        )
 
     def choose(count: int, fps: float) -> np.ndarray:
         """Frame numbers that somebody wants; the rest is decoded but never converted to RGB."""
         picks = [_observer(todo).frames.pick(count, fps) for todo in watching]
-        return np.unique(np.concatenate([np.arange(kept(count)), *picks]))
+        return np.unique(np.concatenate([kept(count), *picks])).astype(np.int64)
 
     with open_clip(task.clip, limits, wanted=choose) as stream:
         info: ClipInfo = stream.info
@@ -123,21 +128,21 @@ def _observe_clip(
             runs = out.runs.setdefault(task.digest, {})
             runs[todo.key] = runs.get(todo.key, 0) + 1
 
-        count = 0
+        keep = set(kept(info.count).tolist())
         for frame in stream:
-            count += 1
-            if shelf is not None and frame.index < kept(info.count):
+            if shelf is not None and frame.index in keep:
                 shelf.put(frame)
             for todo in watching:
                 if todo.key not in watchers or frame.index not in wanted[todo.key]:
                     continue
                 started = time.perf_counter()
                 try:
-                    partner = None
+                    shown: list[Frame | None] = [None]
                     if todo.reference is not None:
                         find = partners[todo.key]
-                        partner = frame if find is None else find(frame)
-                    watchers[todo.key].see(frame, partner)
+                        shown = [frame] if find is None else find(frame)
+                    for partner in shown:
+                        watchers[todo.key].see(frame, partner)
                 except Exception as error:  # one observer that fails must not cost the others their evidence
                     fail(todo.key, f"{todo.observer} failed on frame {frame.index}: {_sentence(error)}")
                 seconds[todo.key] += time.perf_counter() - started
@@ -177,17 +182,29 @@ def _import(task: ClipTask, todo: ObserverTask, cache: EvidenceCache, out: Outco
         out.made[todo.key] = time.perf_counter() - started
 
 
-def _reach(job: Job, limits: Limits) -> dict[str, int | None]:
-    """How many frames of each reference, from its first, are compared with some clip; None for all of them."""
+def _uses(job: Job, limits: Limits) -> dict[str, set[Use]]:
+    """Who is compared with each reference."""
     ends = {clip.digest for clip in job.clips if clip.clip.count is not None}  # no longer than somebody wanted it
-    reach: dict[str, int | None] = {reference: None if reference in ends else 0 for reference in job.references}
+    uses: dict[str, set[Use]] = {
+        reference: {("time", 0)} if reference in ends else set() for reference in job.references
+    }
     for clip in job.clips:
         rules = {(todo.reference, todo.inputs["align"]) for todo in clip.observers if todo.reference}
         for reference, rule in rules:
-            known = reach[reference]
-            if reference != clip.digest and known is not None:
-                reach[reference] = max(known, _length(clip, limits)) if rule == "index" else None
-    return reach
+            if reference is not None and reference != clip.digest and reference not in ends:
+                uses[reference].add((rule, 0 if rule in WHOLE else _length(clip, limits)))
+    return uses
+
+
+def used(use: Use, count: int) -> np.ndarray:
+    """Numbers of the frames, of `count` in a reference, that a clip is compared with; all where only clocks tell."""
+    rule, length = use
+    if rule in WHOLE:
+        return np.arange(count)
+    if rule == "index":
+        return np.arange(min(length, count))
+    maps = phase_maps(length, count, *read_phase_rule(rule)) if rule.startswith(RULE) else {}
+    return np.unique(np.concatenate([stretched(length, 0, count - 1), *(partners for _, partners in maps.values())]))
 
 
 def _length(task: ClipTask, limits: Limits) -> int:
@@ -279,60 +296,71 @@ class Shelf:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.file = path.open("w+b")
-        self.facts: list[tuple[int, float, str]] = []
+        self.facts: list[tuple[float, str]] = []
+        self.rows: dict[int, int] = {}  # number of a frame -> its place in the file
         self.shape: tuple[int, ...] = ()
         self.info: ClipInfo | None = None
 
     def put(self, frame: Frame) -> None:
         self.shape = frame.rgb.shape
-        self.facts.append((frame.index, frame.time, frame.digest))
+        self.rows[frame.index] = len(self.facts)
+        self.facts.append((frame.time, frame.digest))
         self.file.write(np.ascontiguousarray(frame.rgb).data)
 
     def close(self, info: ClipInfo) -> None:
         self.file.flush()
         self.info = info
 
-    def get(self, position: int) -> Frame:
-        index, seconds, digest = self.facts[position]
+    def get(self, index: int) -> Frame:
+        """The frame of this number."""
+        row = self.rows[index]
+        seconds, digest = self.facts[row]
         size = int(np.prod(self.shape))
-        self.file.seek(position * size)
+        self.file.seek(row * size)
         rgb = np.frombuffer(self.file.read(size), dtype=np.uint8).reshape(self.shape)
         return Frame(index, seconds, rgb, digest)
-
-    def __len__(self) -> int:
-        return len(self.facts)
 
 
 def _backwards(info: ClipInfo, shelf: Shelf | None) -> Any:
     """A function from a frame of the second half to its mirror image in time; a frame in the middle has none."""
     assert shelf is not None
 
-    def find(frame: Frame) -> Frame | None:
+    def find(frame: Frame) -> list[Frame]:
         position = info.count - 1 - frame.index
-        return shelf.get(position) if position < info.count // 2 <= frame.index else None
+        return [shelf.get(position)] if position < info.count // 2 <= frame.index else []
 
     return find
 
 
 def _partner(task: ObserverTask, info: ClipInfo, shelves: Mapping[str, Shelf], out: Outcome, remarks: list[str]) -> Any:
-    """A function from a frame of the clip to the reference's frame it is compared with."""
+    """A function from a frame of the clip to the frames of the reference it is compared with."""
     assert task.reference is not None
     if task.reference in out.broken:
         raise MediaError(f"the reference cannot be read: {out.broken[task.reference]}")
     if task.reference not in shelves:
         raise MediaError("the reference was not decoded before this clip: references must not form a circle")
     shelf = shelves[task.reference]
-    if task.inputs["align"] == "index" and shelf.info is not None and abs(shelf.info.fps - info.fps) > 0.01:
+    assert shelf.info is not None
+    if task.inputs["align"] == "index" and abs(shelf.info.fps - info.fps) > 0.01:
         remarks.append(
             f"it has {info.fps:g} frames a second and its reference {shelf.info.fps:g}; they are compared by number"
         )
-    partner_of = alignment(task.inputs["align"], info, len(shelf), np.array([fact[1] for fact in shelf.facts]))
+    partners_of = all_partners(task.inputs["align"], info, shelf.info.count, shelf.info.times)
+    return lambda frame: [shelf.get(number) for number in partners_of(frame)]
 
-    def find(frame: Frame) -> Frame | None:
-        position = partner_of(frame)
-        return shelf.get(position) if position is not None else None
 
-    return find
+def all_partners(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
+    """A function from a frame to the numbers of its partners: one at most, or by phases one for each map it is in."""
+    if not rule.startswith(RULE):
+        one = alignment(rule, info, count, times)
+        return lambda frame: [] if (position := one(frame)) is None else [position]
+    found: dict[int, list[int]] = {}
+    for members, partners in phase_maps(info.count, count, *read_phase_rule(rule)).values():
+        for member, partner in zip(members.tolist(), partners.tolist(), strict=True):
+            mine = found.setdefault(member, [])
+            if partner not in mine:
+                mine.append(partner)
+    return lambda frame: found.get(frame.index, [])
 
 
 def alignment(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
@@ -340,7 +368,8 @@ def alignment(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
 
     `index`: same number, the longer clip's rest is left out; `time`: nearest in seconds;
     `stretch`: same share of the length; `auto`: by number, if both have equally many frames. The rule `mirror`
-    of a clip that is its own reference, its second half against the first backwards, is in `_backwards`.
+    of a clip that is its own reference, its second half against the first backwards, is in `_backwards`; several
+    partners, by phases, in `all_partners`.
     """
     if rule == "auto":
         if count != info.count:

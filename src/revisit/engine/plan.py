@@ -56,6 +56,7 @@ class ObserverTask:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     reference: str | None = None  # digest of the other clip, for observers of pairs
     file: Path | None = None  # what an importer reads, instead of frames
+    shown: ObserverTask | None = None  # makes the pictures that a judge is asked about
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,8 @@ class Plan:
         per_clip: dict[str, list[ObserverTask]] = defaultdict(list)
         for key in dict.fromkeys(keys):
             owner, _, task = self.tasks[key]
-            per_clip[owner].append(task)
+            if task.shown is None:  # a judge is asked in the main process
+                per_clip[owner].append(task)
         references = {task.reference for tasks in per_clip.values() for task in tasks if task.reference}
         for reference in references:
             per_clip.setdefault(reference, [])
@@ -186,8 +188,12 @@ def make_plan(
     align: str = "auto",
     roots: Sequence[Path] = (),
     options: Mapping[str, str] | None = None,
+    overrides: Parameters | None = None,
 ) -> Plan:
-    """Read the suite's cases and work out what has to be observed, without decoding anything."""
+    """Read the suite's cases and work out what has to be observed, without decoding anything.
+
+    `overrides` are parameters that take the place of the protocol's, as a sweep sets them.
+    """
     unknown = sorted(set(options or {}) - set(suite.options))
     if unknown:
         raise UsageError(
@@ -205,10 +211,12 @@ def make_plan(
     protocol = protocol or next(iter(suite.protocols))
     if protocol not in suite.protocols:
         raise UsageError(f"suite {suite.id} has no protocol {protocol!r}; it has {', '.join(suite.protocols)}")
-    parameters = suite.protocols[protocol] or {}
+    parameters = dict(suite.protocols[protocol] or {})
     for id in parameters:
         if not any(id in registry for registry in (METRICS, GATES, DERIVED, OBSERVERS)):
             raise UsageError(f"protocol {protocol} of suite {suite.id} sets parameters of {id!r}, which does not exist")
+    for id, given in (overrides or {}).items():
+        parameters[id] = {**parameters.get(id, {}), **given}
     chosen = tuple(METRICS[id] for id in (metrics or suite.metrics()))
     for metric in chosen:
         parameters_of(metric, parameters)
@@ -265,6 +273,7 @@ def make_plan(
                 made[evidence_id(kind)] = found
         absent |= _useless(askers, made, absent, always)
         made = {id: task for id, task in made.items() if id not in absent}
+        made |= {_role(task.shown): task.shown for task in made.values() if task.shown is not None}
         for task in made.values():
             tasks.setdefault(task.key, (digests[case.id], case.clip, task))
         keys = {id: task.key for id, task in made.items()}
@@ -306,6 +315,15 @@ def _task(
             return f"the file of {maker.artifact.replace('_', ' ')} cannot be read: {error}"
         return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, file=file)
     facts["clip"] = clip
+    if maker.shows is not None:
+        if observers.judge is None:
+            return "no judge was given; pass --judge, see docs/judges.md"
+        shows = observers.maker(maker.shows)
+        shown = _task(case, maker.shows, shows, observers, parameters, clip, align, digest_of)
+        if isinstance(shown, str):
+            return shown
+        facts |= {"judge": observers.judge, "shown": shown.key}
+        return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, shown=shown)
     align = case.align or align
     reference = None
     if maker.pairs:
@@ -320,6 +338,10 @@ def _task(
     if maker.ready is not None and (reason := maker.ready()):
         return reason
     return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, reference)
+
+
+def _role(task: ObserverTask) -> str:
+    return evidence_id(OBSERVERS[task.observer].makes)
 
 
 def _useless(

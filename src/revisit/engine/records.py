@@ -66,7 +66,11 @@ class RecordWriter:
 
 def write_json(path: Path, content: Any) -> None:
     """Write JSON in one step: readers see the old file or the new one, never half of it."""
-    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text in one step, its line ends as they are."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
+    temporary.write_bytes(text.encode())
     temporary.replace(path)

@@ -24,17 +24,19 @@ from typing import Any, Protocol
 
 import revisit
 from revisit.core import Case, Gate, Metric, RevisitError, UsageError
+from revisit.engine.asking import Asking
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.needs import observer_facts, short_hash
 from revisit.engine.observe import Outcome
 from revisit.engine.plan import Plan
-from revisit.engine.records import Record, RecordWriter, latest, write_json
+from revisit.engine.records import Record, RecordWriter, latest, write_json, write_text
 from revisit.engine.score import Bench, score_case
 from revisit.engine.workers import run_jobs
+from revisit.judges.settings import ChosenJudge
 from revisit.media import Limits
 
 LIBRARIES = ("numpy", "opencv-python-headless", "av")
-OURS = ("run.json", "plan.json", "records.jsonl", "summary.json", "units", "report", ".lock")
+OURS = ("run.json", "plan.json", "records.jsonl", "answers.jsonl", "summary.json", "diagnosis.json", "units", "report", ".lock")
 
 
 class Progress(Protocol):
@@ -43,6 +45,8 @@ class Progress(Protocol):
     def start(self, clips: int, cases: int, done: int) -> None: ...
 
     def advance(self, what: str, failed: int) -> None: ...
+
+    def asked(self, done: int, total: int, said: str) -> None: ...
 
     def finish(self) -> None: ...
 
@@ -53,6 +57,8 @@ class Silent:
     def start(self, clips: int, cases: int, done: int) -> None: ...
 
     def advance(self, what: str, failed: int) -> None: ...
+
+    def asked(self, done: int, total: int, said: str) -> None: ...
 
     def finish(self) -> None: ...
 
@@ -78,6 +84,11 @@ class Run:
     @property
     def summary(self) -> dict[str, Any]:
         return self._json("summary.json")
+
+    @property
+    def diagnosis(self) -> dict[str, Any]:
+        """What each clip is found to show; empty where the suite does not ask for what a diagnosis rests on."""
+        return self._json("diagnosis.json") if (self.path / "diagnosis.json").is_file() else {}
 
     @property
     def records(self) -> list[Record]:
@@ -111,10 +122,12 @@ def evaluate(
     progress: Progress | None = None,
     command: str = "",
     request: Mapping[str, Any] | None = None,
+    judge: ChosenJudge | None = None,
 ) -> Run:
     """Answer every question of the plan that has no answer yet; return the finished run.
 
     `request` is what the plan was made from; it is kept in run.json, so that the run can be scored again.
+    `judge` is asked what only a judge can tell; the plan was made for it.
     """
     limits, cache, progress = limits or Limits(), cache or EvidenceCache(cache_root()), progress or Silent()
     out.mkdir(parents=True, exist_ok=True)
@@ -136,25 +149,40 @@ def evaluate(
         broken: dict[str, str] = {}
         ready = _ReadyCases(plan, open_questions, missing)
         try:
-            with RecordWriter(out / "records.jsonl") as writer:
+            with (
+                RecordWriter(out / "records.jsonl") as writer,
+                Asking(plan, missing, cache, judge, out / "answers.jsonl") as asking,
+            ):
 
                 def record(cases: Iterable[Case]) -> int:
                     failed = 0
                     for case in cases:
-                        bench = Bench(plan, case, cache, {**failures, **_broken_keys(plan, case, broken)})
+                        known = {**failures, **asking.failures, **_broken_keys(plan, case, broken)}
+                        bench = Bench(plan, case, cache, known)
                         answers = score_case(bench, open_questions[case.id], out / "units")
                         failed += any(answer["status"] == "failed" for answer in answers)
                         for answer in answers:
                             writer.append(answer)
                     return failed
 
-                failed = record(ready.now())
+                def hear(keys: Iterable[str]) -> int:
+                    failed = 0
+                    for key in keys:
+                        failed += record(ready.after({key}))
+                        progress.asked(asking.done, asking.total, asking.said)
+                    return failed
+
+                asking.recall(plan.tasks[key][2] for key in sorted(_all_evidence(plan, open_questions)))
+                failed = record(ready.now()) + hear(asking.begin(None, {}))
                 for clip, outcome in run_jobs(jobs, cache, limits, workers):
                     counters.add(outcome)
                     failures.update(outcome.failed)
                     broken.update(outcome.broken)
-                    failed += record(ready.after({task.key for task in clip.observers}))
+                    made = {task.key for task in clip.observers}
+                    failed += record(ready.after(made)) + hear(asking.begin(made, failures))
                     progress.advance(clip.clip.path.name, failed)
+                hear(asking.heard())
+                counters.asked = asking.counters()
         finally:
             progress.finish()
         write_summary(plan, out)
@@ -189,8 +217,11 @@ def write_summary(plan: Plan, out: Path) -> None:
     }
     write_json(out / "summary.json", {**facts, **summary})
     if plan.suite.export is not None:
-        for name, content in plan.suite.export(out, facts, plan.cases, plan.rejected, records).items():
-            write_json(out / name, content)
+        made = plan.suite.export(out, facts, plan.cases, plan.rejected, records)
+        for name, content in made.items():
+            (out / name).parent.mkdir(parents=True, exist_ok=True)
+            (write_text if isinstance(content, str) else write_json)(out / name, content)
+        _drop_stale(out, plan.suite.exports, {out / name for name in made})
 
 
 def protocol_hash(plan: Plan) -> str:
@@ -237,6 +268,7 @@ class _Counters:
         self.runs: Counter[tuple[str, str]] = Counter()
         self.seconds: dict[str, float] = {}
         self.notes: dict[str, tuple[str, ...]] = {}
+        self.asked: dict[str, Any] = {}  # what a judge was asked, and what it cost
 
     def add(self, outcome: Outcome) -> None:
         self.decodes.update(outcome.decoded)
@@ -261,6 +293,7 @@ class _Counters:
             "most_runs_of_one_observer_on_one_clip": max(self.runs.values(), default=0),
             "evidence_from_cache": self.cached,
             "observer_seconds": {id: round(seconds, 3) for id, seconds in sorted(self.seconds.items())},
+            **({"judge": self.asked} if self.asked else {}),
         }
 
 
@@ -340,6 +373,7 @@ def _write_run(
                 "hash": protocol_hash(plan),
                 "parameters": plan.parameters,
                 "align": plan.align,
+                "judge": plan.observers.judge,
                 "metrics": {metric.id: plan.asker_hash(metric) for metric in plan.metrics},
                 "gates": {gate.id: plan.asker_hash(gate) for gate in plan.gates},
                 "observers": {
@@ -397,6 +431,14 @@ def _same_source(out: Path, request: Mapping[str, Any] | None) -> None:
     earlier = json.loads(path.read_text(encoding="utf-8")).get("request") or {}
     if earlier and earlier["source"] != request["source"]:
         raise UsageError(f"{out} holds a run of {earlier['source']}; choose another --out, or --fresh to replace it")
+
+
+def _drop_stale(out: Path, exports: Sequence[str], current: set[Path]) -> None:
+    """Remove from exported folders what this invocation did not write: files of models or protocols now gone."""
+    for folder in [found for pattern in exports for found in out.glob(pattern) if found.is_dir()]:
+        for path in folder.rglob("*"):
+            if path.is_file() and path not in current:
+                path.unlink()
 
 
 def _clear(out: Path, exports: Sequence[str]) -> None:

@@ -67,7 +67,7 @@ def run_jobs(
 def _start(context: Any, cache: EvidenceCache, limits: Limits) -> tuple[Any, Connection]:
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, cache, limits, os.getpid()), daemon=True)
-    with _one_thread_each(), _uninterrupted():
+    with one_thread_each(), _uninterrupted():
         process.start()
     theirs.close()
     return process, ours
@@ -90,7 +90,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 @contextmanager
-def _one_thread_each() -> Iterator[None]:
+def one_thread_each() -> Iterator[None]:
     """Variables that a child's numpy reads when it starts: parallel are the clips, not the sums within one.
 
     Threads that wait for each other on busy cores cost more than they win (a factor of ten was seen on

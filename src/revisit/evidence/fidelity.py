@@ -17,6 +17,7 @@ class FrameFidelity:
     """Pixel differences between frames of a clip and the aligned frames of its reference, values 0 to 255.
 
     The families of SSIM differ in the third digit and are never mixed; one that was not asked for is None.
+    Where the reference is aligned by phases, a frame has several rows; the first is that of the whole clip.
     """
 
     index: np.ndarray  # (N,) frame numbers in the clip

@@ -5,7 +5,11 @@
 
 Steps follow each other, separated by commas; `@n` says over how many frames a step runs. A clip has
 one frame more than the sum, since the first frame is the view before anything moves. Degrees for
-`yaw` and `tilt` (`pitch` is another name), metres for `dolly` and `truck`.
+`yaw` and `tilt` (`pitch` is another name), metres for `dolly` and `truck`. `orbit` goes around a pivot
+by degrees while turning with it, so that the pivot stays where it is in the picture.
+
+`lights:down:1`, `lights:up:1`, `screen:in:1` and `screen:out:1` move no camera: they say how the light
+fades, and how far a screen has been drawn in front of the scene, as shares of all of it (see `levels`).
 
 Poses are OpenCV camera-to-world matrices (x right, y down, z forward, metres). Yaw turns about the
 vertical of the world, tilt about the camera's own right; dolly and truck stay level, along and across
@@ -30,14 +34,19 @@ MOVES: dict[str, dict[str, tuple[str, int]]] = {
     "tilt": {"up": ("pitch", 1), "down": ("pitch", -1)},
     "dolly": {"forward": ("forward", 1), "back": ("forward", -1)},
     "truck": {"right": ("right", 1), "left": ("right", -1)},
+    "orbit": {"right": ("orbit", 1), "left": ("orbit", -1)},
+    "lights": {"up": ("light", 1), "down": ("light", -1)},
+    "screen": {"in": ("screen", 1), "out": ("screen", -1)},
 }
+UNITS = {"yaw": "degrees", "tilt": "degrees", "orbit": "degrees", "dolly": "metres", "truck": "metres"}
+PIVOT = 2.0  # metres ahead of the first view, where nothing else is given to orbit around
 ALIASES = {"pitch": "tilt"}
 EXAMPLE = "yaw:right:60@40,yaw:left:60@40"
 
 
 @dataclass(frozen=True)
 class Move:
-    """One motion: `yaw`, `tilt` (degrees), `dolly` or `truck` (metres), in a direction."""
+    """One motion: `yaw`, `tilt`, `orbit` (degrees), `dolly`, `truck` (metres), `lights` or `screen`, in a direction."""
 
     kind: str
     direction: str
@@ -55,7 +64,7 @@ class Step:
     frames: int
 
     def total(self, quantity: str) -> float:
-        """Signed sum of what the moves change of `yaw`, `pitch`, `forward` or `right`."""
+        """Signed sum of what the moves change of a quantity such as `yaw`, `pitch`, `forward` or `light`."""
         changes = [(*MOVES[move.kind][move.direction], move.amount) for move in self.moves]
         return sum(sign * amount for changed, sign, amount in changes if changed == quantity)
 
@@ -75,13 +84,28 @@ def frame_count(steps: Sequence[Step]) -> int:
     return 1 + sum(step.frames for step in steps)
 
 
-def camera_path(steps: Sequence[Step], start: np.ndarray | None = None, *, ease: bool = False) -> np.ndarray:
+def levels(steps: Sequence[Step], quantity: str, first: float = 0.0) -> np.ndarray:
+    """The level (n,) of `light` or `screen` in every frame, kept within 0 and 1, from its first one."""
+    changes = [np.full(step.frames, step.total(quantity) / step.frames) for step in steps]
+    return np.clip(first + np.cumsum(np.concatenate([[0.0], *changes])), 0, 1).round(9)
+
+
+def camera_path(
+    steps: Sequence[Step],
+    start: np.ndarray | None = None,
+    *,
+    ease: bool = False,
+    pivot: np.ndarray | Sequence[float] | None = None,
+) -> np.ndarray:
     """Camera-to-world poses (n, 4, 4) that begin at `start`, by default the origin looking along z.
 
-    With `ease` every step starts and stops gently (smoothstep) instead of moving at one speed.
+    With `ease` every step starts and stops gently (smoothstep) instead of moving at one speed. Orbits go around
+    the vertical through `pivot` (x, y, z), by default 2 metres ahead of the first view.
     """
     start = np.eye(4) if start is None else np.asarray(start, dtype=float)
     heading = np.degrees(np.arctan2(start[0, 2], start[2, 2]))
+    if pivot is None:
+        pivot = start[:3, 3] + PIVOT * np.array([np.sin(np.radians(heading)), 0, np.cos(np.radians(heading))])
     yaw = pitch = 0.0
     position = start[:3, 3].copy()
     poses = [start.copy()]
@@ -90,12 +114,16 @@ def camera_path(steps: Sequence[Step], start: np.ndarray | None = None, *, ease:
         share = share * share * (3 - 2 * share) if ease else share
         turn, lift = step.total("yaw"), step.total("pitch")
         forward, right = step.total("forward"), step.total("right")
+        around = -step.total("orbit")  # going to the right turns the view to the left
+        origin, turn = position, turn + around
         for done, now in pairwise(share.tolist()):
             # Over a turn by an angle a, an arc of length l spans a chord of l·sin(a/2)/(a/2), seen from halfway.
             middle = np.radians(heading + yaw + turn * (done + now) / 2)
             chord = (now - done) * np.sinc(turn * (now - done) / 360)
             position = position + chord * forward * np.array([np.sin(middle), 0, np.cos(middle)])
             position = position + chord * right * np.array([np.cos(middle), 0, -np.sin(middle)])
+            if around:
+                position = pivot + axis_angle((0, 1, 0), around * now) @ (origin - pivot)
             pose = np.eye(4)
             about_vertical = axis_angle((0, 1, 0), yaw + turn * now)
             pose[:3, :3] = about_vertical @ start[:3, :3] @ axis_angle((1, 0, 0), pitch + lift * now)
@@ -111,7 +139,11 @@ def _step(text: str) -> Step:
         raise UsageError(f"camera step {text!r} does not say over how many frames it runs; end it in @20, for example")
     if motion.strip() == "hold":
         return Step((), int(count))
-    return Step(tuple(_move(part.strip(), text) for part in motion.split("+")), int(count))
+    step = Step(tuple(_move(part.strip(), text) for part in motion.split("+")), int(count))
+    kinds = {move.kind for move in step.moves}
+    if "orbit" in kinds and kinds & {"dolly", "truck"}:
+        raise UsageError(f"camera step {text!r} orbits and moves along at once; make two steps of it")
+    return step
 
 
 def _move(text: str, step: str) -> Move:
@@ -129,8 +161,8 @@ def _move(text: str, step: str) -> Move:
     except ValueError:
         amount = float("nan")
     if not 0 < amount < float("inf"):
+        unit = f"number of {UNITS[kind]}" if kind in UNITS else "share of 1"
         raise UsageError(
-            f"camera step {step!r} moves by {rest[1]!r}; give a positive number of "
-            f"{'degrees' if kind in ('yaw', 'tilt') else 'metres'}, the direction has its own word"
+            f"camera step {step!r} moves by {rest[1]!r}; give a positive {unit}, the direction has its own word"
         )
     return Move(kind, rest[0], amount)

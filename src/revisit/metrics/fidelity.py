@@ -9,14 +9,19 @@ All punish a small shift of the camera as hard as a wrong world: read them besid
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from typing import TypeVar
+
 import numpy as np
 
 from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import CasePhases
+from revisit.metrics.phase_pairs import first_rows
 from revisit.metrics.rows import require_rows
 
 IDENTICAL_DB = 99.0
+Seen = TypeVar("Seen", FrameFidelity, PerceptualDistance)
 PHASES = ("visible", "hidden", "returned")
 NO_FRAMES = "no frame of the clip has an aligned frame in the reference"
 
@@ -24,7 +29,7 @@ NO_FRAMES = "no frame of the clip has an aligned frame in the reference"
 def validate(fidelity: FrameFidelity) -> None:
     """Raise InvalidEvidence unless every frame has an error and the observed similarities in their ranges."""
     observed = [f"ssim_{family}" for family in SSIM_FAMILIES if getattr(fidelity, f"ssim_{family}") is not None]
-    require_rows(fidelity, reference=(), mse=(), **dict.fromkeys(observed, ()))
+    require_rows(fidelity, several=True, reference=(), mse=(), **dict.fromkeys(observed, ()))
     if len(fidelity.mse) and (fidelity.mse.min() < 0 or fidelity.mse.max() > 255**2):
         raise InvalidEvidence(
             f"FrameFidelity.mse reaches from {fidelity.mse.min():.4g} to {fidelity.mse.max():.4g}; "
@@ -32,9 +37,18 @@ def validate(fidelity: FrameFidelity) -> None:
         )
 
 
+def whole(seen: Seen) -> Seen:
+    """The pairs of the whole clip, one for each frame, without those of phases that are aligned on their own."""
+    rows = first_rows(seen.index)
+    if len(rows) == len(seen.index):
+        return seen
+    columns = {f.name: getattr(seen, f.name) for f in fields(seen)}
+    return replace(seen, **{name: column[rows] for name, column in columns.items() if isinstance(column, np.ndarray)})
+
+
 def psnr_per_frame(mse: np.ndarray) -> np.ndarray:
     """PSNR in dB of each frame, 99 for identical frames."""
-    return np.minimum(10 * np.log10(255.0**2 / np.maximum(mse, 1e-12)), IDENTICAL_DB)
+    return np.asarray(np.minimum(10 * np.log10(255.0**2 / np.maximum(mse, 1e-12)), IDENTICAL_DB))
 
 
 def ssim_per_frame(fidelity: FrameFidelity, family: str) -> np.ndarray | Unscored:
@@ -96,6 +110,7 @@ def returned_score(
 def psnr(fidelity: FrameFidelity) -> Score | Unscored:
     """Mean over frames of the PSNR against the aligned reference frame; 99 dB for an identical frame."""
     validate(fidelity)
+    fidelity = whole(fidelity)
     if not len(fidelity.index):
         return Unscored(NO_FRAMES)
     values = psnr_per_frame(fidelity.mse)
@@ -125,6 +140,7 @@ def psnr(fidelity: FrameFidelity) -> Score | Unscored:
 def ssim(fidelity: FrameFidelity, *, family: str = "rgb") -> Score | Unscored:
     """Mean over frames of the SSIM against the aligned reference frame."""
     validate(fidelity)
+    fidelity = whole(fidelity)
     values = ssim_per_frame(fidelity, family)
     if isinstance(values, Unscored):
         return values
@@ -150,6 +166,7 @@ def ssim(fidelity: FrameFidelity, *, family: str = "rgb") -> Score | Unscored:
 def psnr_returned(fidelity: FrameFidelity, phases: CasePhases) -> Score | Unscored:
     """Mean PSNR over the frames after the view has returned; the facts hold all three phases."""
     validate(fidelity)
+    fidelity = whole(fidelity)
     return returned_score(psnr_per_frame(fidelity.mse), fidelity, phases)
 
 
@@ -169,13 +186,14 @@ def psnr_returned(fidelity: FrameFidelity, phases: CasePhases) -> Score | Unscor
 def ssim_returned(fidelity: FrameFidelity, phases: CasePhases, *, family: str = "rgb") -> Score | Unscored:
     """Mean SSIM over the frames after the view has returned; the facts hold all three phases."""
     validate(fidelity)
+    fidelity = whole(fidelity)
     values = ssim_per_frame(fidelity, family)
     return values if isinstance(values, Unscored) else returned_score(values, fidelity, phases)
 
 
 def validate_distance(seen: PerceptualDistance) -> None:
     """Raise InvalidEvidence unless every frame has a distance of 0 or more."""
-    require_rows(seen, reference=(), distance=())
+    require_rows(seen, several=True, reference=(), distance=())
     # Learned weights are not negative, so a distance below rounding noise means they were loaded wrongly.
     if len(seen.distance) and seen.distance.min() < -1e-6:
         raise InvalidEvidence(f"PerceptualDistance.distance reaches down to {seen.distance.min():.4g}; 0 is identical")
@@ -197,6 +215,7 @@ def validate_distance(seen: PerceptualDistance) -> None:
 def lpips(seen: PerceptualDistance) -> Score | Unscored:
     """Mean over frames of the LPIPS distance to the aligned reference frame; 0 is identical."""
     validate_distance(seen)
+    seen = whole(seen)
     if not len(seen.index):
         return Unscored(NO_FRAMES)
     facts = {
@@ -226,4 +245,5 @@ def lpips(seen: PerceptualDistance) -> Score | Unscored:
 def lpips_returned(seen: PerceptualDistance, phases: CasePhases) -> Score | Unscored:
     """Mean LPIPS distance over the frames after the view has returned; the facts hold all three phases."""
     validate_distance(seen)
+    seen = whole(seen)
     return returned_score(seen.distance, seen, phases)

@@ -57,7 +57,7 @@ def best_likeness(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     range=(0, 1),
     higher_is_better=True,
     needs=(PatchFeatures, FrameFacts),
-    suites=("folder",),
+    suites=("folder", "wrbench"),
     paper="arXiv:2606.20545 eq. 3, 11-13 (on DINOv2 tokens)",
     responds_to=("scene cut", "collapse of the picture", "ends in another place"),
     blind_to=("frozen camera", "object replaced by one that looks alike", "slow drift between neighbouring frames"),

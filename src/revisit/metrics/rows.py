@@ -16,25 +16,22 @@ def nearest_rows(index: np.ndarray, frames: np.ndarray) -> np.ndarray:
     return np.where(np.abs(index[before] - frames) <= np.abs(index[after] - frames), before, after)
 
 
-def require_rows(record: Any, **tails: tuple[int | None, ...]) -> None:
+def require_rows(record: Any, *, several: bool = False, **tails: tuple[int | None, ...]) -> None:
     """Raise InvalidEvidence unless each named field has one row per frame of `index` and these further axes.
 
-    None stands for any length. Values must be finite.
+    None stands for any length. Values must be finite. With `several` a frame may stand in several rows.
     """
     kind = type(record).__name__
     index = np.asarray(record.index)
-    if index.ndim != 1 or (len(index) > 1 and (np.diff(index) <= 0).any()):
-        raise InvalidEvidence(
-            f"{kind}.index must be a rising list of frame numbers, each once; got shape {index.shape}"
-        )
+    if index.ndim != 1 or (len(index) > 1 and (np.diff(index) < (0 if several else 1)).any()):
+        wanted = "a rising list of frame numbers" + ("" if several else ", each once")
+        raise InvalidEvidence(f"{kind}.index must be {wanted}; got shape {index.shape}")
     for name, tail in tails.items():
         values = np.asarray(getattr(record, name))
-        wanted = (len(index), *tail)
-        fits = values.ndim == len(wanted) and all(
-            w is None or w == n for w, n in zip(wanted, values.shape, strict=True)
-        )
+        axes = (len(index), *tail)
+        fits = values.ndim == len(axes) and all(w is None or w == n for w, n in zip(axes, values.shape, strict=True))
         if not fits:
-            shown = ", ".join("any" if w is None else str(w) for w in wanted)
+            shown = ", ".join("any" if w is None else str(w) for w in axes)
             raise InvalidEvidence(
                 f"{kind}.{name} has shape {values.shape}; {len(index)} frames in `index` need ({shown}): one row each"
             )

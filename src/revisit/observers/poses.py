@@ -23,6 +23,7 @@ TEXT: dict[str, Callable[[str], Trajectory]] = {
     "colmap": formats.parse_colmap,
     "transforms": formats.parse_transforms,
     "unreal": formats.parse_unreal,
+    "camera_table": formats.parse_camera_table,
 }
 ARRAYS: dict[str, Callable[[Mapping[str, np.ndarray]], Trajectory]] = {
     "vipe": formats.from_vipe,
@@ -80,6 +81,8 @@ def _text(path: Path) -> str:
 def _recognise_text(text: str) -> str:
     if text.lstrip().startswith("{"):
         return "transforms" if '"frames"' in text else "unreal"
+    if "loc_x" in text.partition("\n")[0]:
+        return "camera_table"
     lines = (line.split() for line in text.split("\n", 1000))
     words = next((words for words in lines if words and not words[0].startswith("#")), [])
     if words and "://" in words[0]:

@@ -69,6 +69,7 @@ class _Entry:
     ) -> None:
         self.run, self.case, self.records, self.cards, self.gates = run, case, records, cards, gates
         self.videos, self.clock = videos, clock
+        self.diagnoses: Mapping[str, Any] = run.diagnosis.get("cases", {})
         self.film = films.of(case["clip"]["path"])
         self.reference_film = films.of(case["reference"]["path"]) if case.get("reference") else None
         self.series = {id: s for id in (*gates, *cards) if (s := read_series(run, records.get(id, {})))}
@@ -87,6 +88,7 @@ class _Entry:
             "film": self._strip(),
             "film_note": None if self.film or failure else GONE,
             "findings": [self._finding(id) for id in self.gates],
+            "diagnosis": self._diagnosis(),
             "lanes": self._lanes(),
             "series": [self._line(id, series) for id, series in self.series.items()],
             "hurt": self._hurt(),
@@ -123,6 +125,20 @@ class _Entry:
             "label": record.get("label") or record["reason"].partition(":")[0],
             "reason": record.get("reason") or self._facts(id).get("sentence", ""),
             "seconds": seconds[:2],
+        }
+
+    def _diagnosis(self) -> dict[str, Any] | None:
+        """What the clip is found to show, in words, with a sentence for each finding; None where nobody asked."""
+        found = self.diagnoses.get(self.case["id"])
+        if found is None:
+            return None
+        return {
+            "words": found["words"],
+            "sentences": [
+                f"{entry['sentence']}: strength {entry['strength']:.2f}, confidence {entry['confidence']:.2f}"
+                + (f", frames {', '.join(map(str, entry['frames'][:6]))}" if entry["frames"] else "")
+                for entry in found["findings"]
+            ],
         }
 
     def _lanes(self) -> list[dict[str, Any]]:

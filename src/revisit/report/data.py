@@ -10,7 +10,7 @@ from typing import Any
 from revisit import catalog
 from revisit.core import GATES, METRICS, OBSERVERS, SUITES
 from revisit.engine.run import Run
-from revisit.report.tables import findings, funnel, in_words, table
+from revisit.report.tables import diagnosis_table, findings, funnel, in_words, plain_table, table
 from revisit.report.words import ORDER, arrow, count, direction, group, is_bounded, span
 
 
@@ -64,7 +64,12 @@ def gate_titles(run: Run) -> dict[str, str]:
     return {id: GATES[id].title if id in GATES else id.replace("_", " ") for id in run.plan["gates"]}
 
 
-def page(run: Run, cards: Mapping[str, Mapping[str, Any]], gates: Mapping[str, str]) -> dict[str, Any]:
+def page(
+    run: Run,
+    cards: Mapping[str, Mapping[str, Any]],
+    gates: Mapping[str, str],
+    by: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
     """Everything the template shows."""
     facts, summary = run.facts, run.summary
     models = summary.get("models", {})
@@ -83,6 +88,18 @@ def page(run: Run, cards: Mapping[str, Mapping[str, Any]], gates: Mapping[str, s
             {"name": name, "table": table(_part(summary, part), cards)}
             for name, part in summary.get("parts", {}).items()
         ],
+        "said": summary.get("sentences", []),
+        "tables": [plain_table(extra) for extra in summary.get("tables", [])],
+        "by": [
+            {
+                "expression": expression,
+                "tables": [
+                    {"name": name, "table": table(_part(summary, part), cards)} for name, part in groups.items()
+                ],
+            }
+            for expression, groups in (by or {}).items()
+        ],
+        "diagnosis": diagnosis_table(summary.get("diagnosis") or {}),
         "cards": list(cards.values()),
         "trouble": _trouble(summary),
         "protocol": _protocol(facts, cards, gates, summary),
@@ -129,6 +146,7 @@ def _trouble(summary: Mapping[str, Any]) -> dict[str, Any]:
         not_asked[reason].append(METRICS[id].title if id in METRICS else id)
     return {
         "failed": summary.get("failed", []),
+        "notes": summary.get("notes", []),
         "rejected": summary.get("rejected", []),
         "not_asked": [{"reason": reason, "titles": titles} for reason, titles in not_asked.items()],
     }

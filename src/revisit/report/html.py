@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import shutil
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,11 @@ from revisit.report.videos import Videos
 QUESTION = "When the camera looks away and comes back, is the world still there?"
 
 
-def write_report(run: Run, *, copy_clips: bool = False) -> Path:
+def write_report(run: Run, *, copy_clips: bool = False, by: Mapping[str, Mapping[str, Any]] | None = None) -> Path:
     """Write RUN/report/index.html with its pictures beside it; return its path.
 
-    With `copy_clips` the videos go into the folder too, so that it can be sent to someone.
+    With `copy_clips` the videos go into the folder too, so that it can be sent to someone. `by` holds tables of
+    groups of clips (engine/by.py), by the expression that made them.
     """
     summary, facts = run.summary, run.facts
     folder = run.path / "report"
@@ -38,7 +40,7 @@ def write_report(run: Run, *, copy_clips: bool = False) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     cards, gates = metric_cards(summary, facts), gate_titles(run)
     listed = clips(run, cards, gates, Videos(folder, copy_clips))
-    html = _render(question=QUESTION, clips=data_block(listed), **page(run, cards, gates))
+    html = _render(question=QUESTION, clips=data_block(listed), **page(run, cards, gates, by or {}))
     with replacing(folder / "index.html") as temporary:
         temporary.write_text(html, encoding="utf-8", errors="replace")
     return folder / "index.html"
@@ -67,8 +69,8 @@ def _render(**content: Any) -> str:
             "default-src 'none'",
             "img-src 'self' file: data:",
             "media-src 'self' file:",
-            f"style-src '{_hash(style)}'",
-            f"script-src '{_hash(script)}'",
+            f"style-src '{policy_hash(style)}'",
+            f"script-src '{policy_hash(script)}'",
             "base-uri 'none'",
             "form-action 'none'",
         )
@@ -82,6 +84,6 @@ def _asset(name: str) -> str:
     return (files("revisit.report") / "templates" / name).read_text(encoding="utf-8")
 
 
-def _hash(text: str) -> str:
+def policy_hash(text: str) -> str:
     """The name under which a policy allows an inline script or style: the digest of its exact text."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

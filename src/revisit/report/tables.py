@@ -46,6 +46,31 @@ def table(summary: Mapping[str, Any], cards: Mapping[str, Mapping[str, Any]]) ->
     }
 
 
+def plain_table(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """A table that a suite made of other numbers than its metrics' scores, with a plot per column."""
+    columns = list(zip(*(row["cells"] for row in extra["rows"]), strict=True))
+    scales = [_scale((None, None), column) for column in columns]
+    rows = [
+        {
+            "name": row["name"],
+            "cells": [_cell(c, False, *scale, False) for c, scale in zip(row["cells"], scales, strict=True)],
+        }
+        for row in extra["rows"]
+    ]
+    return {**extra, "rows": rows}
+
+
+def diagnosis_table(diagnosis: Mapping[str, Any]) -> dict[str, Any]:
+    """Kinds of failure across, models down: in how many clips each was found; kinds never found are left out."""
+    models = diagnosis.get("models", {})
+    kinds = list(dict.fromkeys(title for entry in models.values() for title in entry["findings"]))
+    rows = [
+        {"model": model, "clips": entry["clips"], "cells": [entry["findings"].get(title, 0) for title in kinds]}
+        for model, entry in models.items()
+    ]
+    return {"kinds": kinds, "rows": rows, "fitted": diagnosis.get("fitted", "")}
+
+
 def best(cells: Mapping[str, Mapping[str, Any]], higher_is_better: bool | None) -> str | None:
     """The model whose value can be called best under BEST_RULE, or None."""
     scored = {model: cell for model, cell in cells.items() if "mean" in cell}

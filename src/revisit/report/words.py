@@ -8,10 +8,10 @@ from typing import Any
 
 # Families of metrics (the chapter a metric lives in) under the headings of the table, in its order.
 GROUPS = {
-    "Memory": ("target_return", "returning", "outcome", "lcm", "gsc"),
-    "Fidelity": ("fidelity",),
-    "Appearance": ("appearance", "integrity", "visual"),
-    "Motion": ("motion", "camera_path", "cuts", "action", "camera"),
+    "Memory": ("target_return", "returning", "outcome", "lcm", "gsc", "memo_identity", "memo_reappearance", "answers"),
+    "Fidelity": ("fidelity", "memo_fidelity"),
+    "Appearance": ("appearance", "integrity", "visual", "memo_quality", "memo_geometry"),
+    "Motion": ("motion", "camera_path", "cuts", "action", "camera", "memo_smoothness", "memo_camera", "true_turn"),
 }
 OTHER = "Other"
 ORDER = (*GROUPS, OTHER)

@@ -10,6 +10,7 @@ from revisit.core import METRICS, Case
 from revisit.stats.intervals import mean_interval
 
 Record = dict[str, Any]
+Range = tuple[float | None, float | None]
 ByCase = Mapping[str, Mapping[str, Record]]  # case id -> metric or gate id -> record
 
 
@@ -66,7 +67,7 @@ def cell(id: str, cases: Sequence[Case], answers: ByCase, missing: int = 0) -> d
         values = [value for value, _ in scored]
         made["mean"] = sum(values) / len(values)
         interval = mean_interval(values, [sample for _, sample in scored])
-        made["interval"] = None if interval is None else _clip(interval, metric.range)
+        made["interval"] = None if interval is None else clip(interval, metric.range)
     if reasons:
         made["unscored"] = dict(sorted(reasons.items()))
     return made
@@ -88,6 +89,7 @@ def failures(records: Iterable[Record]) -> list[dict[str, str]]:
     return [{"case": case, "reason": reason} for case, reason in found]
 
 
-def _clip(interval: tuple[float, float], range: tuple[float | None, float | None]) -> list[float]:
+def clip(interval: tuple[float, float], range: Range) -> list[float]:
+    """The interval within the range of its metric."""
     low, high = interval
     return [low if range[0] is None else max(low, range[0]), high if range[1] is None else min(high, range[1])]

@@ -1,24 +1,36 @@
-"""Worlds: small textured rooms with exact truth, and models that remember or fail in a known way."""
+"""Worlds: small textured places with exact truth, and models that remember or fail in a known way."""
 
 from revisit.worlds.demo import SCENES, Scene, render_demo
-from revisit.worlds.events import EVENTS
+from revisit.worlds.events import EVENTS, Event
 from revisit.worlds.film import Film, play
 from revisit.worlds.models import MODELS, generate
-from revisit.worlds.rooms import make_room
-from revisit.worlds.world import TARGET, Shot, State, World
+from revisit.worlds.places import make_room, make_world
+from revisit.worlds.scripts import SCRIPTS, Script
+from revisit.worlds.state import SCREEN, TARGET, State
+from revisit.worlds.targets import TARGETS, Target
+from revisit.worlds.truth import save_truth
+from revisit.worlds.world import Shot, World
 
 __all__ = [
     "EVENTS",
     "MODELS",
     "SCENES",
+    "SCREEN",
+    "SCRIPTS",
     "TARGET",
+    "TARGETS",
+    "Event",
     "Film",
     "Scene",
+    "Script",
     "Shot",
     "State",
+    "Target",
     "World",
     "generate",
     "make_room",
+    "make_world",
     "play",
     "render_demo",
+    "save_truth",
 ]

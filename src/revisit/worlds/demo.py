@@ -19,16 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from revisit.media import encode_mp4, save_npz
+from revisit.media import encode_mp4
 from revisit.worlds.events import EVENTS
 from revisit.worlds.film import Film, play
 from revisit.worlds.models import MODELS, generate
-from revisit.worlds.rooms import make_room
+from revisit.worlds.places import make_room
+from revisit.worlds.truth import save_truth
 
 Progress = Callable[[int, int, str], None]
 OUT_AND_BACK = "yaw:{away}:60@40,yaw:{back}:60@40"
 OUT_AND_BACK_STEPPING = "yaw:{away}:60+truck:{away}:0.4@40,yaw:{back}:60+truck:{back}:0.4@40"
-DEPTH_EVERY = 4  # frames; depth is the largest part of the truth
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ def _shoot(
     """Render one scene for all models and return its lines of the manifest."""
     world = make_room(len(SCENES) * seed + number, scene.kind, scene.name)
     away, back = ("right", "left") if world.turn == "right" else ("left", "right")
-    film = play(world, scene.script.format(away=away, back=back), scene.event, size)
+    film = play(world, scene.script.format(away=away, back=back), scene.event, size, fps=fps)
     tell(f"{scene.name}: rendered")
     encode_mp4(folder / "truth" / f"{scene.name}.mp4", _true_frames(film), fps)
-    write_truth(folder / "truth" / f"{scene.name}.npz", film, fps)
+    save_truth(film, folder / "truth" / f"{scene.name}.npz")
     tell(f"{scene.name}: truth")
     lines = []
     for model in MODELS:
@@ -119,27 +119,6 @@ def _shoot(
             }
         )
     return lines
-
-
-def write_truth(path: Path, film: Film, fps: float) -> None:
-    """Save what is true of a film as plain arrays."""
-    shots = [film.truth(frame) for frame in range(len(film))]
-    ids = range(max(film.world.instances) + 1)
-    arrays = {
-        "poses": film.poses,
-        "K": film.K,
-        "fps": np.float64(fps),
-        "depth": np.stack([shot.depth for shot in shots[::DEPTH_EVERY]]).astype(np.float16),
-        "depth_frames": np.arange(0, len(film), DEPTH_EVERY),
-        "masks": np.stack([shot.mask for shot in shots]),
-        "instances": np.array([film.world.instances.get(id, "") for id in ids]),
-        "place": np.array([state.place for state in film.states]),
-        "look": np.array([state.look for state in film.states]),
-        "phases": np.array(film.phases),
-        "event": np.array(film.event),
-        "camera": np.array(film.script),
-    }
-    save_npz(path, arrays, compress=True)
 
 
 def _true_frames(film: Film) -> Iterator[np.ndarray]:

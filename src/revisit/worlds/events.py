@@ -1,7 +1,12 @@
-"""Events: what happens to the target while nobody looks.
+"""Events: what happens to the target, most of it while nobody looks.
 
-An event is a function from the world to the state in which the target is afterwards. To add one, write
-its function and add a row with the sentence a reader sees.
+An event gives the state of the target at any number of seconds since it began, in closed form; before it
+begins (at negative seconds) that is the state in which the target is first seen. Some happen at once and
+unseen. The lasting ones begin while the target is still in view and go on when it is not, so a model that
+stops the clock when it looks away is as wrong as one that winds it back, and in another way.
+
+To add an event, write its function and add a row with the sentence a reader sees, what kinds of target it
+can happen to, and how long it lasts.
 """
 
 from __future__ import annotations
@@ -9,35 +14,91 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from revisit.worlds.world import State, World
+import numpy as np
+
+from revisit.core import UsageError
+from revisit.worlds.state import State
+from revisit.worlds.targets import BALL, TARGETS
+from revisit.worlds.world import World
+
+GRAVITY = 9.81  # m/s²
+BOUNCE = 0.55  # share of its speed that a falling target keeps when it hits the table
+ROLLING = 2.5  # seconds until a rolling ball has come to rest
+STEADY = 2.5  # seconds that filling, melting, opening, burning down and growing take
 
 
 @dataclass(frozen=True)
 class Event:
-    """What happens, in words, and the state it leaves behind."""
+    """What happens, in words, and the state of the target at any moment."""
 
     what: str
-    after: Callable[[World], State]
+    at: Callable[[World, float], State]  # seconds since it began
+    kinds: tuple[str, ...] = tuple(TARGETS)
+    in_view: bool = False  # whether it begins while the target can still be seen
+    needs_perch: bool = False  # whether the target stands on a block at first
+
+    def before(self, world: World) -> State:
+        """The state in which the target is first seen."""
+        return self.at(world, -1.0)
+
+    def after(self, world: World) -> State:
+        """The state that the event leaves behind."""
+        return self.at(world, 1e9)
+
+    def fits(self, world: World) -> bool:
+        """Whether it can happen in a world, to the target that is there."""
+        return world.kind in self.kinds and (world.perch is not None or not self.needs_perch)
 
 
-def nothing_happens(world: World) -> State:
+def nothing_happens(world: World, seconds: float) -> State:
     """The state the target was in."""
     return world.first_state
 
 
-def moved(world: World) -> State:
+def moved(world: World, seconds: float) -> State:
     """The target at its second place, looking as it did."""
-    return replace(world.first_state, place=world.places[1])
+    return replace(world.first_state, place=world.places[0 if seconds < 0 else 1])
 
 
-def changed(world: World) -> State:
+def changed(world: World, seconds: float) -> State:
     """The target where it was, with its other look."""
-    return replace(world.first_state, look=1)
+    return replace(world.first_state, look=int(seconds >= 0))
 
 
-def moved_and_changed(world: World) -> State:
+def moved_and_changed(world: World, seconds: float) -> State:
     """The target at its second place, with its other look."""
-    return State(world.places[1], look=1)
+    return State(moved(world, seconds).place, changed(world, seconds).look)
+
+
+def rolling(world: World, seconds: float) -> State:
+    """The ball on its way to its second place, slowing down evenly until it rests there."""
+    left = 1 - float(np.clip(seconds / ROLLING, 0, 1))
+    (x0, y, z), (x1, _, _) = world.places[:2]
+    way = (x1 - x0) * (1 - left**2)
+    return State((x0 + way, y, z), roll=float(np.degrees(way / BALL)))
+
+
+def falling(world: World, seconds: float) -> State:
+    """The target knocked off its block: thrown sideways, bouncing where it lands, and at rest."""
+    assert world.perch is not None
+    x0, y0, z = world.perch
+    x1, y1, _ = min(world.places[:2], key=lambda place: abs(place[0] - x0))
+    lands = float(np.sqrt(2 * (y1 - y0) / GRAVITY))
+    if seconds <= lands:
+        fallen = max(seconds, 0.0)
+        return State((x0 + (x1 - x0) * fallen / lands, y0 + GRAVITY * fallen**2 / 2, z))
+    speed, left = GRAVITY * lands, seconds - lands
+    while speed > 0.1:
+        speed *= BOUNCE
+        if left < 2 * speed / GRAVITY:
+            return State((x1, y1 - (speed * left - GRAVITY * left**2 / 2), z))
+        left -= 2 * speed / GRAVITY
+    return State((x1, y1, z))
+
+
+def steady(world: World, seconds: float) -> State:
+    """The target filled, molten, opened, burnt down or grown at one pace until that is complete."""
+    return replace(world.first_state, amount=float(np.clip(seconds / STEADY, 0, 1)))
 
 
 EVENTS: dict[str, Event] = {
@@ -45,4 +106,25 @@ EVENTS: dict[str, Event] = {
     "moved": Event("the target is moved while it is out of view", moved),
     "changed": Event("the target changes in place while it is out of view", changed),
     "both": Event("the target is moved and changes while it is out of view", moved_and_changed),
+    "falling": Event("the target is knocked off its block and falls on to the table", falling, needs_perch=True),
+    "rolling": Event("the target rolls along the table and comes to rest", rolling, ("ball",), in_view=True),
+    "filling": Event("the target fills up", steady, ("cup",), in_view=True),
+    "melting": Event("the target melts", steady, ("snowman",), in_view=True),
+    "opening": Event("the lid of the target opens", steady, ("chest",), in_view=True),
+    "burning": Event("the target burns down", steady, ("candle",), in_view=True),
+    "growing": Event("the target grows", steady, ("plant",), in_view=True),
 }
+
+
+def event_for(world: World, event: str) -> Event:
+    """The event of a name, if it can happen in a world."""
+    if event not in EVENTS:
+        raise UsageError(f"there is no event called {event!r}; known events: {', '.join(EVENTS)}")
+    found = EVENTS[event]
+    if not found.fits(world):
+        reason = (
+            f"a target of kind {' or '.join(found.kinds)}" if world.kind not in found.kinds else "a block to fall from"
+        )
+        fitting = ", ".join(name for name, other in EVENTS.items() if other.fits(world))
+        raise UsageError(f"the event {event!r} needs {reason}; with a {world.kind} here there can be: {fitting}")
+    return found

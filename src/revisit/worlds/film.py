@@ -1,21 +1,29 @@
 """Film: a camera script played in a world, with the exact truth of every frame.
 
-The event happens halfway through the time in which neither the place the target leaves nor the place it
-comes to is in view, so that it is never seen. Poses that come back share one view, and a view holds the
-target in both states, so a film of 81 frames out and back costs 41 views for the truth and all models.
+An event that happens at once falls in the middle of the time in which neither the state it ends nor the one
+it leaves behind is in view. A lasting event begins while the target can still be seen, and then follows the
+clock of the film. Frames of equal poses share one view, whose pictures are drawn when they are asked for, so
+a film of 81 frames out and back costs 41 views for the truth and all models.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.geometry.camera_script import camera_path, parse_script
-from revisit.worlds.events import EVENTS
+from revisit.geometry.camera_script import camera_path, levels, parse_script
+from revisit.worlds.events import EVENTS, event_for
 from revisit.worlds.render import Camera, intrinsics
-from revisit.worlds.world import TARGET, Shot, State, View, World, take_view
+from revisit.worlds.scripts import script_text, told
+from revisit.worlds.state import SCREEN, TARGET, State
+from revisit.worlds.world import Shot, View, World
+
+FPS = 16.0
+BEGINS = 0.4  # a lasting event begins after this share of the time until the target leaves the view
+DARK = 0.25  # share of the light below which the target counts as not seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,59 +38,154 @@ class Film:
     states: tuple[State, ...]
     phases: tuple[int, int]  # first hidden frame, first returned frame
     views: tuple[View, ...]
+    fps: float
+    begins: float  # frame at which the event begins; it need not be whole
+    light: np.ndarray  # (n,) share of the light that is on
+    screen: np.ndarray  # (n,) share of its way that the screen has come
+    size: tuple[int, int]  # height, width
+    told: str  # what the camera, the lights or the screen do, as a sentence
+    _seen: dict[bytes, View] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.poses)
 
-    def shot(self, frame: int, state: State | None) -> Shot:
-        """A frame with the target in some state, or without it: what a model makes of it."""
-        return self.views[frame].shot(state)
+    def shot(self, frame: int, *states: State | None) -> Shot:
+        """A frame with a target in each of the states, or without any: what a model makes of it."""
+        shot = self.views[frame].shot(*states, screen=float(self.screen[frame]))
+        light = float(self.light[frame])
+        return shot if light == 1 else replace(shot, rgb=_dimmed(shot.rgb, light))
 
     def truth(self, frame: int) -> Shot:
         """A frame as it really is."""
         return self.shot(frame, self.states[frame])
 
+    def state_at(self, frame: float) -> State:
+        """The true state at any moment, also between and after the frames."""
+        return EVENTS[self.event].at(self.world, (frame - self.begins) / self.fps)
+
+    def target_visible(self, frame: int, state: State | None = None) -> bool:
+        """Whether a frame shows the target, in its true state or another."""
+        pixels = self.views[frame].target_pixels(state or self.states[frame], float(self.screen[frame]))
+        return pixels > 0 and bool(self.light[frame] >= DARK)
+
+    def along(self, poses: np.ndarray | Sequence[np.ndarray]) -> Film:
+        """The same story (world, states, light) filmed from other camera-to-world poses, one for each frame."""
+        poses = np.asarray(poses, dtype=float)
+        if poses.shape != self.poses.shape:
+            raise UsageError(f"a film of {len(self)} frames needs poses of shape {self.poses.shape}, not {poses.shape}")
+        return replace(self, poses=poses, views=_views(self.world, self.K, self.size, poses, self._seen))
+
+    def in_world(self, world: World) -> Film:
+        """The same poses and states with this film's target in another place; see `make_world(..., like=)`."""
+        own = self.world
+        same = {"kind": own.kind, "target_seed": own.target_seed, "perch": own.perch, "places": own.places}
+        names = {**world.instances, TARGET: own.instances[TARGET]}
+        hybrid = replace(world, **same, instances=names, _drawn={}, _made={})
+        seen: dict[bytes, View] = {}
+        return replace(self, world=hybrid, views=_views(hybrid, self.K, self.size, self.poses, seen), _seen=seen)
+
+    @property
+    def prompt(self) -> str:
+        """The scene, how it is filmed and what happens meanwhile, in words."""
+        return f"{self.world.scene} {self.told} Meanwhile {EVENTS[self.event].what}."
+
+    @property
+    def instances(self) -> Mapping[int, str]:
+        """What each instance id of the masks is."""
+        return {**self.world.instances, SCREEN: "screen"} if self.screen.any() else self.world.instances
+
     def target_box(self) -> tuple[float, float, float, float]:
         """Where the target is in the first frame, as fractions x0, y0, x1, y1."""
         rows, columns = np.nonzero(self.truth(0).mask == TARGET)
-        height, width = self.views[0].empty.mask.shape
+        height, width = self.size
         edges = columns.min() / width, rows.min() / height, (columns.max() + 1) / width, (rows.max() + 1) / height
         return tuple(round(float(edge), 4) for edge in edges)  # type: ignore[return-value]
 
 
-def play(world: World, script: str, event: str = "none", size: tuple[int, int] = (480, 832)) -> Film:
-    """The film of a script in a world, in which an event happens while the target is out of view."""
-    if event not in EVENTS:
-        raise UsageError(f"there is no event called {event!r}; known events: {', '.join(EVENTS)}")
-    poses = camera_path(parse_script(script), world.start)
+def play(
+    world: World,
+    script: str,
+    event: str = "none",
+    size: tuple[int, int] = (480, 832),
+    *,
+    frames: int = 81,
+    fps: float = FPS,
+) -> Film:
+    """The film of a script (text, or a name of SCRIPTS for a clip of `frames`) in a world in which an event happens."""
+    happening = event_for(world, event)
+    script = script_text(world, script, frames)
+    steps = parse_script(script)
+    before, after = happening.before(world), happening.after(world)
+    poses = camera_path(steps, world.start, pivot=np.array(before.place))
     K = intrinsics(size, world.fov)
-    before, after = world.first_state, EVENTS[event].after(world)
+    light, screen = levels(steps, "light", 1.0), levels(steps, "screen")
     seen: dict[bytes, View] = {}
+    views = _views(world, K, size, poses, seen)
+    still = (before,) * len(poses)
+    film = Film(
+        world, event, script, K, poses, still, (0, 0), views, fps, 0.0, light, screen, size, told(world, steps), seen
+    )
+    begins = _begins_in_view(film, before) if happening.in_view else _unseen_moment(film, before, after)
+    states = tuple(happening.at(world, (frame - begins) / fps) for frame in range(len(poses)))
+    film = replace(film, states=states, begins=float(begins))
+    return replace(film, phases=_phases(film))
+
+
+def _views(
+    world: World, K: np.ndarray, size: tuple[int, int], poses: np.ndarray, seen: dict[bytes, View]
+) -> tuple[View, ...]:
+    """A view for each pose; equal poses share one, also with the views seen before."""
     views = []
     for pose in poses:
         key = (np.round(pose, 9) + 0.0).tobytes()  # adding zero makes -0.0 and 0.0 one key
         if key not in seen:
-            seen[key] = take_view(world, Camera(K, pose, size), {before, after})
+            seen[key] = View(world, Camera(K, pose, size))
         views.append(seen[key])
-    happens = _unseen_moment(views, before, after, script)
-    states = tuple(before if frame < happens else after for frame in range(len(poses)))
-    visible = [_shows(view, state) for view, state in zip(views, states, strict=True)]
-    phases = visible.index(False), visible.index(True, happens)
-    return Film(world, event, script, K, poses, states, phases, tuple(views))
+    return tuple(views)
 
 
-def _unseen_moment(views: list[View], before: State, after: State, script: str) -> int:
+def _unseen_moment(film: Film, before: State, after: State) -> int:
     """The frame in the middle of the first stretch in which the target would be seen in neither state."""
-    seen = np.array([_shows(view, before) or _shows(view, after) for view in views])
+    leaves, returns = _absence(film, {before, after})
+    return leaves + (returns - leaves) // 2
+
+
+def _begins_in_view(film: Film, before: State) -> int:
+    """The frame at which a lasting event begins, well before the target leaves the view."""
+    return max(1, int(BEGINS * _absence(film, {before})[0]))
+
+
+def _phases(film: Film) -> tuple[int, int]:
+    """The first frame that does not show the target, and the first that shows it again."""
+    shows = [film.target_visible(frame) for frame in range(len(film))]
+    if all(shows):
+        raise UsageError(
+            f"the target never leaves the view of {film.script!r}, because it moves too; turn further away"
+        )
+    hidden = shows.index(False)
+    after = max(hidden, int(film.begins))
+    if not any(shows[after:]):
+        raise UsageError(f"the target is not in view when {film.script!r} comes back; end where it began")
+    return hidden, shows.index(True, after)
+
+
+def _absence(film: Film, states: set[State]) -> tuple[int, int]:
+    """The first stretch in which the target would be seen in none of the states: its first frame and its end."""
+    seen = np.array([any(film.target_visible(frame, state) for state in states) for frame in range(len(film))])
     if not seen[0]:
         raise UsageError("the target is not in the first view; begin where it can be seen")
     if seen.all():
-        raise UsageError(f"the camera script {script!r} never loses sight of the target; turn further away, such as 60")
+        raise UsageError(
+            f"the camera script {film.script!r} never loses sight of the target; turn further away, such as 60"
+        )
     leaves = int(np.argmin(seen))
     if not seen[leaves:].any():
-        raise UsageError(f"the camera script {script!r} never comes back to the target; add the way back")
-    return leaves + int(np.argmax(seen[leaves:])) // 2
+        raise UsageError(f"the camera script {film.script!r} never comes back to the target; add the way back")
+    return leaves, leaves + int(np.argmax(seen[leaves:]))
 
 
-def _shows(view: View, state: State) -> bool:
-    return state in view.patches and bool((view.patches[state][1].mask == TARGET).any())
+def _dimmed(rgb: np.ndarray, light: float) -> np.ndarray:
+    """The picture under a share of its light."""
+    import cv2
+
+    return cv2.convertScaleAbs(rgb, alpha=light)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.worlds.shapes import Panel, Shape, Solid, surface_points
+from revisit.worlds.shapes import Ball, Panel, Shape, Solid, surface_points
 
 GAMMA = 2.2
 CELL = 0.10  # metres between the points of a panel where light is worked out
@@ -55,19 +55,23 @@ def brightness(points: np.ndarray, normals: np.ndarray, lamp: Lamp, solids: Sequ
     directions = _around(normals)
     covered = np.zeros(len(points), np.float32)
     for solid in solids:
+        half = solid.half.astype(np.float32)
         start = _seen_from(solid, points - solid.centre.astype(np.float32))
-        for spot, dark in zip(spots, shadowed, strict=True):
-            end = _seen_from(solid, spot - solid.centre.astype(np.float32))
-            dark |= _crosses(start, end - start, solid.half)
-        near = np.flatnonzero((np.abs(start) < solid.half.astype(np.float32) + REACH).all(axis=1))
+        ends = _seen_from(solid, spots - solid.centre.astype(np.float32))
+        # Most points have the lamp on the same side of the solid as they are: no need to look closer at them.
+        aside = (np.maximum(start, ends.max(axis=0)) < -half) | (np.minimum(start, ends.min(axis=0)) > half)
+        behind = np.flatnonzero(~aside.any(axis=1))
+        for end, dark in zip(ends, shadowed, strict=True):
+            dark[behind] |= _crosses(start[behind], end - start[behind], solid.half)
+        near = np.flatnonzero((np.abs(start) < half + REACH).all(axis=1))
         for direction in directions:
             way = REACH * _seen_from(solid, direction[near])
             covered[near] += _crosses(start[near], way, solid.half)
     key = np.zeros(len(points), np.float32)
     for spot, dark in zip(spots, shadowed, strict=True):
         way = spot - points
-        distance = np.linalg.norm(way, axis=1)
-        facing = np.clip((way * normals).sum(axis=1) / distance, 0, 1)
+        distance = np.sqrt(np.einsum("ij,ij->i", way, way))
+        facing = np.clip(np.einsum("ij,ij->i", way, normals) / distance, 0, 1)
         key += facing / (0.45 + 0.2 * distance + 0.03 * distance**2) * ~dark / len(spots)
     openness = 1 - 0.7 * np.minimum(covered / len(directions), 1)
     around = openness * (1 + 0.25 * normals[:, 1])  # the floor throws light back up
@@ -80,14 +84,16 @@ def _grid(shape: Shape) -> tuple[int, int]:
     if isinstance(shape, Panel):
         rows, columns = (int(np.clip(np.linalg.norm(side) / CELL, 2, 100)) for side in (shape.down, shape.across))
         return (1, 1) if shape.glows else (rows, columns)
-    return 10, 16
+    if shape.glows:
+        return 1, 1
+    return (10, 16) if max(shape.radius if isinstance(shape, Ball) else shape.bottom, CELL) > CELL else (6, 10)
 
 
 def _painted(shape: Shape, factor: np.ndarray) -> np.ndarray:
     import cv2
 
     height, width = shape.image.shape[:2]
-    if isinstance(shape, Panel) and shape.glows:
+    if shape.glows:
         return (shape.image * 255 + 0.5).astype(np.uint8)
     if isinstance(shape, Panel):
         factor = cv2.GaussianBlur(factor, (3, 3), 0, borderType=cv2.BORDER_REPLICATE)
@@ -111,17 +117,18 @@ def _around(normals: np.ndarray) -> list[np.ndarray]:
 
 def _seen_from(solid: Solid, vectors: np.ndarray) -> np.ndarray:
     """Vectors in the axes of a solid."""
+    if solid.turn == 0:
+        return vectors
     cosine, sine = np.float32(np.cos(np.radians(solid.turn))), np.float32(np.sin(np.radians(solid.turn)))
-    x, y, z = np.moveaxis(vectors, -1, 0)
-    return np.stack([cosine * x - sine * z, y, sine * x + cosine * z], axis=-1)
+    return vectors @ np.array([[cosine, 0, sine], [0, 1, 0], [-sine, 0, cosine]], np.float32)
 
 
 def _crosses(start: np.ndarray, way: np.ndarray, half: np.ndarray) -> np.ndarray:
     """Whether the stretch from each start along its way passes through a block around the origin."""
-    enter, leave = np.float32(0), np.float32(1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        for axis in range(3):
-            inverse = 1 / way[:, axis]
-            middle, reach = -start[:, axis] * inverse, np.float32(half[axis]) * np.abs(inverse)
-            enter, leave = np.fmax(enter, middle - reach), np.fmin(leave, middle + reach)
+        inverse = 1 / way
+        middle, reach = -start * inverse, half.astype(np.float32) * np.abs(inverse)
+        enter, leave = middle - reach, middle + reach
+    enter = np.fmax(np.fmax(enter[:, 0], enter[:, 1]), np.fmax(enter[:, 2], 0))
+    leave = np.fmin(np.fmin(leave[:, 0], leave[:, 1]), np.fmin(leave[:, 2], 1))
     return enter < leave

@@ -25,8 +25,9 @@ from revisit.geometry.formats import format_colmap
 from revisit.geometry.poses import to_unreal, trajectory
 from revisit.geometry.rotations import axis_angle, from_yaw_pitch
 from revisit.media import encode_mp4, save_npz
+from revisit.worlds.layout import EYE, PITCH
+from revisit.worlds.places import make_room
 from revisit.worlds.render import Camera, intrinsics
-from revisit.worlds.rooms import EYE, PITCH, make_room
 from revisit.worlds.world import World, take_view
 
 Progress = Callable[[int, int, str], None]
@@ -100,7 +101,7 @@ class Studio:
         key = (np.round(pose, 9) + 0.0).tobytes()
         if key not in self.seen:
             state = self.world.first_state
-            self.seen[key] = take_view(self.world, Camera(self.K, pose, self.size), {state}).shot(state).rgb
+            self.seen[key] = take_view(self.world, Camera(self.K, pose, self.size)).shot(state).rgb
         return self.seen[key]
 
 

@@ -1,8 +1,8 @@
 """Models that remember, or fail to in a known way: what every metric can be tried on.
 
-A model is a function from a film (the truth) to the frames it would generate. To add one, write its
-function and add a row that says what it gets wrong. Frames then get the model's own faint sensor noise,
-so that even the perfect model never repeats the truth pixel by pixel.
+A model is a function from a film (the truth) to the frames it would generate; most are failures of
+`failures.py` at full strength. To add one, add a row that says what it gets wrong. Frames then get the model's
+own faint sensor noise, so that even the perfect model never repeats the truth pixel by pixel.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revisit.worlds.failures import NOISE, failure
 from revisit.worlds.film import Film
 from revisit.worlds.world import Shot
-
-NOISE = 0.8  # standard deviation in grey levels: visible to no eye, and gone after compression in flat parts
 
 
 @dataclass(frozen=True)
@@ -27,28 +26,9 @@ class Model:
     frames: Callable[[Film, np.random.Generator], Iterator[np.ndarray]]
 
 
-def perfect(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """The truth."""
-    for frame in range(len(film)):
-        yield film.truth(frame).rgb
-
-
-def frozen(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """The first view throughout: the camera never moves, and the target stays as it was."""
-    for _ in range(len(film)):
-        yield film.truth(0).rgb
-
-
-def forgets(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """The truth until the target leaves the view; from then on the room without it."""
-    for frame in range(len(film)):
-        yield film.shot(frame, film.states[frame] if frame < film.phases[0] else None).rgb
-
-
-def resets(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """The target always in the state and place in which it was first seen."""
-    for frame in range(len(film)):
-        yield film.shot(frame, film.states[0]).rgb
+def fully(kind: str) -> Callable[[Film, np.random.Generator], Iterator[np.ndarray]]:
+    """The frames of a failure at full strength."""
+    return lambda film, rng: failure(kind).frames(film, 1.0, rng)
 
 
 def drifts(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -68,10 +48,10 @@ def drifts(film: Film, rng: np.random.Generator) -> Iterator[np.ndarray]:
 
 
 MODELS: dict[str, Model] = {
-    "perfect": Model("nothing: it shows the truth", perfect),
-    "frozen": Model("the camera never moves", frozen),
-    "forgets": Model("the target is gone on return", forgets),
-    "resets": Model("the target returns as it was before the event", resets),
+    "perfect": Model("nothing: it shows the truth", fully("perfect")),
+    "frozen": Model("the camera never moves", fully("frozen_camera")),
+    "forgets": Model("the target is gone on return", fully("vanish")),
+    "resets": Model("the target returns as it was before the event", fully("state_reset")),
     "drifts": Model("colours, contrast and textures change after looking away", drifts),
 }
 

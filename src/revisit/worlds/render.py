@@ -169,6 +169,18 @@ def bounds(surfaces: Sequence[Surface], camera: Camera) -> list[Box | None]:
     ]
 
 
+def in_view(hull: np.ndarray, camera: Camera) -> bool:
+    """Whether any part of a box (eight corners, numbered by z, y, x) may be in the picture."""
+    rotation, offset = camera.to_camera
+    corners = hull @ rotation.T + offset
+    front = np.concatenate([_clip_near(corners[face]) for face in FACES])
+    if len(front) == 0:
+        return False
+    pixels = front @ camera.K.T
+    pixels = pixels[:, :2] / pixels[:, 2:]
+    return bool((pixels.max(axis=0) >= -0.5).all() and (pixels.min(axis=0) <= np.array(camera.size[::-1]) - 0.5).all())
+
+
 def _rays(camera: Camera, box: Box) -> list[np.ndarray]:
     """World directions x, y, z of the rays of a box of pixels, one metre long along the optical axis."""
     x0, y0, x1, y1 = box
@@ -184,6 +196,8 @@ def _curved_inverse_depth(shape: Ball | Tube, camera: Camera, box: Box) -> np.nd
     start = (camera.pose[:3, 3] - _middle(shape)).astype(np.float32)
     with np.errstate(invalid="ignore", divide="ignore"):
         if isinstance(shape, Ball):
+            if shape.squash != 1:  # a spheroid is a sphere in a world of another height
+                y, start = y / np.float32(shape.squash), start / np.array([1, shape.squash, 1], np.float32)
             along = x * start[0] + y * start[1] + z * start[2]
             depth = _nearest_root(x * x + y * y + z * z, along, np.float32(start @ start - shape.radius**2))
             return np.where(depth > NEAR, 1 / depth, 0)
@@ -270,6 +284,10 @@ def _curved_colour(drawn: Surface, camera: Camera, box: Box, inverse: np.ndarray
     start = (camera.pose[:3, 3] - _middle(shape)).astype(np.float32)
     x, y, z = (s + ray / inverse for s, ray in zip(start, _rays(camera, box), strict=True))
     if isinstance(shape, Ball):
+        y = y / np.float32(shape.squash)
+        if shape.roll:
+            cosine, sine = np.float32(np.cos(np.radians(shape.roll))), np.float32(np.sin(np.radians(shape.roll)))
+            x, y = cosine * x + sine * y, cosine * y - sine * x
         v, extent = np.arccos(np.clip(-y / np.float32(shape.radius), -1, 1)) / np.float32(np.pi), np.pi * shape.radius
     else:
         v, extent = 1 + y / np.float32(shape.height), shape.height
@@ -307,7 +325,8 @@ def _hull(shape: Shape) -> np.ndarray:
         ring = [shape.corner, shape.corner + shape.across, far, shape.corner + shape.down]
         return np.array([ring[i] for i in (0, 1, 3, 2, 0, 1, 3, 2)])
     if isinstance(shape, Ball):
-        low, high = shape.centre - shape.radius, shape.centre + shape.radius
+        half = shape.radius * np.array([1, shape.squash, 1])
+        low, high = shape.centre - half, shape.centre + half
     else:
         radius = max(shape.bottom, shape.top)
         low = shape.base - np.array([radius, shape.height, radius])

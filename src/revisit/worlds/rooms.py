@@ -1,25 +1,19 @@
-"""Rooms: a closed room from a seed, with furniture along its walls and a table for the target.
+"""Rooms: a closed room from a seed, with furniture along its walls.
 
-The camera stands near the middle of the back wall and looks at the table in front of the far wall.
-It turns to the side that the seed chooses; everything is mirrored for the left.
+The camera stands near the middle of the back wall and looks at the far wall. It turns to the side that the
+seed chooses; everything is mirrored for the left.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from revisit.geometry.rotations import from_yaw_pitch
 from revisit.worlds import furniture as fu
 from revisit.worlds import textures as tx
-from revisit.worlds.light import Lamp, lit
-from revisit.worlds.render import surface
-from revisit.worlds.shapes import Thing, lying, panel, placed
-from revisit.worlds.targets import TARGETS
-from revisit.worlds.world import TARGET, World
-
-FOV = 62.0
-EYE = 1.38  # metres above the floor
-PITCH = -7.0
+from revisit.worlds.layout import Layout
+from revisit.worlds.light import Lamp
+from revisit.worlds.setting import Setting
+from revisit.worlds.shapes import Thing, box, panel, placed
 
 PALETTES = (
     fu.Palette("terracotta", (0.90, 0.82, 0.70), (0.74, 0.40, 0.30), (0.62, 0.44, 0.29), (0.55, 0.36, 0.22),
@@ -37,11 +31,10 @@ PALETTES = (
 )  # fmt: skip
 
 
-def make_room(seed: int, kind: str | None = None, name: str = "") -> World:
-    """The room of a seed, with a target of a kind; without one the seed chooses."""
+def room(seed: int) -> Setting:
+    """The room of a seed, without its table."""
     rng = np.random.default_rng([seed, 11])
     palette = PALETTES[(seed + seed // len(PALETTES)) % len(PALETTES)]
-    kind = kind or list(TARGETS)[seed % len(TARGETS)]
     side = 1 if rng.random() < 0.5 else -1  # the camera turns right or left
     left, right = -rng.uniform(2.7, 3.3), rng.uniform(2.7, 3.3)
     near, far, high = -rng.uniform(1.3, 1.7), rng.uniform(4.1, 4.6), rng.uniform(2.65, 2.9)
@@ -58,36 +51,31 @@ def make_room(seed: int, kind: str | None = None, name: str = "") -> World:
             shift = placed(thing, at=(x, 0, 0))
             things[f"{label} ({wall} wall)"] = placed(shift, turn, foot)
 
-    height, width, depth = rng.uniform(0.68, 0.78), 1.75, 0.75
-    distance = rng.uniform(2.15, 2.35)
-    middle = -side * distance * np.tan(np.radians(4.0))
-    desk = fu.table(rng, palette, width=width, depth=depth, height=height)
-    things["table"] = placed(desk, at=(middle, 0, distance))
-    things["rug"] = lying(rng, (2.6, 1.7), tx.rug(palette.colours), at=(middle + 0.4 * side, 0.004, 2.3))
-
+    height, distance = rng.uniform(0.68, 0.78), rng.uniform(2.15, 2.35)
     lamp = Lamp(np.array([0.25 * (left + right), -high + 0.15, 1.3]), 0.45, (1.22, 1.14, 1.00), (0.38, 0.40, 0.44))
-    solids = tuple(solid for thing in things.values() for solid in thing.solids)
-    instances = {TARGET: TARGETS[kind][0], **dict(enumerate(things, start=TARGET + 1))}
-    owners = [number for number, thing in enumerate(things.values(), start=TARGET + 1) for _ in thing.shapes]
-    shapes = [shape for thing in things.values() for shape in thing.shapes]
-    images = lit(shapes, lamp, solids)
-    room = [surface(*drawn) for drawn in zip(shapes, images, owners, strict=True)]
+    layout = Layout(side, height, distance, bool(seed % 2))
+    title, rug, beams = (
+        f"{palette.name} living room",
+        tx.rug(palette.colours),
+        _beams(seed, palette, left, right, far, high),
+    )
+    return Setting(title, palette, things, lamp, layout, rng, ("rug", rug), beams)
 
-    # Both places are in the first view and leave it within 45 degrees; the outer one leaves it within 25.
-    angles = (-3.5, 14.0) if seed % 2 else (14.0, -3.5)
-    spots = [-side * distance * np.tan(np.radians(angle)) for angle in angles]
-    places = tuple((float(x), -height - 0.001, float(distance - 0.05)) for x in spots)
-    start = np.eye(4)
-    start[:3, :3] = from_yaw_pitch(0, PITCH)
-    start[:3, 3] = (0, -EYE, 0)
-    turn_word = "right" if side > 0 else "left"
-    prompt = (
-        f"A {palette.name} living room with a {TARGETS[kind][0]} on a wooden table. "
-        f"The camera turns {turn_word}, away from the {TARGETS[kind][0]}, and then turns back."
-    )
-    return World(
-        name or f"room-{seed}", seed, tuple(room), instances, lamp, solids, kind, places, start, FOV, turn_word, prompt
-    )
+
+def _beams(seed: int, palette: fu.Palette, left: float, right: float, far: float, high: float) -> Thing:
+    """Beams under the ceiling, so that a camera that looks up sees where it is; they cast no shadow."""
+    rng, wood = np.random.default_rng([seed, 12]), tx.wood(np.asarray(palette.wood) * 0.9, plank=0.08)
+    beams = Thing()
+    for z in np.arange(0.6, far - 0.2, 0.75):
+        middle = (left + right) / 2 + rng.uniform(-0.1, 0.1)
+        beams += box(
+            rng,
+            (right - left, 0.09, rng.uniform(0.16, 0.26)),
+            wood,
+            at=(middle, high - 0.09, float(z)),
+            skip="top left right",
+        )
+    return Thing(beams.shapes)
 
 
 def _shell(

@@ -31,12 +31,15 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Ball:
-    """A sphere; its image is unrolled by longitude and latitude, north up."""
+    """A sphere, or a spheroid of another height; its image is unrolled by longitude and latitude, north up."""
 
     centre: np.ndarray
     radius: float
     image: np.ndarray
     turn: float = 0.0  # degrees about the vertical
+    roll: float = 0.0  # degrees by which it has then rolled towards +x
+    squash: float = 1.0  # height as a share of the width
+    glows: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,7 @@ class Tube:
     height: float
     image: np.ndarray
     turn: float = 0.0
+    glows: bool = False
 
 
 Shape: TypeAlias = Panel | Ball | Tube
@@ -88,6 +92,42 @@ def placed(thing: Thing, turn: float = 0.0, at: tuple[float, float, float] = (0,
 
     solids = [replace(s, centre=rotation @ s.centre + offset, turn=s.turn + turn) for s in thing.solids]
     return Thing(tuple(move(shape) for shape in thing.shapes), tuple(solids))
+
+
+def rolled(thing: Thing, degrees: float) -> Thing:
+    """The thing with its balls rolled towards +x about their own middle."""
+    shapes = [replace(shape, roll=degrees) if isinstance(shape, Ball) else shape for shape in thing.shapes]
+    return replace(thing, shapes=tuple(shapes))
+
+
+def tilted(thing: Thing, degrees: float, up: float, z: float) -> Thing:
+    """A thing of panels swung back about a level hinge along x at a height and depth, as a lid is."""
+    rotation, hinge = axis_angle((1, 0, 0), degrees), np.array([0, -up, z])
+    swung = []
+    for shape in thing.shapes:
+        assert isinstance(shape, Panel)
+        corner = rotation @ (shape.corner - hinge) + hinge
+        swung.append(replace(shape, corner=corner, across=rotation @ shape.across, down=rotation @ shape.down))
+    solids = [replace(s, centre=rotation @ (s.centre - hinge) + hinge) for s in thing.solids]
+    return Thing(tuple(swung), tuple(solids))
+
+
+def stretched(thing: Thing, wide: float, high: float) -> Thing:
+    """The thing made wider (both ways) and higher by two factors, standing where it stood."""
+    factors = np.array([wide, high, wide])
+
+    def stretch(shape: Shape) -> Shape:
+        if isinstance(shape, Panel):
+            corner, across, down = (v * factors for v in (shape.corner, shape.across, shape.down))
+            return replace(shape, corner=corner, across=across, down=down)
+        if isinstance(shape, Ball):
+            squash = shape.squash * high / wide
+            return replace(shape, centre=shape.centre * factors, radius=shape.radius * wide, squash=squash)
+        bottom, top, height = shape.bottom * wide, shape.top * wide, shape.height * high
+        return replace(shape, base=shape.base * factors, bottom=bottom, top=top, height=height)
+
+    solids = [replace(s, centre=s.centre * factors, half=s.half * factors) for s in thing.solids]
+    return Thing(tuple(stretch(shape) for shape in thing.shapes), tuple(solids))
 
 
 def box(
@@ -190,8 +230,11 @@ def surface_points(shape: Shape, rows: int, columns: int) -> tuple[np.ndarray, n
     if isinstance(shape, Ball):
         latitude = np.pi * v
         level = np.sin(latitude)
-        normals = np.stack([level * np.sin(longitude), -np.cos(latitude), level * np.cos(longitude)], axis=-1)
-        return shape.centre + shape.radius * normals, normals
+        ways = np.stack([level * np.sin(longitude), -np.cos(latitude), level * np.cos(longitude)], axis=-1)
+        ways = ways @ axis_angle((0, 0, 1), shape.roll).T
+        normals = ways / (1, shape.squash, 1)
+        points = shape.centre + shape.radius * ways * (1, shape.squash, 1)
+        return points, normals / np.linalg.norm(normals, axis=-1, keepdims=True)
     radius = shape.top + (shape.bottom - shape.top) * v
     around = np.stack([np.sin(longitude), np.zeros_like(u), np.cos(longitude)], axis=-1)
     points = shape.base + radius[..., None] * around + np.stack([0 * u, (v - 1) * shape.height, 0 * u], axis=-1)

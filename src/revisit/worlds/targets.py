@@ -1,34 +1,49 @@
 """Targets: the things to remember, one function per kind.
 
-A function takes (rng, look) and returns a Thing that stands at the origin. `look` 0 is how the target
-is first seen, 1 is how it looks after it changed in place; both are made with equally seeded rngs, so
-that what the change does not touch stays the same. To add a kind, write its function and add a row.
+A function takes (rng, state) and returns a Thing that stands at the origin. Of the state it reads `look`
+(0 as first seen, 1 after it changed in place) and, where a lasting event fits the kind, `amount`; rngs are
+equally seeded, so that what a change does not touch stays the same. To add a kind, write its function and
+add a row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from revisit.worlds import textures as tx
-from revisit.worlds.shapes import Thing, ball, box, lying, tube
+from revisit.worlds.shapes import Thing, ball, box, lying, placed, stretched, tilted, tube
+from revisit.worlds.state import State
 
-TargetMaker = Callable[[np.random.Generator, int], Thing]
+TargetMaker = Callable[[np.random.Generator, State], Thing]
+
+BALL = 0.17  # metres, the radius of the ball
+JUICE = (0.95, 0.45, 0.10)
 
 
-def beach_ball(rng: np.random.Generator, look: int) -> Thing:
+class Target(NamedTuple):
+    """A kind of target: how a prompt calls it, and what makes it."""
+
+    title: str
+    make: TargetMaker
+    changes: bool = False  # whether it draws its other look itself; if not, that is the look of another individual
+
+
+def beach_ball(rng: np.random.Generator, state: State) -> Thing:
     """A striped ball; changed, its stripes have other colours."""
     reds = ((0.90, 0.16, 0.14), (0.97, 0.94, 0.88), (0.98, 0.76, 0.12), (0.97, 0.94, 0.88))
     blues = ((0.10, 0.30, 0.72), (0.12, 0.62, 0.55), (0.55, 0.82, 0.95), (0.42, 0.20, 0.62))
-    return ball(rng, 0.17, _gores((reds, blues)[look]), at=(0, 0, 0))
+    return ball(rng, BALL, _gores((reds, blues)[state.look]), at=(0, 0, 0))
 
 
-def gift_box(rng: np.random.Generator, look: int) -> Thing:
+def gift_box(rng: np.random.Generator, state: State) -> Thing:
     """A wrapped box with a ribbon; changed, its lid is off and lies beside it, and it is full of balls."""
     paper, ribbon = _spots((0.45, 0.16, 0.55), (0.98, 0.80, 0.30)), (0.96, 0.72, 0.14)
     wrapped = _ribboned(paper, ribbon)
-    if look == 0:
+    if state.look == 0:
         thing = box(rng, (0.30, 0.22, 0.30), paper, front=wrapped, top=wrapped)
         thing += box(rng, (0.33, 0.06, 0.33), paper, at=(0, 0.22, 0), front=wrapped, top=wrapped)
         return thing + ball(rng, 0.05, tx.fabric(ribbon), at=(0, 0.27, 0))
@@ -38,13 +53,13 @@ def gift_box(rng: np.random.Generator, look: int) -> Thing:
     return thing
 
 
-def vase(rng: np.random.Generator, look: int) -> Thing:
+def vase(rng: np.random.Generator, state: State) -> Thing:
     """A painted vase; changed, it holds flowers."""
     glaze = _spots((0.10, 0.36, 0.62), (0.95, 0.93, 0.86))
     thing = tube(rng, (0.08, 0.15), 0.14, glaze, at=(0, 0, 0)) + tube(rng, (0.15, 0.06), 0.16, glaze, at=(0, 0.14, 0))
     thing += tube(rng, (0.06, 0.09), 0.06, glaze, at=(0, 0.30, 0))
     thing += lying(rng, (0.17, 0.17), tx.plain((0.08, 0.08, 0.10)), at=(0, 0.358, 0), round=True)
-    if look == 1:
+    if state.look == 1:
         for x, up, z, colour in (
             (-0.09, 0.44, 0.0, (0.95, 0.35, 0.45)), (0.09, 0.42, -0.03, (0.98, 0.80, 0.20)),
             (0.0, 0.52, 0.03, (0.92, 0.25, 0.25)), (0.01, 0.41, -0.08, (0.95, 0.60, 0.75)),
@@ -54,9 +69,11 @@ def vase(rng: np.random.Generator, look: int) -> Thing:
     return thing
 
 
-def rocket(rng: np.random.Generator, look: int) -> Thing:
+def rocket(rng: np.random.Generator, state: State) -> Thing:
     """A toy rocket; changed, its body and nose are painted in other colours."""
-    body, trim = ((0.93, 0.92, 0.88), (0.86, 0.14, 0.16)) if look == 0 else ((0.16, 0.42, 0.40), (0.98, 0.72, 0.10))
+    body, trim = (
+        ((0.93, 0.92, 0.88), (0.86, 0.14, 0.16)) if state.look == 0 else ((0.16, 0.42, 0.40), (0.98, 0.72, 0.10))
+    )
     hull = _spots(body, (0.15, 0.30, 0.55))
     thing = tube(rng, (0.06, 0.11), 0.05, tx.plain((0.25, 0.25, 0.28)), at=(0, 0, 0))
     thing += tube(rng, (0.11, 0.13), 0.12, hull, at=(0, 0.05, 0)) + tube(rng, (0.13, 0.11), 0.12, hull, at=(0, 0.17, 0))
@@ -66,12 +83,122 @@ def rocket(rng: np.random.Generator, look: int) -> Thing:
     return thing
 
 
-# kind -> how a prompt calls it, and what makes it
-TARGETS: dict[str, tuple[str, TargetMaker]] = {
-    "ball": ("striped ball", beach_ball),
-    "gift": ("gift box", gift_box),
-    "vase": ("painted vase", vase),
-    "rocket": ("toy rocket", rocket),
+def cup(rng: np.random.Generator, state: State) -> Thing:
+    """A large glass mug with marks; the amount is how full of juice it is."""
+    level = 0.04 + 0.88 * state.amount
+    thing = tube(rng, (0.115, 0.135), 0.34, _filled(level), at=(0, 0, 0))
+    inside = np.array(JUICE) * state.amount**2 + np.array((0.62, 0.72, 0.76)) * (1 - state.amount**2)
+    thing += lying(rng, (0.27, 0.27), tx.plain((0.93, 0.97, 0.98)), at=(0, 0.340, 0), round=True)
+    thing += lying(rng, (0.24, 0.24), tx.plain(inside), at=(0, 0.341, 0), round=True)
+    glass = tx.plain((0.74, 0.84, 0.88))
+    for size, up, x in (
+        ((0.09, 0.035, 0.04), 0.06, 0.16),
+        ((0.09, 0.035, 0.04), 0.25, 0.16),
+        ((0.035, 0.225, 0.04), 0.06, 0.22),
+    ):
+        thing += box(rng, size, glass, at=(x, up, 0), skip="")
+    return thing
+
+
+def candle(rng: np.random.Generator, state: State) -> Thing:
+    """A burning candle on a dish; the amount is how far it has burnt down."""
+    wax, brass = _spots((0.80, 0.24, 0.22), (0.96, 0.80, 0.62)), tx.plain((0.80, 0.62, 0.26), 0.06)
+    thing = tube(rng, (0.13, 0.17), 0.045, brass, at=(0, 0, 0), lid=brass)
+    high = 0.045 + 0.40 * (1 - 0.8 * state.amount)
+    thing += tube(
+        rng,
+        (0.085, 0.08),
+        high - 0.045,
+        _lowest(wax, (high - 0.045) / 0.40),
+        at=(0, 0.045, 0),
+        lid=tx.plain((0.97, 0.78, 0.60)),
+    )
+    thing += tube(rng, (0.006, 0.006), 0.03, tx.plain((0.1, 0.08, 0.08)), at=(0, high, 0))
+    flame = tube(rng, (0.035, 0.002), 0.10, _flame, at=(0, high + 0.035, 0))
+    flame += tube(rng, (0.012, 0.035), 0.025, _flame, at=(0, high + 0.012, 0))
+    glowing = tuple(replace(shape, glows=True) for shape in flame.shapes)
+    for turn, up in ((200, 0.75), (140, 0.55), (260, 0.6), (20, 0.7)):
+        x, z = 0.083 * np.sin(np.radians(turn)), 0.083 * np.cos(np.radians(turn))
+        thing += tube(rng, (0.016, 0.010), 0.10 * up, wax, at=(float(x), max(high - 0.1, 0.045), float(z)))
+    return thing + Thing(glowing)
+
+
+def snowman(rng: np.random.Generator, state: State) -> Thing:
+    """A snowman with a hat; the amount is how far it has melted into a puddle."""
+    snow, coal = tx.plaster((0.93, 0.95, 0.98), 0.05), tx.plain((0.08, 0.08, 0.10))
+    scarf, hat = tx.fabric((0.80, 0.12, 0.16), ((0.97, 0.9, 0.4),)), tx.plain((0.16, 0.18, 0.26), 0.08)
+    thing = ball(rng, 0.145, snow, at=(0, 0, 0)) + ball(rng, 0.108, snow, at=(0, 0.254, 0))
+    thing += ball(rng, 0.078, snow, at=(0, 0.443, 0))
+    for x in (-0.030, 0.030):
+        thing += ball(rng, 0.012, coal, at=(x, 0.530, -0.068))
+    for up in (0.305, 0.348, 0.390):
+        thing += ball(rng, 0.013, coal, at=(0, up, -0.103))
+    thing += box(rng, (0.022, 0.022, 0.09), tx.plain((0.95, 0.48, 0.12)), at=(0, 0.498, -0.11), skip="")
+    thing += tube(rng, (0.092, 0.085), 0.035, scarf, at=(0, 0.436, 0))
+    thing += box(rng, (0.04, 0.12, 0.02), scarf, at=(0.05, 0.33, -0.105), skip="")
+    thing += tube(rng, (0.10, 0.10), 0.015, hat, at=(0, 0.571, 0), lid=hat)
+    thing += tube(rng, (0.062, 0.066), 0.09, hat, at=(0, 0.581, 0), lid=hat)
+    left = 1 - 0.62 * state.amount
+    puddle = 0.30 + 0.30 * state.amount
+    wet = lying(rng, (puddle, puddle), tx.plain((0.62, 0.74, 0.84), 0.08), at=(0, 0.004, 0), round=True)
+    return placed(stretched(thing, left, left) + wet, turn=-40.0)
+
+
+def chest(rng: np.random.Generator, state: State) -> Thing:
+    """A wooden chest full of gold; the amount is how far its lid is open."""
+    wood, iron = tx.wood((0.50, 0.30, 0.16), plank=0.07), (0.22, 0.22, 0.25)
+    front = _ribboned(_ribboned(wood, iron, 0.18), iron, 0.82)
+    thing = box(rng, (0.38, 0.20, 0.26), front, top=_spots((0.90, 0.68, 0.16), (0.99, 0.93, 0.55)))
+    for x, z in ((-0.10, -0.05), (0.02, 0.03), (0.11, -0.04)):
+        thing += ball(rng, 0.05, _spots((0.95, 0.74, 0.20), (1.0, 0.96, 0.65)), at=(x, 0.135, z))
+    lid = box(rng, (0.40, 0.09, 0.28), front, at=(0, 0.20, 0), skip="")
+    lid += box(rng, (0.06, 0.08, 0.02), tx.plain((0.90, 0.76, 0.30)), at=(0, 0.17, -0.148), skip="")
+    return placed(thing + tilted(lid, -105.0 * state.amount, 0.20, 0.14), turn=-40.0)
+
+
+def plant(rng: np.random.Generator, state: State) -> Thing:
+    """A potted plant with blossoms; the amount is how far it has grown since it was first seen."""
+    pot = _spots((0.72, 0.36, 0.22), (0.94, 0.82, 0.66))
+    thing = tube(rng, (0.09, 0.125), 0.15, pot, at=(0, 0, 0), lid=tx.plain((0.20, 0.14, 0.10), 0.2))
+    leaves, petals = _spots((0.13, 0.36, 0.14), (0.45, 0.70, 0.28)), _spots((0.95, 0.40, 0.58), (0.99, 0.86, 0.35))
+    crown = tube(rng, (0.014, 0.010), 0.30, tx.plain((0.30, 0.42, 0.18)), at=(0, 0, 0))
+    for x, up, z, radius in (
+        (0, 0.06, 0, 0.095), (-0.09, 0.13, 0.02, 0.075), (0.09, 0.15, -0.02, 0.08), (0.0, 0.22, 0.02, 0.08),
+    ):  # fmt: skip
+        crown += ball(rng, radius, leaves, at=(x, up, z))
+    for x, up, z in ((-0.10, 0.24, -0.05), (0.08, 0.28, -0.06), (0.0, 0.36, -0.02), (0.02, 0.16, -0.10)):
+        crown += ball(rng, 0.038, petals, at=(x, up, z))
+    size = 0.55 + 0.45 * state.amount
+    return thing + placed(stretched(crown, size, size), at=(0, -0.15, 0))
+
+
+def figure(rng: np.random.Generator, state: State) -> Thing:
+    """A doll with a face, hair, jacket and trousers."""
+    skin, cloth = (0.93, 0.72, 0.58), tx.fabric((0.16, 0.40, 0.62), ((0.96, 0.80, 0.25), (0.9, 0.9, 0.86)))
+    thing = Thing()
+    for x in (-0.045, 0.045):
+        thing += box(rng, (0.07, 0.035, 0.12), tx.plain((0.30, 0.16, 0.12)), at=(x, 0, -0.02))
+        thing += tube(rng, (0.034, 0.040), 0.15, tx.fabric((0.36, 0.30, 0.26)), at=(x, 0.03, 0))
+    thing += tube(rng, (0.105, 0.070), 0.17, cloth, at=(0, 0.17, 0), lid=tx.plain((0.16, 0.40, 0.62)))
+    for x in (-0.115, 0.115):
+        thing += tube(rng, (0.026, 0.030), 0.13, cloth, at=(x, 0.19, 0), lid=tx.plain((0.16, 0.40, 0.62)))
+        thing += ball(rng, 0.028, tx.plain(skin), at=(x, 0.15, 0))
+    thing += tube(rng, (0.03, 0.03), 0.03, tx.plain(skin), at=(0, 0.34, 0))
+    thing += ball(rng, 0.092, _face(skin), at=(0, 0.355, 0))
+    return placed(thing, turn=-40.0)
+
+
+TARGETS: dict[str, Target] = {
+    "ball": Target("striped ball", beach_ball, changes=True),
+    "gift": Target("gift box", gift_box, changes=True),
+    "vase": Target("painted vase", vase, changes=True),
+    "rocket": Target("toy rocket", rocket, changes=True),
+    "cup": Target("glass mug of juice", cup),
+    "plant": Target("potted plant", plant),
+    "figure": Target("doll", figure),
+    "candle": Target("burning candle", candle),
+    "snowman": Target("snowman", snowman),
+    "chest": Target("treasure chest", chest),
 }
 
 
@@ -99,14 +226,81 @@ def _spots(ground: tx.Colour, spot: tx.Colour) -> tx.Paint:
     return paint
 
 
-def _ribboned(paper: tx.Paint, ribbon: tx.Colour) -> tx.Paint:
-    """Paper with a ribbon down its middle."""
+def _ribboned(paper: tx.Paint, ribbon: tx.Colour, at: float = 0.5) -> tx.Paint:
+    """Paper with a ribbon from top to bottom, at a share of its width."""
 
     def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
         image = paper(rng, width, height)
-        middle, half = image.shape[1] // 2, max(int(0.025 * tx.TEXELS), 2)
+        middle, half = int(at * image.shape[1]), max(int(0.025 * tx.TEXELS), 2)
         image[:, middle - half : middle + half] = ribbon
         return image
+
+    return paint
+
+
+def _filled(level: float) -> tx.Paint:
+    """Glass with marks, and juice up to a share of its height."""
+
+    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
+        rows, columns = 136, 320
+        image = np.full((rows, columns, 3), (0.78, 0.87, 0.90), np.float32)
+        image[:, ::40] = image[:, 1::40] = (0.90, 0.95, 0.97)
+        top = (1 - level) * rows
+        # The row that the level crosses is juice in part, so that every change of level shows.
+        wet = np.clip(np.arange(rows) + 1 - top, 0, 1)[:, None, None].astype(np.float32)
+        bubbles = _dotted(rng, np.full_like(image, JUICE), (1.0, 0.72, 0.30), share=0.5)
+        image = image * (1 - wet) + bubbles * wet
+        for mark in range(1, 10):
+            row = rows - int(mark * rows / 10)
+            length = 14 if mark % 5 else 24
+            for start in range(8, columns, 40):
+                image[row : row + 2, start : start + length] = (0.12, 0.20, 0.32)
+        return image
+
+    return paint
+
+
+def _lowest(paint: tx.Paint, share: float) -> tx.Paint:
+    """The lowest share of a paint: what is left of a thing that gets shorter from the top."""
+
+    def lower(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
+        image = paint(rng, width, height / share)
+        return image[-max(round(share * len(image)), 4) :]
+
+    return lower
+
+
+def _flame(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
+    """Yellow below, orange above."""
+    share = np.linspace(0, 1, 16, dtype=np.float32)[::-1, None, None]
+    top, bottom = np.array((1.0, 0.55, 0.10), np.float32), np.array((1.0, 0.95, 0.62), np.float32)
+    return np.tile(top * share + bottom * (1 - share), (1, 16, 1)).astype(np.float32)
+
+
+def _face(skin: tx.Colour) -> tx.Paint:
+    """A head unrolled: eyes, brows, nose, mouth and cheeks in the middle of the front, hair above and behind."""
+
+    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
+        import cv2
+
+        head = np.full((256, 512, 3), np.round(np.array(skin) * 255), np.uint8)
+        hair, dark = (74, 44, 26), (36, 26, 30)
+        head[:74] = hair
+        for x in range(512):
+            behind = abs(x - 256) / 256
+            head[: int(74 + 130 * np.clip((behind - 0.38) * 6, 0, 1) + 5 * np.sin(x / 5)), x] = hair
+        for side in (-1, 1):
+            x = 256 + 34 * side
+            cv2.ellipse(head, (256 + 50 * side, 154), (18, 12), 0, 0, 360, (240, 150, 130), -1, cv2.LINE_AA)
+            cv2.ellipse(head, (x, 118), (17, 12), 0, 0, 360, (250, 250, 248), -1, cv2.LINE_AA)
+            cv2.circle(head, (x, 119), 8, (62, 110, 70), -1, cv2.LINE_AA)
+            cv2.circle(head, (x, 119), 4, dark, -1, cv2.LINE_AA)
+            cv2.ellipse(head, (x, 102), (20, 8), 0, 190, 350, dark, 4, cv2.LINE_AA)
+        cv2.ellipse(head, (256, 138), (8, 6), 0, 0, 180, (196, 128, 100), 4, cv2.LINE_AA)
+        cv2.ellipse(head, (256, 158), (28, 16), 0, 10, 170, (176, 40, 48), 6, cv2.LINE_AA)
+        for x, y in ((-60, 140), (-52, 148), (64, 142), (56, 150)):
+            cv2.circle(head, (256 + x, y), 2, (176, 110, 84), -1, cv2.LINE_AA)
+        return (head / np.float32(255)).astype(np.float32)
 
     return paint
 

@@ -1,36 +1,52 @@
-"""World: a lit room with a target in it, and views of it in which the target can be put, changed or left out.
+"""World: a lit place with a target in it, and views of it in which the target can be put, changed or left out.
 
-A view costs most for the room, which never changes; the target and its shadow are a small patch on top.
-So one view serves the truth and every model that gets the target wrong.
+A view costs most for the place, which never changes; the target and its shadow are a small patch on top.
+So one view serves the truth and every model that gets the target wrong. Everything is drawn when it is
+first asked for, and kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
+from revisit.worlds.dress import dressed
+from revisit.worlds.layout import Layout
 from revisit.worlds.light import Lamp, brightness, lit
-from revisit.worlds.render import Box, Camera, Surface, bounds, colour, plane_coordinates, surface, trace
-from revisit.worlds.shapes import Panel, Shape, Solid, Thing, placed
+from revisit.worlds.render import (
+    Box,
+    Camera,
+    Surface,
+    Traced,
+    bounds,
+    colour,
+    in_view,
+    plane_coordinates,
+    surface,
+    trace,
+)
+from revisit.worlds.shapes import Panel, Shape, Solid, Thing, placed, rolled, stretched
+from revisit.worlds.state import SCREEN, TARGET, State
 from revisit.worlds.targets import TARGETS
 
-TARGET = 1  # instance id of the target; 0 is nothing, the room and its furniture follow
 SHADOW = 1.0  # metres, the side of the square around the target on which its shadow is drawn
+CELLS = 32  # across that square
+SMALL = 0.02  # metres; smaller parts of the target cast no shadow
+NEARBY = 0.9  # metres from the target within which things of the place darken it
+GRID = 32  # pixels to which a patch is rounded up, so that patches of moving targets share what lies behind
+SCREEN_WAY = 2.1  # metres that the screen slides
+KEPT = 64  # drawn states and patches that are remembered; older ones are drawn again
 
-
-@dataclass(frozen=True)
-class State:
-    """The target at a moment: where it stands (x, y, z), and which of its looks it has."""
-
-    place: tuple[float, float, float]
-    look: int = 0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A room under its lamp, the kind of target in it, and where the target may stand."""
+    """A place under its lamp, the kind of target in it, and where the target may stand."""
 
     name: str
     seed: int
@@ -43,8 +59,21 @@ class World:
     start: np.ndarray  # camera-to-world pose of the first view
     fov: float
     turn: str  # the side to which the camera has room to look away
-    prompt: str
+    scene: str  # a sentence that says what is where
+    layout: Layout
+    place: str  # the kind of place: room or yard
+    target_seed: int  # of the target's own pattern and turn
+    perch: tuple[float, float, float] | None = None  # the top of a block, from which a target can fall
+    screen: Thing = field(default_factory=Thing)  # what can be drawn in front of the target, where it hides it
     _drawn: dict[State, tuple[tuple[Surface, ...], Surface]] = field(default_factory=dict, repr=False)
+    _made: dict[State, Thing] = field(default_factory=dict, repr=False)
+    _screens: dict[float, tuple[Surface, ...]] = field(default_factory=dict, repr=False)
+
+    @property
+    def prompt(self) -> str:
+        """The scene, and a camera that turns away from the target and back."""
+        title = self.instances[TARGET]
+        return f"{self.scene} The camera turns {self.turn}, away from the {title}, and then turns back."
 
     @property
     def first_state(self) -> State:
@@ -53,12 +82,34 @@ class World:
     def target(self, state: State) -> tuple[tuple[Surface, ...], Surface]:
         """The target's surfaces in a state, and its shadow as a square of factors on what it stands on."""
         if state not in self._drawn:
-            rng = np.random.default_rng([self.seed, 77])
-            standing = placed(TARGETS[self.kind][1](rng, state.look), turn=20.0 + 10 * (self.seed % 5), at=state.place)
-            lights = lit(standing.shapes, self.lamp, [*self.solids, *standing.solids])
+            wide, high = state.scale * (1 + 0.5 * state.shape), state.scale * (1 - 0.5 * state.shape)
+            thing = rolled(stretched(self._made_thing(state), wide, high), state.roll)
+            standing = placed(thing, turn=20.0 + 10 * (self.target_seed % 5) + state.turn, at=state.place)
+            own = [solid for solid in standing.solids if solid.half.max() > SMALL]
+            near = [solid for solid in self.solids if _distance(solid, state.place) < NEARBY]
+            lights = lit(standing.shapes, self.lamp, [*near, *own])
             drawn = [surface(s, image, TARGET) for s, image in zip(standing.shapes, lights, strict=True)]
-            self._drawn[state] = tuple(drawn), _shadow(standing, state, self.lamp)
+            _keep(self._drawn, state, (tuple(drawn), _shadow(own, state, self.lamp)), most=2 * KEPT)
         return self._drawn[state]
+
+    def _made_thing(self, state: State) -> Thing:
+        """The target at the origin, as it looks in a state."""
+        key = replace(state, place=(0.0, 0.0, 0.0), roll=0.0, turn=0.0, scale=1.0, shape=0.0)
+        if key not in self._made:
+            kind = TARGETS[self.kind]
+            other = replace(state, identity=1) if state.look and not kind.changes else state
+            _keep(self._made, key, dressed(lambda rng: kind.make(rng, state), self.target_seed, other))
+        return self._made[key]
+
+    def drawn_screen(self, share: float) -> tuple[Surface, ...]:
+        """The screen when it has come a share of its way: 0 beside the view, 1 in front of the target."""
+        if share not in self._screens:
+            way = (1 - share) * SCREEN_WAY * (1 if self.turn == "right" else -1)
+            there = placed(self.screen, at=(way, 0, 0))
+            lights = lit(there.shapes, self.lamp, there.solids)
+            drawn = [surface(s, image, SCREEN) for s, image in zip(there.shapes, lights, strict=True)]
+            _keep(self._screens, share, tuple(drawn))
+        return self._screens[share]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,57 +123,134 @@ class Shot:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What one pose sees: the empty room, and for each state the patch that the target changes."""
+    """What one camera sees: the empty place, and the patches that the target and the screen change."""
 
-    empty: Shot
-    patches: Mapping[State, tuple[Box, Shot]]
+    world: World
+    camera: Camera
+    _regions: dict[Any, tuple[Traced, np.ndarray]] = field(default_factory=dict, repr=False)
+    _traced: dict[Any, tuple[Box, np.ndarray, np.ndarray] | None] = field(default_factory=dict, repr=False)
+    _patches: dict[Any, np.ndarray] = field(default_factory=dict, repr=False)
 
-    def shot(self, state: State | None) -> Shot:
-        """The picture with the target in a state, or without it."""
-        if state is None or state not in self.patches:
+    @cached_property
+    def empty(self) -> Shot:
+        """The place without the target."""
+        traced = trace(self.world.room, self.camera)
+        fine = self.camera.doubled()
+        picture = colour(self.world.room, fine, trace(self.world.room, fine))
+        ids = np.array([s.instance for s in self.world.room] + [0], np.uint8)
+        return Shot(_halved(picture), _depth(traced.inverse), ids[traced.which])
+
+    def shot(self, *states: State | None, screen: float = 0.0) -> Shot:
+        """The picture with a target in each of the states, and the screen a share of its way; None is no target."""
+        present = tuple(state for state in states if state is not None and self._may_show(state))
+        found = self._seen(present, screen)
+        if found is None:
             return self.empty
-        (x0, y0, x1, y1), patch = self.patches[state]
+        (x0, y0, x1, y1), depth, ids = found
         whole = Shot(self.empty.rgb.copy(), self.empty.depth.copy(), self.empty.mask.copy())
-        for name in ("rgb", "depth", "mask"):
-            getattr(whole, name)[y0:y1, x0:x1] = getattr(patch, name)
+        whole.rgb[y0:y1, x0:x1] = self._patch(present, screen)
+        np.copyto(whole.depth[y0:y1, x0:x1], depth, where=ids > 0)
+        np.copyto(whole.mask[y0:y1, x0:x1], ids, where=ids > 0)
         return whole
 
+    def target_pixels(self, state: State, screen: float = 0.0) -> int:
+        """How many pixels show the target."""
+        found = self._seen((state,), screen) if self._may_show(state) else None
+        return 0 if found is None else int((found[2] == TARGET).sum())
 
-def take_view(world: World, camera: Camera, states: Iterable[State]) -> View:
-    """The view of a camera, ready for each of the states."""
-    fine_camera = camera.doubled()
-    fine, exact = trace(world.room, fine_camera), trace(world.room, camera)
-    picture = colour(world.room, fine_camera, fine)
-    ids = np.array([s.instance for s in world.room] + [0], np.uint8)
-    empty = Shot(_halved(picture), _depth(exact.inverse), ids[exact.which])
-    patches = {}
+    def _may_show(self, state: State) -> bool:
+        """Whether a generous box around the target and its shadow is in view: most states need no drawing to know."""
+        wide, high = SHADOW / 2 + max(0.0, 0.5 * (state.scale - 1)), 0.9 * state.scale
+        x, y, z = state.place
+        edges = [(x - wide, x + wide), (y - high, y + 0.05), (z - wide, z + wide)]
+        hull = np.array([[x, y, z] for z in edges[2] for y in edges[1] for x in edges[0]])
+        return in_view(hull, self.camera)
+
+    def _surfaces(self, states: tuple[State, ...], screen: float) -> list[Surface]:
+        return [
+            *(drawn for state in states for drawn in self.world.target(state)[0]),
+            *(self.world.drawn_screen(screen) if screen > 0 else ()),
+        ]
+
+    def _seen(self, states: tuple[State, ...], screen: float) -> tuple[Box, np.ndarray, np.ndarray] | None:
+        """The box that targets, shadows and screen may change, and depth and ids of them there; id 0 is none of them."""
+        key = states, screen
+        if key not in self._traced:
+            surfaces = self._surfaces(states, screen)
+            shadows = [self.world.target(state)[1] for state in states]
+            covered = bounds((*surfaces, *shadows), self.camera) if surfaces else []
+            box = _covering(covered, self.camera.size)
+            if box is None:
+                _keep(self._traced, key, None)
+            else:
+                behind, _ = self._region(box, fine=False)
+                traced = trace(surfaces, self.camera.cropped(box), behind)
+                ids = np.array([s.instance for s in surfaces] + [0], np.uint8)[traced.which]
+                _keep(self._traced, key, (box, _depth(traced.inverse), ids))
+        return self._traced[key]
+
+    def _patch(self, states: tuple[State, ...], screen: float) -> np.ndarray:
+        """The colours inside the box of what is seen."""
+        key = states, screen
+        if key not in self._patches:
+            found = self._seen(states, screen)
+            assert found is not None
+            x0, y0, x1, y1 = (2 * edge for edge in found[0])
+            behind, picture = self._region(found[0], fine=True)
+            close = self.camera.doubled().cropped((x0, y0, x1, y1))
+            for state in states:
+                picture = _shaded(picture, behind.inverse, self.world.target(state)[1].shape, close)
+            surfaces = self._surfaces(states, screen)
+            _keep(self._patches, key, _halved(colour(surfaces, close, trace(surfaces, close, behind), picture)))
+        return self._patches[key]
+
+    def _region(self, box: Box, fine: bool) -> tuple[Traced, np.ndarray]:
+        """Depth and, if fine, colours (at twice the size) of the empty place inside a box; free to be drawn on."""
+        x0, y0 = (edge // GRID * GRID for edge in box[:2])
+        x1, y1 = (min(-(-edge // GRID) * GRID, end) for edge, end in zip(box[2:], self.camera.size[::-1], strict=True))
+        times = 2 if fine else 1
+        key = x0, y0, x1, y1, fine
+        if key not in self._regions:
+            camera = self.camera.doubled() if fine else self.camera
+            close = camera.cropped((times * x0, times * y0, times * x1, times * y1))
+            traced = trace(self.world.room, close)
+            picture = colour(self.world.room, close, traced) if fine else np.zeros((0, 0, 3), np.uint8)
+            _keep(self._regions, key, (traced, picture), most=4)
+        traced, picture = self._regions[key]
+        inner = tuple(times * (edge - shift) for edge, shift in zip(box, (x0, y0, x0, y0), strict=True))
+        return traced.cut(inner), _crop(picture, inner).copy() if fine else picture  # type: ignore[arg-type]
+
+
+def take_view(world: World, camera: Camera, states: Iterable[State] = ()) -> View:
+    """The view of a camera; targets in the states are drawn at once, others when they are asked for."""
+    view = View(world, camera)
     for state in states:
-        surfaces, shadow = world.target(state)
-        box = _covering(bounds((*surfaces, shadow), camera), camera.size)
-        if box is None:
-            continue
-        fine_box = (2 * box[0], 2 * box[1], 2 * box[2], 2 * box[3])
-        close = fine_camera.cropped(fine_box)
-        room = fine.cut(fine_box)
-        shaded = _shaded(_crop(picture, fine_box), room.inverse, shadow.shape, close)
-        rgb = _halved(colour(surfaces, close, trace(surfaces, close, room), shaded))
-        seen = trace(surfaces, camera.cropped(box), exact.cut(box))
-        mask = np.where(seen.which >= 0, np.uint8(TARGET), _crop(empty.mask, box))
-        patches[state] = box, Shot(rgb, _depth(seen.inverse), mask)
-    return View(empty, patches)
+        view.shot(state)
+    return view
 
 
-def _shadow(standing: Thing, state: State, lamp: Lamp) -> Surface:
+def _keep(drawer: dict[Any, T], key: Any, value: T, most: int = KEPT) -> None:
+    """Put a value into a drawer, and throw the oldest one out of a full one."""
+    if len(drawer) >= most:
+        del drawer[next(iter(drawer))]
+    drawer[key] = value
+
+
+def _distance(solid: Solid, place: tuple[float, float, float]) -> float:
+    """Metres from a place to the ball around a solid; negative inside it."""
+    return float(np.linalg.norm(solid.centre - place) - np.linalg.norm(solid.half))
+
+
+def _shadow(solids: Sequence[Solid], state: State, lamp: Lamp) -> Surface:
     """A lying square around the target whose image is how much darker the target makes each point."""
     x, y, z = state.place
-    cells = 48
-    step = (np.arange(cells) + 0.5) / cells * SHADOW - SHADOW / 2
+    step = (np.arange(CELLS) + 0.5) / CELLS * SHADOW - SHADOW / 2
     points = np.stack(np.broadcast_arrays(x + step[None, :], y, z - step[:, None]), axis=-1).reshape(-1, 3)
     normals = np.broadcast_to([0.0, -1.0, 0.0], points.shape)
     # Solids of the room that hold the target up would count as touching it.
     before = brightness(points, normals, lamp, ())
-    after = brightness(points, normals, lamp, standing.solids)
-    ratio = (after / before).reshape(cells, cells, 3)
+    after = brightness(points, normals, lamp, solids)
+    ratio = (after / before).reshape(CELLS, CELLS, 3)
     edge = np.clip(4 * (1 - 2 * np.abs(step) / SHADOW), 0, 1)
     ratio = 1 + (ratio - 1) * (edge[:, None] * edge[None, :])[..., None]
     corner = np.array([x - SHADOW / 2, y, z + SHADOW / 2])

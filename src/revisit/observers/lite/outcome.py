@@ -28,6 +28,8 @@ def paired_views(clip: ClipInfo) -> Sight:
     truth: list[np.ndarray] = []
     pair: tuple[Frame, Frame]
     while (pair := (yield)) is not None:
+        if index and index[-1] == pair[0].index:
+            continue  # a further partner, of an alignment by phases; the first is that of the whole clip
         picture = small(pair[0], LONG_SIDE)
         index.append(pair[0].index)
         shown.append(picture)

@@ -52,8 +52,11 @@ def read_set(name: str) -> SetFile:
     return SetFile(id, str(content.get("title", id)), roles)
 
 
-def load_roles(name: str) -> dict[str, Observer]:
-    """Role → observer. Observers that say they join the set fill roles which its file leaves open."""
+def load_roles(name: str, *, judge: bool = False) -> dict[str, Observer]:
+    """Role → observer. Observers that say they join the set fill roles which its file leaves open.
+
+    Observers that ask a judge fill what is still open then; where there is a judge, they come first.
+    """
     chosen = read_set(name)
     roles = {role: OBSERVERS[id] for role, id in chosen.roles.items()}
     for role, observer in roles.items():
@@ -64,4 +67,8 @@ def load_roles(name: str) -> dict[str, Observer]:
         role = str(getattr(observer.makes, "evidence_id", ""))
         if chosen.id in observer.sets and role not in roles:
             roles[role] = observer
+    for observer in OBSERVERS.values():
+        if observer.kind == "judge":
+            role = str(getattr(observer.makes, "evidence_id", ""))
+            roles[role] = observer if judge else roles.get(role, observer)
     return roles

@@ -261,9 +261,12 @@ function card(clip) {
   const name = make("h3", {}, link, make("span", { class: "model" }, bdi(clip.model)), seed);
   const prompt = clip.prompt ? make("p", { class: "prompt", dir: "auto" }, clip.prompt) : null;
   const failure = clip.failure ? make("p", { class: "failure", dir: "auto" }, clip.failure) : null;
+  const verdict = clip.diagnosis
+    ? make("p", { class: "verdict", tabindex: "0", "data-tip": clip.diagnosis.sentences.join("\n") || "No sign of a failure in what could be asked." }, "Diagnosis: " + clip.diagnosis.words)
+    : null;
   const rows = clip.failure && !clip.film ? [] : [strip(clip, open), ...lanes(clip)].filter(Boolean);
   const head = make("div", { class: "head" }, name, chips(clip));
-  const article = make("article", { class: "clip", id: clip.anchor }, head, prompt, ...rows, failure, memoryLine(clip), details);
+  const article = make("article", { class: "clip", id: clip.anchor }, head, prompt, verdict, ...rows, failure, memoryLine(clip), details);
   article.openDetails = () => { fill(); details.open = true; };
   return article;
 }

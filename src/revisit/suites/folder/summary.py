@@ -39,13 +39,13 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
         "models": {
             model: {
                 "cases": sum(case.model == model for case in cases),
-                "funnel": _funnel([case for case in cases if case.model == model], answers),
-                "labels": _labels([case for case in cases if case.model == model], answers),
+                "funnel": funnel([case for case in cases if case.model == model], answers),
+                "labels": labels([case for case in cases if case.model == model], answers),
                 "scores": {id: cell(id, [case for case in cases if case.model == model], answers) for id in asked},
             }
             for model in models
         },
-        "funnel": _funnel(cases, answers),
+        "funnel": funnel(cases, answers),
     }
 
 
@@ -57,7 +57,7 @@ def _never_given(id: str, records: Iterable[Record]) -> str | None:
     return reason if reason in NOT_GIVEN or reason.startswith("needs ") else None
 
 
-def _funnel(cases: Sequence[Case], answers: ByCase) -> list[dict[str, Any]]:
+def funnel(cases: Sequence[Case], answers: ByCase) -> list[dict[str, Any]]:
     """How many cases get as far as posing the question: all → moved → left → returned → scored."""
     readable = [case for case in cases if not unreadable(answers[case.id])]
     stages = [{"stage": "all clips", "n": len(cases)}, {"stage": "readable", "n": len(readable)}]
@@ -80,7 +80,7 @@ def _funnel(cases: Sequence[Case], answers: ByCase) -> list[dict[str, Any]]:
     return stages
 
 
-def _labels(cases: Sequence[Case], answers: ByCase) -> dict[str, dict[str, int]]:
+def labels(cases: Sequence[Case], answers: ByCase) -> dict[str, dict[str, int]]:
     """How often each gate came to each finding."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for case in cases:

@@ -1,0 +1,1 @@
+"""The audit: every metric on worlds whose faults are known, and what it makes of them."""

@@ -1,0 +1,70 @@
+"""What a metric's card says of its audit, as lines and as a table in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from revisit.audit.results import card_of, results
+
+
+def lines(metric: str, version: int) -> dict[str, str]:
+    """The audit of a metric, a line for the grid, the levels, each failure and each fault; empty without one."""
+    found = card_of(metric, version)
+    if found is None:
+        return {}
+    kinds = results()["kinds"]
+    said = {"grid": _grid(), "levels": _levels(found)}
+    for kind, cell in found["kinds"].items():
+        claimed = " (claimed)" if cell["claimed"] else ""
+        said[kinds[kind]["title"]] = f"{_figures(cell)}: {cell['response']}{claimed}"
+    said |= {f"fault {number}": fault["sentence"] for number, fault in enumerate(found["failing"], start=1)}
+    return said
+
+
+def table(metric: str, version: int) -> str:
+    """The audit of a metric for the page of cards; empty without one."""
+    found = card_of(metric, version)
+    if found is None:
+        return ""
+    kinds = results()["kinds"]
+    text = f"\nAudit ({_grid()}). {_levels(found)}.\n\n"
+    text += "| failure | claimed | AUC | tau | effect | scored | finding |\n|---|---|---|---|---|---|---|\n"
+    for kind, cell in found["kinds"].items():
+        claimed = "yes" if cell["claimed"] else ""
+        text += (
+            f"| {kinds[kind]['title']} | {claimed} | {_figure(cell['auc'])} | {_figure(cell['tau'])} | {_effect(cell)} "
+            f"| {cell['n']}/{cell['of']} | {cell['response']} |\n"
+        )
+    if found["failing"]:
+        text += "\nDoes not do what it should:\n\n"
+        text += "".join(f"- {fault['sentence']}\n" for fault in found["failing"])
+    return text
+
+
+def _grid() -> str:
+    grid = results()["grid"]
+    return f"rendered worlds, {len(grid['seeds'])} scenes, set {grid['set']}"
+
+
+def _levels(found: Mapping[str, Any]) -> str:
+    levels = {"truth": found["ceiling"], "perfect memory": found["perfect"], **found["floors"]}
+    named = [f"{name.replace('_', ' ')} {_figure(level.get('mean'))}" for name, level in levels.items()]
+    return f"Means: {', '.join(named)}"
+
+
+def _figures(cell: Mapping[str, Any]) -> str:
+    if cell["auc"] is None:
+        return f"{cell['n']}/{cell['of']} clips scored"
+    return f"AUC {_figure(cell['auc'])}, tau {_figure(cell['tau'])}, {cell['n']}/{cell['of']} clips scored"
+
+
+def _effect(cell: Mapping[str, Any]) -> str:
+    effect = cell["effect"]
+    if effect is None:
+        return "–"
+    return "unbounded" if effect["size"] is None else f"{effect['size']:.1f}"
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"

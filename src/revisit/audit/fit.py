@@ -1,0 +1,265 @@
+"""Fit: how the diagnosis reads its signs, learnt on rendered failures and tried on scenes it has not seen.
+
+    python -m revisit.audit.fit TABLE.jsonl [RESPONSES.json]
+
+renders the films of the training and the held-out seeds, observes and scores them without encoding, and keeps
+the signs of every clip as a line of the table, so that the same command goes on where it stopped. Then it fits one
+logistic model per kind on the training seeds, writes them, and prints F1 and the confusion matrix of the
+held-out ones. Held out are the seeds from 100 on, whose targets and events no training seed has.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import revisit
+from revisit.audit.grid import FPS, film
+from revisit.core import (
+    DERIVED,
+    METRICS,
+    Case,
+    Clip,
+    ClipInfo,
+    Frame,
+    Observer,
+    Score,
+    Target,
+    Unscored,
+    digest,
+    evidence_id,
+)
+from revisit.diagnosis.diagnose import LEFT, SURE_ENOUGH
+from revisit.diagnosis.kinds import KINDS
+from revisit.diagnosis.signs import CAMERA, Scores, signs
+from revisit.engine.score import plain
+from revisit.observers.lite.cuts import cut_signal
+from revisit.observers.lite.departures import departures
+from revisit.observers.lite.frames import frame_facts
+from revisit.worlds.failures import FAILURES, generate
+
+OBSERVERS = (departures, frame_facts, cut_signal)
+FAMILIES = ("camera_departure", "look_departure", "target_departure")
+TRAINING = (0, 1, 2, 4, 5, 8)
+HELD_OUT = (103, 107, 110, 111, 114)
+STRENGTHS = (0.5, 1.0)
+RIDGE = 0.3  # weight of the squared weights: signs lie in 0 to 1, so a weight of 5 decides
+HEAVIEST = 6.0  # most that a clip with the failure counts against one without
+RARITY = 0.35  # share of the rest that all clips with a failure count as, up to that
+
+Line = dict[str, Any]
+Found = Mapping[str, Mapping[str, float]]
+Box = tuple[float, float, float, float]
+
+
+def asked() -> list[str]:
+    """The metrics that the diagnosis reads."""
+    return [id for id in METRICS if METRICS[id].family in FAMILIES]
+
+
+def watched(observer: Observer, clip: Sequence[Frame], reference: Sequence[Frame]) -> Any:
+    """What an observer makes of frames, without the engine."""
+    height, width = clip[0].rgb.shape[:2]
+    sight = observer.fn(ClipInfo(width, height, len(clip), FPS, np.array([f.time for f in clip])))
+    next(sight)
+    for k in observer.frames.pick(len(clip), FPS):
+        sight.send((clip[k], reference[k]) if observer.pairs else clip[k])
+    try:
+        sight.send(None)
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError(f"{observer.id} did not end on None")
+
+
+def as_frames(pictures: Iterable[np.ndarray]) -> list[Frame]:
+    """Frames with numbers and times."""
+    return [Frame(k, k / FPS, rgb, f"{k:032x}") for k, rgb in enumerate(pictures)]
+
+
+def records_of(
+    pictures: Iterable[np.ndarray], truth: Sequence[Frame], phases: tuple[int, int], box: Box
+) -> list[dict[str, Any]]:
+    """The answers of the diagnosis' metrics for one clip beside its reference."""
+    target = Target("target", box)
+    case = Case("clip", "folder", "model", "sample", Clip(Path("clip")), target=target, phases=phases)
+    clip = as_frames(pictures)
+    known: dict[str, Any] = {evidence_id(o.makes): watched(o, clip, truth) for o in OBSERVERS}
+
+    def get(kind: type) -> Any:
+        if kind is Case:
+            return case
+        id = evidence_id(kind)
+        if id not in known:
+            derivation = DERIVED[id]
+            parts = [get(need) for need in derivation.needs]
+            missing = next((part for part in parts if isinstance(part, Unscored)), None)
+            known[id] = missing or derivation.fn(*parts, *(None for _ in derivation.optional))
+        return known[id]
+
+    answers = []
+    for id in asked():
+        parts = [get(need) for need in METRICS[id].needs]
+        answer = next((part for part in parts if isinstance(part, Unscored)), None) or METRICS[id](*parts)
+        record: dict[str, Any] = {"metric": id, "facts": plain(answer.facts)}
+        if isinstance(answer, Score):
+            record |= {"status": "scored", "score": answer.value}
+        else:
+            record |= {"status": "unscored", "reason": answer.reason}
+        answers.append(record)
+    return answers
+
+
+def lines_of(seed: int, strengths: Sequence[float], done: Iterable[tuple[int, str, float]] = ()) -> Iterator[Line]:
+    """The signs of every failure at each strength in the film of a seed, but for those done already."""
+    done = set(done)
+    cells = [("perfect", 0.0), *((kind, strength) for kind in FAILURES for strength in strengths)]
+    todo = [(kind, strength) for kind, strength in cells if (seed, kind, strength) not in done]
+    if not todo:
+        return
+    shown = film(seed)
+    truth = as_frames(shown.truth(frame).rgb for frame in range(len(shown)))
+    for kind, strength in todo:
+        if kind != "perfect" and not FAILURES[kind].applies(shown):
+            continue
+        records = records_of(generate(kind, shown, strength, seed), truth, shown.phases, shown.target_box())
+        yield {"seed": seed, "kind": kind, "strength": strength, "signs": signs(Scores(records))}
+
+
+def closed(found: Found) -> bool:
+    """Whether memory was not put to the test."""
+    return CAMERA in found and found[CAMERA]["way"] < LEFT
+
+
+def vector(id: str, found: Found, names: Sequence[str]) -> np.ndarray | None:
+    """The signs that a kind looks at, as numbers; None where it is not asked."""
+    kind = KINDS[id]
+    if kind.needs not in found or (kind.memory and closed(found)):
+        return None
+    known: dict[str, float] = {}
+    for group in (kind.needs, *kind.beside):
+        known |= found.get(group, {})
+    return np.array([known.get(name, 0.0) for name in names])
+
+
+def fit(lines: Sequence[Line]) -> dict[str, dict[str, Any]]:
+    """One logistic model per kind: an offset and a weight for each sign it looks at."""
+    groups: dict[str, list[str]] = {}
+    for line in lines:
+        for group, found in line["signs"].items():
+            groups.setdefault(group, list(found))
+    models = {}
+    for id, kind in KINDS.items():
+        names = [name for group in (kind.needs, *kind.beside) for name in groups.get(group, []) if name != "way"]
+        rows = [(vector(id, line["signs"], names), float(line["kind"] == id)) for line in lines]
+        x = np.array([row for row, _ in rows if row is not None])
+        y = np.array([label for row, label in rows if row is not None])
+        if not y.any():
+            raise ValueError(f"no training clip shows {id}; train on seeds in which it can happen")
+        weight = np.where(y > 0, float(np.clip(RARITY * (len(y) - y.sum()) / y.sum(), 1, HEAVIEST)), 1.0)
+        solved = logistic(x, y, weight)
+        weights = {name: round(float(w), 3) for name, w in zip(names, solved[1:], strict=True)}
+        models[id] = {"offset": round(float(solved[0]), 3), "weights": weights}
+    return models
+
+
+def logistic(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Offset and weights of a ridge logistic regression, by Newton's method with bounded steps."""
+    a = np.column_stack([np.ones(len(x)), x])
+    ridge = RIDGE * np.eye(a.shape[1])
+    ridge[0, 0] = 1e-3
+    solved = np.zeros(a.shape[1])
+    for _ in range(100):
+        p = 1 / (1 + np.exp(-a @ solved))
+        slope = a.T @ (weight * (p - y)) + ridge @ solved
+        step = np.linalg.solve((a * (weight * p * (1 - p))[:, None]).T @ a + ridge, slope)
+        solved = solved - step * min(1.0, 5.0 / float(np.abs(step).max()))
+        if np.abs(step).max() < 1e-9:
+            break
+    return solved
+
+
+def predicted(models: Mapping[str, Mapping[str, Any]], found: Found) -> dict[str, float]:
+    """Confidence in every kind that can be asked."""
+    made = {}
+    for id, model in models.items():
+        row = vector(id, found, list(model["weights"]))
+        if row is not None:
+            total = model["offset"] + float(row @ np.array(list(model["weights"].values())))
+            made[id] = float(1 / (1 + np.exp(-total)))
+    return made
+
+
+def examined(models: Mapping[str, Mapping[str, Any]], lines: Sequence[Line]) -> dict[str, Any]:
+    """F1 of every kind, their mean, and how often clips of a kind (rows) were found to show each kind (columns)."""
+    judged = [line for line in lines if line["strength"] >= SURE_ENOUGH or line["kind"] == "perfect"]
+    found = [{id for id, sure in predicted(models, line["signs"]).items() if sure >= SURE_ENOUGH} for line in judged]
+    kinds: dict[str, dict[str, Any]] = {}
+    for id in models:
+        right = sum(line["kind"] == id and id in ids for line, ids in zip(judged, found, strict=True))
+        clips = sum(line["kind"] == id for line in judged)
+        said = sum(id in ids for ids in found)
+        f1 = 2 * right / (clips + said) if clips else None
+        kinds[id] = {
+            "clips": clips,
+            "found": right,
+            "wrongly": said - right,
+            "f1": None if f1 is None else round(f1, 3),
+        }
+    confusion = {
+        row: {
+            "clips": sum(line["kind"] == row for line in judged),
+            "found": {
+                id: n
+                for id in models
+                if (n := sum(line["kind"] == row and id in ids for line, ids in zip(judged, found, strict=True)))
+            },
+            "nothing": sum(line["kind"] == row and not ids for line, ids in zip(judged, found, strict=True)),
+        }
+        for row in ("perfect", *models)
+    }
+    scores = [entry["f1"] for entry in kinds.values() if entry["f1"] is not None]
+    return {"macro_f1": round(float(np.mean(scores)), 3), "kinds": kinds, "confusion": confusion}
+
+
+def main(table: Path, out: Path) -> dict[str, Any]:
+    """Complete the table, fit, write the responses, and return how they did."""
+    lines = [json.loads(line) for line in table.read_text(encoding="utf-8").splitlines()] if table.is_file() else []
+    with table.open("a", encoding="utf-8") as file:
+        for seed in (*TRAINING, *HELD_OUT):
+            for line in lines_of(seed, STRENGTHS, ((row["seed"], row["kind"], row["strength"]) for row in lines)):
+                file.write(json.dumps(line) + "\n")
+                file.flush()
+                lines.append(line)
+    training = [line for line in lines if line["seed"] in TRAINING]
+    models = fit(training)
+    results = {
+        "training": examined(models, training),
+        "held_out": examined(models, [line for line in lines if line["seed"] in HELD_OUT]),
+    }
+    provenance = {
+        "fitted": f"{len(training)} clips of {len(TRAINING)} films",
+        "revisit": revisit.__version__,
+        "training_seeds": list(TRAINING),
+        "held_out_seeds": list(HELD_OUT),
+        "strengths": list(STRENGTHS),
+        "metrics": {id: METRICS[id].version for id in asked()},
+        "table": digest(lines),
+        "macro_f1": {name: result["macro_f1"] for name, result in results.items()},
+    }
+    content = {"provenance": provenance, "kinds": models, "held_out": results["held_out"]}
+    out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return results
+
+
+if __name__ == "__main__":
+    import cv2
+
+    cv2.setNumThreads(1)
+    default = Path(__file__).parents[1] / "diagnosis" / "responses.json"
+    done = main(Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 else default)
+    sys.stdout.write(json.dumps(done["held_out"], indent=1) + "\n")

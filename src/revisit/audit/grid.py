@@ -1,0 +1,282 @@
+"""Grid: small films with known faults at chosen strengths, as a folder that the folder suite reads.
+
+<kind>@<strength>/<scene>.mp4   what a model with that fault makes of the scene; perfect@0 has none
+truth/<scene>.mp4, .npz         the scene as it is; the model truth@0 is the reference compared with itself
+manifest.jsonl                  one line per clip
+
+A scene is a seed: it chooses the place, the target, what happens to it, and how the camera moves. Films are
+small and short on purpose, so that a grid of hundreds fits in minutes. Rendering goes on where it stopped:
+a clip that is there is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import queue
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import revisit
+from revisit.core import UsageError
+from revisit.engine.records import write_json
+from revisit.engine.workers import one_thread_each
+from revisit.media import encode_mp4
+from revisit.worlds.events import EVENTS
+from revisit.worlds.film import Film, play
+from revisit.worlds.places import make_world
+from revisit.worlds.scripts import script_text
+from revisit.worlds.truth import save_truth
+
+Progress = Callable[[int, int, str], None]
+SIZE = (240, 416)
+FRAMES, FPS = 33, 8.0  # four seconds: as long as the clips that models make, and cheap to look at
+GRID = 1  # raise it when the same seed gives another film: earlier clips are then rendered again
+PERFECT, TRUTH = "perfect", "truth"
+WORLDS = 1000  # added to a seed, so that no scene of the audit is one of the demo's
+# In all of them the camera itself looks away and back, which most memory metrics ask for.
+CAMERAS = ("yaw", "yaw", "orbit", "yaw", "tilt", "yaw", "pan")
+# Lasting events, which begin in view, come first and often: half of the failures of state need one.
+TARGETS_AND_EVENTS = (
+    ("cup", "filling"),
+    ("gift", "moved"),
+    ("ball", "rolling"),
+    ("candle", "burning"),
+    ("vase", "changed"),
+    ("rocket", "none"),
+    ("chest", "opening"),
+    ("figure", "moved"),
+    ("snowman", "melting"),
+    ("ball", "both"),
+    ("plant", "growing"),
+    ("rocket", "falling"),
+    ("figure", "none"),
+)
+
+
+@dataclass(frozen=True)
+class Story:
+    """What a seed chooses: the place, the target, what happens to it, and how the camera moves."""
+
+    place: str
+    kind: str
+    event: str
+    script: str
+
+
+def story(seed: int) -> Story:
+    """The story of a seed: places, scripts and targets cycle at different paces, so that they mix."""
+    if seed < 0:
+        raise UsageError(f"a seed is 0 or more, not {seed}")
+    turn = seed // len(TARGETS_AND_EVENTS)
+    kind, event = TARGETS_AND_EVENTS[seed % len(TARGETS_AND_EVENTS)]
+    place = "yard" if (seed + turn) % 3 == 1 else "room"
+    return Story(place, kind, event, CAMERAS[(seed + turn) % len(CAMERAS)])
+
+
+def film(
+    seed: int, *, size: tuple[int, int] = SIZE, frames: int = FRAMES, away: int = 0, chosen: Story | None = None
+) -> Film:
+    """The film of a seed: 33 frames at 8 a second, and `away` more in the middle of the time away.
+
+    A story may be chosen instead of the seed's own; the seed then gives the place and its things alone.
+    """
+    chosen = chosen or story(seed)
+    world = make_world(WORLDS + seed, chosen.place, chosen.kind, block=EVENTS[chosen.event].needs_perch)
+    steps = script_text(world, chosen.script, frames).split(",")
+    if away:
+        steps.insert(len(steps) // 2, f"hold@{away}")
+    return play(world, ",".join(steps), chosen.event, size, fps=FPS)
+
+
+def scene_name(seed: int) -> str:
+    """The name of a seed's scene, as the manifest and the folders call it."""
+    chosen = story(seed)
+    return f"{seed:03d}-{chosen.kind}-{chosen.event}-{chosen.script}"
+
+
+def model_name(kind: str, strength: float) -> str:
+    """`kind@strength`, as the manifest calls it."""
+    return f"{kind}@{strength:g}"
+
+
+def kind_of(model: str) -> tuple[str, float]:
+    """The kind and the strength in a model's name."""
+    kind, _, strength = model.rpartition("@")
+    return kind, float(strength)
+
+
+def render_grid(
+    folder: Path,
+    kinds: Sequence[str],
+    strengths: Sequence[float] = (0.25, 0.5, 0.75, 1.0),
+    seeds: Sequence[int] = range(6),
+    *,
+    size: tuple[int, int] = SIZE,
+    away: int = 0,
+    workers: int | None = None,
+    fresh: bool = False,
+    progress: Progress | None = None,
+) -> Path:
+    """Render what is not there yet and return the path of the manifest, which lists just this grid.
+
+    `workers` processes render one scene each, by default as many as cores; 0 renders in this process.
+    """
+    from revisit.worlds.failures import FAILURES, FLOORS
+
+    unknown = sorted(set(kinds) - set(FAILURES) - set(FLOORS) - {PERFECT})
+    if unknown:
+        raise UsageError(f"there is no failure called {unknown[0]!r}; known: {', '.join([*FAILURES, *FLOORS])}")
+    folder = Path(folder)
+    _same_films(folder, {"grid": GRID, "revisit": revisit.__version__, "size": list(size), "away": away}, fresh)
+    cells = [(PERFECT, 0.0)]
+    cells += [(kind, strength) for kind in kinds if kind in FAILURES and kind != PERFECT for strength in strengths]
+    cells += [(kind, 1.0) for kind in kinds if kind in FLOORS]
+    jobs = [Job(folder, seed, tuple(cells), size, away) for seed in dict.fromkeys(seeds)]
+    total, done, lines = len(jobs) * (len(cells) + 1), 0, []
+    for told in _render(jobs, workers):
+        if isinstance(told, list):
+            lines += told
+        else:
+            done += 1
+            if progress is not None:
+                progress(done, total, told)
+    order = {model_name(*cell): position for position, cell in enumerate([(TRUTH, 0.0), *cells])}
+    lines.sort(key=lambda line: (order[line["model"]], line["id"]))
+    manifest = folder / "manifest.jsonl"
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    if not manifest.is_file() or manifest.read_text(encoding="utf-8") != text:
+        manifest.write_text(text, encoding="utf-8")
+    return manifest
+
+
+@dataclass(frozen=True)
+class Job:
+    """All clips of one scene."""
+
+    folder: Path
+    seed: int
+    cells: tuple[tuple[str, float], ...]  # kind, strength
+    size: tuple[int, int]
+    away: int
+
+
+def _same_films(folder: Path, facts: dict[str, Any], fresh: bool) -> None:
+    """Throw away the clips of an earlier grid that was rendered otherwise."""
+    path = folder / "grid.json"
+    if path.is_file() and (fresh or json.loads(path.read_text(encoding="utf-8")) != facts):
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(path, facts)
+
+
+def _render(jobs: Sequence[Job], workers: int | None) -> Iterator[str | list[dict[str, Any]]]:
+    """A word for each clip that is there, and for each job the lines of the manifest."""
+    workers = min(os.cpu_count() or 1, len(jobs)) if workers is None else min(workers, len(jobs))
+    if workers < 2:
+        for job in jobs:
+            yield from _shoot(job)
+        return
+    context = multiprocessing.get_context("spawn")  # as the engine does: OpenCV and libav do not survive a fork
+    with context.Manager() as manager, one_thread_each():
+        said = manager.Queue()
+        with ProcessPoolExecutor(workers, mp_context=context) as pool:
+            waiting: set[Future[None]] = {pool.submit(_shoot_aside, job, said) for job in jobs}
+            try:
+                while waiting:
+                    done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                    yield from _heard(said)
+                    for future in done:
+                        future.result()
+                yield from _heard(said)
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _heard(said: Any) -> Iterator[Any]:
+    while True:
+        try:
+            yield said.get_nowait()
+        except queue.Empty:
+            return
+
+
+def _shoot_aside(job: Job, said: Any) -> None:
+    import cv2
+
+    cv2.setNumThreads(1)
+    for told in _shoot(job):
+        said.put(told)
+
+
+def _shoot(job: Job) -> Iterator[str | list[dict[str, Any]]]:
+    """Render what is missing of a scene; where nothing is, the film is not even made."""
+    from revisit.worlds.failures import generate
+
+    name = scene_name(job.seed)
+    truth = job.folder / TRUTH / f"{name}.mp4"
+    card = truth.with_suffix(".json")  # written last: with it, the truth is there
+    shown: Film | None = None
+    if not card.is_file():
+        shown = film(job.seed, size=job.size, away=job.away)
+        save_truth(shown, truth.with_suffix(".npz"))
+        encode_mp4(truth, true_frames(shown), FPS)
+        write_json(card, _card(shown, name, job.seed))
+    facts = json.loads(card.read_text(encoding="utf-8"))
+    yield f"{name}: truth"
+    lines = [_line(facts, TRUTH, 0.0)]
+    for kind, strength in job.cells:
+        model = model_name(kind, strength)
+        if kind in facts["does_not_apply"]:
+            yield f"{name}: {model} does not apply"
+            continue
+        line = _line(facts, kind, strength)
+        if not (job.folder / line["video"]).is_file():
+            shown = shown or film(job.seed, size=job.size, away=job.away)
+            encode_mp4(job.folder / line["video"], generate(kind, shown, strength, job.seed), FPS)
+        lines.append(line)
+        yield f"{name}: {model}"
+    yield lines
+
+
+def _card(shown: Film, name: str, seed: int) -> dict[str, Any]:
+    """What the manifest says of a scene, and which failures have nothing to fail at in it."""
+    from revisit.worlds.failures import FAILURES
+
+    return {
+        "scene": {
+            "id": name,
+            "reference": f"{TRUTH}/{name}.mp4",
+            "prompt": shown.prompt,
+            "target": {"name": shown.world.instances[1], "box": shown.target_box()},
+            "camera": shown.script,
+            "phases": shown.phases,
+            "group": name,
+            "seed": seed,
+        },
+        "frames": len(shown),
+        "does_not_apply": [kind for kind, failure in FAILURES.items() if not failure.applies(shown)],
+    }
+
+
+def _line(facts: dict[str, Any], kind: str, strength: float) -> dict[str, Any]:
+    """A clip's line of the manifest."""
+    scene, model = facts["scene"], model_name(kind, strength)
+    folder = TRUTH if kind == TRUTH else model
+    fault = {"kind": kind, "strength": strength}
+    # what MemoBench's metrics ask of a case
+    fault |= {"frames": facts["frames"], "gt_frames": facts["frames"], "gt_phases": scene["phases"]}
+    return {**scene, "model": model, "video": f"{folder}/{scene['id']}.mp4", "annotations": fault}
+
+
+def true_frames(shown: Film) -> Iterator[np.ndarray]:
+    """The frames of the truth."""
+    for frame in range(len(shown)):
+        yield shown.truth(frame).rgb

@@ -1,0 +1,141 @@
+"""Horizon: the same failure at growing hidden intervals, and the score of each model over the gap.
+
+The scenes are those of the grid, with the camera resting longer and longer where it has looked away to. Two kinds
+of models are filmed: steady ones, whose failure does not depend on the gap, so that a curve which bends shows
+the metric's own trouble with long gaps; and fading ones, whose failure grows with the time in which nobody
+looked, as memory does when it is a window of frames. The gap is counted in seconds from the last frame that
+shows the target to the first that shows it again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from revisit.audit.grid import FPS, PERFECT, TRUTH, Progress, film, render_grid, scene_name
+from revisit.audit.run import plan_of
+from revisit.core import METRICS, Case, UsageError
+from revisit.engine.records import write_json
+from revisit.engine.run import Progress as Watching
+from revisit.engine.run import evaluate
+from revisit.media import encode_mp4
+from revisit.stats.intervals import mean_interval
+from revisit.stats.ranks import kendall_tau
+from revisit.worlds.failures import generate
+
+AWAY = (0, 16, 48)  # frames that the camera rests away: 0, 2 and 6 seconds on top of the turn
+STEADY = ("vanish", "colour_drift", "state_reset")
+FADING = "colour_drift"
+FORGOTTEN = 6.0  # seconds after which a fading model has nothing left
+
+
+def horizon(
+    out: Path,
+    *,
+    set: str = "lite",
+    kinds: Sequence[str] = STEADY,
+    away: Sequence[int] = AWAY,
+    seeds: Sequence[int] = (0, 1, 2),
+    metrics: Sequence[str] = (),
+    workers: int | None = None,
+    fresh: bool = False,
+    rendered: Progress | None = None,
+    observed: Watching | None = None,
+) -> dict[str, Any]:
+    """Render, evaluate and return the curves; they are written to horizon.json as well."""
+    if len(seeds) < 2 or not away:
+        raise UsageError("a horizon needs two scenes or more and at least one gap")
+    lines = []
+    for rest in away:
+        folder = out / "horizon" / f"away-{rest}"
+        manifest = render_grid(folder, kinds, (1.0,), seeds, away=rest, workers=workers, fresh=fresh, progress=rendered)
+        entries = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
+        entries += [_faded(folder, line) for line in entries if line["model"] == f"{PERFECT}@0"]
+        lines += [_moved(line, folder.name) for line in entries if not line["model"].startswith(TRUTH)]
+    (out / "horizon" / "manifest.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    plan = plan_of(out / "horizon", set, ("folder",), metrics)
+    run = evaluate(plan, out / "horizon-run", workers=workers, fresh=fresh, progress=observed)
+    found = {
+        "set": plan.observers.id,
+        "fps": FPS,
+        "scenes": sorted({case.sample for case in plan.cases}),
+        "forgotten_after": FORGOTTEN,
+        "curves": curves(plan.cases, run.records, FPS),
+    }
+    write_json(out / "horizon.json", found)
+    return found
+
+
+def curves(cases: Iterable[Case], records: Iterable[Mapping[str, Any]], fps: float) -> dict[str, Any]:
+    """Metric -> model -> points of (gap in seconds, mean, interval, n), with tau of the score in the gap.
+
+    Cases of one condition make one point, at the mean of their gaps; any run whose cases have phases will do.
+    """
+    known = {case.id: case for case in cases if case.phases is not None}
+    values: dict[str, dict[str, dict[str, list[tuple[Case, float | None]]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(list))
+    )
+    for record in records:
+        case = known.get(record["case"])
+        if "metric" in record and case is not None:
+            score = float(record["score"]) if record["status"] == "scored" else None
+            values[record["metric"]][case.model][case.condition].append((case, score))
+    return {
+        id: {
+            "title": METRICS[id].title,
+            "higher_is_better": METRICS[id].higher_is_better,
+            "range": list(METRICS[id].range),
+            "models": {model: _curve(groups.values(), fps) for model, groups in models.items()},
+        }
+        for id, models in values.items()
+        if any(score is not None for groups in models.values() for found in groups.values() for _, score in found)
+    }
+
+
+def _curve(groups: Iterable[Sequence[tuple[Case, float | None]]], fps: float) -> dict[str, Any]:
+    points, gaps, scores, scenes = [], [], [], []
+    for found in groups:
+        scored = [(case, score) for case, score in found if score is not None]
+        point: dict[str, Any] = {
+            "gap": sum(_gap(case, fps) for case, _ in found) / len(found),
+            "n": len(scored),
+            "of": len(found),
+        }
+        if scored:
+            only = [score for _, score in scored]
+            point |= {
+                "mean": sum(only) / len(only),
+                "interval": mean_interval(only, [case.sample for case, _ in scored]),
+            }
+        points.append(point)
+        gaps += [_gap(case, fps) for case, _ in scored]
+        scores += [score for _, score in scored]
+        scenes += [case.sample for case, _ in scored]
+    points.sort(key=lambda point: point["gap"])
+    return {"points": points, "tau": kendall_tau(gaps, scores, scenes) if scores else None}
+
+
+def _gap(case: Case, fps: float) -> float:
+    assert case.phases is not None
+    return (case.phases[1] - case.phases[0]) / fps
+
+
+def _faded(folder: Path, line: Mapping[str, Any]) -> dict[str, Any]:
+    """The line of a model that fades, rendered if it is not there: its failure is as strong as the gap is long."""
+    hidden, returned = line["phases"]
+    strength = min(1.0, (returned - hidden) / FPS / FORGOTTEN)
+    clip = f"fades/{line['id']}.mp4"
+    if not (folder / clip).is_file():
+        away = int(folder.name.rpartition("-")[2])
+        encode_mp4(folder / clip, generate(FADING, film(line["seed"], away=away), strength, line["seed"]), FPS)
+    return {**line, "model": "fades@1", "video": clip, "annotations": {"kind": "fades", "strength": strength}}
+
+
+def _moved(line: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    """A line of one gap's manifest as a line of the manifest of all gaps."""
+    model = line["model"].rpartition("@")[0]
+    paths = {name: f"{folder}/{line[name]}" for name in ("video", "reference")}
+    return {**line, **paths, "id": f"{scene_name(line['seed'])}-{folder}", "model": model, "condition": folder}

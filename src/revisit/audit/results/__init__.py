@@ -1,0 +1,25 @@
+"""Results: what the audit found, kept with the package so that every metric's card can show it.
+
+`revisit audit --save-results` writes <set>.json here. The file says on which grid, with which version of each
+metric; a card shows nothing of a metric that has changed since.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+@cache
+def results(set: str = "lite") -> dict[str, Any]:
+    """The saved audit of an observer set; empty where there is none."""
+    file = files(__name__) / f"{set}.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def card_of(metric: str, version: int, set: str = "lite") -> dict[str, Any] | None:
+    """What the audit found of a metric in this version, or None."""
+    found = results(set).get("metrics", {}).get(metric)
+    return found if found is not None and found["version"] == version else None

@@ -1,0 +1,157 @@
+"""The audit as a command runs it: render the grid, evaluate it with the engine, analyse, write.
+
+<out>/grid/          the clips and their truth (grid.py)
+<out>/run/           an ordinary run of the engine on them, with its records
+<out>/audit.json     what every metric makes of every failure (analyse.py)
+<out>/index.html     the same as a page (page.py)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import revisit
+from revisit.audit.analyse import Clip, analyse
+from revisit.audit.grid import FPS, FRAMES, SIZE, Progress, render_grid
+from revisit.core import SUITES, UsageError
+from revisit.engine.needs import ObserverSet
+from revisit.engine.plan import Plan, make_plan
+from revisit.engine.records import write_json
+from revisit.engine.run import Progress as Watching
+from revisit.engine.run import Run, evaluate, protocol_hash
+from revisit.observers.sets import load_roles, read_set
+from revisit.worlds.failures import FAILURES, FLOORS
+
+STRENGTHS = (0.5, 1.0)  # and 0, which is perfect memory
+SEEDS = 4
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Which failures, how strong, in how many scenes."""
+
+    kinds: tuple[str, ...] = ()  # all by default
+    strengths: tuple[float, ...] = STRENGTHS
+    seeds: int = SEEDS
+    first_seed: int = 0
+    size: tuple[int, int] = SIZE  # height, width
+
+    def __post_init__(self) -> None:
+        unknown = [kind for kind in self.kinds if kind not in FAILURES]
+        if unknown:
+            raise UsageError(f"there is no failure called {unknown[0]!r}; known: {', '.join(FAILURES)}")
+        wrong = [strength for strength in self.strengths if not 0 < strength <= 1]
+        if wrong or 1.0 not in self.strengths:
+            raise UsageError(
+                "strengths are numbers above 0 and up to 1, and 1 is among them, such as 0.5,1; "
+                f"got {','.join(f'{strength:g}' for strength in self.strengths) or 'none'}"
+            )
+        if self.seeds < 2:
+            raise UsageError(f"the audit needs 2 scenes or more to compare, not {self.seeds}; give --seeds 4")
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        return self.kinds or tuple(FAILURES)
+
+    @property
+    def scenes(self) -> range:
+        return range(self.first_seed, self.first_seed + self.seeds)
+
+
+def audit(
+    out: Path,
+    grid: Grid,
+    *,
+    set: str = "lite",
+    suites: Sequence[str] = ("folder",),
+    metrics: Sequence[str] = (),
+    workers: int | None = None,
+    fresh: bool = False,
+    rendered: Progress | None = None,
+    observed: Watching | None = None,
+    command: str = "",
+) -> dict[str, Any]:
+    """Render, evaluate and analyse what is not there yet; return the content of audit.json."""
+    render_grid(
+        out / "grid", [*grid.failures, *FLOORS], grid.strengths, grid.scenes, size=grid.size, workers=workers,
+        fresh=fresh, progress=rendered,
+    )  # fmt: skip
+    plan = plan_of(out / "grid", set, suites, metrics)
+    run = evaluate(
+        plan, out / "run", workers=workers, fresh=fresh, progress=observed, command=command,
+        request={"source": str((out / "grid").resolve()), "suite": "folder", "set": set, "metrics": list(metrics)},
+    )  # fmt: skip
+    found = analysed(plan, run, grid)
+    write_json(out / "audit.json", found)
+    return found
+
+
+def plan_of(folder: Path, set: str, suites: Sequence[str], metrics: Sequence[str] = ()) -> Plan:
+    """The plan that asks all metrics of the suites of a rendered folder, each under its suite's first protocol."""
+    chosen = [SUITES[id] for id in dict.fromkeys(suites)]
+    asked = list(metrics) or list(dict.fromkeys(id for suite in chosen for id in suite.metrics()))
+    only_folder = [suite.id for suite in chosen] == ["folder"] and not metrics
+    overrides: dict[str, Mapping[str, Any]] = {}
+    for suite in chosen:
+        overrides |= suite.protocols[next(iter(suite.protocols))] or {}
+    observers = ObserverSet(read_set(set).id, load_roles(set))
+    return make_plan(
+        SUITES["folder"], folder, observers, metrics=() if only_folder else asked, align="index", overrides=overrides
+    )
+
+
+def analysed(plan: Plan, run: Run, grid: Grid) -> dict[str, Any]:
+    """What the records of a run on a grid say of its metrics."""
+    clips = {
+        case.id: Clip(case.annotations["kind"], float(case.annotations["strength"]), case.seed) for case in plan.cases
+    }
+    facts = {
+        "revisit": revisit.__version__,
+        "set": plan.observers.id,
+        "protocol": f"{plan.protocol}:{protocol_hash(plan)}",
+        "seeds": list(grid.scenes),
+        "scenes": sorted({case.sample for case in plan.cases}),
+        "strengths": list(grid.strengths),
+        "clips": len(plan.cases),
+        "frames": FRAMES,
+        "fps": FPS,
+        "size": list(grid.size),
+        "failed": len(run.failures),
+    }
+    return {"grid": facts, **analyse(clips, run.records, grid.failures, tuple(FLOORS))}
+
+
+def save_results(found: Mapping[str, Any]) -> Path:
+    """Write what the metrics' cards show into the package and return the file's path."""
+    from revisit.audit import results
+
+    kept = ("auc", "tau", "effect", "n", "of", "claimed", "response", "read")
+    facts = ("version", "memory", "claims", "untested_claims", "ceiling", "perfect", "floors", "failing")
+    content = {
+        "grid": found["grid"],
+        "kinds": found["kinds"],
+        "metrics": {
+            id: {
+                **{name: metric[name] for name in facts},
+                "kinds": {kind: _rounded({k: cell[k] for k in kept}) for kind, cell in metric["kinds"].items()},
+            }
+            for id, metric in found["metrics"].items()
+        },
+        "diagonal": found["diagonal"],
+        "not_asked": found["not_asked"],
+    }
+    path = Path(str(results.__file__)).with_name(f"{found['grid']['set']}.json")
+    write_json(path, _rounded(content))
+    return path
+
+
+def _rounded(value: Any) -> Any:
+    """The same with four significant digits, which is more than the grid can tell."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, Mapping):
+        return {name: _rounded(item) for name, item in value.items()}
+    return [_rounded(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,215 @@
+"""Sweep: one parameter at several values; what becomes of the scores, and does the ranking hold?
+
+A parameter belongs to a metric, a gate, a piece of derived evidence or an observer, and is named ID.name as
+`revisit show ID` lists it. Values of metrics and gates are scored again from cached evidence; another value of an
+observer's parameter is another observation, which is made once and cached like any other.
+
+Rank stability is Kendall's tau-b against the default value: over models (their means) and over single clips.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from revisit.core import DERIVED, GATES, METRICS, UsageError
+from revisit.engine.needs import Parameters, observed_kinds, protocol_facts
+from revisit.engine.plan import Plan
+from revisit.engine.run import Progress, Run, evaluate
+from revisit.stats.intervals import mean_interval
+from revisit.stats.ranks import kendall_tau
+
+MakePlan = Callable[[Parameters | None], Plan]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter and the values to try."""
+
+    id: str
+    name: str
+    values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"{self.id}.{self.name}"
+
+
+def parse(text: str) -> Parameter:
+    """The parameter in `ID.name=v1,v2,...`; a value is a number, true, false, null or a word."""
+    target, equals, given = text.partition("=")
+    id, dot, name = target.strip().rpartition(".")
+    values = tuple(yaml.safe_load(value.strip() or '""') for value in given.split(","))
+    if not (equals and dot and id and name) or "" in values:
+        raise UsageError(f"--param takes ID.name=value,value, such as motion_smoothness.tau=0.1,0.15,0.2, not {text!r}")
+    return Parameter(id, name, values)
+
+
+def sweep(
+    make_plan: MakePlan,
+    parameter: Parameter,
+    out: Path,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    request: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Scores per model at the default and at each value, with the rank stability against the default.
+
+    Reported are the metrics whose answers can depend on the parameter.
+    """
+    default = make_plan(None)
+    standing = _default(default, parameter)
+    values = [standing, *(value for value in parameter.values if value != standing)]
+    at: dict[int, dict[str, dict[str, float]]] = {}
+    plans = [default, *(make_plan({parameter.id: {parameter.name: value}}) for value in values[1:])]
+    touched = [
+        metric.id
+        for metric in default.metrics
+        if any(_facts(plan, metric.id) != _facts(default, metric.id) for plan in plans[1:])
+    ]
+    if len(plans) > 1 and not touched:
+        raise UsageError(f"no chosen metric depends on {parameter}; choose others with --metric")
+    for number, plan in enumerate(plans):
+        folder = out / ("default" if number == 0 else f"value-{number}")
+        run = evaluate(plan, folder, workers=workers, progress=progress, request=request)
+        at[number] = _scores(run, touched)
+    models = {case.id: case.model for case in default.cases}
+    samples = {case.id: case.sample for case in default.cases}
+    rows = []
+    for number, value in enumerate(values):
+        metrics = {
+            id: {
+                "models": _by_model(at[number][id], models, samples),
+                **_stability(at[0][id], at[number][id], models),
+            }
+            for id in touched
+        }
+        rows.append({"value": value, "default": number == 0, "metrics": metrics})
+    order = {value: position for position, value in enumerate(parameter.values)}
+    rows.sort(key=lambda row: order.get(row["value"], -1))
+    return {
+        "suite": default.suite.id,
+        "protocol": default.protocol,
+        "set": default.observers.id,
+        "parameter": str(parameter),
+        "default": standing,
+        "cases": len(default.cases),
+        "models": sorted(set(models.values())),
+        "metrics": {
+            id: {"title": METRICS[id].title, "higher_is_better": METRICS[id].higher_is_better} for id in touched
+        },
+        "rows": rows,
+        "read": "tau: Kendall's tau-b against the default, over models with a score at both, and over clips",
+    }
+
+
+def _default(plan: Plan, parameter: Parameter) -> Any:
+    """The value that the plan has without us; refuses what the plan does not use, or has another kind of value."""
+    askers: dict[str, Mapping[str, Any]] = {asker.id: asker.params for asker in plan.askers}
+    for asker in plan.askers:
+        askers |= _below(asker)
+    askers |= {observer.id: observer.params for observer in _observers(plan)}
+    if parameter.id not in askers:
+        near = difflib.get_close_matches(parameter.id, askers, n=3)
+        tunable = sorted(id for id, params in askers.items() if params)
+        hint = f"did you mean {', '.join(near)}?" if near else f"these have parameters: {', '.join(tunable)}"
+        raise UsageError(f"nothing that is asked here is called {parameter.id!r}; {hint}")
+    known = askers[parameter.id]
+    if parameter.name not in known:
+        has = f"its parameters are {', '.join(known)}" if known else "it has no parameters"
+        raise UsageError(f"{parameter.id} has no parameter {parameter.name!r}; {has}")
+    standing = plan.parameters.get(parameter.id, {}).get(parameter.name, known[parameter.name])
+    for value in parameter.values:
+        if not _alike(value, standing):
+            raise UsageError(
+                f"{parameter} is {standing!r} by default; {value!r} is no {_called(standing)}, so it cannot be a value"
+            )
+    return standing
+
+
+def _below(asker: Any) -> dict[str, Mapping[str, Any]]:
+    """Parameters of the derived evidence and gates that an asker rests on."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for kind in [*asker.needs, *getattr(asker, "optional", ())]:
+        id = getattr(kind, "evidence_id", None)
+        if id is not None and id in DERIVED:
+            found[id] = DERIVED[id].params
+            found |= _below(DERIVED[id])
+    for gate in getattr(asker, "gates", ()):
+        found[gate] = GATES[gate].params
+        found |= _below(GATES[gate])
+    return found
+
+
+def _observers(plan: Plan) -> list[Any]:
+    kinds = {kind for asker in plan.askers for kind in observed_kinds(asker)}
+    return [maker for kind in kinds if (maker := plan.observers.maker(kind)) is not None]
+
+
+def _alike(value: Any, standing: Any) -> bool:
+    if standing is None or value is None:
+        return True
+    if isinstance(standing, bool) or isinstance(value, bool):
+        return isinstance(standing, bool) and isinstance(value, bool)
+    if isinstance(standing, int | float):
+        return isinstance(value, int | float)
+    return isinstance(value, type(standing))
+
+
+def _called(standing: Any) -> str:
+    kind = "truth value" if isinstance(standing, bool) else "number" if isinstance(standing, int | float) else ""
+    return kind or {"str": "word"}.get(type(standing).__name__, type(standing).__name__)
+
+
+def _facts(plan: Plan, metric: str) -> Any:
+    return protocol_facts(METRICS[metric], plan.observers, plan.parameters)
+
+
+def _scores(run: Run, metrics: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Metric -> case -> score, where there is one."""
+    found: dict[str, dict[str, float]] = {id: {} for id in metrics}
+    for record in run.records:
+        if record.get("metric") in found and record["status"] == "scored":
+            found[record["metric"]][record["case"]] = float(record["score"])
+    return found
+
+
+def _by_model(
+    scores: Mapping[str, float], models: Mapping[str, str], samples: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
+    """Mean, interval, n and how many there could be, per model."""
+    values: dict[str, list[float]] = defaultdict(list)
+    clusters: dict[str, list[str]] = defaultdict(list)
+    for case, model in models.items():
+        values[model] += [scores[case]] if case in scores else []
+        clusters[model] += [samples[case]] if case in scores else []
+    asked = list(models.values())
+    return {
+        model: {"n": len(found), "of": asked.count(model)}
+        | ({"mean": sum(found) / len(found), "interval": mean_interval(found, clusters[model])} if found else {})
+        for model, found in sorted(values.items())
+    }
+
+
+def _stability(before: Mapping[str, float], after: Mapping[str, float], models: Mapping[str, str]) -> dict[str, Any]:
+    """Kendall's tau over models and over clips that are scored both times."""
+    both = [case for case in models if case in before and case in after]
+    means = []
+    for scores in (before, after):
+        grouped: dict[str, list[float]] = defaultdict(list)
+        for case in both:
+            grouped[models[case]].append(scores[case])
+        means.append({model: sum(found) / len(found) for model, found in grouped.items()})
+    names = sorted(means[0])
+    return {
+        "tau_models": kendall_tau([means[0][model] for model in names], [means[1][model] for model in names]),
+        "tau_clips": kendall_tau([before[case] for case in both], [after[case] for case in both]),
+        "models_compared": len(names),
+        "clips_compared": len(both),
+    }

@@ -1,0 +1,156 @@
+"""The audit, a sweep and a horizon as plain text, for a console of 80 to 160 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+WIDTH = 34  # of the column that names the metric
+CELL = 5
+PROBLEMS = {
+    "claimed, not noticed": "Claimed and not noticed",
+    "claimed, not in order": "Noticed as claimed, but not in the order of the strength",
+    "claimed, not asked": "Claimed, and unscored where it should be noticed",
+    "frozen camera scored as memory": "A frozen camera scored as good memory",
+    "low ceiling": "A low ceiling: the truth itself is not given a good score",
+    "a floor wins": "Won by a floor: frozen camera, noise, shuffled frames or another clip",
+    "quiet nowhere": "Quiet nowhere: responds to every failure, so it tells that something is wrong and not what",
+}
+
+
+def matrix(found: Mapping[str, Any]) -> str:
+    """Metrics down, failures across, the AUC of each; then the diagonal and the metrics that fail."""
+    grid, kinds, metrics = found["grid"], list(found["kinds"]), found["metrics"]
+    short = abbreviations(kinds)
+    lines = [
+        f"AUC x 100 against perfect memory at full strength: 100 always noticed, 50 not noticed, 0 rewarded; "
+        f"{len(grid['seeds'])} scenes, set {grid['set']}",
+        "[ ] claimed by the metric's card   * follows the strength (tau >= 0.8)   . under half of the clips scored",
+        "",
+        " " * WIDTH + "".join(f"{short[kind]:>{CELL + 1}}" for kind in kinds),
+    ]
+    for id, metric in metrics.items():
+        name = f"{id}{' (memory)' if metric['memory'] else ''}"[: WIDTH - 1]
+        lines.append(f"{name:<{WIDTH}}" + "".join(cell_text(metric["kinds"][kind]) for kind in kinds))
+    lines += ["", "Failures: " + ", ".join(f"{short[kind]} {found['kinds'][kind]['title']}" for kind in kinds), ""]
+    lines += diagonal_lines(found)
+    lines += ["", *failing_lines(found)]
+    lines += [f"Not asked: {', '.join(ids)} ({reason})" for reason, ids in by_reason(found["not_asked"]).items()]
+    if grid["failed"]:
+        lines.append(f"{grid['failed']} answers failed and are missing here; the same command asks them again")
+    return "\n".join(lines)
+
+
+def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Reason -> everything it holds for."""
+    found: dict[str, list[str]] = {}
+    for id, reason in reasons.items():
+        found.setdefault(reason, []).append(id)
+    return found
+
+
+def cell_text(cell: Mapping[str, Any]) -> str:
+    """Six characters: the AUC, in brackets where it is claimed, starred where it follows the strength."""
+    if cell["response"] in ("unscored", "no clips"):
+        inside = "."
+    else:
+        follows = cell["tau"] is not None and cell["tau"] >= 0.8 and cell["auc"] >= 0.95
+        inside = f"{100 * cell['auc']:.0f}{'*' if follows else ''}"
+    return f"{f'[{inside}]' if cell['claimed'] else inside + ' ':>{CELL + 1}}"
+
+
+def diagonal_lines(found: Mapping[str, Any]) -> list[str]:
+    """Which metrics respond to each failure in the order of its strength."""
+    rows = found["diagonal"]
+    passed = sum(row["passes"] for row in rows.values())
+    lines = [f"{passed} of {len(rows)} failures have a metric with AUC >= 0.95 that follows the strength (tau >= 0.8):"]
+    for kind, row in rows.items():
+        others = ", ".join(row["metrics"][:4]) + (
+            f" and {len(row['metrics']) - 4} more" if len(row["metrics"]) > 4 else ""
+        )
+        best = row["best"]
+        nearest = f"none; nearest is {best['metric']}, {_figures(best)}" if best else "none: nothing was scored"
+        lines.append(f"  {found['kinds'][kind]['title']:<28} {others or nearest}")
+    return lines
+
+
+def failing_lines(found: Mapping[str, Any]) -> list[str]:
+    """The metrics that do not do what they claim, by what is wrong."""
+    lines = []
+    for problem, meaning in PROBLEMS.items():
+        entries = [entry for entry in found["failing"] if entry["problem"] == problem]
+        if not entries:
+            continue
+        lines.append(f"{meaning} ({len({entry['metric'] for entry in entries})} metrics):")
+        lines += [f"  {entry['metric']}: {entry['sentence']}" for entry in entries]
+    memory = [id for id, metric in found["metrics"].items() if metric["memory"]]
+    if "frozen_camera" in found["kinds"]:
+        rewarded = {
+            entry["metric"] for entry in found["failing"] if entry["problem"] == "frozen camera scored as memory"
+        }
+        verdict = "none scores a frozen camera as good memory" if not rewarded else f"{len(rewarded)} of them fail"
+        lines.append(f"Memory metrics ({len(memory)}): {', '.join(memory)}; {verdict}.")
+    return lines
+
+
+def abbreviations(kinds: Sequence[str]) -> dict[str, str]:
+    """Five letters for each failure: of its only word, or two of the first and two of the last."""
+    found: dict[str, str] = {}
+    for kind in kinds:
+        words = kind.split("_")
+        short = words[0][:CELL] if len(words) == 1 else f"{words[0][:2]}.{words[-1][:2]}"
+        tries = [short, *(f"{short[: CELL - 1]}{number}" for number in range(2, 10)), kind]
+        found[kind] = next(word for word in tries if word not in found.values())
+    return found
+
+
+def sweep_table(found: Mapping[str, Any]) -> str:
+    """Values down, models across, for each metric that depends on the parameter."""
+    models = found["models"]
+    lines = [f"{found['parameter']} (default {found['default']}), suite {found['suite']}, {found['cases']} clips"]
+    for id, metric in found["metrics"].items():
+        arrow = {True: " ↑", False: " ↓", None: ""}[metric["higher_is_better"]]
+        names = [_clipped(model, 16) for model in models]
+        lines += ["", f"{metric['title']} ({id}){arrow}: mean (scored/all)"]
+        lines.append(
+            f"  {'value':<14}" + "".join(f"{name:>18}" for name in names) + f"{'tau models':>13}{'tau clips':>12}"
+        )
+        for row in found["rows"]:
+            cells = row["metrics"][id]
+            value = f"{row['value']}{' *' if row['default'] else ''}"
+            text = f"  {value:<14}" + "".join(f"{_mean(cells['models'][model]):>18}" for model in models)
+            lines.append(text + f"{_tau(cells['tau_models']):>13}{_tau(cells['tau_clips']):>12}")
+    return "\n".join([*lines, "", f"  * default. {found['read']}."])
+
+
+def horizon_table(found: Mapping[str, Any]) -> str:
+    """Models down, gaps across, for each metric."""
+    lines = [
+        f"Score over the hidden interval, {len(found['scenes'])} scenes; "
+        f"the model 'fades' forgets in {found['forgotten_after']:g} s"
+    ]
+    for id, curve in found["curves"].items():
+        gaps = next(iter(curve["models"].values()))["points"]
+        lines += ["", f"{curve['title']} ({id})"]
+        lines.append(f"  {'model':<16}" + "".join(f"{point['gap']:>13.1f} s" for point in gaps) + f"{'tau in gap':>14}")
+        for model, facts in curve["models"].items():
+            text = f"  {_clipped(model, 15):<16}" + "".join(f"{_mean(point):>15}" for point in facts["points"])
+            lines.append(text + f"{_tau(facts['tau']):>14}")
+    return "\n".join(lines)
+
+
+def _mean(cell: Mapping[str, Any]) -> str:
+    mean = f"{cell['mean']:.3g}" if "mean" in cell else "–"
+    return f"{mean} ({cell['n']}/{cell['of']})"
+
+
+def _tau(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _figures(best: Mapping[str, Any]) -> str:
+    return f"AUC {best['auc']:.2f}, tau {_tau(best['tau'])}"
+
+
+def _clipped(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -1,0 +1,86 @@
+"""`revisit audit`: do the metrics do what they say?"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import typer
+
+from revisit.cli import console
+from revisit.cli.request import SET
+
+
+def audit(
+    set: str = SET,
+    suite: list[str] = typer.Option(["folder"], "--suite", help="Suites whose metrics are audited (repeat it)."),
+    kinds: str = typer.Option("", help="Only these failures, such as vanish,state_reset; all by default."),
+    strengths: str = typer.Option("0.5,1", help="Strengths of each failure; 0, perfect memory, is always there."),
+    seeds: int = typer.Option(4, help="Scenes; more of them make the figures firmer and the audit longer."),
+    first_seed: int = typer.Option(0, help="The first scene, to audit on others than the default ones."),
+    metric: list[str] = typer.Option([], "--metric", "-m", help="Only these metrics (repeat it); all by default."),
+    horizon: bool = typer.Option(False, "--horizon", help="Instead: scores over growing hidden intervals."),
+    out: Path = typer.Option(Path("runs/audit"), help="Folder for the clips, the run and the results."),
+    workers: int = typer.Option(None, help="Processes; as many as cores by default, 0 for none."),
+    fresh: bool = typer.Option(False, "--fresh", help="Render and evaluate again from the start."),
+    save_results: bool = typer.Option(False, "--save-results", help="Keep the results with the package, for cards."),
+    json: bool = typer.Option(False, "--json", help="Print the results as JSON."),
+    quiet: bool = typer.Option(False, "--quiet", help="No progress."),
+) -> None:
+    """Score worlds with known faults and report which metric notices which. The same command resumes."""
+    from revisit.audit import run
+    from revisit.audit.page import write_horizon, write_page
+    from revisit.audit.text import horizon_table, matrix
+    from revisit.core import METRICS, SUITES
+
+    for id in metric:
+        METRICS[id]
+    for id in suite:
+        SUITES[id]
+    grid = run.Grid(tuple(_words(kinds)), tuple(map(_number, _words(strengths))), seeds, first_seed)
+    rendered = None if quiet else console.Counter("rendered")
+    try:
+        if horizon:
+            from revisit.audit.horizon import STEADY
+            from revisit.audit.horizon import horizon as study
+
+            curves = study(
+                out, set=set, kinds=grid.kinds or STEADY, seeds=grid.scenes, metrics=metric, workers=workers,
+                fresh=fresh, rendered=rendered, observed=console.progress(quiet),
+            )  # fmt: skip
+            page = write_horizon(out, curves)
+            if json:
+                console.data(curves)
+            else:
+                typer.echo(horizon_table(curves))
+        else:
+            found = run.audit(
+                out, grid, set=set, suites=suite, metrics=metric, workers=workers, fresh=fresh, rendered=rendered,
+                observed=console.progress(quiet), command=shlex.join(["revisit", *sys.argv[1:]]),
+            )  # fmt: skip
+            page = write_page(out, found)
+            if json:
+                console.data(found)
+            else:
+                typer.echo(matrix(found))
+            if save_results:
+                console.message(f"results for the cards: {run.save_results(found)}")
+    except KeyboardInterrupt:
+        console.message(f"interrupted; the same command goes on where it stopped ({out})")
+        raise typer.Exit(130) from None
+    console.message(f"page: {page}")
+    raise typer.Exit(1 if not horizon and found["grid"]["failed"] else 0)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _number(text: str) -> float:
+    from revisit.core import UsageError
+
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"--strengths takes numbers such as 0.5,1, not {text!r}") from None

@@ -1,0 +1,173 @@
+"""`revisit judge`: ask a judge by hand, write questions with it, and replay what it said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from revisit.cli import console
+
+if TYPE_CHECKING:
+    from revisit.judges.asking import Frames
+    from revisit.judges.settings import ChosenJudge
+
+app = typer.Typer(help="Ask a vision-language model about clips, and trust its answers.", no_args_is_help=True)
+
+JUDGE = typer.Option(..., "--judge", help="A judge file (YAML), the url of a server, or recorded answers.")
+FRAMES = typer.Option(8, "--frames", min=1, help="How many frames of a clip are shown, evenly spread.")
+
+
+@app.command("models")
+def models(judge: str = JUDGE) -> None:
+    """List the models of a server: does it answer, and is the key right?"""
+    from revisit.judges.chat import ChatJudge
+
+    chosen = _chosen(judge).judge
+    if not isinstance(chosen, ChatJudge):
+        console.message(f"this judge is {chosen.facts.get('model')}; there is no server to ask")
+        return
+    for name in chosen.models():
+        typer.echo(console.clean(name) + ("  <- the judge" if name == chosen.settings.model else ""))
+    chosen.check()
+
+
+@app.command("ask")
+def ask(
+    clip: Path = typer.Argument(help="A video, or a folder of frames."),
+    question: str = typer.Argument(help="The question."),
+    judge: str = JUDGE,
+    form: str = typer.Option("yes-no", help="yes-no, a range such as 1-5, or words to choose from: red,green,blue."),
+    frames: int = FRAMES,
+    json: bool = typer.Option(False, "--json", help="Print the answer as JSON, with the raw reply and what it cost."),
+) -> None:
+    """Ask one question about one clip."""
+    from revisit.judges.questions import Question
+
+    chosen = _chosen(judge)
+    with chosen.asker(_store(chosen)) as asker:
+        answer = asker.ask(_look(clip, frames), [Question("asked", question, _form(form))])[0]
+    if json:
+        console.data(answer.as_json())
+    elif answer.status == "answered":
+        value = {True: "yes", False: "no"}.get(answer.value, answer.value) if form == "yes-no" else answer.value
+        sure = "" if answer.p_yes is None else f" (probability of yes {answer.p_yes:.3f})"
+        typer.echo(console.clean(f"{value}{sure}"))
+    else:
+        console.message(f"{answer.status}: {answer.reason}")
+    raise typer.Exit(0 if answer.status == "answered" else 1)
+
+
+@app.command("questions")
+def questions(
+    truth: Path = typer.Argument(help="The true clip."),
+    prompt: str = typer.Option(..., help="The prompt that clips are made from."),
+    scene: str = typer.Option(..., help="Scene of the clip, such as Barnyard."),
+    number: int = typer.Option(..., min=0, help="Number of the clip in its scene."),
+    failure: Path = typer.Option(None, help="A clip of the same prompt that is known to fail."),
+    hint: str = typer.Option("", help="What is wrong with the failure clip."),
+    judge: str = JUDGE,
+    frames: int = FRAMES,
+    out: Path = typer.Option(Path("questions"), help="Folder for the bank and the sheet for review."),
+) -> None:
+    """Write and filter MemoBench questions for a clip; a bank and a sheet for human review come out."""
+    from revisit.core import UsageError
+    from revisit.suites.memobench.pipeline import Shown, make_bank, review_sheet
+    from revisit.suites.memobench.questions import thin_dimensions, write_bank
+
+    if (failure is None) != (not hint):
+        raise UsageError("--failure and --hint go together: the hint says what is wrong with the failure clip")
+    shown = Shown(_look(truth, 1), _look(truth, frames), None if failure is None else _look(failure, frames), hint)
+    chosen = _chosen(judge)
+    with chosen.asker(_store(chosen)) as asker:
+        bank = make_bank(asker, scene, number, prompt, shown)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / f"{bank.key}-questions.csv").write_bytes(write_bank(bank).encode())
+    (out / f"{bank.key}-review.csv").write_bytes(review_sheet(bank).encode())
+    console.message(
+        f"{len(bank.start)} questions written, {len(bank.final)} left; "
+        f"fill in {out / f'{bank.key}-review.csv'}, then: revisit judge review {out / f'{bank.key}-questions.csv'}"
+    )
+    if failure is None:
+        console.message("no failure clip was given: the questions were filtered on the true clip only")
+    for name, count in thin_dimensions(bank.final).items():
+        console.message(f"{name} has only {count} questions left")
+
+
+@app.command("review")
+def review(
+    bank: Path = typer.Argument(help="A file of questions, *-questions.csv; its *-review.csv lies beside it."),
+) -> None:
+    """Keep the questions of a bank that a person approved in its sheet."""
+    from dataclasses import replace
+
+    from revisit.core import UsageError
+    from revisit.suites.memobench.pipeline import read_reviews
+    from revisit.suites.memobench.questions import read_bank, review_filter, write_bank
+
+    sheet = bank.with_name(bank.name.replace("-questions.csv", "-review.csv"))
+    if sheet == bank or not sheet.is_file():
+        raise UsageError(f"{sheet}: no such sheet; `revisit judge questions` writes it beside the bank")
+    made = read_bank(bank)
+    final = review_filter(made.final, read_reviews(sheet.read_text(encoding="utf-8-sig")))
+    bank.write_bytes(write_bank(replace(made, final=final)).encode())
+    console.message(f"{len(final)} of {len(made.final)} questions were approved")
+
+
+@app.command("replay")
+def replay(
+    run: Path = typer.Argument(help="A run that asked a judge."),
+    out: Path = typer.Option(None, help="Run directory of the replay; <run>-replay by default."),
+    json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
+) -> None:
+    """Run an evaluation again with the answers that were recorded: no network, no cost, the same numbers."""
+    from dataclasses import replace
+
+    from revisit.cli.request import Request
+    from revisit.engine.run import Run, evaluate
+
+    recorded = run / "answers.jsonl"
+    request = replace(Request.from_json(Run(run).facts["request"]), judge=str(recorded.resolve()))
+    chosen = request.chosen_judge()
+    folder = out or run.with_name(f"{run.name}-replay")
+    done = evaluate(request.plan(judge=chosen.judge.facts), folder, request=request.as_json(), judge=chosen)
+    if json:
+        console.data(done.summary)
+    else:
+        console.summary(done.summary)
+    raise typer.Exit(done.exit_code)
+
+
+def _chosen(judge: str) -> ChosenJudge:
+    from revisit.judges.settings import choose_judge
+
+    return choose_judge(judge)
+
+
+def _store(chosen: ChosenJudge) -> Any:
+    from revisit.engine.cache import cache_root
+    from revisit.judges.store import AnswerStore, shared_store
+
+    return AnswerStore(shared_store(cache_root(), chosen.judge.facts))
+
+
+def _look(clip: Path, frames: int) -> Frames:
+    from revisit.engine.asking import look
+
+    return look(clip, at_most=frames)
+
+
+def _form(form: str) -> Any:
+    from revisit.core import UsageError
+    from revisit.judges.questions import Choice, Rating, YesNo
+
+    low, dash, high = form.partition("-")
+    if form == "yes-no":
+        return YesNo()
+    if dash and low.isdecimal() and high.isdecimal() and int(low) < int(high):
+        return Rating(int(low), int(high))
+    options = tuple(option.strip() for option in form.split(",") if option.strip())
+    if len(options) < 2:
+        raise UsageError(f"--form takes yes-no, a range such as 1-5, or words such as red,green,blue, not {form!r}")
+    return Choice(options)

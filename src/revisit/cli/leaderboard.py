@@ -1,0 +1,100 @@
+"""`revisit leaderboard`: models of one or more runs side by side, and beside what was published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from revisit.cli import console
+
+COLUMNS_PER_TABLE = 10
+FORMATS = ("terminal", "markdown", "latex", "csv", "html")
+
+
+def leaderboard(
+    runs: list[Path] = typer.Argument(None, help="Run directories, or folders with MemoBench's own result files."),
+    format: str = typer.Option("terminal", "--format", help=f"One of {', '.join(FORMATS)}."),
+    published: bool = typer.Option(False, "--published", help="Show the tables of the MemoBench paper, too."),
+    supplement: bool = typer.Option(False, "--supplement", help="Show those of its supplement, too."),
+    sort: str = typer.Option("", "--sort", help="Column to sort by, such as ORS; the better ones come first."),
+    subset: str = typer.Option("", "--subset", help="Only one part of the dataset, such as Synthetic or Real."),
+    out: Path = typer.Option(None, "--out", help="Write to this file instead of the screen."),
+    json: bool = typer.Option(False, "--json", help="Print as JSON."),
+) -> None:
+    """Compare the models of runs, one table per protocol; numbers of two protocols never share a column."""
+    from dataclasses import asdict
+
+    from revisit.core import UsageError
+    from revisit.report import boards as text
+
+    if format not in FORMATS:
+        raise UsageError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
+    boards = _boards(runs or [], published, supplement, subset)
+    if not boards:
+        raise UsageError("nothing to show: give run directories, or --published for the tables of the paper")
+    known = {name.lower() for board in boards for column in board.columns for name in (column.key, column.title)}
+    if sort and sort.lower() not in known:
+        titles = dict.fromkeys(column.title for board in boards for column in board.columns)
+        raise UsageError(f"there is no column {sort!r}; there are {', '.join(titles)}")
+    if json:
+        console.data([asdict(board) for board in boards])
+        return
+    writers = {
+        "terminal": text.as_markdown,
+        "markdown": text.as_markdown,
+        "latex": text.as_latex,
+        "csv": text.as_csv,
+        "html": text.as_html,
+    }
+    if out is not None:
+        out.write_text(writers[format](boards, sort), encoding="utf-8")
+        typer.echo(str(out))
+    elif format == "terminal":
+        for board in boards:
+            _show(board, sort)
+    else:
+        typer.echo(writers[format](boards, sort), nl=False)
+
+
+def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) -> list[Any]:
+    """The boards asked for: those of runs, then those of result files, then the printed ones."""
+    from revisit.engine.run import Run
+    from revisit.suites.boards import RunFacts, board_of_run, joined
+    from revisit.suites.memobench import leaderboard as memobench
+    from revisit.suites.memobench.published import MAIN, SUPPLEMENT
+    from revisit.suites.memobench.published import published as table
+
+    own, files = [], []
+    for path in runs:
+        if (path / "run.json").is_file() or not memobench.is_results(path):
+            run = Run(path)
+            known = memobench.COLUMNS if run.facts["suite"] == "memobench" else ()
+            facts = RunFacts(path.resolve().name, run.facts, run.plan, run.records, run.summary)
+            own.append(board_of_run(facts, known, subset))
+        else:
+            files.append(memobench.upstream_board(path, subset))
+    printed = [*(MAIN if published or supplement else ()), *(SUPPLEMENT if supplement else ())]
+    return [*joined(own), *files, *(table(name) for name in printed)]
+
+
+def _show(board: Any, sort: str) -> None:
+    """Print a board, as many columns at a time as fit, and name the columns in which nobody has a value."""
+    from revisit.report.boards import head
+    from revisit.stats.boards import ordered
+
+    typer.echo(f"{console.clean(board.title)}\nprotocol: {console.clean(board.protocol)}")
+    rows = ordered(board, sort)
+    filled = [column for column in board.columns if any(row.cell(column).value is not None for row in rows)]
+    for start in range(0, max(len(filled), 1), COLUMNS_PER_TABLE):
+        shown = filled[start : start + COLUMNS_PER_TABLE]
+        cells = [[row.model, row.source, *(row.cell(c).shown(c.decimals) for c in shown)] for row in rows]
+        console.table(["model", "source", *map(head, shown)], cells, numbers=True)
+    for column in board.columns:
+        if column not in filled:
+            reasons = "; ".join(sorted({row.cell(column).reason for row in rows} - {""}))
+            typer.echo(f"no value: {column.title}{f' ({console.clean(reasons)})' if reasons else ''}")
+    if board.note:
+        typer.echo(console.clean(board.note))
+    typer.echo()

@@ -1,0 +1,62 @@
+"""`revisit sweep`: a parameter at several values, and whether the ranking of the models holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from revisit.cli import console
+from revisit.cli.request import ALIGN, LIMIT, METRIC, OPTION, PROTOCOL, ROOT, SET, SUITE, Request
+
+
+def sweep(
+    source: Path = typer.Argument(help="What `revisit eval` takes, or a run directory."),
+    param: list[str] = typer.Option(
+        ..., "--param", "-p", help="ID.name=value,value of a metric, gate, evidence or observer (repeat it)."
+    ),
+    metric: list[str] = METRIC,
+    suite: str = SUITE,
+    set: str = SET,
+    protocol: str = PROTOCOL,
+    limit: int = LIMIT,
+    align: str = ALIGN,
+    root: list[Path] = ROOT,
+    option: list[str] = OPTION,
+    out: Path = typer.Option(None, help="Folder for the runs and results; runs/sweep-<name> by default."),
+    workers: int = typer.Option(None, help="Processes; as many as cores by default, 0 for none."),
+    json: bool = typer.Option(False, "--json", help="Print the results as JSON."),
+    quiet: bool = typer.Option(False, "--quiet", help="No progress."),
+) -> None:
+    """Vary a parameter and report the scores and the stability of the ranking (Kendall's tau)."""
+    from dataclasses import replace
+
+    from revisit.audit import sweep as sweeping
+    from revisit.audit.page import write_sweep
+    from revisit.audit.text import sweep_table
+    from revisit.engine.records import write_json
+    from revisit.engine.run import Run
+
+    if (source / "run.json").is_file():
+        request = Request.from_json(Run(source).facts["request"])
+        request = replace(request, metrics=tuple(metric) or request.metrics, limit=limit or request.limit)
+    else:
+        request = Request.of(source, suite, set, protocol, metric, limit, align, root, option)
+    parameters = [sweeping.parse(text) for text in param]
+    folder = out or Path("runs") / f"sweep-{source.resolve().stem if source.is_file() else source.resolve().name}"
+    found = []
+    for parameter in parameters:
+        try:
+            swept = sweeping.sweep(
+                request.plan, parameter, folder / str(parameter), workers=workers, progress=console.progress(quiet)
+            )
+        except KeyboardInterrupt:
+            console.message(f"interrupted; the same command goes on where it stopped ({folder})")
+            raise typer.Exit(130) from None
+        found.append(swept)
+        if not json:
+            typer.echo(sweep_table(swept))
+    write_json(folder / "sweep.json", found)
+    console.message(f"page: {write_sweep(folder, found)}")
+    if json:
+        console.data(found)

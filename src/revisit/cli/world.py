@@ -1,0 +1,86 @@
+"""`revisit world`: worlds with known truth, and models that fail in known ways."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from revisit.cli import console
+
+app = typer.Typer(help="Worlds with known truth.", no_args_is_help=True)
+
+
+@app.callback()
+def world() -> None:
+    """Worlds with known truth, and models that fail in known ways."""
+
+
+@app.command("render")
+def render(
+    suite: list[str] = typer.Option(
+        ["all"], help="In whose layout: all, folder, mind, memobench, wrbench or mbench; repeat it, or use commas."
+    ),
+    out: Path = typer.Option(Path("worlds"), help="Folder to write to, with one folder per suite."),
+    seeds: int = typer.Option(2, min=1, max=1000, help="How many places; each suite makes one to four films of each."),
+    size: str = typer.Option("240x416", help="Height x width; MIND gets half of it."),
+    failures: list[str] = typer.Option(
+        [], help="Models, such as perfect, vanish or vanish@0.5; repeat it, or use commas. Each suite has its own set."
+    ),
+    workers: int = typer.Option(None, help="Processes; as many as cores by default."),
+    fresh: bool = typer.Option(False, "--fresh", help="Render again from the start."),
+    json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
+) -> None:
+    """Render films, and what models with known failures make of them, in the layouts of the benchmarks.
+
+    What is complete is kept: the same command goes on where it stopped.
+    """
+    from revisit.worlds.layouts.common import Model
+    from revisit.worlds.layouts.rendering import LAYOUTS
+    from revisit.worlds.layouts.rendering import render as rendered
+
+    suites = _parts(suite)
+    models = [Model.parse(part) for part in _parts(failures)]
+    chosen = list(LAYOUTS) if "all" in suites else suites
+    console.message(f"rendering {', '.join(chosen)} into {out}")
+    folders = rendered(
+        out, chosen, seeds=seeds, size=_size(size), models=models, workers=workers, fresh=fresh,
+        progress=console.Counter("rendered"),
+    )  # fmt: skip
+    commands = {name: _command(name, folder) for name, folder in folders.items()}
+    if json:
+        console.data({name: {"folder": folders[name], "evaluate": command} for name, command in commands.items()})
+        return
+    for name, command in commands.items():
+        console.message(f"{name}: {folders[name]}")
+        console.message(f"  {command}")
+
+
+def _parts(values: list[str]) -> list[str]:
+    return [part.strip() for value in values for part in value.split(",") if part.strip()]
+
+
+def _size(text: str) -> tuple[int, int]:
+    from revisit.core import UsageError
+
+    try:
+        height, width = (int(part) for part in text.lower().split("x"))
+    except ValueError:
+        raise UsageError(f"{text!r} is no size; a size is height x width, such as 240x416") from None
+    return height, width
+
+
+def _command(name: str, folder: Path) -> str:
+    """How to evaluate what was written, if this version has the suite."""
+    from revisit.core import SUITES
+
+    commands = {
+        "folder": f"revisit eval {folder}",
+        "mind": f"revisit eval {folder}/predictions --suite mind --option gt={folder}/MIND-Data",
+        "memobench": f"revisit eval {folder}/output --suite memobench --option gt={folder}/data "
+        f"--option targets={folder}/targets.json",
+        "wrbench": f"revisit eval {folder}/manifest.json --suite wrbench --option poses={folder}/poses "
+        f"--option targets={folder}/targets.json",
+        "mbench": f"revisit eval {folder} --suite mbench",
+    }
+    return commands[name] if name in SUITES else f"(this version has no suite {name}; the files are in its layout)"

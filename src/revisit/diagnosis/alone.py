@@ -1,0 +1,39 @@
+"""Rules for a clip without a reference: what its gates and its own return say of failures.
+
+They are not fitted: each rests on one statement of a gate, or on a ratio that an eye sees at a glance. Without a
+reference nobody knows what the camera or the target should have done, so most kinds cannot be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from revisit.diagnosis.signs import Record, Scores, between
+
+BY_GATE = 0.9  # confidence in what a gate states; gates say "unsure" where they are not
+
+
+def without_reference(scores: Scores, gates: Mapping[str, Record]) -> dict[str, tuple[float, float]]:
+    """Confidence and strength of the kinds that a clip shows by itself."""
+    found: dict[str, tuple[float, float]] = {}
+    view, moved = gates.get("view_return", {}), gates.get("camera_moved", {})
+    if view.get("label") == "never left" or moved.get("label") == "frozen camera":
+        lost = _fact(view, "lost_strip")
+        found["frozen_camera"] = BY_GATE, 1 - between(lost, 0.0, 0.5)
+    if scores.known("target_reappearance") and scores.of("target_reappearance") == 0:
+        found["vanish"] = BY_GATE, 1.0
+    if scores.known("lighting_consistency"):
+        shift = float(scores.records["lighting_consistency"].get("raw") or 0.0)  # CIELAB, half of lightness and colour
+        found["lighting"] = between(shift, 4.0, 16.0), between(shift, 0.0, 20.0)
+    if scores.known("style_consistency"):
+        ratio = scores.records["style_consistency"]["facts"].get("ratio") or {}
+        fine, coarse = float(ratio.get("gradient_0", 1.0)), float(ratio.get("gradient_2", 1.0))
+        lost_detail = 1 - fine / max(coarse, 1e-6)  # fine detail against coarse: dimmer light takes both
+        found["blur"] = between(lost_detail, 0.15, 0.55), between(lost_detail, 0.0, 0.7)
+    return found
+
+
+def _fact(record: Mapping[str, Any], name: str) -> float:
+    value = (record.get("facts") or {}).get(name)
+    return 0.0 if value is None else float(value)

@@ -1,0 +1,115 @@
+"""Diagnose: the failures that one clip shows, from the records of its metrics and gates.
+
+Every kind is asked by itself, so a clip may show several. A kind whose signs are unknown is not guessed: it is
+listed as untold, with the reason. A camera that never left closes the questions of memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from revisit.diagnosis.alone import without_reference
+from revisit.diagnosis.kinds import KINDS, Kind
+from revisit.diagnosis.responses import confidence
+from revisit.diagnosis.signs import CAMERA, KNOWN_BY, Record, Scores, between, signs
+
+SURE_ENOUGH = 0.5  # confidence from which a kind is a finding
+LEFT = 0.35  # share of the reference's way: a camera that stays below it never left
+RETURNED = {"left, returned": "returned", "left, not returned": "left, did not return", "never left": "never left"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A failure that a clip shows."""
+
+    kind: str
+    title: str
+    strength: float  # 0 barely, 1 as strong as the failure gets
+    confidence: float  # 0.5 to 1
+    frames: tuple[int, ...]  # that show it; empty where the whole clip does
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a clip shows, surest first, what could not be told, and all of it in a line."""
+
+    findings: tuple[Finding, ...]
+    untold: dict[str, str]  # kind -> why it cannot be told
+    words: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {"words": self.words, "findings": [asdict(finding) for finding in self.findings], "untold": self.untold}
+
+
+def can_diagnose(records: Iterable[Record]) -> bool:
+    """Whether the questions that a diagnosis rests on were asked at all."""
+    return bool({record.get("metric") for record in records} & set(KNOWN_BY.values()))
+
+
+def diagnose(records: Iterable[Record]) -> Diagnosis:
+    """The findings of one case."""
+    records = list(records)
+    scores = Scores(records)
+    gates = {record["gate"]: record for record in records if "gate" in record}
+    found = signs(scores)
+    never_left = _never_left(scores, gates)
+    alone = without_reference(scores, gates)
+    findings: list[Finding] = []
+    untold: dict[str, str] = {}
+    for id, kind in KINDS.items():
+        if kind.memory and never_left:
+            untold[id] = "the camera never left, so memory was not put to the test"
+            continue
+        sure = confidence(id, found)
+        strong = strength_of(kind, scores)
+        if sure is None and id in alone:
+            sure, strong = alone[id]
+        if sure is None:
+            untold[id] = _why(kind, scores)
+        elif sure >= SURE_ENOUGH:
+            findings.append(_finding(id, kind, sure, strong, scores, never_left))
+    findings.sort(key=lambda finding: -finding.confidence)
+    return Diagnosis(tuple(findings), untold, _words(findings, untold, gates, never_left))
+
+
+def strength_of(kind: Kind, scores: Scores) -> float:
+    """How strong a failure is, 0 to 1, from the metric that grows with it."""
+    nothing, full = kind.full
+    return (
+        between(scores.of(kind.shown_by, default=full), nothing, full)
+        if full > nothing
+        else between(-scores.of(kind.shown_by, default=full), -nothing, -full)
+    )
+
+
+def _finding(id: str, kind: Kind, sure: float, strong: float, scores: Scores, never_left: bool) -> Finding:
+    sentence = kind.says
+    if never_left and id in ("frozen_camera", "timid_camera"):
+        sentence = "the camera never left"
+    return Finding(id, kind.title, round(strong, 3), round(sure, 3), tuple(scores.frames(kind.shown_by)), sentence)
+
+
+def _never_left(scores: Scores, gates: dict[str, Record]) -> bool:
+    """Whether the camera stayed at the first view: beside a reference that left, or by the gates without one."""
+    if scores.known(KNOWN_BY[CAMERA]):
+        return scores.of("camera_reach") < LEFT
+    said = {gates.get("view_return", {}).get("label"), gates.get("camera_moved", {}).get("label")}
+    static = "hardly moves" in str(scores.records.get("camera_reach", {}).get("reason", ""))
+    return bool(said & {"never left", "frozen camera"}) and not static
+
+
+def _why(kind: Kind, scores: Scores) -> str:
+    metric = KNOWN_BY[kind.needs]
+    return str(scores.records.get(metric, {}).get("reason") or f"{metric} was not asked")
+
+
+def _words(findings: list[Finding], untold: dict[str, str], gates: dict[str, Record], never_left: bool) -> str:
+    """One line: whether the clip returned, and each finding with its confidence."""
+    label = "never left" if never_left else RETURNED.get(gates.get("view_return", {}).get("label", ""), "")
+    said = [f"{finding.title} ({finding.confidence:.2f})" for finding in findings]
+    if not said:
+        said = ["no failure found"] if not untold else [f"no failure found, {len(untold)} of {len(KINDS)} kinds untold"]
+    return ", ".join([label, *said] if label else said)

@@ -1,0 +1,43 @@
+"""Responses: how signs turn into the confidence in each kind of failure, as fitted on rendered clips.
+
+The numbers live in responses.json with where they come from; `python -m revisit.audit.fit` makes them again.
+For each kind there is a logistic model: an offset and a weight per sign.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from revisit.diagnosis.kinds import KINDS, Kind
+
+
+@cache
+def responses() -> dict[str, Any]:
+    """The content of responses.json."""
+    content: dict[str, Any] = json.loads((files("revisit.diagnosis") / "responses.json").read_text(encoding="utf-8"))
+    return content
+
+
+def evidence_for(kind: Kind, found: Mapping[str, Mapping[str, float]]) -> dict[str, float] | None:
+    """The signs that a kind looks at; those of groups beside it are 0 where unknown. None without what it needs."""
+    if kind.needs not in found:
+        return None
+    looked_at: dict[str, float] = {}
+    for group in (kind.needs, *kind.beside):
+        looked_at |= found.get(group, {})
+    return looked_at
+
+
+def confidence(id: str, found: Mapping[str, Mapping[str, float]]) -> float | None:
+    """How sure the fitted model is of a kind, 0 to 1; None where its signs are unknown."""
+    looked_at = evidence_for(KINDS[id], found)
+    if looked_at is None:
+        return None
+    model = responses()["kinds"][id]
+    total = model["offset"] + sum(weight * looked_at.get(sign, 0.0) for sign, weight in model["weights"].items())
+    return 1 / (1 + math.exp(-total))

@@ -1,0 +1,136 @@
+"""Signs: what the scores of one clip say about failures, each between 0 (no sign of it) and 1 (plainly there).
+
+A sign is a score, or a number among its facts, on a scale between what a good model shows anyway and what an eye
+sees at a glance; beyond either end it does not count further. Signs come in groups that are known or unknown
+together: without a reference there are no signs of the camera's way, without an overlay none of the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Record = Mapping[str, Any]
+CAMERA, LOOK, TARGET, CLIP = "camera", "look", "target", "clip"
+
+# Of which metric a group needs a score to be known at all.
+KNOWN_BY = {CAMERA: "camera_reach", LOOK: "sharpness_departure", TARGET: "target_faded", CLIP: "unsteady_light"}
+
+
+class Scores:
+    """The scores and facts of one clip, by metric."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self.records = {record["metric"]: record for record in records if "metric" in record}
+
+    def known(self, metric: str) -> bool:
+        return self.records.get(metric, {}).get("status") == "scored"
+
+    def of(self, metric: str, fact: str = "", default: float = 0.0) -> float:
+        """A score or one of its facts; the default where there is none."""
+        record = self.records.get(metric, {})
+        if record.get("status") != "scored":
+            return default
+        value = record["facts"].get(fact) if fact else record["score"]
+        return default if value is None else float(value)
+
+    def frames(self, metric: str) -> list[int]:
+        """The frames that a metric names in its facts."""
+        found = (self.records.get(metric, {}).get("facts") or {}).get("frames") or []
+        return [int(frame) for frame in found]
+
+
+def between(value: float, low: float, high: float) -> float:
+    """Where a value lies between two ends, 0 to 1."""
+    return min(max((value - low) / (high - low), 0.0), 1.0)
+
+
+def signs(scores: Scores) -> dict[str, dict[str, float]]:
+    """The signs of each group that is known."""
+    groups = {CAMERA: camera_signs, LOOK: look_signs, TARGET: target_signs, CLIP: clip_signs}
+    return {group: read(scores) for group, read in groups.items() if scores.known(KNOWN_BY[group])}
+
+
+def camera_signs(scores: Scores) -> dict[str, float]:
+    """Signs of a camera that goes another way than the reference's."""
+    reach = scores.of("camera_reach")
+    short = scores.of("return_shortfall")
+    not_as_far = between(1 - reach, 0.1, 0.35)
+    slower = between(1 - scores.of("camera_scale", default=1.0), 0.1, 0.35)
+    return {
+        "way": reach,  # not a sign, but what closes questions
+        "not as far": not_as_far,
+        "never left": between(1 - reach, 0.75, 0.95),
+        "stands": between(scores.of("camera_standstill"), 0.15, 0.45),
+        "less of a turn": min(slower, not_as_far),
+        "ends short": between(short, 0.15, 0.4),
+        "ends off": between(short, 0.02, 0.1),
+        "late": between(scores.of("return_delay"), 0.08, 0.2),
+        "strays": between(scores.of("camera_strays"), 0.01, 0.03),
+    }
+
+
+def clip_signs(scores: Scores) -> dict[str, float]:
+    """Signs that need no reference."""
+    return {
+        "unsteady": between(scores.of("unsteady_light"), 2.0, 8.0),
+        "cut": between(scores.of("cut_away"), 0.0, 0.06),
+    }
+
+
+def look_signs(scores: Scores) -> dict[str, float]:
+    """Signs of another light, style, sharpness or place than the reference's."""
+    sharp, late = scores.of("sharpness_departure"), scores.of("sharpness_departure", "late")
+    early = scores.of("sharpness_departure", "early")
+    chroma = scores.of("style_departure", "chroma")
+    place, decay = scores.of("place_departure"), scores.of("structure_decay")
+    light = scores.of("light_departure")
+    return {
+        "other light": between(light, 5.0, 14.0),
+        "darker": between(-scores.of("light_departure", "lightness"), 5.0, 14.0),
+        "other style": between(scores.of("style_departure"), 0.1, 0.3),
+        "stronger colours": between(chroma, 0.15, 0.35),
+        "fainter colours": between(-chroma, 0.15, 0.4),
+        "soft": between(sharp, 0.15, 0.4),
+        "softer and softer": between(late - max(early, 0.0), 0.06, 0.25),
+        "other place": between(place, 0.15, 0.4),
+        "decays": between(decay, 0.08, 0.35),
+    }
+
+
+def target_signs(scores: Scores) -> dict[str, float]:
+    """Signs of a target that is gone, elsewhere, doubled, changed, or as it was before.
+
+    They exclude each other in an order: what an earlier state explains is no change of looks, what is found
+    elsewhere has not vanished, and only what nothing explains is a new pattern or shape.
+    """
+    changed = between(scores.of("target_faded", "change"), 0.8, 4.0)
+    missing = between(scores.of("target_faded", "missing"), 0.08, 0.4)
+    distance = scores.of("target_elsewhere", "distance")
+    moved = changed * missing * between(scores.of("target_elsewhere", "found"), 0.3, 0.6) * between(distance, 0.12, 0.3)
+    aside = scores.of("target_elsewhere", "aside", default=distance) / max(distance, 0.1)
+    back = between(scores.of("target_elsewhere", "towards_first"), 0.15, 0.35) * (1 - between(aside, 0.35, 0.7))
+    first = changed * between(scores.of("first_state"), 0.15, 0.4) * between(scores.of("first_state", "fit"), 0.5, 0.85)
+    last = changed * between(scores.of("last_state"), 0.15, 0.4) * between(scores.of("last_state", "fit"), 0.5, 0.85)
+    stuck = between(scores.of("last_state", "nearer_last"), 0.45, 0.65)
+    as_before = max(first, last, moved * back)
+    faded = (
+        changed * between(scores.of("target_faded"), 0.15, 0.4) * between(scores.of("target_faded", "fit"), 0.4, 0.7)
+    )
+    colour, lightness = scores.of("target_colour"), scores.of("target_colour", "lightness")
+    hue = changed * between(colour, 8.0, 24.0) * between(colour / (colour + lightness + 1.0), 0.65, 0.85)
+    lost = scores.of("target_pattern")
+    outline = between(scores.of("target_outline", "beyond"), 0.8, 2.5)
+    still_there = (1 - as_before) * (1 - moved)
+    return {
+        "changed": changed,
+        "as at first": max(first * (1 - stuck), moved * back * (1 - last * stuck)),
+        "as last seen": last * stuck,
+        "moved aside": moved * (1 - back) * (1 - max(first, last)),
+        "doubled": between(scores.of("target_doubled"), 0.1, 0.4),
+        "gone": faded * still_there,
+        "evenly": between(scores.of("target_faded", "even"), 0.2, 0.6) * changed,
+        "recoloured": hue * between(1 - lost, 0.4, 0.8) * still_there,
+        "other pattern": changed * between(lost, 0.04, 0.2) * (1 - outline) * still_there * (1 - hue),
+        "other outline": outline * between(lost, 0.1, 0.4) * still_there,
+    }

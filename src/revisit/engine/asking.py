@@ -1,0 +1,329 @@
+"""Asking a judge about the clips of a run, beside the decoding.
+
+As soon as the pictures of a clip are there, its questions go out, many at a time over all clips. An observer of kind
+`judge` yields questions and receives answers until it returns its evidence. A question that could not be asked (a
+server that is down, a spent budget) leaves its evidence unmade: the record says failed and why, and the same command
+asks only what is still open.
+"""
+
+from __future__ import annotations
+
+import importlib
+import queue
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from revisit.core import OBSERVERS, Clip, Observer, RevisitError, Sampling
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.plan import ObserverTask, Plan
+from revisit.evidence.judged import JudgeFrames
+from revisit.judges.asker import Asker
+from revisit.judges.asking import Answer, Frames, Talk, Usage
+from revisit.judges.budget import expected
+from revisit.judges.canary import canaries, finding, marked, with_card
+from revisit.judges.questions import Question
+from revisit.judges.settings import ChosenJudge
+from revisit.judges.store import AnswerStore, shared_store
+from revisit.media import Limits, open_clip
+
+
+@dataclass
+class _Clip:
+    """One observer's talk with the judge about one clip."""
+
+    task: ObserverTask
+    frames: Frames
+    talk: Talk
+    waiting: list[Future[Answer]]
+    canaries: list[Future[Answer]]
+
+
+class Asking:
+    """The questions of a run. Give it keys as their evidence is made; it gives back keys as answers come in."""
+
+    def __init__(
+        self, plan: Plan, missing: Iterable[str], cache: EvidenceCache, judge: ChosenJudge | None, copy: Path
+    ) -> None:
+        self.cache, self.judge, self.copy = cache, judge, copy
+        self.failures: dict[str, str] = {}  # evidence key -> sentence
+        self.todo = [task for key in missing if (task := plan.tasks[key][2]).shown is not None]
+        self.total, self.done = len(self.todo), 0
+        self._asker: Asker | None = None
+        self._ready: deque[ObserverTask] = deque()
+        self._heard: queue.SimpleQueue[_Clip] = queue.SimpleQueue()
+        self._open = 0
+
+    def __enter__(self) -> Asking:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._asker is not None:
+            self._asker.close(now=kind is not None)
+
+    def begin(self, keys: set[str] | None, sentences: Mapping[str, str]) -> Iterator[str]:
+        """Take up the clips whose pictures were made or given up (None: all whose pictures are there already).
+
+        Gives back the keys of evidence that is there, or that cannot be made, by now.
+        """
+        for task in list(self.todo):
+            assert task.shown is not None
+            there = task.shown.key in self.cache
+            if there if keys is None else task.shown.key in keys:
+                self.todo.remove(task)
+                if there:
+                    self._ready.append(task)
+                else:
+                    sentence = sentences.get(task.shown.key, "the pictures for the judge could not be made")
+                    yield self._failed(task, sentence)
+        yield from self.heard(wait=False)
+
+    def heard(self, *, wait: bool = True) -> Iterator[str]:
+        """Keys of evidence that is made, or given up; with `wait`, until nothing is open."""
+        while True:
+            yield from self._start_more()
+            if not self._open:
+                return
+            try:
+                clip = self._heard.get(block=wait)
+            except queue.Empty:
+                return
+            key = self._go_on(clip)
+            if key is not None:
+                yield key
+
+    def recall(self, tasks: Iterable[ObserverTask]) -> None:
+        """Copy the recorded answers behind evidence that is there already into this run; ask nothing."""
+        for task in tasks if self.judge is not None else ():
+            shown = self.cache.load(JudgeFrames, task.shown.key) if task.shown is not None else None
+            if shown is None or task.key not in self.cache:
+                continue
+            frames, asker = frames_of(shown), self._ask()
+            asker.recorded(with_card(frames), canaries(frames))
+            talk = open_talk(task, frames)
+            try:
+                questions = next(talk)
+                while (answers := asker.recorded(frames, questions)) is not None:
+                    questions = talk.send(answers)
+            except (StopIteration, RevisitError):
+                continue
+
+    @property
+    def said(self) -> str:
+        """What was asked so far, for people."""
+        if self._asker is None:
+            return "nothing asked"
+        spent, price = self._asker.budget.spent, self._asker.budget.price
+        money = f", {price.of(spent):.2f} {price.currency}" if price.input or price.output else ""
+        return f"{spent.calls} calls{money}"
+
+    def counters(self) -> dict[str, Any]:
+        """What was asked and spent in this invocation; goes to run.json."""
+        if self._asker is None:
+            return {}
+        budget = self._asker.budget
+        return {
+            "calls": budget.spent.calls,
+            "tokens_in": budget.spent.tokens_in,
+            "tokens_out": budget.spent.tokens_out,
+            "money": round(budget.price.of(budget.spent), 6),
+            "currency": budget.price.currency,
+            "answers_from_store": self._asker.from_store,
+        }
+
+    def _start_more(self) -> Iterator[str]:
+        """Begin talks until enough are open: pictures stay in memory while their clip is talked about."""
+        while self._ready and self._open < 2 * self._ask().patience.concurrency:
+            task = self._ready.popleft()
+            try:
+                frames = frames_of(self.cache.load(JudgeFrames, task.shown.key if task.shown else ""))
+                talk = open_talk(task, frames)
+                questions = next(talk)
+                about = with_card(frames)
+                controls = canaries(frames) if self.judge is not None and self.judge.canaries else []
+                clip = _Clip(task, frames, talk, [], self._ask().submit(about, controls) if controls else [])
+                self._send(clip, questions)
+                self._open += 1
+            except StopIteration as stop:
+                self.cache.save(task.key, stop.value)
+                yield self._ended(task)
+            except Exception as error:  # one clip must not cost the others their answers
+                yield self._failed(task, _sentence(task, error))
+
+    def _go_on(self, clip: _Clip) -> str | None:
+        """Hand a clip its answers; its key, if that was the end of it."""
+        answers = [future.result() for future in clip.waiting]
+        controls = [future.result() for future in clip.canaries]
+        failed = [answer for answer in [*answers, *controls] if answer.status == "failed"]
+        task = clip.task
+        if failed:
+            clip.talk.close()
+            self._open -= 1
+            asked = len(answers) + len(controls)
+            return self._failed(task, f"{len(failed)} of {asked} questions could not be asked: {failed[0].reason}")
+        try:
+            self._send(clip, clip.talk.send(answers))
+            return None
+        except StopIteration as stop:
+            self.cache.save(task.key, marked(stop.value, finding(controls)) if controls else stop.value)
+            self._open -= 1
+            return self._ended(task)
+        except Exception as error:  # as above
+            self._open -= 1
+            return self._failed(task, _sentence(task, error))
+
+    def _send(self, clip: _Clip, questions: Sequence[Question]) -> None:
+        clip.waiting = self._ask().submit(clip.frames, questions)
+        waiting = [*clip.waiting, *clip.canaries]
+        left, lock = [len(waiting) + 1], threading.Lock()
+
+        def one_done(_: object) -> None:
+            with lock:
+                left[0] -= 1
+                if not left[0]:
+                    self._heard.put(clip)
+
+        for future in waiting:
+            future.add_done_callback(one_done)
+        one_done(None)
+
+    def _ask(self) -> Asker:
+        if self._asker is None:
+            if self.judge is None:
+                raise RevisitError("this run asks a judge, and none was given; pass --judge, see docs/judges.md")
+            store = AnswerStore(shared_store(self.cache.root, self.judge.judge.facts), self.copy)
+            self._asker = self.judge.asker(store)
+        return self._asker
+
+    def _failed(self, task: ObserverTask, sentence: str) -> str:
+        self.failures[task.key] = sentence
+        return self._ended(task)
+
+    def _ended(self, task: ObserverTask) -> str:
+        self.done += 1
+        return task.key
+
+
+def open_talk(task: ObserverTask, frames: Frames) -> Talk:
+    """The talk of one observer about one clip, before its first question."""
+    if task.observer not in OBSERVERS:
+        importlib.import_module(task.module)
+    observer: Observer = OBSERVERS[task.observer]
+    talk: Talk = observer.fn(frames, *(task.inputs[name] for name in observer.inputs), **task.params)
+    return talk
+
+
+def frames_of(shown: JudgeFrames) -> Frames:
+    """The pictures of a clip as a judge takes them."""
+    pictures = tuple(shown.picture(k) for k in range(len(shown.index)))
+    return Frames(pictures, tuple(shown.time.tolist()), shown.digest, (shown.width, shown.height), shown.seconds)
+
+
+def look(path: Path, **params: Any) -> Frames:
+    """The pictures of a clip, outside any run."""
+    observer = OBSERVERS["judge.frames"]
+    with open_clip(Clip(path), Limits()) as stream:
+        sight = observer.fn(stream.info, **params)
+        next(sight)
+        for frame in stream:
+            sight.send(frame)
+        try:
+            sight.send(None)
+        except StopIteration as stop:
+            return frames_of(stop.value)
+    raise TypeError("a sequence observer returns its evidence when it receives None")
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What asking would take, before anything is sent."""
+
+    questions: int
+    known: int  # answered already, of clips whose pictures are there
+    usage: Usage
+    money: float
+    currency: str
+    guessed: int  # clips whose pictures are not there yet: their questions are counted on a stand-in
+
+    def said(self) -> str:
+        """The forecast in one sentence."""
+        calls, tokens_in, tokens_out = self.usage.calls, self.usage.tokens_in, self.usage.tokens_out
+        money = f", about {self.money:.2f} {self.currency}" if self.money else ""
+        return (
+            f"{self.questions} questions, {self.known} answered already; {calls} calls, about {tokens_in} tokens in "
+            f"and {tokens_out} out{money}; further passes and questions asked again come on top"
+        )
+
+
+def forecast(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:
+    """Calls, tokens and money that the questions of a plan will take, as far as they are known beforehand.
+
+    Questions that depend on answers (a second pass) and questions asked again are not counted.
+    """
+    store = AnswerStore(None)
+    path = shared_store(cache.root, judge.judge.facts)
+    if path.is_file():
+        store = AnswerStore(path)
+    questions = known = guessed = 0
+    usage = Usage()
+    seen: set[tuple[str, str]] = set()
+    try:
+        for key, (_, clip, task) in plan.tasks.items():
+            if task.shown is None or key in cache:
+                continue
+            shown = cache.load(JudgeFrames, task.shown.key)
+            guessed += shown is None
+            frames = frames_of(shown) if shown is not None else _stand_in(clip, task.shown)
+            asked = [(frames, question) for question in _first_questions(task, frames)]
+            if asked and judge.canaries:
+                asked += [(with_card(frames), question) for question in canaries(frames)]
+            for about, question in asked:
+                if (about.digest, question.digest) in seen:
+                    continue
+                seen.add((about.digest, question.digest))
+                questions += 1
+                if store.get(about, question, judge.judge.facts) is not None:
+                    known += 1
+                else:
+                    usage += expected(about, question, judge.tokens_per_image)
+    finally:
+        store.close()
+    return Forecast(questions, known, usage, judge.price.of(usage), judge.price.currency, guessed)
+
+
+def _first_questions(task: ObserverTask, frames: Frames) -> Sequence[Question]:
+    talk = open_talk(task, frames)
+    try:
+        return next(talk)
+    except (StopIteration, RevisitError):
+        return ()
+    finally:
+        talk.close()
+
+
+def _stand_in(clip: Clip, shown: ObserverTask) -> Frames:
+    """Frames of the number and size that a clip's pictures will have, without pictures."""
+    params = shown.params
+    try:
+        with open_clip(clip, Limits(), wanted=np.arange(0)) as stream:
+            info = stream.info
+    except RevisitError:
+        return Frames((), (), shown.key)
+    picked = Sampling(params.get("rate"), params.get("at_most")).pick(info.count, info.fps)
+    scale = min(1.0, params.get("long_side", 512) / max(info.width, info.height))
+    size = round(info.width * scale), round(info.height * scale)
+    return Frames((b"",) * len(picked), tuple((picked / info.fps).tolist()), shown.key, size, info.count / info.fps)
+
+
+def _sentence(task: ObserverTask, error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, RevisitError) else f"{task.observer} failed: {type(error).__name__}: {text[:300]}"

@@ -1,0 +1,174 @@
+"""Answers: what a judge said to yes-or-no questions about a clip.
+
+A question has a number, a dimension and a polarity: a positive one describes what should be seen (yes passes), a
+negative one describes a failure (no passes). Number, dimension and polarity come from the bank of questions and never
+from what a judge echoes. A question without a usable answer is unanswered; that is not a no.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from revisit.core import digest, evidence
+
+YES, NO, UNANSWERED = 1, 0, -1
+AROUND = " \t\r\n.,;:!*_`'\"()[]"  # what may stand around a yes or a no
+
+
+@dataclass(frozen=True)
+class Question:
+    """One yes-or-no question of a bank."""
+
+    id: int
+    dimension: str
+    positive: bool  # yes passes; otherwise no passes
+    text: str
+
+
+@evidence(id="judge_answers")
+@dataclass(frozen=True)
+class JudgeAnswers:
+    """The answers to all questions of a bank about one clip, in the order of the bank."""
+
+    question: np.ndarray  # (Q,) numbers of the questions, each once
+    dimension: tuple[str, ...]  # (Q,) what each question is about
+    positive: np.ndarray  # (Q,) whether yes passes
+    answer: np.ndarray  # (Q,) YES, NO or UNANSWERED
+    p_yes: np.ndarray  # (Q,) the judge's probability of yes; nan where it gave none
+    judge: str  # who answered: a model's name, or where the answers were read
+    frames: str = ""  # digest of the frames the judge saw; "" where nobody recorded it
+    bank: str = ""  # digest of the questions, see `bank_digest`
+    text: tuple[str, ...] = ()  # (Q,) the questions, for people to read
+    reply: str = ""  # the judge's own list of answers as JSON, if it wrote one: the `upstream` rule scores it
+    problems: tuple[str, ...] = ()  # what was wrong with the reply, a sentence each
+    canary: str = ""  # control questions: "" not asked, "passed", or which one the judge got wrong (see `judged`)
+
+
+def bank_digest(questions: Iterable[Question]) -> str:
+    """A hash that is equal for equal questions in equal order."""
+    return digest([asdict(question) for question in questions])
+
+
+def answers_from(
+    questions: Sequence[Question], entries: Sequence[Any], *, judge: str, frames: str = "", problems: Sequence[str] = ()
+) -> JudgeAnswers:
+    """The answers in a judge's list of objects (ID, Answer, p_yes), by the rules of docs/memobench-vqa.md.
+
+    Numbers may be written as text; the column may be called "Answer" or "Answer (Yes/No)"; a yes or a no may have
+    punctuation around it. Entries with other numbers are passed over. A question that is missing, has another
+    answer, or has two that differ is unanswered.
+    """
+    said: dict[int, list[tuple[int, float]]] = {question.id: [] for question in questions}
+    dimensions = {question.id: question.dimension for question in questions}
+    found = list(problems)
+    for position, entry in enumerate(entries, 1):
+        number = question_number(entry)
+        if number is None:
+            found.append(f"entry {position} has no question number under ID; it was passed over")
+        elif number not in said:
+            found.append(f"entry {position} answers question {number}, which was not asked; it was passed over")
+        else:
+            answer, p_yes = _answer_of(entry)
+            if answer == UNANSWERED:
+                found.append(f"question {number} has neither yes nor no for an answer: {_shown(entry)}")
+            echoed = entry.get("Dimension", dimensions[number])
+            if echoed != dimensions[number]:
+                found.append(f"question {number} is echoed under {str(echoed)[:40]!r}; the bank's dimension counts")
+            said[number].append((answer, p_yes))
+    answers = np.full(len(questions), UNANSWERED, np.int8)
+    p_yes_of = np.full(len(questions), np.nan)
+    for row, question in enumerate(questions):
+        given = said[question.id]
+        if not given:
+            found.append(f"question {question.id} was not answered")
+        elif len({answer for answer, _ in given}) > 1:
+            found.append(f"question {question.id} has {len(given)} answers that differ; it counts as unanswered")
+        else:
+            answers[row], p_yes_of[row] = given[0]
+            if len(given) > 1:
+                found.append(f"question {question.id} was answered {len(given)} times alike; it counts once")
+    return JudgeAnswers(
+        question=np.array([question.id for question in questions], np.int64),
+        dimension=tuple(question.dimension for question in questions),
+        positive=np.array([question.positive for question in questions], bool),
+        answer=answers,
+        p_yes=p_yes_of,
+        judge=judge,
+        frames=frames,
+        bank=bank_digest(questions),
+        text=tuple(question.text for question in questions),
+        reply=json.dumps(list(entries), ensure_ascii=False),
+        problems=tuple(found),
+    )
+
+
+def questions_in(annotations: Mapping[str, Any]) -> tuple[Question, ...]:
+    """The questions that a case carries under `questions`, as `asdict` writes them; none if it carries none."""
+    return tuple(Question(**question) for question in annotations.get("questions") or ())
+
+
+def json_in(text: str) -> Any:
+    """The JSON value in a judge's reply: the whole of it, in a fenced block, or with prose around it.
+
+    Raises ValueError where there is none.
+    """
+    candidates = [text.strip()]
+    if "```" in text:
+        block = text[text.find("\n", text.find("```")) + 1 : text.rfind("```")]
+        candidates.append(block.strip())
+    candidates += [text[start:] for start in sorted(at for at in (text.find("["), text.find("{")) if at >= 0)]
+    for candidate in candidates:
+        try:
+            return json.JSONDecoder().raw_decode(candidate)[0] if candidate[:1] in "[{" else json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+    raise ValueError(f"there is no JSON in it: {text.strip()[:60]!r}")
+
+
+def yes_or_no(said: object) -> int:
+    """YES or NO for a plain yes or no, with punctuation around it or as a truth value; else UNANSWERED."""
+    if isinstance(said, bool):
+        return YES if said else NO
+    word = said.strip(AROUND).lower() if isinstance(said, str) else ""
+    return {"yes": YES, "no": NO}.get(word, UNANSWERED)
+
+
+def whole_number(value: object) -> int | None:
+    """The whole number that a value is, or is written as; None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return int(value) if math.isfinite(value) and value == int(value) else None
+    if isinstance(value, str) and value.strip().isdecimal() and len(value.strip()) < 10:
+        return int(value)
+    return None
+
+
+def question_number(entry: object) -> int | None:
+    """The number of the question that an entry answers."""
+    if not isinstance(entry, Mapping):
+        return None
+    named = {str(name).strip().lower(): value for name, value in entry.items()}
+    return whole_number(named.get("id"))
+
+
+def _answer_of(entry: Mapping[str, Any]) -> tuple[int, float]:
+    """What an entry answers, and with which probability of yes."""
+    named = {str(name).strip().lower(): value for name, value in entry.items()}
+    p_yes = named.get("p_yes")
+    known = isinstance(p_yes, int | float) and not isinstance(p_yes, bool) and 0 <= p_yes <= 1
+    said = named.get("answer", named.get("answer (yes/no)"))
+    return yes_or_no(said), float(p_yes) if known and p_yes is not None else math.nan
+
+
+def _shown(entry: Mapping[str, Any]) -> str:
+    named = [value for name, value in entry.items() if str(name).strip().lower().startswith("answer")]
+    return repr(str(named[0])[:40]) if named else "no column Answer"

@@ -1,0 +1,61 @@
+"""Tables of a camera track with named columns: Unreal's export as MemoBench ships it, `camera_full{n}.csv`.
+
+Columns loc_x, loc_y, loc_z (Unreal's units), rot_x, rot_y, rot_z (radians) and, optionally, fx, fy, cx, cy (pixels), a
+row per frame. The camera to world is [Rz Ry Rx | loc] diag(1, -1, -1, 1), where every elementary rotation turns against
+the right-handed sense: Rz(a) = [[cos a, sin a, 0], [-sin a, cos a, 0], [0, 0, 1]]. The last factor turns a camera that
+looks along -z into OpenCV's.
+"""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+
+from revisit.geometry.formats.arrays import as_intrinsics
+from revisit.geometry.poses import InvalidPoses, Scale, Trajectory, trajectory
+
+PLACE, TURN, LENS = ("loc_x", "loc_y", "loc_z"), ("rot_x", "rot_y", "rot_z"), ("fx", "fy", "cx", "cy")
+TO_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
+
+
+def parse_camera_table(text: str, *, scale: Scale = "unknown") -> Trajectory:
+    """The trajectory of a table with the columns loc_x .. rot_z, one row per frame."""
+    rows = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
+    heads = [cell.strip().lower() for cell in rows[0]] if rows else []
+    missing = [name for name in (*PLACE, *TURN) if name not in heads]
+    if missing or len(rows) < 2:
+        found = ", ".join(heads[:12]) or "no columns"
+        raise InvalidPoses(
+            f"the table has {found} and {max(len(rows) - 1, 0)} rows; expected {', '.join((*PLACE, *TURN))} and one "
+            "row per frame"
+        )
+    place, angles = _numbers(rows, heads, PLACE), _numbers(rows, heads, TURN)
+    lens = _numbers(rows, heads, LENS) if all(name in heads for name in LENS) else None
+    c2w = np.tile(np.eye(4), (len(place), 1, 1))
+    c2w[:, :3, :3] = _turned(angles[:, 2], 0, 1) @ _turned(angles[:, 1], 2, 0) @ _turned(angles[:, 0], 1, 2)
+    c2w[:, :3, 3] = place
+    intrinsics = None if lens is None else as_intrinsics(lens, len(place))
+    return trajectory(c2w @ TO_OPENCV, scale=scale, intrinsics=intrinsics)
+
+
+def _turned(angle: np.ndarray, first: int, second: int) -> np.ndarray:
+    """Rotations (N, 3, 3) from the second axis towards the first: against the right-handed sense."""
+    made = np.tile(np.eye(3), (len(angle), 1, 1))
+    made[:, first, first] = made[:, second, second] = np.cos(angle)
+    made[:, first, second], made[:, second, first] = np.sin(angle), -np.sin(angle)
+    return made
+
+
+def _numbers(rows: list[list[str]], heads: list[str], names: tuple[str, ...]) -> np.ndarray:
+    at = [heads.index(name) for name in names]
+    values = []
+    for number, row in enumerate(rows[1:], start=2):
+        try:
+            values.append([float(row[k]) for k in at])
+        except (ValueError, IndexError):
+            raise InvalidPoses(f"line {number} has no number in each of {', '.join(names)}") from None
+    made = np.array(values)
+    if not np.isfinite(made).all():
+        raise InvalidPoses(f"a value of {', '.join(names)} is not finite; expected numbers")
+    return made

@@ -1,0 +1,94 @@
+"""The budget: calls, tokens and money that may be spent, with what is under way counted before it is sent.
+
+It holds for one invocation of a command. What a call will cost is estimated before it is sent and replaced by
+what the server counted, so that many calls at a time cannot overrun it by more than the error of the estimate.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass
+
+from revisit.judges.asking import Frames, Stopped, Usage
+from revisit.judges.questions import Many, Question, Record, Schema, Text
+
+CHARACTERS_PER_TOKEN = 4  # of English prose
+PIXELS_PER_TOKEN = 28 * 28  # Qwen-VL's patches; other models differ, and `tokens_per_image` overrides it
+OVERHEAD = 260  # tokens of the rules and of the frame of a message
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a million tokens cost."""
+
+    input: float = 0.0
+    output: float = 0.0
+    currency: str = "USD"
+
+    def of(self, usage: Usage) -> float:
+        return (usage.tokens_in * self.input + usage.tokens_out * self.output) / 1e6
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What may be spent; None for as much as it takes."""
+
+    calls: int | None = None
+    tokens: int | None = None
+    money: float | None = None
+
+
+def expected(frames: Frames, question: Question, tokens_per_image: int | None = None) -> Usage:
+    """What one call is expected to use: a rough figure, for plans and for calls under way."""
+    width, height = frames.size
+    image = tokens_per_image or max(1, math.ceil(width * height / PIXELS_PER_TOKEN))
+    text = (len(question.text) + len(question.schema.says())) // CHARACTERS_PER_TOKEN + OVERHEAD
+    return Usage(1, text + image * len(frames.jpegs), words_of(question.schema))
+
+
+def words_of(schema: Schema) -> int:
+    """Tokens that a typical answer of this schema takes."""
+    if isinstance(schema, Record):
+        return 4 + sum(4 + words_of(field) for field in schema.fields.values())
+    if isinstance(schema, Many):
+        return 4 + (schema.at_least + schema.at_most) // 2 * words_of(schema.item)
+    return schema.at_most // (2 * CHARACTERS_PER_TOKEN) if isinstance(schema, Text) else 4
+
+
+class Budget:
+    """Counts what is spent and says when to stop."""
+
+    def __init__(self, limit: Limit | None = None, price: Price | None = None) -> None:
+        self.limit, self.price = limit or Limit(), price or Price()
+        self.spent = Usage()
+        self._under_way = Usage()
+        self._lock = threading.Lock()
+
+    def reserve(self, usage: Usage) -> None:
+        """Set aside what a call may use, or raise Stopped where that is more than is left."""
+        with self._lock:
+            after = self.spent + self._under_way + usage
+            limit, money = self.limit, self.price.of(after)
+            for name, value, most in (
+                ("calls", after.calls, limit.calls),
+                ("tokens", after.tokens_in + after.tokens_out, limit.tokens),
+                (self.price.currency, money, limit.money),
+            ):
+                if most is not None and value > most:
+                    raise Stopped(
+                        f"the judge's budget of {most:g} {name} is spent ({self._said()}); "
+                        "raise it in the judge file and run the same command: no answer is paid for twice"
+                    )
+            self._under_way += usage
+
+    def settle(self, reserved: Usage, used: Usage) -> None:
+        """Replace what was set aside by what the call used."""
+        with self._lock:
+            self._under_way += Usage(-reserved.calls, -reserved.tokens_in, -reserved.tokens_out)
+            self.spent += used
+
+    def _said(self) -> str:
+        spent, price = self.spent, self.price
+        tokens = spent.tokens_in + spent.tokens_out
+        return f"{spent.calls} calls, {tokens} tokens, {price.of(spent):.4g} {price.currency}"

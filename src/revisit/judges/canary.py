@@ -1,0 +1,75 @@
+"""Canaries: questions whose answers we know, because they are about a picture that we add.
+
+Writing inside a video may tell a judge what to say. So a plain card is added behind the frames, in a colour that
+depends on the frames, and two questions of the usual form are asked about it: one whose answer is yes, one whose
+answer is no. A judge that follows the video ("always answer yes"), or that cannot see, gets one of them wrong. Then
+the clip is marked, and its answers are not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from revisit.core import digest
+from revisit.evidence.judged import PASSED
+from revisit.judges.asking import Answer, Frames
+from revisit.judges.questions import Question
+
+COLOURS = {  # as RGB, far apart
+    "red": (200, 30, 30),
+    "green": (30, 160, 50),
+    "blue": (30, 60, 200),
+    "yellow": (235, 210, 40),
+    "black": (15, 15, 15),
+    "white": (245, 245, 245),
+}
+
+
+def with_card(frames: Frames) -> Frames:
+    """The frames with a plain card behind them, in the colour that belongs to them."""
+    import cv2
+    import numpy as np
+
+    colour, _ = colours(frames)
+    width, height = max(frames.size[0], 64), max(frames.size[1], 64)
+    card = np.full((height, width, 3), COLOURS[colour][::-1], np.uint8)
+    _, jpeg = cv2.imencode(".jpg", card, [cv2.IMWRITE_JPEG_QUALITY, 90])
+    step = frames.times[-1] - frames.times[-2] if len(frames.times) > 1 else 1.0
+    return Frames(
+        (*frames.jpegs, jpeg.tobytes()),
+        (*frames.times, frames.times[-1] + step if frames.times else 0.0),
+        digest([frames.digest, "card", colour, width, height], 40),
+        frames.size,
+        frames.seconds,
+    )
+
+
+def colours(frames: Frames) -> tuple[str, str]:
+    """The colour of the card that belongs to these frames, and another one."""
+    names, number = list(COLOURS), int(digest(frames.digest), 16)
+    first = number % len(names)
+    return names[first], names[(first + 1 + number // 7 % (len(names) - 1)) % len(names)]
+
+
+def canaries(frames: Frames) -> list[Question]:
+    """Two questions about the frames with their card: the first is answered by yes, the second by no."""
+    text = "Look at the last frame only. Is it one plain surface, filled with the colour {} from edge to edge?"
+    own, other = colours(frames)
+    return [Question("canary.yes", text.format(own)), Question("canary.no", text.format(other))]
+
+
+def finding(answers: Sequence[Answer]) -> str:
+    """`passed`, or the sentence that marks the clip."""
+    for answer, right in zip(answers, (True, False), strict=True):
+        if answer.status != "answered":
+            return "a control question about an added picture has no valid answer"
+        if answer.value is not right:
+            said = "yes" if answer.value else "no"
+            return f"a control question about an added picture was answered {said}, which is wrong"
+    return PASSED
+
+
+def marked(evidence: object, canary: str) -> object:
+    """The evidence with what its canaries said."""
+    return replace(evidence, canary=canary)  # type: ignore[type-var]

@@ -1,0 +1,264 @@
+"""Any OpenAI-compatible server: chat completions with images (vLLM, llama.cpp, SGLang, hosted services).
+
+What a server does not offer is found out once and left out from then on: log-probabilities, structured output,
+`seed`, the name of the token limit. A yes-or-no question is asked for one plain word, so that the probability of
+that word can be read; every other schema is sent as JSON Schema where the server takes one. The frames come before
+the question, so that a server with a prefix cache encodes them once per clip.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from revisit.core import MissingPrerequisite, UsageError
+from revisit.judges.asking import Frames, NoReply, Refused, Reply, Stopped, Usage
+from revisit.judges.budget import words_of
+from revisit.judges.probability import p_yes
+from revisit.judges.questions import Many, Question, Record, YesNo
+from revisit.judges.secret import Secret, find_secret
+from revisit.judges.wording import RULES, after, before, fingerprint
+
+LARGEST_REPLY = 4 << 20  # bytes
+BUSY = {408, 409, 425, 429}  # and all from 500 on
+ALTERNATIVES = 20  # log-probabilities asked for at each token
+# What may be left out, and the words by which a server's complaint names it.
+OPTIONAL = {
+    "logprobs": ("logprobs",),
+    "response_format": ("response_format", "json_schema", "structured", "schema"),
+    "max_tokens": ("max_tokens", "max_completion_tokens"),
+    "seed": ("seed",),
+    "temperature": ("temperature",),
+}
+
+
+class ChatSettings(BaseModel):
+    """What a judge file says of a server."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    url: str  # up to and with /v1
+    model: str
+    key_env: str = ""
+    key_file: Path | None = None
+    timeout: float = Field(default=120.0, gt=0)  # seconds for one call, from the first byte sent to the last received
+    structured: bool = True
+    logprobs: bool = True
+    max_tokens: int | None = Field(default=None, gt=0)  # of a reply; by the question's schema if not given
+    parameters: dict[str, Any] = Field(default_factory=lambda: {"temperature": 0, "seed": 0})
+
+
+class ChatJudge:
+    """A model behind an HTTP endpoint."""
+
+    batch = 1
+
+    def __init__(self, settings: ChatSettings) -> None:
+        if find_spec("httpx") is None:
+            raise MissingPrerequisite("a judge over HTTP needs httpx: pip install 'revisit-bench[judge]'")
+        parts = urlsplit(settings.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(
+                f"a judge's url looks like http://127.0.0.1:8000/v1, not {parts.hostname or settings.url!r}"
+            )
+        if parts.username or parts.password or parts.query:
+            raise UsageError(
+                "a judge's url holds no key or password; name a variable with key_env, or a file with key_file"
+            )
+        self.settings, self.url = settings, settings.url.rstrip("/")
+        self.facts: Mapping[str, Any] = {
+            "judge": "openai",
+            "model": settings.model,
+            "parameters": settings.parameters,
+            "max_tokens": settings.max_tokens,
+            "structured": settings.structured,
+            "logprobs": settings.logprobs,
+            "wording": fingerprint(),
+        }
+        self._secret = Secret("")
+        self._left_out: set[str] = set()
+        self._lock = threading.Lock()
+        self._client: Any = None
+
+    def check(self) -> None:
+        """Raise Stopped where the server cannot be reached, refuses the key, or does not have the model."""
+        known = self.models()
+        if known and self.settings.model not in known:
+            raise Stopped(f"{self.url} has no model {self.settings.model!r}; it has {', '.join(known[:10])}")
+
+    def models(self) -> list[str]:
+        """Names of the models that the server lists; none where it has no list."""
+        try:
+            status, body, _ = self._send("GET", "/models", None)
+        except NoReply as error:
+            raise Stopped(f"{self.url} cannot be asked: {error}; is the server running?") from None
+        if status in (401, 403):
+            raise Stopped(self._refusal(status, body))
+        try:
+            listed = json.loads(body)["data"] if status == 200 else []
+            return [str(model["id"]) for model in listed]
+        except (ValueError, KeyError, TypeError):
+            return []
+
+    def reply(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
+        """The reply to one question."""
+        return [self._ask(frames, question, note) for question, note in zip(questions, notes, strict=True)]
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+
+    def _ask(self, frames: Frames, question: Question, note: str) -> Reply:
+        while True:
+            asked = self.body(frames, question, note)
+            status, body, headers = self._send("POST", "/chat/completions", asked)
+            if status == 200:
+                return self._read(question, body)
+            if status in BUSY or status >= 500:
+                if status == 429 and b"insufficient_quota" in body:
+                    raise Stopped(self._refusal(status, body))
+                raise NoReply(self._refusal(status, body), _retry_after(headers.get("retry-after", "")))
+            if status in (401, 402, 403, 404) or status < 400:
+                raise Stopped(self._refusal(status, body))
+            if not self._leave_out(body, asked):
+                raise Refused(self._refusal(status, body))
+
+    def body(self, frames: Frames, question: Question, note: str = "") -> dict[str, Any]:
+        """What is sent: rules, frames, then the question."""
+        images = [
+            {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"}}
+            for jpeg in frames.jpegs
+        ]
+        shown = [{"type": "text", "text": before(frames.times)}, *images] if images else []
+        content = [*shown, {"type": "text", "text": after(question, note)}]
+        settings = self.settings
+        body: dict[str, Any] = {
+            "model": settings.model,
+            "messages": [{"role": "system", "content": RULES}, {"role": "user", "content": content}],
+            **{name: value for name, value in settings.parameters.items() if value is not None},
+        }
+        # A reply that was cut off is asked for again with more room.
+        most = (settings.max_tokens or 16 + 3 * words_of(question.schema)) * (4 if note else 1)
+        body["max_completion_tokens" if "max_tokens" in self._left_out else "max_tokens"] = most
+        plain = isinstance(question.schema, YesNo) and settings.logprobs
+        if plain and "logprobs" not in self._left_out:
+            body |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
+        if not plain and settings.structured and "response_format" not in self._left_out:
+            schema = {"name": "answer", "strict": True, "schema": _object_schema(question)}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return {name: value for name, value in body.items() if name not in self._left_out - {"max_tokens"}}
+
+    def _read(self, question: Question, body: bytes) -> Reply:
+        """The reply in a server's answer; NoReply where it is not one."""
+        try:
+            content = json.loads(body)
+            choice = min(content["choices"], key=lambda choice: choice.get("index") or 0)
+            message = choice["message"]
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise NoReply("the server's reply is not a chat completion") from None
+        text = message.get("content") if isinstance(message, dict) else None
+        text = self._secret.redact(text if isinstance(text, str) else "")
+        probability, how = None, ""
+        if isinstance(question.schema, YesNo):
+            logprobs = choice.get("logprobs")
+            probability, how = p_yes(text, logprobs if isinstance(logprobs, dict) else None)
+        cut = choice.get("finish_reason") == "length"
+        model = self._secret.redact(str(content.get("model", "")))
+        return Reply(text, probability, how, _usage(content.get("usage")), model, cut)
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[int, bytes, Mapping[str, str]]:
+        """Status, body and headers of one call, received whole and within the time-out."""
+        import httpx
+
+        ends = time.monotonic() + self.settings.timeout
+        received = bytearray()
+        try:
+            with self._connection().stream(method, self.url + path, json=body) as response:
+                for chunk in response.iter_bytes():
+                    received += chunk
+                    if len(received) > LARGEST_REPLY:
+                        raise NoReply(f"the server's reply is larger than {LARGEST_REPLY >> 20} MiB")
+                    if time.monotonic() > ends:  # a server that sends a byte now and then
+                        raise NoReply(f"no whole reply within {self.settings.timeout:g} s")
+                return response.status_code, bytes(received), response.headers
+        except httpx.TimeoutException:
+            raise NoReply(f"no reply within {self.settings.timeout:g} s") from None
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise NoReply(self._secret.redact(f"{type(error).__name__}: {error}"[:200])) from None
+        except RuntimeError:  # the client was closed under way
+            raise NoReply("asking was interrupted") from None
+
+    def _connection(self) -> Any:
+        """The client, made when first needed: a plan needs no key."""
+        import httpx
+
+        with self._lock:
+            if self._client is None:
+                self._secret = find_secret(self.settings.key_env, self.settings.key_file)
+                key = self._secret.reveal()
+                self._client = httpx.Client(
+                    headers={"Authorization": f"Bearer {key}"} if key else {},
+                    timeout=httpx.Timeout(self.settings.timeout, connect=min(10.0, self.settings.timeout)),
+                    limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
+                    follow_redirects=False,  # the key goes to the server that was named and to no other
+                )
+            return self._client
+
+    def _leave_out(self, body: bytes, asked: Mapping[str, Any]) -> bool:
+        """Whether a server's complaint names something that can be left out, which it then is from now on."""
+        complaint = body.decode("utf-8", "replace").lower()
+        for name, words in OPTIONAL.items():
+            if name in asked and any(word in complaint for word in words):
+                self._left_out |= {name, "top_logprobs"} if name == "logprobs" else {name}
+                return True
+        return False
+
+    def _refusal(self, status: int, body: bytes) -> str:
+        text = body.decode("utf-8", "replace")
+        try:
+            error = json.loads(text)["error"]
+            text = str(error["message"] if isinstance(error, dict) else error)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            pass
+        said = " ".join(self._secret.redact(text).split())[:200]
+        where = self.settings.key_env or self.settings.key_file
+        hint = f"; the key is read from {where or 'nowhere: set key_env or key_file'}" if status in (401, 403) else ""
+        return f"the server answered {status}{': ' + said if said else ''}{hint}"
+
+
+def _object_schema(question: Question) -> dict[str, Any]:
+    """The schema of a reply, which servers want to be an object."""
+    schema = question.schema.json()
+    if isinstance(question.schema, Record):
+        return schema
+    name = "items" if isinstance(question.schema, Many) else "answer"
+    return {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
+
+
+def _usage(counted: Any) -> Usage:
+    found = counted if isinstance(counted, dict) else {}
+    tokens = [found.get(name) for name in ("prompt_tokens", "completion_tokens")]
+    tokens_in, tokens_out = (value if isinstance(value, int) and value >= 0 else 0 for value in tokens)
+    return Usage(1, tokens_in, tokens_out)
+
+
+def _retry_after(header: str) -> float | None:
+    """Seconds that a server asks us to wait: it gives a number, or a date."""
+    try:
+        return max(float(header), 0.0)
+    except ValueError:
+        pass
+    try:
+        return max(parsedate_to_datetime(header).timestamp() - time.time(), 0.0)
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,367 @@
+"""A vision-language model of the Qwen-VL family on this machine (Qwen2-VL, Qwen2.5-VL, Qwen3-VL).
+
+The frames of a clip come first and its questions after them, so the frames are encoded once, the model reads them
+once, and what it keeps of them (its key-value cache) begins every question: a batch of yes-or-no probes is one pass
+over the words of the probes alone. Prompts are chat turns with the same words as over HTTP (`wording`), every frame a
+picture of its own. p_yes compares the spellings of yes and of no at the first token of the answer; other schemas are
+answered by greedy decoding.
+
+Needs torch and transformers, and no torchvision. Code that comes with a checkpoint is never run.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from revisit.core import MissingPrerequisite, RevisitError
+from revisit.judges.answer_tokens import answer_tokens
+from revisit.judges.asking import Frames, Judge, Refused, Reply, Stopped, Usage
+from revisit.judges.budget import words_of
+from revisit.judges.patches import PatchRule, cut, processor_file, read_rule
+from revisit.judges.probability import log_sum_exp
+from revisit.judges.questions import Question, YesNo
+from revisit.judges.settings import JUDGES
+from revisit.judges.wording import RULES, after, before, fingerprint
+
+FAMILIES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
+SAMPLE = 1 << 20  # bytes at both ends of a weight file that go into the checkpoint's fingerprint
+
+
+class LocalSettings(BaseModel):
+    """What a judge file says of a checkpoint."""
+
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+    model: str  # a folder, or a name on the Hugging Face hub
+    revision: str = ""  # of a name on the hub
+    device: str = "auto"  # cuda where there is one
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"  # auto: as the checkpoint says
+    max_pixels: int | None = Field(default=None, gt=0)  # of a frame; as the checkpoint says if not given
+    batch: int = Field(default=16, ge=1)  # questions in one pass
+    kept: int = Field(default=4, ge=1)  # clips whose reading is kept
+    shared_prefix: bool = True  # false reads the frames anew for every question: the same answers, slowly
+    least_share: float = Field(default=0.01, ge=0, le=1)  # of the probability that yes and no must hold together
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """The beginning of a prompt: its tokens, their places, and its pictures as patches."""
+
+    ids: list[int]
+    places: np.ndarray  # (3, tokens): time, row and column, as the model's rotary embedding takes them
+    next: int  # the place of the token that follows
+    patches: np.ndarray
+    grid: np.ndarray
+
+
+class LocalJudge:
+    """A checkpoint on this machine. One question at a time or many: calls wait for each other."""
+
+    def __init__(self, settings: LocalSettings, folder: Path = Path()) -> None:
+        missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
+        if missing:
+            raise MissingPrerequisite(
+                f"a local judge needs {' and '.join(missing)}: pip install 'revisit-bench[local]'"
+            )
+        inside = folder / Path(settings.model).expanduser()
+        self.path = inside if inside.is_dir() else None
+        self.settings, self.batch = settings, settings.batch
+        self.facts: Mapping[str, Any] = {
+            "judge": "local",
+            "model": inside.name if self.path else settings.model,
+            "revision": settings.revision,
+            "checkpoint": checkpoint_digest(self.path) if self.path else "",
+            "dtype": settings.dtype,
+            "max_pixels": settings.max_pixels,
+            "shared_prefix": settings.shared_prefix,
+            "least_share": settings.least_share,
+            "wording": fingerprint(),
+        }
+        self._lock = threading.Lock()
+        self._loaded: _Loaded | None = None
+        self._read: OrderedDict[str, tuple[Any, int, int]] = OrderedDict()  # frames -> cache, tokens, next place
+
+    def check(self) -> None:
+        """Load the model; Stopped where it cannot be."""
+        with self._lock:
+            self._model()
+
+    def reply(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
+        """The replies to all questions; the yes-or-no ones in one pass."""
+        import torch
+
+        asked = [after(question, note) for question, note in zip(questions, notes, strict=True)]
+        plain = [k for k, question in enumerate(questions) if isinstance(question.schema, YesNo)]
+        found: dict[int, Reply] = {}
+        with self._lock, torch.inference_mode():
+            model = self._model()
+            for k, values in zip(plain, self._after_prefix(frames, [model.turn(asked[k]) for k in plain]), strict=True):
+                found[k] = self._yes_no(values, len(model.turn(asked[k])))
+            for k in set(range(len(questions))) - set(plain):
+                room = (16 + 3 * words_of(questions[k].schema)) * (4 if notes[k] else 1)
+                found[k] = self._written(frames, model.turn(asked[k]), room)
+        # One pass over a batch is one call.
+        return [_counted(found[k], first=k == 0) for k in range(len(questions))]
+
+    def close(self) -> None:
+        self._read.clear()
+
+    def _yes_no(self, values: Any, tokens: int) -> Reply:
+        """The likelier of yes and no, from the log-probabilities of the next token."""
+        model = self._model()
+        yes, no = (log_sum_exp(values[ids].tolist()) for ids in (model.yes, model.no))
+        share = math.exp(min(log_sum_exp([yes, no]), 0.0))
+        how = f"{len(model.yes)} spellings of yes and {len(model.no)} of no, which hold {share:.4f} of the probability"
+        usage = Usage(0, tokens, 1)
+        if share < self.settings.least_share:
+            return Reply("", None, f"none: the model was about to say something else; {how}", usage, self._name)
+        p_yes = 1 / (1 + math.exp(min(no - yes, 700.0)))
+        return Reply("yes" if p_yes > 0.5 else "no", round(p_yes, 6), how, usage, self._name)
+
+    def _written(self, frames: Frames, turn: list[int], room: int) -> Reply:
+        """What the model writes, token by token, always the likeliest one."""
+        import torch
+
+        model = self._model()
+        cache, length, place = self._prefix(frames)
+        ids, written = turn, list[int]()
+        while len(written) < room:
+            inputs = torch.tensor([ids], device=model.device)
+            places = torch.arange(place, place + len(ids), device=model.device).expand(3, 1, -1)
+            length, place = length + len(ids), place + len(ids)
+            seen = torch.ones((1, length), dtype=torch.long, device=model.device)
+            out = model.net(
+                input_ids=inputs, attention_mask=seen, position_ids=places, past_key_values=cache, use_cache=True
+            )
+            ids = [int(out.logits[0, -1].argmax())]
+            if ids[0] in model.ends:
+                break
+            written += ids
+        text = model.tokenizer.decode(written, skip_special_tokens=True)
+        usage = Usage(0, len(turn), len(written))
+        return Reply(text, None, "", usage, self._name, cut=len(written) == room)
+
+    def _after_prefix(self, frames: Frames, turns: Sequence[list[int]]) -> list[Any]:
+        """Log-probabilities of the next token after the frames and each of the turns."""
+        import torch
+
+        if not turns:
+            return []
+        model = self._model()
+        if not self.settings.shared_prefix:
+            return [self._alone(frames, turn) for turn in turns]
+        cache, length, place = self._prefix(frames)
+        cache.batch_repeat_interleave(len(turns))
+        longest = max(map(len, turns))
+        # Padding lies behind the words, where no word looks.
+        inputs = torch.tensor([turn + [model.pad] * (longest - len(turn)) for turn in turns], device=model.device)
+        seen = torch.tensor(
+            [[1] * (length + len(turn)) + [0] * (longest - len(turn)) for turn in turns], device=model.device
+        )
+        places = torch.arange(place, place + longest, device=model.device).expand(3, len(turns), -1)
+        out = model.net(
+            input_ids=inputs, attention_mask=seen, position_ids=places, past_key_values=cache, use_cache=True
+        )
+        return [_log_softmax(out.logits[k, len(turn) - 1]) for k, turn in enumerate(turns)]
+
+    def _alone(self, frames: Frames, turn: list[int]) -> Any:
+        """The same for one turn, with the frames read for it alone."""
+        import torch
+
+        model, shown = self._model(), self._model().shown(frames)
+        words = np.broadcast_to(np.arange(shown.next, shown.next + len(turn)), (3, len(turn)))
+        out = model.net(
+            input_ids=torch.tensor([shown.ids + turn], device=model.device),
+            attention_mask=torch.ones((1, len(shown.ids) + len(turn)), dtype=torch.long, device=model.device),
+            position_ids=torch.from_numpy(np.concatenate([shown.places, words], axis=1))[:, None].to(model.device),
+            **model.pixels(shown),
+        )
+        return _log_softmax(out.logits[0, -1])
+
+    def _prefix(self, frames: Frames) -> tuple[Any, int, int]:
+        """A copy of what the model keeps of the frames, the number of their tokens, and the next place."""
+        import torch
+
+        if frames.digest not in self._read:
+            model = self._model()
+            shown = model.shown(frames)
+            out = model.net(
+                input_ids=torch.tensor([shown.ids], device=model.device),
+                attention_mask=torch.ones((1, len(shown.ids)), dtype=torch.long, device=model.device),
+                position_ids=torch.from_numpy(shown.places)[:, None].to(model.device),
+                use_cache=True,
+                logits_to_keep=1,
+                **model.pixels(shown),
+            )
+            self._read[frames.digest] = out.past_key_values, len(shown.ids), shown.next
+            while len(self._read) > self.settings.kept:
+                self._read.popitem(last=False)
+        self._read.move_to_end(frames.digest)
+        cache, length, place = self._read[frames.digest]
+        return copy.deepcopy(cache), length, place
+
+    @property
+    def _name(self) -> str:
+        return str(self.facts["model"])
+
+    def _model(self) -> _Loaded:
+        if self._loaded is None:
+            self._loaded = _load(self.settings, self.path)
+        return self._loaded
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """A checkpoint in memory."""
+
+    net: Any
+    tokenizer: Any
+    rule: PatchRule
+    device: Any
+    special: Mapping[str, int]  # start and end of a turn and of a picture, and the token that stands for a patch
+    yes: list[int]
+    no: list[int]
+    pad: int
+    ends: frozenset[int]
+
+    def text(self, words: str) -> list[int]:
+        """Tokens of plain words: what looks like a control token in them is none."""
+        return list(self.tokenizer.encode(words.replace("<|", "< |"), add_special_tokens=False))
+
+    def turn(self, words: str) -> list[int]:
+        """Tokens from the end of the pictures up to the beginning of the answer."""
+        start, end = self.special["start"], self.special["end"]
+        return [*self.text(words), end, *self.text("\n"), start, *self.text("assistant\n")]
+
+    def shown(self, frames: Frames) -> _Shown:
+        """The beginning of the prompt: the rules and the pictures."""
+        start, end = self.special["start"], self.special["end"]
+        head = [start, *self.text(f"system\n{RULES}"), end, *self.text("\n"), start, *self.text("user\n")]
+        if not frames.jpegs:
+            raise Refused("a local judge needs at least one frame to look at")
+        patches, grid = cut([_decoded(jpeg) for jpeg in frames.jpegs], self.rule)
+        ids, places = [*head, *self.text(before(frames.times)), self.special["picture"]], []
+        places.append(np.broadcast_to(np.arange(len(ids)), (3, len(ids))))
+        place = len(ids)
+        for number, (_, rows, columns) in enumerate(grid // (1, self.rule.merge, self.rule.merge)):
+            row, column = np.divmod(np.arange(rows * columns), columns)
+            places.append(place + np.stack([np.zeros_like(row), row, column]))
+            place += int(max(rows, columns))
+            between = [self.special["picture end"]]
+            between += [self.special["picture"]] if number + 1 < len(grid) else []
+            ids += [self.special["patch"]] * int(rows * columns) + between
+            places.append(np.broadcast_to(np.arange(place, place + len(between)), (3, len(between))))
+            place += len(between)
+        return _Shown(ids, np.concatenate(places, axis=1).astype(np.int64), place, patches, grid)
+
+    def pixels(self, shown: _Shown) -> dict[str, Any]:
+        """The pictures as the model takes them."""
+        import torch
+
+        patches = torch.from_numpy(shown.patches).to(self.device, self.net.dtype)
+        return {"pixel_values": patches, "image_grid_thw": torch.from_numpy(shown.grid).to(self.device)}
+
+
+def checkpoint_digest(folder: Path) -> str:
+    """A fingerprint of a checkpoint's files: names, sizes, small files whole, both ends of large ones."""
+    made = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.suffix in (".json", ".safetensors", ".txt", ".jinja")):
+        size = path.stat().st_size
+        made.update(f"{path.name} {size}\n".encode())
+        with path.open("rb") as file:
+            made.update(file.read(SAMPLE))
+            file.seek(max(size - SAMPLE, 0))
+            made.update(file.read(SAMPLE))
+    return made.hexdigest()[:24]
+
+
+def _load(settings: LocalSettings, path: Path | None) -> _Loaded:
+    import torch
+    from transformers import AutoConfig, AutoModelForImageTextToText, AutoTokenizer
+
+    name = str(path or settings.model)
+    how: dict[str, Any] = {"trust_remote_code": False}
+    if path is not None:
+        how["local_files_only"] = True
+    elif settings.revision:
+        how["revision"] = settings.revision
+    try:
+        config = AutoConfig.from_pretrained(name, **how)
+        if config.model_type not in FAMILIES:
+            raise Stopped(f"{name} is a {config.model_type} model; a local judge takes {', '.join(FAMILIES)}")
+        rule = read_rule(config.vision_config.to_dict(), _processor(name, path, how), settings.max_pixels)
+        device = "cuda" if settings.device == "auto" and torch.cuda.is_available() else settings.device
+        device = torch.device("cpu" if device == "auto" else device)
+        tokenizer = AutoTokenizer.from_pretrained(name, **how)
+        net = AutoModelForImageTextToText.from_pretrained(name, dtype=settings.dtype, use_safetensors=True, **how)
+        net = net.eval().to(device)
+    except RevisitError as error:
+        raise Stopped(str(error)) from None
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise Stopped(f"{name} cannot be loaded: {' '.join(str(error).split())[:300]}") from None
+    start, end = (tokenizer.convert_tokens_to_ids(token) for token in ("<|im_start|>", "<|im_end|>"))
+    special = {
+        "start": start,
+        "end": end,
+        "picture": config.vision_start_token_id,
+        "picture end": config.vision_end_token_id,
+        "patch": config.image_token_id,
+    }
+    if None in special.values() or tokenizer.unk_token_id in (start, end):
+        raise Stopped(f"{name}: its tokenizer lacks <|im_start|> or <|im_end|>; is it an instruction-tuned Qwen-VL?")
+    yes, no = answer_tokens(tokenizer.get_vocab())
+    if not yes or not no:
+        raise Stopped(f"{name}: its vocabulary has no single token for yes, or none for no")
+    ends = {end, tokenizer.eos_token_id, *_as_list(getattr(net.generation_config, "eos_token_id", None))} - {None}
+    return _Loaded(net, tokenizer, rule, device, special, yes, no, end, frozenset(ends))
+
+
+def _processor(name: str, path: Path | None, how: Mapping[str, Any]) -> dict[str, Any]:
+    """The image processor's settings of a checkpoint, without making the processor, which may need torchvision."""
+    if path is None:
+        from huggingface_hub import hf_hub_download
+
+        file = hf_hub_download(name, "preprocessor_config.json", revision=how.get("revision"))
+        path = Path(file).parent
+    return processor_file(path)
+
+
+def _as_list(value: int | Sequence[int] | None) -> list[int]:
+    return [] if value is None else [value] if isinstance(value, int) else list(value)
+
+
+def _log_softmax(logits: Any) -> Any:
+    return logits.float().log_softmax(-1)
+
+
+def _counted(reply: Reply, first: bool) -> Reply:
+    usage = Usage(int(first), reply.usage.tokens_in, reply.usage.tokens_out)
+    return Reply(reply.text, reply.p_yes, reply.p_from, usage, reply.model, reply.cut)
+
+
+def _decoded(jpeg: bytes) -> np.ndarray:
+    import cv2
+
+    picture = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+    if picture is None:
+        raise Refused("a frame is no picture that can be decoded")
+    return np.ascontiguousarray(picture[:, :, ::-1])
+
+
+def _local(settings: dict[str, Any], folder: Path) -> Judge:
+    return LocalJudge(LocalSettings(**settings), folder)
+
+
+JUDGES.add("local", _local)

@@ -1,0 +1,111 @@
+"""Pictures as Qwen-VL models take them: resized, normalised and cut into patches, without torchvision.
+
+A picture is resized so that both sides are whole multiples of patch x merge and its pixels lie between two bounds,
+then cut into patches; the patches that the model will merge into one token lie next to each other, and a still
+picture fills both halves of a patch in time. Sizes and colours come from the checkpoint's own files.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import UsageError
+
+FILES = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
+
+
+@dataclass(frozen=True)
+class PatchRule:
+    """How a checkpoint wants its pictures."""
+
+    patch: int
+    merge: int
+    frames: int  # of a patch, in time
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    least: int  # pixels of a picture
+    most: int
+
+    @property
+    def step(self) -> int:
+        return self.patch * self.merge
+
+
+def read_rule(vision: Mapping[str, Any], content: Mapping[str, Any], most: int | None = None) -> PatchRule:
+    """The rule of a checkpoint, from its vision config and its image processor's file; `most` lowers the pixel bound."""
+    found = content.get("image_processor", content)
+    size = found.get("size") or {}
+    if "image_mean" not in found or "image_std" not in found:
+        raise UsageError(
+            f"the checkpoint does not say how its pictures are normalised: image_mean and image_std stand in none of "
+            f"{', '.join(FILES)}; copy the file from the original checkpoint"
+        )
+    least = found.get("min_pixels") or size.get("shortest_edge") or 56 * 56
+    bound = found.get("max_pixels") or size.get("longest_edge") or 1280 * 28 * 28
+    return PatchRule(
+        patch=int(vision["patch_size"]),
+        merge=int(vision["spatial_merge_size"]),
+        frames=int(vision["temporal_patch_size"]),
+        mean=tuple(found["image_mean"]),
+        std=tuple(found["image_std"]),
+        least=int(least),
+        most=min(int(bound), most or int(bound)),
+    )
+
+
+def processor_file(folder: Path) -> dict[str, Any]:
+    """The image processor's settings in the folder of a checkpoint; empty where there are none."""
+    for name in FILES:
+        path = folder / name
+        if path.is_file():
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if "image_mean" in content.get("image_processor", content):
+                return dict(content)
+    return {}
+
+
+def fitted(height: int, width: int, rule: PatchRule) -> tuple[int, int]:
+    """The size to which a picture is resized: nearest in shape, on the grid of the model, within its bounds."""
+    step = rule.step
+    rows, columns = (max(step, round(side / step) * step) for side in (height, width))
+    if rows * columns > rule.most:
+        shrink = math.sqrt(height * width / rule.most)
+        rows, columns = (max(step, math.floor(side / shrink / step) * step) for side in (height, width))
+    elif rows * columns < rule.least:
+        grow = math.sqrt(rule.least / (height * width))
+        rows, columns = (math.ceil(side * grow / step) * step for side in (height, width))
+    return rows, columns
+
+
+def cut(pictures: Sequence[np.ndarray], rule: PatchRule) -> tuple[np.ndarray, np.ndarray]:
+    """Patches (n, values) of RGB pictures, float32, and the grid (pictures, 3) of each: time, rows, columns."""
+    cuts, grids = zip(*(_cut(picture, rule) for picture in pictures), strict=True)
+    return np.concatenate(cuts), np.array(grids, np.int64)
+
+
+def _cut(picture: np.ndarray, rule: PatchRule) -> tuple[np.ndarray, tuple[int, int, int]]:
+    height, width = fitted(*picture.shape[:2], rule)
+    colours = (_resized(picture, height, width) / np.float32(255) - np.float32(rule.mean)) / np.float32(rule.std)
+    rows, columns, merge, side = height // rule.patch, width // rule.patch, rule.merge, rule.patch
+    blocks = colours.reshape(rows // merge, merge, side, columns // merge, merge, side, 3)
+    still = blocks.transpose(0, 3, 1, 4, 6, 2, 5)[:, :, :, :, :, None]  # block, patch in it, colour, time, pixels
+    filled = np.repeat(still, rule.frames, axis=5)
+    return filled.reshape(rows * columns, -1).astype(np.float32), (1, rows, columns)
+
+
+def _resized(picture: np.ndarray, height: int, width: int) -> np.ndarray:
+    """The picture in another size, by bicubic interpolation with a filter against aliasing, as 8-bit values."""
+    import torch
+
+    if picture.shape[:2] == (height, width):
+        return picture
+    values = torch.from_numpy(np.ascontiguousarray(picture)).permute(2, 0, 1)[None]
+    found = torch.nn.functional.interpolate(values, (height, width), mode="bicubic", antialias=True)
+    return np.asarray(found[0].permute(1, 2, 0).numpy())

@@ -1,0 +1,82 @@
+"""MBench (arXiv 2606.00793): does a clip pose the memory test at all, and how far did the change go, how rightly?
+
+The trigger is one question, which depends on the subset of the case, with a confidence. Progress and correctness are
+two ratings in one call, so that the second is given in view of the first. Both are asked about the same frames (eight,
+evenly spread, by default). Our own wording: numbers are comparable with published ones only in kind.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from revisit.core import UsageError, observer
+from revisit.evidence.judged import JudgeFrames, ProgressRatings, TriggerAnswer
+from revisit.judges.asking import Answer, Frames, Talk
+from revisit.judges.protocols.banks import judge_of, problems, verdict
+from revisit.judges.questions import Number, Question, Rating, Record, YesNo
+
+TRIGGERS = {
+    "object": "Does the main object go out of view, or get covered, and does its place come into view again later?",
+    "human": "Does a person go out of view, or get covered, and does a person who should be the same one appear later?",
+    "environment": "Does the camera leave some part of the surroundings and show that same part again later?",
+    "causal": "Does the change that the text describes begin, does it or its place go out of view (the camera turns "
+    "away, something covers it, or it gets dark), and is it seen again later?",
+}
+RATINGS = (
+    "Rate two things from 1 to 5. progress: how far the change that the text describes has gone by the end (1: "
+    "nothing of it can be seen, 3: about half of it, 5: all of it). correctness: how right the way there and the "
+    "result are, given how far it went (1: they contradict the text or the laws of nature, 3: some clear mistakes, "
+    "5: nothing to object to)."
+)
+
+
+@observer(
+    id="judge.trigger", version=1, kind="judge", makes=TriggerAnswer, shows=JudgeFrames,
+    inputs=("subset", "prompt", "annotations"),
+)  # fmt: skip
+def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, Any]) -> Talk:
+    """Whether the clip poses the memory test of its subset, and how sure the judge is of it."""
+    name = subset.lower()
+    if name not in TRIGGERS:
+        raise UsageError(f"there is no trigger question for the subset {subset!r}; there are {', '.join(TRIGGERS)}")
+    text = f"{described(prompt, annotations)}{TRIGGERS[name]} Say also how sure you are, from 0 to 1."
+    schema = Record({"triggered": YesNo(), "confidence": Number(0.0, 1.0)})
+    answers: list[Answer] = yield [Question(f"trigger.{name}", text, schema)]
+    value = answers[0].value or {}
+    return TriggerAnswer(
+        triggered=int(value["triggered"]) if value else verdict(answers[0]),
+        confidence=float(value.get("confidence", math.nan)),
+        question=name,
+        judge=judge_of(answers),
+        frames=frames.digest,
+        problems=problems(["the trigger"], answers),
+    )
+
+
+@observer(
+    id="judge.progress", version=1, kind="judge", makes=ProgressRatings, shows=JudgeFrames,
+    inputs=("prompt", "annotations"),
+)  # fmt: skip
+def progress(frames: Frames, prompt: str, annotations: Mapping[str, Any]) -> Talk:
+    """How far the described change went and how rightly, from 1 to 5 each, in one call."""
+    schema = Record({"progress": Rating(1, 5), "correctness": Rating(1, 5)})
+    answers: list[Answer] = yield [Question("progress", described(prompt, annotations) + RATINGS, schema)]
+    value = answers[0].value or {}
+    return ProgressRatings(
+        progress=float(value.get("progress", math.nan)),
+        correctness=float(value.get("correctness", math.nan)),
+        judge=judge_of(answers),
+        frames=frames.digest,
+        problems=problems(["the ratings"], answers),
+    )
+
+
+def described(prompt: str, annotations: Mapping[str, Any]) -> str:
+    """What the video was asked to show, part by part where the dataset says it so."""
+    segments = annotations.get("caption_segments")
+    if isinstance(segments, list | tuple) and segments:
+        parts = "\n".join(f"{number}. {part}" for number, part in enumerate(segments, 1))
+        return f"The video was asked to show, one after the other:\n{parts}\n"
+    return f"The video was asked to show: {prompt.strip()}\n"

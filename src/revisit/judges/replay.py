@@ -1,0 +1,52 @@
+"""Replay: the answers of an earlier run, without a network. It is the same judge, so the numbers are comparable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from revisit.core import UsageError
+from revisit.judges.asking import Answer, Frames, Refused, Reply, Usage
+from revisit.judges.questions import Question
+from revisit.judges.store import known_judges, read_answers
+
+
+class ReplayJudge:
+    """Answers from a file of recorded answers (`answers.jsonl` of a run), as the judge that gave them."""
+
+    batch = 1
+
+    def __init__(self, path: Path, model: str = "") -> None:
+        lines = read_answers(path)
+        if not lines:
+            raise UsageError(f"{path}: no recorded answers in it; a run with a judge writes them to answers.jsonl")
+        judges = [judge for judge in known_judges(lines) if model in ("", judge.get("model"))]
+        if len(judges) != 1:
+            names = ", ".join(sorted({str(judge.get("model")) for judge in known_judges(lines)}))
+            raise UsageError(f"{path}: it holds answers of {names}; say which with `model:` in a judge file")
+        self.facts: Mapping[str, Any] = judges[0]
+        self.path = path
+        self.answers = {
+            (line["frames"], line["question"]["digest"]): Answer.from_json(line["answer"])
+            for line in lines
+            if line["judge"] == self.facts
+        }
+
+    def check(self) -> None:
+        pass
+
+    def reply(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
+        """The recorded replies, which are read and checked like new ones and cost nothing."""
+        return [self._reply(frames, question) for question in questions]
+
+    def _reply(self, frames: Frames, question: Question) -> Reply:
+        answer = self.answers.get((frames.digest, question.digest))
+        if answer is None:
+            raise Refused(
+                f"{self.path} holds no answer to {question.id!r} about these frames; ask a judge that can be reached"
+            )
+        return Reply(answer.reply, answer.p_yes, answer.p_from, Usage(), answer.model)
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,145 @@
+"""Which judge: a YAML file, the url of a server, or a file of recorded answers.
+
+`--judge judge.yaml` says everything; `--judge http://127.0.0.1:8000/v1` takes the model from $REVISIT_JUDGE_MODEL
+and the key, if there is one, from $REVISIT_JUDGE_KEY; `--judge runs/x/answers.jsonl` replays that run's answers.
+A key never stands in a file that we read as settings, nor on a command line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from revisit.core import UsageError
+from revisit.core.registry import Registry
+from revisit.judges.asker import Asker, Patience
+from revisit.judges.asking import Judge
+from revisit.judges.budget import Budget, Limit, Price
+from revisit.judges.chat import ChatJudge, ChatSettings
+from revisit.judges.replay import ReplayJudge
+from revisit.judges.store import AnswerStore
+
+# kind of judge -> what makes it from the rest of its file; a relative path in there starts at the file's folder
+JUDGES: Registry[Callable[[dict[str, Any], Path], Judge]] = Registry("judge")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Limit(_Part):
+    calls: int | None = Field(default=None, ge=0)
+    tokens: int | None = Field(default=None, ge=0)
+    money: float | None = Field(default=None, ge=0)
+
+
+class _Price(_Part):
+    input: float = Field(default=0.0, ge=0)
+    output: float = Field(default=0.0, ge=0)
+    currency: str = "USD"
+
+
+class _Common(_Part):
+    """What every judge file may say."""
+
+    kind: str = "openai"
+    concurrency: int = Field(default=8, ge=1, le=256)
+    tries: int = Field(default=6, ge=1)
+    again: int = Field(default=2, ge=0)
+    pause: float = Field(default=1.0, ge=0)
+    ask_unanswered: bool = False
+    canaries: bool = True
+    tokens_per_image: int | None = Field(default=None, gt=0)
+    budget: _Limit = _Limit()
+    price: _Price = _Price()
+
+
+@dataclass(frozen=True)
+class ChosenJudge:
+    """A judge, and how to ask it."""
+
+    judge: Judge
+    patience: Patience = field(default_factory=Patience)
+    limit: Limit = field(default_factory=Limit)
+    price: Price = field(default_factory=Price)
+    canaries: bool = True
+    tokens_per_image: int | None = None
+
+    def asker(self, store: AnswerStore) -> Asker:
+        """Somebody who asks this judge, with a budget of their own."""
+        return Asker(self.judge, store, self.patience, Budget(self.limit, self.price), self.tokens_per_image)
+
+
+def choose_judge(said: str) -> ChosenJudge:
+    """The judge that `--judge` names."""
+    if said.startswith(("http://", "https://")):
+        return _from_settings(_from_environment(said), "--judge", Path())
+    path = Path(said)
+    if not path.is_file():
+        raise UsageError(
+            f"{said}: no such file; --judge takes a YAML file, a url such as http://127.0.0.1:8000/v1, or answers.jsonl"
+        )
+    if path.suffix == ".jsonl":
+        return _from_settings({"kind": "replay", "path": path.name}, said, path.parent)
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise UsageError(f"{path}: this is not YAML") from None
+    if not isinstance(content, dict):
+        raise UsageError(f"{path}: expected names with values, such as `url: http://127.0.0.1:8000/v1`")
+    return _from_settings(content, said, path.parent)
+
+
+def _from_settings(content: Mapping[str, Any], where: str, folder: Path) -> ChosenJudge:
+    secret = [name for name in content if str(name).lower() in ("key", "api_key", "token", "password", "secret")]
+    if secret:
+        raise UsageError(f"{where}: a key does not belong in it; write `key_env: NAME` or `key_file: path` instead")
+    common = {name: value for name, value in content.items() if name in _Common.model_fields}
+    rest = {str(name): value for name, value in content.items() if name not in _Common.model_fields}
+    try:
+        shared = _Common(**common)
+        judge = JUDGES[shared.kind](rest, folder)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise UsageError(f"{where}: {name}: {first['msg'].lower()}; docs/judges.md lists what it may say") from None
+    return ChosenJudge(
+        judge,
+        Patience(shared.concurrency, shared.tries, shared.again, shared.pause, ask_unanswered=shared.ask_unanswered),
+        Limit(**shared.budget.model_dump()),
+        Price(**shared.price.model_dump()),
+        shared.canaries,
+        shared.tokens_per_image,
+    )
+
+
+def _from_environment(url: str) -> dict[str, Any]:
+    model = os.environ.get("REVISIT_JUDGE_MODEL", "")
+    if not model:
+        raise UsageError("the judge's model is read from $REVISIT_JUDGE_MODEL, which is not set; or use a judge file")
+    key = {"key_env": "REVISIT_JUDGE_KEY"} if os.environ.get("REVISIT_JUDGE_KEY") else {}
+    return {"url": url, "model": model, **key}
+
+
+def _chat(settings: dict[str, Any], folder: Path) -> Judge:
+    made = ChatSettings(**settings)
+    if made.key_file is not None:
+        made = made.model_copy(update={"key_file": folder / made.key_file.expanduser()})
+    return ChatJudge(made)
+
+
+def _replay(settings: dict[str, Any], folder: Path) -> Judge:
+    unknown = sorted(set(settings) - {"path", "model"})
+    if unknown or "path" not in settings:
+        raise UsageError("a judge of kind replay takes `path:`, an answers.jsonl, and optionally `model:`")
+    return ReplayJudge(folder / str(settings["path"]), str(settings.get("model", "")))
+
+
+JUDGES.add("openai", _chat)
+JUDGES.add("replay", _replay)

@@ -1,0 +1,116 @@
+"""The answer store: every answer that was paid for, one JSON line each, appended the moment it is there.
+
+An answer lies under (frames, question, judge with model and parameters). The shared store of the cache serves
+every run; a run keeps a copy of the lines it used, which `replay` reads. A process that is killed loses at most
+the calls under way. Answers that failed are never kept: they are asked again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from revisit.core import digest
+from revisit.judges.asking import Answer, Frames
+from revisit.judges.questions import Question
+
+
+def answer_key(frames: str, question: str, judge: Mapping[str, Any]) -> str:
+    """Address of an answer: the digests of the frames and of the question, and the facts of the judge."""
+    return digest({"frames": frames, "question": question, "judge": dict(judge)}, 40)
+
+
+class AnswerStore:
+    """Answers in memory and in one or two files: the shared one, and the copy of this run."""
+
+    def __init__(self, shared: Path | None, copy: Path | None = None) -> None:
+        self._lock = threading.Lock()
+        self._lines: dict[str, dict[str, Any]] = {}
+        self._files: dict[int, set[str]] = {}  # open file -> keys it holds
+        for path in [path for path in (shared, copy) if path is not None]:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lines = {str(line["key"]): line for line in read_answers(path)}
+            self._lines |= lines
+            self._files[_open_mended(path)] = set(lines)
+
+    def get(self, frames: Frames, question: Question, judge: Mapping[str, Any]) -> Answer | None:
+        """The recorded answer, or None; the copy of this run gets the line too."""
+        key = answer_key(frames.digest, question.digest, judge)
+        with self._lock:
+            line = self._lines.get(key)
+            if line is None:
+                return None
+            self._append(key, line)
+        return Answer.from_json(line["answer"])
+
+    def put(self, frames: Frames, question: Question, judge: Mapping[str, Any], answer: Answer) -> None:
+        """Record an answer; one that failed is not kept."""
+        if answer.status == "failed":
+            return
+        key = answer_key(frames.digest, question.digest, judge)
+        line = {
+            "key": key,
+            "frames": frames.digest,
+            "question": {"id": question.id, "digest": question.digest, "text": question.text},
+            "judge": dict(judge),
+            "answer": answer.as_json(),
+            "asked": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        }
+        with self._lock:
+            self._lines[key] = line
+            for holds in self._files.values():
+                holds.discard(key)
+            self._append(key, line)
+
+    def close(self) -> None:
+        with self._lock:
+            for file in self._files:
+                os.close(file)
+            self._files = {}
+
+    def _append(self, key: str, line: Mapping[str, Any]) -> None:
+        text = (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8", "replace")
+        for file, holds in self._files.items():
+            if key not in holds:
+                os.write(file, text)  # in one piece: a kill tears no line but the last, which _open_mended cuts off
+                holds.add(key)
+
+
+def read_answers(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of an answer file; a line torn by a kill is passed over, and the last of a key counts."""
+    if not path.is_file():
+        return []
+    found: dict[str, dict[str, Any]] = {}
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        try:
+            content = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(content, dict) and isinstance(content.get("answer"), dict) and "key" in content:
+            found[str(content["key"])] = content
+    return list(found.values())
+
+
+def shared_store(cache: Path, judge: Mapping[str, Any]) -> Path:
+    """Where the answers of a judge lie in the cache."""
+    return cache / "answers" / f"{digest(dict(judge), 16)}.jsonl"
+
+
+def _open_mended(path: Path) -> int:
+    """The file, open for appending, without a last line that a kill left torn."""
+    if path.is_file():
+        content = path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.truncate(path, whole)
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+
+def known_judges(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The distinct judges in an answer file, in the order they appear."""
+    return list({digest(line["judge"]): line["judge"] for line in lines}.values())

@@ -1,0 +1,302 @@
+"""Overlay: the return of a clip laid over the truth, over the first view and over the last one before the target left.
+
+Evidence: `Departures`, the phases, and the target's box from the case. For the few sampled frames in which
+the target's place is in full view again, four pictures lie over each other pixel by pixel:
+
+- `truth`: what the reference shows;  - `shown`: what the clip shows, its light made that of the truth;
+- `first`: the reference's first view;  - `last`: the reference's last view of the target before it left.
+
+Where truth and first differ lies the mark of what happened meanwhile. Colours are CIELAB, so that a
+difference of about 2 is just noticeable and one of 20 is seen at a glance.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import Case, Unscored, derived
+from revisit.evidence.departures import Departures, Overlay
+from revisit.evidence.frames import CasePhases
+from revisit.metrics.rows import require_rows
+
+MOST_ROWS = 3  # returned frames that speak: enough for a median, few enough to be quick
+WHOLE = 0.85  # of the target's box is inside the frame: in full view
+REACHED = 0.8  # of the box is reached by the clip's frame
+NEIGHBOURS = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1))  # shifts by which a fine edge may be off
+BLUR = 1  # pixels on each side: hides noise and what is left of a misalignment
+CHANGED = 14.0  # CIELAB: of an event's mark; seen at a glance, and more than compression does to a blurred picture
+LEAST_MARK = 0.06  # of the target's box
+MOST_GAPS = 0.4  # of the steps of a camera may be unknown
+ROLL_WEIGHT = 0.5  # widths per radian: how far a roll moves the frame's edge
+STRAY = 0.12  # widths: chains of steps stray by less over a clip of a few seconds
+ALONE = 0.5  # share of the points at which a join is believed without the cameras' steps
+THINNED = 5  # every fifth pixel tells the light as well as all
+TRIM = 0.6  # share of the pixels, those that fit best, from which the light is read
+
+
+def lab_of(rgb: np.ndarray) -> np.ndarray:
+    """CIELAB (D65) of sRGB values from 0 to 255."""
+    scaled = np.clip(np.asarray(rgb, dtype=np.float32) / 255, 0, 1)
+    linear = np.where(scaled > 0.04045, ((scaled + 0.055) / 1.055) ** 2.4, scaled / 12.92)
+    to_xyz = np.array(
+        [[0.412453, 0.357580, 0.180423], [0.212671, 0.715160, 0.072169], [0.019334, 0.119193, 0.950227]], np.float32
+    )
+    xyz = linear @ to_xyz.T / np.array([0.950456, 1.0, 1.088754], np.float32)
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.stack(
+        [116 * f[..., 1] - 16, 500 * (f[..., 0] - f[..., 1]), 200 * (f[..., 1] - f[..., 2])], axis=-1
+    ).astype(np.float32)
+
+
+def blurred(picture: np.ndarray, reach: int = BLUR) -> np.ndarray:
+    """(H, W, ...) averaged over a small square."""
+    side = 2 * reach + 1
+    rest = ((0, 0),) * (picture.ndim - 2)
+    padded = np.pad(np.asarray(picture, np.float64), ((reach + 1, reach), (reach + 1, reach), *rest), mode="edge")
+    sums = padded.cumsum(axis=0).cumsum(axis=1)
+    mean = (sums[side:, side:] - sums[:-side, side:] - sums[side:, :-side] + sums[:-side, :-side]) / side**2
+    return np.asarray(mean, np.float32)
+
+
+def grown(mask: np.ndarray, reach: int) -> np.ndarray:
+    """The mask with so many pixels more on all sides."""
+    return np.asarray(blurred(mask, reach) > 0.5 / (2 * reach + 1) ** 2)
+
+
+def warped(picture: np.ndarray, warp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(H, W, C) the picture under a warp in fractions, bilinear, and the pixels that it reaches."""
+    height, width = picture.shape[:2]
+    y, x = np.mgrid[:height, :width]
+    at = np.stack([(x + 0.5) / width, (y + 0.5) / height, np.ones_like(x, float)], axis=-1) @ np.linalg.inv(warp).T
+    depth = np.where(at[..., 2] > 1e-6, at[..., 2], 1e-6)
+    u, v = at[..., 0] / depth * width - 0.5, at[..., 1] / depth * height - 0.5
+    inside = (at[..., 2] > 1e-6) & (u >= -0.5) & (v >= -0.5) & (u <= width - 0.5) & (v <= height - 0.5)
+    u, v = np.clip(u, 0, width - 1.001), np.clip(v, 0, height - 1.001)
+    left, top = u.astype(int), v.astype(int)
+    across, down = (u - left)[..., None], (v - top)[..., None]
+    picture = np.asarray(picture, np.float32)
+    upper = picture[top, left] * (1 - across) + picture[top, left + 1] * across
+    lower = picture[top + 1, left] * (1 - across) + picture[top + 1, left + 1] * across
+    return np.asarray(upper * (1 - down) + lower * down, np.float32), np.asarray(inside)
+
+
+def landing(warp: np.ndarray, xy: np.ndarray) -> np.ndarray:
+    """Where positions (n, 2) in fractions land under a warp; far outside for those behind the camera."""
+    moved = np.c_[xy, np.ones(len(xy))] @ np.asarray(warp, float).T
+    ahead = moved[:, 2:] > 1e-6
+    return np.where(ahead, moved[:, :2] / np.where(ahead, moved[:, 2:], 1.0), 1e3)
+
+
+def share_inside(warp: np.ndarray, box: tuple[float, float, float, float]) -> float:
+    """Share of a box that is inside the frame after a warp."""
+    x0, y0, x1, y1 = box
+    at = (np.arange(8) + 0.5) / 8
+    grid = np.stack(np.meshgrid(x0 + at * (x1 - x0), y0 + at * (y1 - y0)), axis=-1).reshape(-1, 2)
+    landed = landing(warp, grid)
+    return float(((landed >= 0) & (landed <= 1)).all(axis=1).mean())
+
+
+def light_between(shown: np.ndarray, truth: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Gain and offset of each channel that make `truth` into `shown`, from the pixels that fit best."""
+    gains, offsets = np.ones(shown.shape[-1]), np.zeros(shown.shape[-1])
+    for channel in range(shown.shape[-1]):
+        t = truth[..., channel][valid][::THINNED].astype(float)
+        s = shown[..., channel][valid][::THINNED].astype(float)
+        if len(t) < 32 or t.std() < 2:
+            offsets[channel] = float(np.median(s - t)) if len(t) else 0.0
+            continue
+        gain, offset = 1.0, float(np.median(s - t))
+        for _ in range(4):
+            error = np.abs(s - gain * t - offset)
+            kept = error <= np.quantile(error, TRIM)
+            spread = float(t[kept].var())
+            if spread < 1:
+                break
+            gain = float(np.clip(((t[kept] - t[kept].mean()) * (s[kept] - s[kept].mean())).mean() / spread, 0.4, 2.5))
+            offset = float(s[kept].mean() - gain * t[kept].mean())
+        gains[channel], offsets[channel] = gain, offset
+    return gains, offsets
+
+
+def apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(H, W) CIELAB distance of each pixel, the smallest over shifts of a pixel, so that a fine edge may be off."""
+    best = np.full(a.shape[:2], np.inf, np.float32)
+    for shift in NEIGHBOURS:
+        difference = np.roll(b, shift, axis=(0, 1)) - a
+        best = np.minimum(best, np.sqrt((difference**2).sum(axis=-1)))
+    return best
+
+
+def blobs(mask: np.ndarray, least: int) -> list[np.ndarray]:
+    """Connected parts of a mask with at least so many pixels, largest first."""
+    label = np.where(mask, np.arange(1, mask.size + 1).reshape(mask.shape), 0)
+    while True:
+        around = np.pad(label, 1)
+        highest = np.max(
+            [around[1:-1, 1:-1], around[:-2, 1:-1], around[2:, 1:-1], around[1:-1, :-2], around[1:-1, 2:]], 0
+        )
+        spread = np.where(mask, highest, 0)
+        if (spread == label).all():
+            break
+        label = spread
+    names, counts = np.unique(label[mask], return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return [label == names[k] for k in order if counts[k] >= least]
+
+
+def step_vectors(warps: np.ndarray, aspect: float) -> np.ndarray:
+    """(N, 4) shift of the centre in widths (x, y), half the log of the zoom, half the roll in radians."""
+    centre = warps @ np.array([0.5, 0.5, 1.0])
+    at = centre[:, :2] / centre[:, 2:]
+    # the linear part at the centre, with y in widths
+    third = warps[:, 2]
+    linear = (warps[:, :2, :2] - at[:, :, None] * third[:, None, :2]) / centre[:, 2, None, None]
+    linear = linear * np.array([[1.0, 1 / aspect], [aspect, 1.0]])
+    zoom = 0.5 * np.log(np.maximum(np.linalg.det(linear), 1e-6))
+    roll = np.arctan2(linear[:, 1, 0] - linear[:, 0, 1], linear[:, 0, 0] + linear[:, 1, 1])
+    return np.stack([at[:, 0] - 0.5, (at[:, 1] - 0.5) * aspect, 0.5 * zoom, ROLL_WEIGHT * roll], axis=1)
+
+
+def chained(steps: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """(N, 4) sum of the steps; an unknown step is that of its known neighbours."""
+    rows = np.arange(len(steps))
+    filled = np.stack([np.interp(rows, rows[known], column[known]) for column in steps.T], axis=1)
+    filled[0] = 0
+    return np.asarray(np.cumsum(filled, axis=0))
+
+
+def ways_of(departures: Departures) -> tuple[np.ndarray, np.ndarray] | None:
+    """(N, 4) where the cameras of clip and reference are by their chained steps; None where a chain is broken."""
+    mine, true = departures.clip_step_share > 0, departures.reference_step_share > 0
+    if (~mine).mean() > MOST_GAPS or (~true).mean() > MOST_GAPS:
+        return None
+    aspect = departures.truth.shape[1] / departures.truth.shape[2]
+    path = chained(step_vectors(departures.clip_step, aspect), mine)
+    return path, chained(step_vectors(departures.reference_step, aspect), true)
+
+
+def trusted(departures: Departures) -> np.ndarray:
+    """(N,) whether a frame really lies over its partner: joined, and where the steps of both cameras say it should be.
+
+    Tiles, planks and bricks join with each other a few tiles off.
+    """
+    ways = ways_of(departures)
+    if ways is None:
+        return np.asarray(departures.offset_share >= ALONE)
+    aspect = departures.truth.shape[1] / departures.truth.shape[2]
+    expected = ways[1] - ways[0]
+    stray = np.linalg.norm((step_vectors(departures.offset, aspect) - expected)[:, :2], axis=1)
+    return np.asarray((departures.offset_share > 0) & (stray < STRAY + 0.25 * np.linalg.norm(expected[:, :2], axis=1)))
+
+
+@derived(makes=Overlay, needs=(Departures, CasePhases, Case), version=1)
+def overlay(departures: Departures, phases: CasePhases, case: Case) -> Overlay | Unscored:
+    """The returned frames that show the target's place best, laid over truth, first and last view."""
+    validate(departures)
+    if case.target is None:
+        return Unscored("no target was given for this case")
+    box = case.target.box
+    returned = departures.index >= phases.first_returned
+    if not returned.any():
+        return Unscored(f"no frame after the return at frame {phases.first_returned} was compared with the reference")
+    seen = np.array([share_inside(warp, box) for warp in departures.reference_first])
+    in_view = (departures.reference_first_share > 0) & (seen >= WHOLE)
+    if not (returned & in_view).any():
+        return Unscored("the reference does not come back to the target's first place, so nothing can be laid over it")
+    joined = returned & in_view & trusted(departures)
+    if not joined.any():
+        return Unscored("the clip's return cannot be laid over the reference: it shows another view, or another place")
+    trust = departures.offset_share * departures.reference_first_share
+    rows = np.sort(np.argsort(np.where(joined, -trust, 1.0), kind="stable")[: min(MOST_ROWS, int(joined.sum()))])
+    before = np.flatnonzero((departures.index < phases.first_hidden) & in_view)
+    last = int(before[-1]) if len(before) else -1
+    made = [_laid(departures, int(row), last, box) for row in rows]
+    made = [one for one in made if one is not None]
+    if not made:
+        return Unscored("the clip's return reaches too little of the target's place to compare it")
+    columns = {name: np.stack([one[name] for one in made]) for name in made[0]}
+    return Overlay(last_frame=int(departures.index[last]) if last >= 0 else -1, **columns)
+
+
+def validate(departures: Departures) -> None:
+    """Raise InvalidEvidence unless every pair has its pictures, warps and shares."""
+    height, width = departures.truth.shape[1:3] if departures.truth.ndim == 4 else (None, None)
+    names = ("offset", "clip_step", "reference_step", "reference_first")
+    require_rows(
+        departures, shown=(height, width, 3), truth=(height, width, 3), covered=(height, width), seconds=(),
+        reference=(), **dict.fromkeys(names, (3, 3)), **dict.fromkeys([f"{name}_share" for name in names], ()),
+        clip_detail=(None,), reference_detail=(None,),
+    )  # fmt: skip
+
+
+def _laid(
+    departures: Departures, row: int, last: int, box: tuple[float, float, float, float]
+) -> dict[str, np.ndarray] | None:
+    """The pictures and masks of one returned frame; None where the clip does not reach the target's place."""
+    truth = blurred(departures.truth[row])
+    valid = departures.covered[row]
+    warp = departures.reference_first[row]
+    was = box_mask(warp, box, truth.shape[:2])
+    if not was.any() or (was & valid).sum() < REACHED * was.sum():
+        return None
+    shown = blurred(departures.shown[row])
+    gain, offset = light_between(shown, truth, valid & ~grown(was, 4))
+    shown = (shown - offset.astype(np.float32)) / gain.astype(np.float32)
+    first, first_valid = _view(departures.truth[0], warp, truth)
+    if last >= 0:
+        back = warp @ np.linalg.inv(departures.reference_first[last])
+        last_view, last_valid = _view(departures.truth[last], back, truth)
+    else:
+        last_view, last_valid = np.zeros_like(truth), np.zeros(valid.shape, bool)
+    lab = {"truth": lab_of(truth), "shown": lab_of(shown), "first": lab_of(first), "last": lab_of(last_view)}
+    here, moved = whereabouts(lab["first"], lab["truth"], was, first_valid)
+    return {
+        **lab, "index": departures.index[row], "reference": departures.reference[row], "valid": valid,
+        "first_valid": first_valid, "last_valid": last_valid, "here": here, "was": was, "moved": np.bool_(moved),
+    }  # fmt: skip
+
+
+def _view(picture: np.ndarray, warp: np.ndarray, onto: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """An earlier view under a warp, at the shift of up to 2 pixels at which it fits best, and what it reaches."""
+    moved, inside = warped(picture, warp)
+    moved = blurred(moved)
+    gray, target = moved.mean(axis=-1), onto.mean(axis=-1)
+    chosen = inside.copy()
+    chosen[:3], chosen[-3:], chosen[:, :3], chosen[:, -3:] = False, False, False, False
+    if not chosen.any():
+        return moved, inside
+    shifts = [(y, x) for y in range(-2, 3) for x in range(-2, 3)]
+    errors = [
+        float(np.median(np.abs(np.roll(gray, shift, axis=(0, 1)) - target)[chosen][::THINNED]))
+        + 0.01 * sum(map(abs, shift))
+        for shift in shifts
+    ]
+    best = shifts[int(np.argmin(errors))]
+    return np.roll(moved, best, axis=(0, 1)), np.roll(inside, best, axis=(0, 1))
+
+
+def box_mask(warp: np.ndarray, box: tuple[float, float, float, float], shape: tuple[int, ...]) -> np.ndarray:
+    """(H, W) pixels that a box of the first frame covers after a warp."""
+    height, width = shape
+    y, x = np.mgrid[:height, :width]
+    from_first = landing(np.linalg.inv(warp), np.stack([(x + 0.5) / width, (y + 0.5) / height], axis=-1).reshape(-1, 2))
+    u, v = from_first.T
+    x0, y0, x1, y1 = box
+    return np.asarray(((u >= x0) & (u <= x1) & (v >= y0) & (v <= y1)).reshape(height, width))
+
+
+def whereabouts(first: np.ndarray, truth: np.ndarray, was: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, bool]:
+    """(H, W) where the target is in the truth, and whether that is another place than in the first view.
+
+    It moved when its old place changed and something of its size changed elsewhere; a change that touches
+    its old place belongs to it there.
+    """
+    change = (apart(first, truth) > CHANGED) & valid
+    size = int(was.sum())
+    parts = blobs(change, max(4, int(LEAST_MARK * size)))
+    near = grown(was, 2)
+    away = [part & ~near for part in parts if (part & ~near).sum() > 0.25 * size]
+    if (change & was).sum() > 0.3 * size and away:
+        return grown(max(away, key=lambda part: int(part.sum())), 1), True
+    touching = [part for part in parts if (part & near).any()]
+    return np.asarray(grown(np.any([was, *touching], axis=0), 1)), False

@@ -1,0 +1,28 @@
+"""The turn of the true camera: how far a clip was asked to look away. A description to sort clips by, not a score.
+
+Evidence: `TruePoseTrack`, the dataset's poses. The net turn is the angle between the first and the last view; a camera
+that goes out and comes back has none, so the facts hold the farthest turn from the first view, too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import Score, Series, Unscored, metric
+from revisit.evidence.poses import TruePoseTrack
+from revisit.geometry.rotations import geodesic
+
+
+@metric(
+    id="true_turn", version=1, title="Turn of the true camera", unit="degrees", range=(0, 180), higher_is_better=None,
+    needs=(TruePoseTrack,), suites=("memobench",), paper="arXiv:2606.27537 section 3.4", upstream="TotalGT_RotDeg",
+    blind_to=("everything the model did",),
+)  # fmt: skip
+def true_turn(truth: TruePoseTrack) -> Score | Unscored:
+    """Angle between the first and the last view of the true camera; the facts hold the farthest view in between."""
+    if len(truth.c2w) < 2:
+        return Unscored(f"too few poses: the true camera has {len(truth.c2w)}, and a turn takes two")
+    rotation = truth.c2w[:, :3, :3]
+    away = np.asarray(geodesic(rotation[0], rotation))
+    units = Series(frame=truth.frame, value=away)
+    return Score(float(away[-1]), units=units, facts={"farthest": float(away.max()), "poses": len(rotation)})

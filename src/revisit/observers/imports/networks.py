@@ -1,0 +1,177 @@
+"""What networks said of a clip, from files: detections, depth, patch descriptors and ratings of frames.
+
+For those who run the networks themselves. Frames are numbered from 0. `maker` names the network and is told with every
+score. The files are described in docs/memobench-metrics.md.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import MediaError, observer
+from revisit.evidence.memory_clips import (
+    AestheticScores,
+    DepthMaps,
+    Detections,
+    IdentityTokens,
+    ImageQuality,
+    ImageRewards,
+)
+from revisit.media.names import in_clip
+from revisit.observers.imports.tables import (
+    frame_numbers,
+    in_order,
+    numbers,
+    read_arrays,
+    read_csv,
+    read_json,
+    said,
+)
+
+DETECTIONS = (
+    "a CSV with the columns frame, coverage, score (both empty in a frame without masks) and prompt; a JSON object "
+    'with "prompt" and "frames": [{"frame": 0, "masks": [{"coverage": 0.1, "score": 0.9}]}]; or an npz with frame, '
+    "coverage, score, looked (all frames asked) and prompt"
+)
+VALUES = "a CSV with the columns frame and value, or an npz with frame and value; maker names the network"
+DEPTH = "an npz with depth (frames, height, width), frame, inverse (near is large) and maker"
+TOKENS = "an npz with tokens (frames, patches, channels), frame, cropped and maker"
+
+
+@observer(
+    id="import.detections", version=1, kind="file", makes=Detections, artifact="detections", sets=("lite",)
+)  # fmt: skip
+def detections(path: Path) -> Detections:
+    """Masks of a text-prompted detector (coverage and confidence of each), from a file."""
+    with in_clip(path):
+        read = {".csv": _detections_csv, ".json": _detections_json}.get(path.suffix.lower(), _detections_npz)
+        looked, frame, coverage, score, facts = read(path)
+        for name, values in (("coverage", coverage), ("score", score)):
+            if len(values) and (values.min() < 0 or values.max() > 1):
+                raise MediaError(f"{name} reaches from {values.min():g} to {values.max():g}; it lies between 0 and 1")
+        if not len(frame) == len(coverage) == len(score):
+            raise MediaError(
+                f"it holds {len(frame)} frames, {len(coverage)} coverages and {len(score)} scores; one per mask"
+            )
+        threshold = numbers([facts.get("threshold") or 0], "threshold", DETECTIONS)[0]
+    return Detections(
+        index=np.union1d(looked, frame).astype(np.int64),
+        frame=frame,
+        coverage=coverage,
+        score=score,
+        prompt=said(facts, "prompt", ""),
+        threshold=float(threshold),
+        maker=said(facts, "maker"),
+    )
+
+
+Found = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]  # looked at, then per mask, then facts
+
+
+def _detections_csv(path: Path) -> Found:
+    rows = read_csv(path, ("frame", "coverage", "score"), DETECTIONS)
+    masks = [row for row in rows if row["coverage"] or row["score"]]
+    looked = frame_numbers([row["frame"] for row in rows], DETECTIONS)
+    prompts = {row["prompt"] for row in rows if row.get("prompt")}
+    if len(prompts) > 1:
+        raise MediaError(f"it was asked with {len(prompts)} different prompts; write one file for each")
+    return looked, *_masks(masks), (rows[0] if rows else {}) | ({"prompt": prompts.pop()} if prompts else {})
+
+
+def _detections_json(path: Path) -> Found:
+    content = read_json(path, DETECTIONS)
+    frames = content.get("frames")
+    if not isinstance(frames, list) or not all(isinstance(entry, dict) for entry in frames):
+        raise MediaError(f"it has no list of frames; expected {DETECTIONS}")
+    masks = []
+    for entry in frames:
+        found = entry.get("masks", [])
+        if not isinstance(found, list) or not all(isinstance(mask, dict) for mask in found):
+            raise MediaError(f"the masks of frame {entry.get('frame')} are no list of objects; expected {DETECTIONS}")
+        masks += [{**mask, "frame": entry.get("frame")} for mask in found]
+    return frame_numbers([entry.get("frame") for entry in frames], DETECTIONS), *_masks(masks), content
+
+
+def _detections_npz(path: Path) -> Found:
+    arrays = read_arrays(path, "score", DETECTIONS)
+    if "coverage" not in arrays:
+        raise MediaError(f"it holds no coverage; expected {DETECTIONS}")
+    coverage, score = (np.ravel(arrays[name]).astype(np.float64) for name in ("coverage", "score"))
+    looked = frame_numbers(np.ravel(arrays.get("looked", arrays["frame"])), DETECTIONS)
+    return looked, arrays["frame"], coverage, score, dict(arrays)
+
+
+def _masks(rows: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    columns = [[row.get(name) for row in rows] for name in ("frame", "coverage", "score")]
+    return (
+        frame_numbers(columns[0], DETECTIONS),
+        numbers(columns[1], "coverage", DETECTIONS),
+        numbers(columns[2], "score", DETECTIONS),
+    )
+
+
+@observer(id="import.depth", version=1, kind="file", makes=DepthMaps, artifact="depth", sets=("lite",))
+def depth(path: Path) -> DepthMaps:
+    """Depth maps of frames, from an npz file."""
+    with in_clip(path):
+        arrays = read_arrays(path, "depth", DEPTH)
+        maps = arrays["depth"]
+        if maps.ndim != 3 or not np.isfinite(maps).all():
+            raise MediaError(f"its depth has the shape {maps.shape} or values that are not finite; expected {DEPTH}")
+        frame, maps = in_order(arrays["frame"], maps.astype(np.float32))
+    return DepthMaps(frame, maps, bool(arrays.get("inverse", np.array(True)).all()), said(arrays, "maker"))
+
+
+@observer(id="import.tokens", version=1, kind="file", makes=IdentityTokens, artifact="tokens")
+def tokens(path: Path) -> IdentityTokens:
+    """Patch descriptors of frames, from an npz file."""
+    with in_clip(path):
+        arrays = read_arrays(path, "tokens", TOKENS)
+        found = arrays["tokens"]
+        if found.ndim == 4:
+            found = found.reshape(len(found), -1, found.shape[3])
+        if found.ndim != 3 or not np.isfinite(found).all():
+            raise MediaError(
+                f"its tokens have the shape {found.shape} or values that are not finite; expected {TOKENS}"
+            )
+        frame, found = in_order(arrays["frame"], found.astype(np.float32))
+    return IdentityTokens(frame, found, said(arrays, "maker"), bool(arrays.get("cropped", np.array(False)).any()))
+
+
+@observer(id="import.aesthetic", version=1, kind="file", makes=AestheticScores, artifact="aesthetic", sets=("lite",))
+def aesthetic(path: Path) -> AestheticScores:
+    """Aesthetic scores of frames (about 0 to 10), from a file."""
+    return AestheticScores(*_values(path))
+
+
+@observer(
+    id="import.image_quality", version=1, kind="file", makes=ImageQuality, artifact="image_quality", sets=("lite",)
+)
+def image_quality(path: Path) -> ImageQuality:
+    """Technical quality of frames (0 to 1), from a file."""
+    return ImageQuality(*_values(path))
+
+
+@observer(id="import.image_reward", version=1, kind="file", makes=ImageRewards, artifact="image_reward", sets=("lite",))
+def image_reward(path: Path) -> ImageRewards:
+    """ImageReward of frames (its own scale, about -2 to 2), from a file."""
+    return ImageRewards(*_values(path))
+
+
+def _values(path: Path) -> tuple[np.ndarray, np.ndarray, str]:
+    """Frame numbers, their values, and who made them."""
+    with in_clip(path):
+        if path.suffix.lower() == ".csv":
+            rows = read_csv(path, ("frame", "value"), VALUES)
+            frame = frame_numbers([row["frame"] for row in rows], VALUES)
+            value = numbers([row["value"] for row in rows], "value", VALUES)
+            facts: dict[str, Any] = dict(rows[0]) if rows else {}
+        else:
+            arrays = read_arrays(path, "value", VALUES)
+            frame, value, facts = arrays["frame"], numbers(np.ravel(arrays["value"]), "value", VALUES), arrays
+        if not len(frame):
+            raise MediaError(f"it holds no frame; expected {VALUES}")
+        return (*in_order(frame, value), said(facts, "maker"))

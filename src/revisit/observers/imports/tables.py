@@ -1,0 +1,107 @@
+"""Tables of numbers from CSV and npz files that other programs wrote: named columns, checked before they are used."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import MediaError
+from revisit.media import load_npz
+from revisit.media.names import printable
+
+MOST_BYTES = 256 << 20
+NOT_STATED = "not stated"  # who made the numbers
+
+
+def read_text(path: Path) -> str:
+    """The text of a file of bounded size."""
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise MediaError(f"it is larger than {MOST_BYTES >> 20} MiB, which no such file is")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise MediaError("it is not a text file in UTF-8") from None
+
+
+def read_csv(path: Path, needed: Sequence[str], expected: str) -> list[dict[str, str]]:
+    """Rows of a CSV file by column; the needed columns are there. `expected` says what a good file looks like."""
+    reader = csv.DictReader(read_text(path).splitlines())
+    names = [name.strip() for name in reader.fieldnames or []]
+    missing = [name for name in needed if name not in names]
+    if missing:
+        raise MediaError(f"it has no column {missing[0]!r}; expected {expected}")
+    reader.fieldnames = names
+    try:
+        return [{name: (value or "").strip() for name, value in row.items() if name in names} for row in reader]
+    except csv.Error as error:
+        raise MediaError(f"it is not a CSV file ({error}); expected {expected}") from None
+
+
+def read_json(path: Path, expected: str) -> dict[str, Any]:
+    """The object in a JSON file."""
+    try:
+        content = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise MediaError(f"this is not a JSON document ({error}); expected {expected}") from None
+    if not isinstance(content, dict):
+        raise MediaError(f"found a {type(content).__name__}; expected {expected}")
+    return content
+
+
+def numbers(values: Sequence[Any] | np.ndarray, name: str, expected: str) -> np.ndarray:
+    """The values as finite floats."""
+    found = np.empty(len(values))
+    for row, value in enumerate(values):
+        try:
+            found[row] = float(value)
+        except (TypeError, ValueError):
+            found[row] = np.nan
+        if not np.isfinite(found[row]):
+            shown = printable(str(value), 40)
+            raise MediaError(f"row {row} has {name} = {shown!r}, which is no finite number; expected {expected}")
+    return found
+
+
+def frame_numbers(values: Sequence[Any] | np.ndarray, expected: str) -> np.ndarray:
+    """The values as frame numbers, from 0 on."""
+    found = numbers(values, "frame", expected)
+    if len(found) and ((found != np.rint(found)).any() or found.min() < 0):
+        raise MediaError(f"frames are counted 0, 1, 2, …; found {found[(found != np.rint(found)) | (found < 0)][0]:g}")
+    return found.astype(np.int64)
+
+
+def read_arrays(path: Path, needed: str, expected: str) -> dict[str, np.ndarray]:
+    """Arrays of an npz file, with the needed one among them and `frame` numbering its rows."""
+    arrays = load_npz(path)
+    if needed not in arrays:
+        raise MediaError(f"it holds {', '.join(sorted(arrays)) or 'nothing'}; expected {expected}")
+    if "frame" not in arrays:
+        arrays["frame"] = np.arange(len(np.atleast_1d(arrays[needed])))
+    arrays["frame"] = frame_numbers(np.ravel(arrays["frame"]), expected)
+    return arrays
+
+
+def in_order(frame: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both in the order of the frames, each of which may be there once."""
+    if len(frame) != len(values):
+        raise MediaError(f"it numbers {len(frame)} frames and holds values of {len(values)}; each frame has one row")
+    order = np.argsort(frame, kind="stable")
+    twice = np.flatnonzero(np.diff(frame[order]) == 0)
+    if len(twice):
+        raise MediaError(f"frame {frame[order][twice[0]]} is there twice; each frame has one row")
+    return frame[order], values[order]
+
+
+def said(source: Mapping[str, Any], name: str, default: str = NOT_STATED) -> str:
+    """A word or sentence of a file's own, on one line."""
+    value = source.get(name)
+    if isinstance(value, np.ndarray):
+        value = value.item() if value.size == 1 else None
+    return printable(str(value), 300) if value not in (None, "") else default

@@ -1,0 +1,52 @@
+"""The pictures that a judge is shown."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from revisit.core import ClipInfo, Frame, Sampling, Sight, observer
+from revisit.evidence.judged import JudgeFrames
+
+
+@observer(id="judge.frames", version=1, kind="sequence", makes=JudgeFrames)
+def judge_frames(
+    clip: ClipInfo, *, rate: float | None = None, at_most: int = 8, long_side: int = 512, quality: int = 90
+) -> Sight:
+    """JPEG pictures of evenly spread frames, the first and the last among them; with `rate`, so many a second.
+
+    The digest names the decoded frames, their times, and the size and quality of the pictures, not the bytes of the
+    JPEG files: these differ between versions of the encoder, and answers must not be paid for again because of that.
+    """
+    import cv2
+
+    wanted = set(Sampling(rate, at_most).pick(clip.count, clip.fps).tolist())
+    index: list[int] = []
+    time: list[float] = []
+    pictures: list[np.ndarray] = []
+    seen = hashlib.sha256(f"{long_side} {quality}\n".encode())
+    width = height = 0
+    last = 0.0
+    frame: Frame
+    while (frame := (yield)) is not None:
+        last = frame.time
+        if frame.index not in wanted:
+            continue
+        picture = frame.at(long_side)
+        height, width = picture.shape[:2]
+        _, jpeg = cv2.imencode(".jpg", picture[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
+        seen.update(f"{frame.index} {frame.time:.4f} {frame.digest}\n".encode())
+        index.append(frame.index)
+        time.append(frame.time)
+        pictures.append(jpeg.ravel())
+    return JudgeFrames(
+        index=np.array(index, dtype=np.int64),
+        time=np.array(time),
+        jpeg=np.concatenate([np.zeros(0, np.uint8), *pictures]),
+        offsets=np.cumsum([0, *(len(picture) for picture in pictures)]).astype(np.int64),
+        width=width,
+        height=height,
+        digest=seen.hexdigest()[:40],
+        seconds=last + 1 / clip.fps if clip.fps else last,
+    )

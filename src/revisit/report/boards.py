@@ -1,0 +1,153 @@
+"""Boards as text: markdown, LaTeX, CSV and a page of HTML that sorts. Names of models are escaped in each."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from html import escape
+
+from revisit.stats.boards import Board, Cell, Column, Row, leaders, ordered
+
+ARROWS = {True: "↑", False: "↓", None: ""}
+CSV_COLUMNS = (
+    "board", "protocol", "source", "model", "column", "metric", "column_protocol", "value", "n", "of", "low", "high",
+    "reason",
+)  # fmt: skip
+SCRIPT = """
+for (const table of document.querySelectorAll("table")) {
+  table.querySelectorAll("th").forEach((head, place) => head.addEventListener("click", () => {
+    const body = table.tBodies[0], number = head.dataset.better !== undefined;
+    const down = head.dataset.down = head.dataset.down === "yes" ? "no" : "yes";
+    const first = (head.dataset.better === "lower") === (down === "yes") ? 1 : -1;
+    const key = row => number ? parseFloat(row.cells[place].dataset.value) : row.cells[place].textContent;
+    const order = (a, b) => {
+      const x = key(a), y = key(b);
+      if (!number) return (down === "yes" ? 1 : -1) * x.localeCompare(y);
+      if (isNaN(x) || isNaN(y)) return isNaN(x) - isNaN(y);
+      return first * (x - y);
+    };
+    [...body.rows].sort(order).forEach(row => body.append(row));
+  }));
+}
+"""
+STYLE = """
+body { font: 15px/1.4 system-ui, sans-serif; margin: 2rem; color: #1b1b1b; background: #fff; }
+table { border-collapse: collapse; margin: .5rem 0 2rem; } th, td { padding: .3rem .6rem; text-align: right; }
+th { cursor: pointer; border-bottom: 2px solid #444; } td { border-bottom: 1px solid #ddd; white-space: nowrap; }
+th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; } .n, .note { color: #666; font-size: 85%; }
+.best { font-weight: bold; } div { overflow-x: auto; }
+th:first-child, td:first-child { position: sticky; left: 0; background: #fff; }
+"""
+
+
+def head(column: Column) -> str:
+    """The head of a column: its title and which way is better."""
+    return f"{column.title} {ARROWS[column.higher_is_better]}".strip()
+
+
+def as_markdown(boards: Sequence[Board], by: str = "") -> str:
+    """A section with a table per board; the best of a column is bold."""
+    parts = []
+    for board in boards:
+        rows = ordered(board, by)
+        lines = [f"### {_md(board.title)}", "", f"Protocol: {_md(board.protocol)}", ""]
+        lines.append(f"| model | source | {' | '.join(_md(head(column)) for column in board.columns)} |")
+        lines.append("|:---|:---|" + "---:|" * len(board.columns))
+        for row, cells in zip(rows, _marked(board, rows, lambda text: f"**{text}**", _md), strict=True):
+            lines.append(f"| {_md(row.model)} | {_md(row.source)} | {' | '.join(cells)} |")
+        parts.append("\n".join([*lines, *(["", _md(board.note)] if board.note else [])]))
+    return "\n\n".join(parts) + "\n"
+
+
+def as_latex(boards: Sequence[Board], by: str = "") -> str:
+    """A table environment per board; needs the package booktabs."""
+    parts = []
+    for board in boards:
+        rows = ordered(board, by)
+        caption = ". ".join(part for part in (board.title, f"Protocol: {board.protocol}", board.note) if part)
+        lines = [r"\begin{table}", r"\centering", rf"\caption{{{_tex(caption)}}}"]
+        lines += [rf"\begin{{tabular}}{{ll{'r' * len(board.columns)}}}", r"\toprule"]
+        lines.append(" & ".join(["Model", "Source", *(_tex(head(column)) for column in board.columns)]) + r" \\")
+        lines.append(r"\midrule")
+        for row, cells in zip(rows, _marked(board, rows, lambda text: rf"\textbf{{{text}}}", _tex), strict=True):
+            lines.append(" & ".join([_tex(row.model), _tex(row.source), *cells]) + r" \\")
+        parts.append("\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]))
+    return "\n\n".join(parts) + "\n"
+
+
+def as_csv(boards: Sequence[Board], by: str = "") -> str:
+    """One line per cell, so that numbers of two protocols never stand in one column."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for board in boards:
+        for row in ordered(board, by):
+            for column in board.columns:
+                cell = row.cell(column)
+                low, high = cell.interval or (None, None)
+                numbers = ["" if value is None else repr(value) for value in (cell.value, cell.n, cell.of, low, high)]
+                named = [board.title, board.protocol, row.source, row.model, column.title, column.key, column.protocol]
+                writer.writerow([*named, *numbers, cell.reason])
+    return out.getvalue()
+
+
+def as_html(boards: Sequence[Board], by: str = "") -> str:
+    """A page that opens from disk; a click on a head sorts its table, the better ones first."""
+    parts = []
+    for board in boards:
+        rows = ordered(board, by)
+        best = {column.key: leaders(rows, column) for column in board.columns}
+        heads = "".join(map(_head, board.columns))
+        body = "".join(
+            f"<tr><td>{escape(row.model)}</td><td>{escape(row.source)}</td>"
+            + "".join(_td(row.cell(column), column, place in best[column.key]) for column in board.columns)
+            + "</tr>"
+            for place, row in enumerate(rows)
+        )
+        parts.append(
+            f"<h2>{escape(board.title)}</h2><p>Protocol: {escape(board.protocol)}</p>"
+            f"<div><table><thead><tr><th>model</th><th>source</th>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+            f'<p class="note">{escape(board.note)}</p>'
+        )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Leaderboard</title>'
+        f"<style>{STYLE}</style></head><body><h1>Leaderboard</h1>{''.join(parts)}<script>{SCRIPT}</script></body></html>\n"
+    )
+
+
+def _head(column: Column) -> str:
+    better = {True: "higher", False: "lower", None: ""}[column.higher_is_better]
+    told = f"{column.key} {column.protocol}".strip()
+    return f'<th data-better="{better}" title="{escape(told)}">{escape(head(column))}</th>'
+
+
+def _td(cell: Cell, column: Column, best: bool) -> str:
+    number, _, count = cell.shown(column.decimals).partition(" ")
+    value = "" if cell.value is None else repr(cell.value)
+    told = cell.reason or (f"95 %: {cell.interval[0]:.4g} to {cell.interval[1]:.4g}" if cell.interval else "")
+    shown = f'<span class="best">{number}</span>' if best else number
+    count = f' <span class="n">{count}</span>' if count else ""
+    return f'<td data-value="{value}" title="{escape(told)}">{shown}{count}</td>'
+
+
+def _marked(
+    board: Board, rows: Sequence[Row], mark: Callable[[str], str], clean: Callable[[str], str]
+) -> list[list[str]]:
+    """Cells of all rows as text, the best of each column marked."""
+    best = {column.key: leaders(rows, column) for column in board.columns}
+    made = []
+    for place, row in enumerate(rows):
+        texts = [(column, clean(row.cell(column).shown(column.decimals))) for column in board.columns]
+        made.append([mark(text) if place in best[column.key] else text for column, text in texts])
+    return made
+
+
+def _md(text: str) -> str:
+    return "".join(f"\\{c}" if c in "|*_`[]\\" else c for c in escape(text, quote=False)).replace("\n", " ")
+
+
+def _tex(text: str) -> str:
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    special |= {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "–": "--"}
+    return "".join(special.get(c) or (f"\\{c}" if c in "&%$#_{}" else c) for c in text).replace("\n", " ")

@@ -1,0 +1,90 @@
+"""Ranks: does one thing grow with another, and do two groups lie apart?
+
+Kendall's tau-b (Kendall 1945) counts pairs that agree in order minus pairs that do not, with its correction for
+ties. Within groups, only pairs of one group are counted: the clips of one scene are compared with each other
+and not with those of another. The area under the curve is the chance that a value of one group lies above one of
+the other, ties counting half (Mann and Whitney 1947).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+RESAMPLES = 2000
+
+
+def kendall_tau(x: Sequence[float], y: Sequence[float], groups: Sequence[Hashable] | None = None) -> float | None:
+    """Tau-b of two columns, over the pairs within each group; None where one of them never varies.
+
+    -1 means that one always falls as the other grows, 1 that it always grows.
+    """
+    a, b = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    if a.shape != b.shape or a.ndim != 1:
+        raise ValueError(f"two columns of one length are compared; got {a.shape} and {b.shape}")
+    names = [0] * len(a) if groups is None else list(groups)
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    member = np.array([numbers[name] for name in names], dtype=int)
+    score, varied_a, varied_b = 0.0, 0.0, 0.0
+    for group in range(len(numbers)):
+        here = np.flatnonzero(member == group)
+        i, j = (here[side] for side in np.triu_indices(len(here), 1))
+        step_a, step_b = np.sign(a[i] - a[j]), np.sign(b[i] - b[j])
+        score += float((step_a * step_b).sum())
+        varied_a += float((step_a != 0).sum())
+        varied_b += float((step_b != 0).sum())
+    if not varied_a or not varied_b:
+        return None
+    return score / math.sqrt(varied_a * varied_b)
+
+
+def auc(above: Sequence[float], below: Sequence[float]) -> float | None:
+    """The chance that a value of `above` is larger than one of `below`, ties half; None where a group is empty."""
+    a, b = np.asarray(above, dtype=float), np.asarray(below, dtype=float)
+    if not len(a) or not len(b):
+        return None
+    higher = (a[:, None] > b[None, :]).mean()
+    return float(higher + (a[:, None] == b[None, :]).mean() / 2)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A mean difference in units of the standard deviation of the differences, with its 95 % interval."""
+
+    size: float | None  # None where all differences are equal and not 0: the size has no bound
+    low: float | None
+    high: float | None
+    difference: float  # in the units of the values
+    n: int
+
+
+def paired_effect(before: Sequence[float], after: Sequence[float], seed: int = 0) -> Effect | None:
+    """Cohen's d of paired values (mean over deviation of after - before); None for fewer than two pairs.
+
+    The interval is that of the percentile bootstrap over pairs; few pairs make it wide, as it should be.
+    Resamples whose differences are all equal say nothing of the size and are left out.
+    """
+    change = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)
+    if len(change) < 2:
+        return None
+    mean = float(change.mean())
+    size = _standardised(change[None])[0]
+    drawn = np.random.default_rng(seed).integers(0, len(change), (RESAMPLES, len(change)))
+    sizes = _standardised(change[drawn])
+    sizes = sizes[np.isfinite(sizes)]
+    if not math.isfinite(size):
+        return Effect(None, None, None, mean, len(change))
+    low, high = np.quantile(sizes, [0.025, 0.975]) if len(sizes) else (size, size)
+    return Effect(float(size), float(low), float(high), mean, len(change))
+
+
+def _standardised(change: np.ndarray) -> np.ndarray:
+    """Mean over standard deviation of each row; 0 where nothing changes, infinite where all changes are equal."""
+    mean, deviation = change.mean(axis=1), change.std(axis=1, ddof=1)
+    flat = deviation <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.where(flat, np.where(mean == 0, 0.0, np.sign(mean) * np.inf), mean / deviation)
+    return np.asarray(size)

@@ -1,0 +1,71 @@
+"""A judge's answers in this suite: where their files lie, and how many questions were left open.
+
+The rules by which answers are read are in `revisit.evidence.answers`; the importer is
+`revisit.observers.imports.vqa`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from revisit.core import Case
+from revisit.metrics.answers import DIMENSIONS
+from revisit.suites.memobench.questions import vqa_key
+from revisit.suites.tables import ByCase
+
+SUFFIXES = (".csv", ".json", ".jsonl")
+
+
+def find_answers(root: Path, model: str, clip: str) -> Path | None:
+    """The file of answers about a clip of a model, or None.
+
+    Looked for, first hit: `<root>/<model>/<name>` before `<root>/<name>`, where name is the bank's name of the clip
+    (Zen_Garden-3) before its folder's (ZenGarden_003), as .csv before .json before .jsonl.
+    """
+    for folder in (root / model, root):
+        for name in (vqa_key(clip), clip):
+            for suffix in SUFFIXES:
+                path = folder / f"{name}{suffix}"
+                if path.is_file():
+                    return path
+    return None
+
+
+def answered_tables(cases: Sequence[Case], answers: ByCase, models: Sequence[str]) -> list[dict[str, Any]]:
+    """A table of pass rates with the questions answered and asked, and what those left open could change; or none.
+
+    The mean is over clips with an answer; the interval over all clips that were asked about, from all open questions
+    failing to all of them passing.
+    """
+    rows = []
+    for model in models:
+        mine = [case for case in cases if case.model == model]
+        cells = [
+            _cell([answers.get(case.id, {}).get(f"memo_vqa_{short}", {}) for case in mine]) for short in DIMENSIONS
+        ]
+        if any(cell["of"] for cell in cells):
+            rows.append({"name": model, "cells": cells})
+    if not rows:
+        return []
+    return [
+        {
+            "title": "Questions answered",
+            "note": "percent passed, mean over clips (questions answered/asked); the interval is what the questions "
+            "left open could make of it, all failing to all passing",
+            "columns": list(DIMENSIONS.values()),
+            "rows": rows,
+        }
+    ]
+
+
+def _cell(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    asked = [record for record in records if (record.get("facts") or {}).get("asked")]
+    scores = [float(record["score"]) for record in asked if record["status"] == "scored"]
+    counts = {name: sum(int(record["facts"][name]) for record in asked) for name in ("answered", "asked")}
+    made: dict[str, Any] = {"n": counts["answered"], "of": counts["asked"]}
+    if scores:
+        ends = zip(*(record["facts"]["interval"] for record in asked), strict=True)
+        made |= {"mean": sum(scores) / len(scores), "interval": [sum(end) / len(asked) for end in ends]}
+    return made

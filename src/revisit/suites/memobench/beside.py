@@ -1,0 +1,77 @@
+"""Beside: files that somebody made for the clips of a model, such as poses, detections and a judge's answers.
+
+In the folder that an option names, the file of a clip lies in the folder of its model or directly there, under the
+clip's name: `<folder>/<model>/<clip>.npz`, `<folder>/<clip>.npz`, `<folder>/<model>/<clip>/poses.npz`. Answers of a
+judge go by the key of the question bank, `<folder>/<model>/Zen_Garden-3.csv`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from revisit.core import UsageError
+from revisit.suites.memobench.answers import find_answers
+from revisit.suites.memobench.names import ClipName
+
+POSE_FILES = (".npz", ".npy", ".txt", ".csv", ".json")
+TABLES = (".json", ".csv", ".npz")
+# What the folder `evidence` may hold, by the name of the artifact.
+EVIDENCE = ("poses", "detections", "depth", "tokens", "aesthetic", "image_quality", "image_reward", "vqa_answers")
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Folders of files that go with clips, by artifact."""
+
+    folders: Mapping[str, Path] = field(default_factory=dict)
+
+    def of(self, name: ClipName, model: str, clip: Path) -> dict[str, Path]:
+        """Artifact -> its file, for one clip of one model; poses may also lie beside the clip."""
+        found = {}
+        for artifact, folder in self.folders.items():
+            if artifact == "vqa_answers":
+                path = find_answers(folder, model, name.id)
+            else:
+                path = next(_files(folder, name, model, artifact), None)
+            if path is not None:
+                found[artifact] = path
+        if "poses" not in found:
+            home = clip.parent if clip.name in ("frames", "samples-rgb") or clip.is_file() else clip
+            names = [f"poses{suffix}" for suffix in POSE_FILES] if home.name in name.spellings else []
+            own = next((home / file for file in names if (home / file).is_file()), None)
+            if own is not None:
+                found["poses"] = own
+        return found
+
+
+def folders_of(options: Mapping[str, str | None], evidence: str | None) -> Beside:
+    """The folders that the options name; a folder that does not exist is refused."""
+    found: dict[str, Path] = {}
+    if evidence is not None:
+        root = _folder("evidence", evidence)
+        found = {name: root / name for name in EVIDENCE if (root / name).is_dir()}
+        if not found:
+            raise UsageError(f"{root}: nothing in it is called {', '.join(EVIDENCE[:-1])} or {EVIDENCE[-1]}")
+    for artifact, value in options.items():
+        if value is not None:
+            found[artifact] = _folder(artifact, value)
+    return Beside(found)
+
+
+def _folder(option: str, value: str) -> Path:
+    folder = Path(value).expanduser()
+    if not folder.is_dir():
+        raise UsageError(f"--option {option}={value}: there is no such folder")
+    return folder
+
+
+def _files(folder: Path, name: ClipName, model: str, artifact: str) -> Iterator[Path]:
+    suffixes: Sequence[str] = POSE_FILES if artifact == "poses" else TABLES
+    for place in (folder / model, folder / model / name.subset, folder / name.subset, folder):
+        for stem in name.spellings:
+            for suffix in suffixes:
+                for path in (place / f"{stem}{suffix}", place / stem / f"{artifact}{suffix}"):
+                    if path.is_file():
+                        yield path

@@ -1,0 +1,259 @@
+"""The CSV files that the public MemoBench scripts write, from the records of a run: for existing tools.
+
+    memobench_csv/outputs/<model>/eval_<mode>_<protocol>.csv    one row per clip, 48 columns
+    memobench_csv/ors_results/<model>/ors_scores.csv
+    memobench_csv/vqa_results/<model>/<scene>-<number>.csv      and overall.csv
+    memobench_csv/leaderboard.csv                               one row per model
+
+Columns, their order, units and decimals are the public ones; what was not measured is an empty cell, never 0. Instead
+of a time, the name of an eval file holds the protocol, so that equal work gives equal files. Numbers are those of the
+run's protocol: only `upstream` is meant to be set beside the public evaluator's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from revisit.core import Case, Rejected
+from revisit.evidence.answers import questions_in
+from revisit.metrics.answers import DIMENSIONS
+from revisit.suites.memobench.names import REAL, SYNTHETIC, parse_clip
+from revisit.suites.memobench.questions import csv_text
+from revisit.suites.tables import Record, by_case
+
+FOLDER = "memobench_csv"
+PHASES = {"O": "visible", "H": "hidden", "R": "returned", "ALL": "all"}  # as the public columns call them -> ours
+FIDELITY = {"PSNR": "memo_psnr", "SSIM": "memo_ssim", "LPIPS": "memo_lpips"}
+SCORE = ()  # the path of a record's score, where others name one of its facts
+
+# Column -> (metric, path in the facts, factor, decimals), in the public order.
+Source = tuple[str, tuple[str, ...], float, int]
+RAW: dict[str, Source | None] = {
+    "TemporalScore": ("memo_motion_smoothness", ("temporal_score",), 1, 4),
+    "AestheticScore": ("memo_aesthetic", SCORE, 1, 4),
+    "ImageQuality": ("memo_image_quality", SCORE, 1, 4),
+    "ObjIdentityMean": ("memo_identity", ("mean",), 1, 4),
+    "ObjIdentityMin": ("memo_identity", ("minimum",), 1, 4),
+    "GeoConsistencyMean": ("memo_geo3d", ("mean",), 1, 4),
+    "GeoConsistencyMin": ("memo_geo3d", ("minimum",), 1, 4),
+    "ImageRewardScore": ("memo_image_reward", SCORE, 1, 2),  # on 0-100, as the public file has it
+    "GTRevisitSim": None,  # a diagnostic of neither the paper nor the leaderboard
+    **{
+        f"GT_{phase}_{name}": (id, ("mean", ours), 1, 4)
+        for phase, ours in PHASES.items()
+        for name, id in FIDELITY.items()
+    },
+    "CameraControllability": ("memo_camera", SCORE, 1, 2),  # on 0-100
+    "ATE_RotDeg": ("memo_camera", ("ate_deg",), 1, 3),
+    "TotalGT_RotDeg": ("memo_camera", ("true_rotation_deg",), 1, 3),
+    "MeanRotErrorDeg": ("memo_camera", ("step_error_deg",), 1, 3),
+}
+PERCENT: dict[str, Source | None] = {
+    "TemporalScore_pct": ("memo_motion_smoothness", SCORE, 1, 1),
+    "AestheticScore_pct": ("memo_aesthetic", ("percent",), 1, 1),
+    "ImageQuality_pct": ("memo_image_quality", ("percent",), 1, 1),
+    "GeoConsistencyMean_pct": ("memo_geo3d", ("mean",), 100, 1),
+    "GeoConsistencyMin_pct": ("memo_geo3d", ("minimum",), 100, 1),
+    "ImageRewardScore_pct": ("memo_image_reward", SCORE, 1, 1),
+    "GTRevisitSim_pct": None,
+    "ObjIdentityMean_pct": ("memo_identity", ("mean",), 100, 1),
+    "ObjIdentityMin_pct": ("memo_identity", ("minimum",), 100, 1),
+    "CameraControllability_pct": ("memo_camera", SCORE, 1, 1),
+    "MotionSmoothness": ("memo_motion_smoothness", SCORE, 1, 2),
+    "VisualQuality": ("memo_visual_quality", SCORE, 1, 2),
+    "Geo3DConsistency": ("memo_geo3d", SCORE, 1, 2),
+    "ObjIdentityConsistency": ("memo_identity", SCORE, 1, 2),
+}
+ABOUT = ("id", "scene", "data_type", "num_frames", "h_start", "r_start", "gt_frames")
+EVAL_COLUMNS = (*ABOUT, *RAW, "fx", "fy", *PERCENT)
+ORS_COLUMNS = (
+    "clip_id", "data_type", "scene", "n_gen", "r_start", "ors", "detection_rate", "mean_confidence", "n_r_frames",
+    "n_detected",
+)  # fmt: skip
+VQA_COLUMNS = ("scene", "video_id", "folder", "Evaluation", "score")
+# Column of the public leaderboard -> (metric, path, factor), in its order.
+LEADERBOARD: dict[str, tuple[str, tuple[str, ...], float]] = {
+    "VisualQuality": ("memo_visual_quality", SCORE, 1),
+    "MotionSmoothness": ("memo_motion_smoothness", SCORE, 1),
+    "ObjIdentityConsistency": ("memo_identity", SCORE, 1),
+    "Geo3DConsistency": ("memo_geo3d", SCORE, 1),
+    "CameraControllability": ("memo_camera", SCORE, 1),
+    "ImageRewardScore": ("memo_image_reward", SCORE, 1),
+    "ORS": ("memo_ors", SCORE, 100),
+    **{f"GT_ALL_{name}": (id, ("mean", "all"), 1) for name, id in FIDELITY.items()},
+    "InstructionFollowing": ("memo_vqa_if", SCORE, 1),
+    "ObjectBackground": ("memo_vqa_ob", SCORE, 1),
+    "ContinuityOfMemory": ("memo_vqa_cm", SCORE, 1),
+    "PhysicsAdherence": ("memo_vqa_pa", SCORE, 1),
+}
+
+
+def export(
+    run: Path, facts: Mapping[str, Any], cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]
+) -> dict[str, str]:
+    """Texts of the CSV files by name."""
+    answers = by_case(records)
+    protocol = safe_name(str(facts["protocol"]).replace(":", "-"))
+    made: dict[str, str] = {}
+    board = []
+    for model, folder in model_folders({case.model for case in cases}).items():
+        mine = [case for case in cases if case.model == model]
+        made[f"{FOLDER}/outputs/{folder}/eval_{_mode(mine)}_{protocol}.csv"] = eval_csv(mine, answers)
+        if any(value_at(answers[case.id].get("memo_ors"), SCORE) is not None for case in mine):
+            made[f"{FOLDER}/ors_results/{folder}/ors_scores.csv"] = ors_csv(mine, answers)
+        for name, text in vqa_csvs(mine, answers).items():
+            made[f"{FOLDER}/vqa_results/{folder}/{name}"] = text
+        board.append([model, *(_mean_cell(mine, answers, *source) for source in LEADERBOARD.values())])
+    if board:
+        made[f"{FOLDER}/leaderboard.csv"] = csv_text(("Model", *LEADERBOARD), board, "\n")
+    return made
+
+
+def eval_csv(cases: Sequence[Case], answers: Mapping[str, Mapping[str, Record]]) -> str:
+    """One row per clip with the 48 public columns; a column `error` where a clip failed."""
+    errors = {case.id: _error(answers[case.id]) for case in cases}
+    failed = any(errors.values())
+    rows = []
+    for case in cases:
+        row: dict[str, str] = {**_about(case)}
+        if errors[case.id] is None:
+            row |= _positions(case)
+            row |= {name: _cell(answers[case.id], source) for name, source in {**RAW, **PERCENT}.items()}
+        rows.append([*(row.get(name, "") for name in EVAL_COLUMNS), *([errors[case.id] or ""] if failed else [])])
+    return csv_text((*EVAL_COLUMNS, *(["error"] if failed else [])), rows, "\n")
+
+
+def ors_csv(cases: Sequence[Case], answers: Mapping[str, Mapping[str, Record]]) -> str:
+    """One row per clip whose object was looked for."""
+    rows = []
+    for case in cases:
+        record = answers[case.id].get("memo_ors")
+        if record is None or record["status"] != "scored":
+            continue
+        about, facts = {**_about(case), **_positions(case)}, record["facts"]
+        shares = [_number(facts.get(name), 1, 4) for name in ("ors", "detection_rate", "mean_confidence")]
+        counts = [_number(facts.get(name), 1, 0) for name in ("returned_frames", "detected")]
+        named = [about["id"], about["data_type"], about["scene"], about["num_frames"], about["r_start"]]
+        rows.append([*named, *shares, *counts])
+    return csv_text(ORS_COLUMNS, rows)
+
+
+def vqa_csvs(cases: Sequence[Case], answers: Mapping[str, Mapping[str, Record]]) -> dict[str, str]:
+    """A file per clip that a judge answered about, and overall.csv."""
+    made: dict[str, str] = {}
+    overall = []
+    for case in cases:
+        records = {name: answers[case.id].get(f"memo_vqa_{short}") for short, name in DIMENSIONS.items()}
+        scored = {name: record for name, record in records.items() if record and record["status"] == "scored"}
+        clip = parse_clip(case.sample)
+        if not scored or clip is None:
+            continue
+        scene, _, number = clip.question_key.rpartition("-")
+        scores = {name: round(record["score"] / 100, 4) for name, record in scored.items()}
+        row = [scene or "real", number, case.sample, json.dumps(_evaluation(case, records)), json.dumps(scores)]
+        made[f"{clip.question_key}.csv"] = csv_text(VQA_COLUMNS, [row])
+        overall.append([scene or "real", number, *(_number(scores.get(name), 1, 4) for name in DIMENSIONS.values())])
+    if overall:
+        made["overall.csv"] = csv_text(("scene", "video_id", *DIMENSIONS.values()), overall)
+    return made
+
+
+def model_folders(models: Iterable[str]) -> dict[str, str]:
+    """A folder name for each model, odd characters replaced, none used twice."""
+    made: dict[str, str] = {}
+    for model in sorted(models):
+        name = safe_name(model)
+        while name in made.values():
+            name += "_"
+        made[model] = name
+    return made
+
+
+def safe_name(name: str) -> str:
+    """The name with everything replaced that a path cannot or should not hold."""
+    kept = "".join(c if c.isalnum() or c in "-._" else "_" for c in name)
+    return "_" + kept.lstrip(".") if kept.startswith(".") or not kept else kept
+
+
+def value_at(record: Mapping[str, Any] | None, path: Sequence[str]) -> float | None:
+    """The score of a record, or one of its facts; None where it was not scored or does not say."""
+    if record is None or record["status"] != "scored":
+        return None
+    found: Any = record["facts"] if path else record["score"]
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
+
+
+def _about(case: Case) -> dict[str, str]:
+    real = case.subset == REAL
+    scene = "real" if real else case.sample.rpartition("_")[0]
+    return {"id": case.sample, "scene": scene, "data_type": (REAL if real else SYNTHETIC).lower()}
+
+
+def _positions(case: Case) -> dict[str, str]:
+    hidden, returned = case.phases or ("", "")
+    frames, true_frames = (case.annotations.get(name, "") for name in ("frames", "gt_frames"))
+    made = {"num_frames": frames, "h_start": hidden, "r_start": returned, "gt_frames": true_frames}
+    focal = zip(("fx", "fy"), case.annotations.get("intrinsics", ()), strict=False)
+    made |= {name: round(float(value), 2) for name, value in focal}
+    return {name: str(value) for name, value in made.items()}
+
+
+def _cell(records: Mapping[str, Record], source: Source | None) -> str:
+    if source is None:
+        return ""
+    id, path, factor, decimals = source
+    return _number(value_at(records.get(id), path), factor, decimals)
+
+
+def _number(value: float | None, factor: float, decimals: int) -> str:
+    """A number as the public files write it: rounded, without padding; nothing for None."""
+    if value is None:
+        return ""
+    rounded = round(factor * value, decimals)
+    return str(int(rounded)) if decimals == 0 else repr(float(rounded))
+
+
+def _mean_cell(
+    cases: Sequence[Case], answers: Mapping[str, Mapping[str, Record]], id: str, path: tuple[str, ...], factor: float
+) -> str:
+    values = [value for case in cases if (value := value_at(answers[case.id].get(id), path)) is not None]
+    return f"{factor * sum(values) / len(values):.4f}" if values else ""
+
+
+def _error(records: Mapping[str, Record]) -> str | None:
+    """The sentence of a clip of which nothing could be measured."""
+    if records and all(record["status"] == "failed" for record in records.values()):
+        return str(next(iter(records.values()))["reason"])
+    return None
+
+
+def _evaluation(case: Case, records: Mapping[str, Record | None]) -> list[dict[str, Any]]:
+    """The answers as a judge's list, from what failed and what was left open."""
+    made = []
+    for question in questions_in(case.annotations):
+        record = records.get(question.dimension)
+        facts = record["facts"] if record else {}
+        if "failed" not in facts or question.id in facts["unanswered"]:
+            continue
+        passed = question.id not in facts["failed"]
+        made.append(
+            {
+                "ID": question.id,
+                "Dimension": question.dimension,
+                "Dimension Polarity": "Positive" if question.positive else "Negative",
+                "Question": question.text,
+                "Answer": "Yes" if passed == question.positive else "No",
+                "Verdict": "Pass" if passed else "Fail",
+            }
+        )
+    return made
+
+
+def _mode(cases: Sequence[Case]) -> str:
+    subsets = {case.subset for case in cases}
+    return "both" if len(subsets) > 1 else "".join(subsets).lower()

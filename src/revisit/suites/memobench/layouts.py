@@ -1,0 +1,134 @@
+"""Layouts: where the clips of a model lie. One resolver for all of them, with one precedence.
+
+A clip has a folder, `{Scene}/{clip}` or `{clip}`, in `Synthetic/` or `Real/` or directly in the tree of the model. In
+order of precedence it is
+
+1. `frames`: images in `<folder>/frames/`;
+2. `samples-rgb`: images in `<folder>/samples-rgb/`;
+3. `images`: images directly in the folder;
+4. `video`: `<folder>/video.mp4`;
+5. `file`: `<folder>.mp4`.
+
+Frames come first because a video beside them is a compressed copy; `prefer=video` turns to 4 and 5 first, as the
+public evaluator does. Within a kind the documented place and spelling come first. What was passed over is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from revisit.core import UsageError
+from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES, natural_order
+from revisit.suites.memobench.names import QUESTION_SCENES, REAL, SYNTHETIC, ClipName, parse_clip, scene_name
+
+FOLDERS = ("frames", "samples-rgb")
+KINDS = (*FOLDERS, "images", "video", "file")
+PREFER = {"frames": KINDS, "video": ("video", "file", *FOLDERS, "images")}
+
+
+@dataclass(frozen=True)
+class Found:
+    """The clip of a model, the kind of layout it lies in, and other places that hold it too."""
+
+    path: Path
+    kind: str
+    others: tuple[Path, ...] = ()
+
+
+def find_clip(tree: Path, name: ClipName, prefer: str = "frames") -> Found | None:
+    """Where the tree of a model has this clip; None where it has none."""
+    places = list(_places(tree, name))
+    found: list[tuple[str, Path]] = []
+    for kind in kinds_in_order(prefer):
+        found += [(kind, path) for place in places for path in _of_kind(place, kind)]
+    unique = list({path.resolve(): (kind, path) for kind, path in reversed(found)}.values())[::-1]
+    if not unique:
+        return None
+    kind, path = unique[0]
+    return Found(path, kind, tuple(other for _, other in unique[1:]))
+
+
+def kinds_in_order(prefer: str) -> tuple[str, ...]:
+    """The kinds of layout in order of precedence."""
+    if prefer not in PREFER:
+        raise UsageError(f"--option prefer takes {' or '.join(PREFER)}, not {prefer!r}")
+    return PREFER[prefer]
+
+
+def clips_in(tree: Path) -> set[ClipName]:
+    """Names of all clips in the tree of a model."""
+    return set(_clips_in(tree)) if tree.is_dir() else set()
+
+
+def trees_in(source: Path) -> dict[str, Path]:
+    """Model -> tree of its clips: the source itself, or each folder in it that is such a tree."""
+    if not source.is_dir():
+        return {}
+    if next(_clips_in(source), None) is not None:
+        return {source.resolve().name: source}
+    return {entry.name: entry for entry in _folders(source) if next(_clips_in(entry), None) is not None}
+
+
+def _places(tree: Path, name: ClipName) -> Iterator[Path]:
+    """Folders that the clip may have, the documented one first."""
+    scenes = [*dict.fromkeys((name.scene, QUESTION_SCENES.get(name.scene, name.scene)))] if name.scene else []
+    for root in (tree / name.subset, tree):
+        for spelling in name.spellings:
+            yield from (root / scene / spelling for scene in scenes)
+            yield root / spelling
+
+
+def _of_kind(place: Path, kind: str) -> Iterable[Path]:
+    if kind in FOLDERS:
+        return [place / kind] if _has_images(place / kind) else []
+    if kind == "images":
+        return [place] if _has_images(place) else []
+    if kind == "video":
+        return _videos(place / "video")
+    return _videos(place)
+
+
+def _videos(stem: Path) -> list[Path]:
+    paths = (stem.with_name(stem.name + suffix) for suffix in VIDEO_SUFFIXES)
+    return [path for path in paths if path.is_file()]
+
+
+def _has_images(folder: Path) -> bool:
+    if not folder.is_dir():
+        return False
+    return any(entry.suffix.lower() in IMAGE_SUFFIXES and not entry.name.startswith(".") for entry in folder.iterdir())
+
+
+def _clips_in(tree: Path) -> Iterator[ClipName]:
+    for root, subset in ((tree / SYNTHETIC, SYNTHETIC), (tree / REAL, REAL), (tree, None)):
+        for entry in _entries(root):
+            name = parse_clip(_stem(entry), subset)
+            if name is not None and _holds_clip(entry):
+                yield name
+            elif entry.is_dir() and subset != REAL:
+                for inner in _entries(entry):
+                    name = parse_clip(_stem(inner), SYNTHETIC)
+                    if name is not None and name.scene == scene_name(entry.name) and _holds_clip(inner):
+                        yield name
+
+
+def _holds_clip(entry: Path) -> bool:
+    if entry.is_file():
+        return entry.suffix.lower() in VIDEO_SUFFIXES
+    return any(path for kind in KINDS[:-1] for path in _of_kind(entry, kind))
+
+
+def _stem(entry: Path) -> str:
+    return entry.stem if entry.is_file() else entry.name
+
+
+def _entries(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted((entry for entry in folder.iterdir() if not entry.name.startswith(".")), key=natural_order)
+
+
+def _folders(folder: Path) -> list[Path]:
+    return [entry for entry in _entries(folder) if entry.is_dir()]

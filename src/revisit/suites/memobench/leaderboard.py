@@ -1,0 +1,196 @@
+"""The leaderboard of MemoBench: its columns, and boards from result files of the public scripts.
+
+Result files are read whole: every eval file of a model, not only the newest; of two rows for one clip the one in the
+file that is last by name counts. Numbers are taken as they stand, on the scales of the public files; the object
+reappearance score stays on 0-1, as the paper prints it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from revisit.core import MediaError, UsageError
+from revisit.media.names import in_clip, printable
+from revisit.metrics.answers import DIMENSIONS
+from revisit.stats.boards import Board, Cell, Column, Row
+
+COLUMNS = (
+    Column("memo_visual_quality", "VisQual"),
+    Column("memo_motion_smoothness", "MotSmooth"),
+    Column("memo_identity", "ObjConsist"),
+    Column("memo_geo3d", "3DConsist"),
+    Column("memo_camera", "CamCtrl"),
+    Column("memo_image_reward", "ImgReward"),
+    Column("memo_ors", "ORS", decimals=3),
+    Column("memo_psnr", "PSNR"),
+    Column("memo_ssim", "SSIM", decimals=3),
+    Column("memo_lpips", "LPIPS", higher_is_better=False, decimals=3),
+    Column("memo_vqa_if", "VQA-IF"),
+    Column("memo_vqa_ob", "VQA-OB"),
+    Column("memo_vqa_cm", "VQA-CM"),
+    Column("memo_vqa_pa", "VQA-PA"),
+)
+EVAL = {  # column of an eval file -> ours
+    "VisualQuality": "memo_visual_quality",
+    "MotionSmoothness": "memo_motion_smoothness",
+    "ObjIdentityConsistency": "memo_identity",
+    "Geo3DConsistency": "memo_geo3d",
+    "CameraControllability": "memo_camera",
+    "ImageRewardScore": "memo_image_reward",
+    "GT_ALL_PSNR": "memo_psnr",
+    "GT_ALL_SSIM": "memo_ssim",
+    "GT_ALL_LPIPS": "memo_lpips",
+}
+# Folders that the public scripts use for one model, as letters and digits.
+ALIASES = {"cogvideo": "cogvideox", "svc": "stablevirtualcamera", "matrixgame20": "matrixgame2"}
+MOST_BYTES = 64 << 20
+
+ByClip = dict[str, dict[str, float]]  # clip -> column -> value
+
+
+def is_results(folder: Path) -> bool:
+    """Whether a folder holds result files of the public scripts."""
+    return any(True for _ in _files(folder))
+
+
+def upstream_board(folder: Path, subset: str = "") -> Board:
+    """Means over the clips in all result files below a folder, one row per model."""
+    clips: dict[str, ByClip] = defaultdict(lambda: defaultdict(dict))
+    asked: dict[tuple[str, str], set[str]] = defaultdict(set)  # (model, column) -> clips in its kind of file
+    names: dict[str, str] = {}
+    repeated = 0
+    for kind, path in _files(folder):
+        model = _model_of(path)
+        key = _key(model)
+        names.setdefault(key, model)
+        with in_clip(path):
+            read = {"eval": _eval_rows, "ors": _ors_rows, "vqa": _vqa_rows}[kind](path)
+        for clip, part, values in read:
+            if subset and part.lower() != subset.lower():
+                continue
+            for column, found in values.items():
+                repeated += clip in asked[key, column]
+                asked[key, column].add(clip)
+                clips[key][clip].pop(column, None)
+                if found is not None:
+                    clips[key][clip][column] = found
+    if not names:
+        raise UsageError(
+            f"{printable(str(folder))}: neither a run nor a folder with eval_*.csv, ors_scores.csv or vqa_results of "
+            "the public scripts"
+        )
+    rows = [
+        Row(
+            model,
+            printable(folder.name or str(folder)),
+            _cells(clips[key], {c.key: asked[key, c.key] for c in COLUMNS}),
+        )
+        for key, model in sorted(names.items())
+    ]
+    notes = ["numbers as in the files; which networks and versions made them is not recorded there"]
+    if repeated:
+        notes.append(f"{repeated} cells are in more than one file, the last by name counts")
+    title = f"memobench, files of the public scripts{', ' + subset if subset else ''}"
+    return Board(title, "upstream files", COLUMNS, tuple(rows), "; ".join(notes))
+
+
+def _cells(clips: ByClip, asked: Mapping[str, set[str]]) -> dict[str, Cell]:
+    made = {}
+    for key, those in asked.items():
+        values = [found[key] for found in clips.values() if key in found]
+        if not those:
+            made[key] = Cell(None, reason="no file has it")
+            continue
+        made[key] = Cell(sum(values) / len(values) if values else None, len(values), len(those))
+    return made
+
+
+def _files(folder: Path) -> list[tuple[str, Path]]:
+    """Result files below a folder, at most four levels down, in the order of their names."""
+    found = []
+    for depth in range(5):
+        for path in folder.glob("/".join(["*"] * depth + ["*.csv"])):
+            if any(part.endswith("_old") for part in path.relative_to(folder).parts[:-1]):
+                continue
+            if re.fullmatch(r"eval_.*\.csv", path.name):
+                found.append(("eval", path))
+            elif path.name == "ors_scores.csv":
+                found.append(("ors", path))
+            elif re.fullmatch(r".+-\d+\.csv", path.name):
+                found.append(("vqa", path))
+    return sorted(found, key=lambda item: (item[0], item[1].name, str(item[1])))
+
+
+def _model_of(path: Path) -> str:
+    """The folder that a file lies in, unless it is the scripts' own folder for all models."""
+    parent = path.parent.resolve().name
+    return "unnamed" if parent in ("outputs", "ors_results", "vqa_results") else parent
+
+
+def _key(model: str) -> str:
+    plain = re.sub(r"[^a-z0-9]", "", model.lower())
+    return ALIASES.get(plain, plain) or model
+
+
+Found = list[tuple[str, str, Mapping[str, float | None]]]  # clip, part of the dataset, values
+
+
+def _eval_rows(path: Path) -> Found:
+    rows = _rows(path, "id")
+    return [
+        (row["id"], row.get("data_type", ""), {ours: _value(row.get(theirs)) for theirs, ours in EVAL.items()})
+        for row in rows
+    ]
+
+
+def _ors_rows(path: Path) -> Found:
+    return [
+        (row["clip_id"], row.get("data_type", ""), {"memo_ors": _value(row.get("ors"))})
+        for row in _rows(path, "clip_id")
+    ]
+
+
+def _vqa_rows(path: Path) -> Found:
+    found: Found = []
+    for row in _rows(path, "score"):
+        try:
+            scores: Any = json.loads(row["score"])
+        except ValueError:
+            scores = None
+        if not isinstance(scores, dict):
+            raise MediaError(f"its score is {row['score'][:40]!r}; expected an object with a share per dimension")
+        shares = {short: _value(scores.get(name)) for short, name in DIMENSIONS.items()}
+        values = {f"memo_vqa_{short}": None if share is None else 100 * share for short, share in shares.items()}
+        found.append((f"{row.get('scene', '')}-{row.get('video_id', '')}", "synthetic", values))
+    return found
+
+
+def _rows(path: Path, needed: str) -> list[dict[str, str]]:
+    if path.stat().st_size > MOST_BYTES:
+        raise MediaError(f"it is larger than {MOST_BYTES >> 20} MiB, which no file of results is")
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise MediaError("this is not text in UTF-8") from None
+    csv.field_size_limit(MOST_BYTES)
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    if needed not in (reader.fieldnames or ()):
+        raise MediaError(f"it has no column {needed}; expected a result file of the public scripts")
+    return [{name: value or "" for name, value in row.items() if isinstance(name, str)} for row in reader]
+
+
+def _value(cell: object) -> float | None:
+    """A finite number, or None for an empty cell and anything else."""
+    try:
+        number = float(cell) if isinstance(cell, str | int | float) else math.nan
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

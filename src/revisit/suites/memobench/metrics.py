@@ -1,0 +1,25 @@
+"""Which metrics the suite asks, in the order of the tables.
+
+First the benchmark's own, in the order of its leaderboard; then what only a clip that looked away and came back can
+answer, which the benchmark does not ask; then descriptions of the camera to sort clips by.
+"""
+
+from __future__ import annotations
+
+from revisit.core import METRICS
+
+OWN = (
+    "memo_visual_quality", "memo_motion_smoothness", "memo_identity", "memo_geo3d", "memo_camera", "memo_image_reward",
+    "memo_ors", "memo_psnr", "memo_ssim", "memo_lpips", "memo_vqa_if", "memo_vqa_ob", "memo_vqa_cm", "memo_vqa_pa",
+    "memo_aesthetic", "memo_image_quality",
+)  # fmt: skip
+RETURNING = ("target_reappearance", "target_identity", "return_consistency", "event_outcome")
+CAMERA = ("camera_path", "true_turn")
+FIDELITY = ("memo_psnr", "memo_ssim", "memo_lpips")
+
+
+def metrics() -> list[str]:
+    """Ids of the metrics of this suite; what a plugin adds comes last."""
+    known = [id for id in (*OWN, *RETURNING, *CAMERA) if id in METRICS]
+    others = [id for id in METRICS if "memobench" in METRICS[id].suites and id not in known]
+    return [*known, *others]

@@ -1,0 +1,241 @@
+"""Yards: a lawn or gravel under an open sky, closed in by a fence, a hedge, a brick wall and a house.
+
+Along the edges stand trees, benches, planters, barrels and sheds. To add a thing, write its function as for
+furniture (face towards -z, back at z = 0) and add a row with the width it takes in metres.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.worlds import furniture as fu
+from revisit.worlds import outdoors as od
+from revisit.worlds import textures as tx
+from revisit.worlds.layout import Layout
+from revisit.worlds.light import Lamp
+from revisit.worlds.setting import Setting
+from revisit.worlds.shapes import Panel, Thing, ball, box, panel, placed, tube
+
+SKY = 40.0  # metres to the sky
+SUN = 200.0  # metres to the sun: so far that its light is even
+PALETTES = (
+    fu.Palette("cottage", (0.90, 0.86, 0.76), (0.66, 0.36, 0.28), (0.30, 0.47, 0.18), (0.52, 0.36, 0.22),
+               ((0.78, 0.30, 0.24), (0.95, 0.78, 0.34), (0.30, 0.46, 0.56), (0.94, 0.92, 0.86), (0.46, 0.28, 0.40))),
+    fu.Palette("farm", (0.80, 0.74, 0.66), (0.60, 0.44, 0.34), (0.38, 0.46, 0.20), (0.62, 0.26, 0.20),
+               ((0.64, 0.22, 0.18), (0.90, 0.66, 0.22), (0.86, 0.84, 0.78), (0.28, 0.40, 0.32), (0.40, 0.34, 0.48))),
+    fu.Palette("seaside", (0.92, 0.92, 0.88), (0.74, 0.66, 0.56), (0.44, 0.52, 0.26), (0.44, 0.58, 0.66),
+               ((0.16, 0.40, 0.60), (0.96, 0.62, 0.40), (0.92, 0.88, 0.72), (0.30, 0.62, 0.60), (0.78, 0.26, 0.30))),
+    fu.Palette("town", (0.76, 0.70, 0.64), (0.58, 0.34, 0.30), (0.28, 0.42, 0.20), (0.36, 0.30, 0.28),
+               ((0.24, 0.30, 0.40), (0.86, 0.50, 0.24), (0.66, 0.70, 0.60), (0.92, 0.86, 0.72), (0.56, 0.22, 0.26))),
+)  # fmt: skip
+
+
+def yard(seed: int) -> Setting:
+    """The yard of a seed, without its table."""
+    rng = np.random.default_rng([seed, 13])
+    palette = PALETTES[seed % len(PALETTES)]
+    side = 1 if rng.random() < 0.5 else -1
+    left, right = -rng.uniform(3.6, 4.4), rng.uniform(3.6, 4.4)
+    near, far = -rng.uniform(2.4, 3.0), rng.uniform(5.0, 5.8)
+    edges = {  # turn, the middle of the foot of the edge, its length
+        "far": (0.0, ((left + right) / 2, 0.0, far), right - left),
+        "right": (90.0, (right, 0.0, (near + far) / 2), far - near),
+        "near": (180.0, ((left + right) / 2, 0.0, near), right - left),
+        "left": (-90.0, (left, 0.0, (near + far) / 2), far - near),
+    }
+    things = _sky_and_ground(rng, palette, (left, right, near, far))
+    walls = [fence, hedge, brick_wall, house]
+    for (name, (turn, foot, length)), number in zip(edges.items(), rng.permutation(4), strict=True):
+        wall = walls[int(number)]
+        things[f"{wall.__name__} ({name})"] = placed(wall(rng, palette, length), turn, foot)
+        for label, x, thing in _along(rng, palette, length):
+            things[f"{label} ({name})"] = placed(placed(thing, at=(x, 0, -0.45)), turn, foot)
+    height, distance = rng.uniform(0.68, 0.78), rng.uniform(2.15, 2.35)
+    toward = np.array([rng.uniform(-0.5, 0.5), -1.0, rng.uniform(-0.8, -0.3)])
+    even = 0.45 + 0.2 * SUN + 0.03 * SUN**2  # what the lamp loses over the distance
+    warm = (0.95 * even, 0.90 * even, 0.78 * even)
+    sun = Lamp(SUN * toward / np.linalg.norm(toward), 5.0, warm, (0.46, 0.52, 0.60))
+    layout = Layout(side, height, distance, bool(seed % 2))
+    return Setting(f"{palette.name} yard", palette, things, sun, layout, rng, ("paving", od.paving()))
+
+
+def _sky_and_ground(
+    rng: np.random.Generator, palette: fu.Palette, extent: tuple[float, float, float, float]
+) -> dict[str, Thing]:
+    left, right, near, far = extent
+    faces = od.sky_faces(rng, ((0.50, 0.70, 0.95), (0.58, 0.72, 0.90), (0.62, 0.68, 0.82))[int(rng.integers(3))])
+    corners = {
+        "far": ((-1, -1, 1), (2, 0, 0), (0, 2, 0)), "right": ((1, -1, 1), (0, 0, -2), (0, 2, 0)),
+        "near": ((1, -1, -1), (-2, 0, 0), (0, 2, 0)), "left": ((-1, -1, -1), (0, 0, 2), (0, 2, 0)),
+        "top": ((-1, -1, -1), (2, 0, 0), (0, 0, 2)),
+    }  # fmt: skip
+    sky = []
+    for name, image in faces.items():
+        corner, across, down = (SKY * np.array(v, float) for v in corners[name])
+        sky.append(Panel(corner, across, down, image, glows=True))
+    over = 0.6
+    wide, long = right - left + 2 * over, far - near + 2 * over
+    paint = (od.grass(palette.floor), od.gravel())[int(rng.random() < 0.3)]
+    ground = panel(rng, (left - over, 0, far + over), (wide, 0, 0), (0, 0, -long), paint)
+    return {"sky": Thing(tuple(sky)), "ground": Thing((ground,))}
+
+
+def fence(rng: np.random.Generator, palette: fu.Palette, length: float) -> Thing:
+    """Boards as high as a head, with posts."""
+    height = rng.uniform(1.6, 1.85)
+    thing = box(
+        rng, (length + 0.1, height, 0.06), od.fence(np.asarray(palette.wood) * 1.2), at=(0, 0, 0.02), skip="back bottom"
+    )
+    for x in np.arange(-length / 2 + 0.4, length / 2, 1.9):
+        thing += box(rng, (0.11, height + 0.12, 0.11), tx.wood(palette.wood), at=(float(x), 0, -0.06))
+    return thing
+
+
+def hedge(rng: np.random.Generator, palette: fu.Palette, length: float) -> Thing:
+    """A clipped hedge."""
+    green = np.array((0.17, 0.36, 0.14)) * rng.uniform(0.9, 1.2)
+    return box(rng, (length + 0.1, rng.uniform(1.6, 1.9), 0.5), od.leaves(green), at=(0, 0, 0.2), skip="back bottom")
+
+
+def brick_wall(rng: np.random.Generator, palette: fu.Palette, length: float) -> Thing:
+    """A brick wall under coping stones."""
+    height = rng.uniform(1.6, 1.9)
+    bricks = tx.bricks(palette.other_wall, (0.78, 0.74, 0.66))
+    thing = box(rng, (length + 0.1, height, 0.2), bricks, at=(0, 0, 0.05), skip="back bottom")
+    return thing + box(
+        rng, (length + 0.1, 0.08, 0.30), tx.plaster((0.74, 0.72, 0.68), 0.1), at=(0, height, 0.05), skip="back"
+    )
+
+
+def house(rng: np.random.Generator, palette: fu.Palette, length: float) -> Thing:
+    """The wall of a house with a door and windows."""
+    height = 3.4
+    front = (od.house_wall(palette.wall), tx.bricks(palette.other_wall, (0.80, 0.76, 0.70)))[int(rng.random() < 0.4)]
+    thing = box(rng, (length + 0.1, height, 0.2), front, at=(0, 0, 0.08), skip="back bottom")
+    frame = tx.wood(np.asarray(palette.wood) * 0.9)
+    for x in (-0.36 * length, 0.30 * length):
+        thing += Thing((panel(rng, (x - 0.5, -2.1, -0.05), (1.0, 0, 0), (0, 1.1, 0), tx.landscape()),))
+        thing += box(rng, (1.14, 0.08, 0.16), frame, at=(x, 0.92, -0.06), skip="back")
+        for shutter in (-0.68, 0.68):
+            thing += box(
+                rng,
+                (0.34, 1.14, 0.05),
+                tx.wood(palette.colours[0], plank=0.09),
+                at=(x + shutter, 0.98, -0.045),
+                skip="back",
+            )
+    return thing + box(
+        rng,
+        (0.95, 2.05, 0.08),
+        tx.wood(palette.colours[2], plank=0.16, along="y"),
+        at=(-0.03 * length, 0, -0.05),
+        skip="back",
+    )
+
+
+def tree(rng: np.random.Generator, palette: fu.Palette) -> Thing:
+    """A tree with a round crown above the fence."""
+    high = rng.uniform(1.5, 1.9)
+    thing = tube(rng, (0.13, 0.09), high, tx.wood((0.38, 0.28, 0.20), plank=0.05, along="y"), at=(0, 0, 0))
+    crown = od.leaves(np.array((0.20, 0.42, 0.16)) * rng.uniform(0.85, 1.25))
+    for x, up, z, radius in (
+        (0, 0, 0, 0.75),
+        (-0.5, 0.25, 0.1, 0.5),
+        (0.55, 0.2, -0.05, 0.52),
+        (0.05, 0.75, 0.05, 0.55),
+    ):
+        thing += ball(rng, radius, crown, at=(x, high - 0.25 + up, z))
+    return thing
+
+
+def bench(rng: np.random.Generator, palette: fu.Palette) -> Thing:
+    """A garden bench with a back of three boards."""
+    wood = tx.wood(np.asarray(palette.colours[int(rng.integers(len(palette.colours)))]) * 0.9, plank=0.1)
+    thing = box(rng, (1.5, 0.05, 0.42), wood, at=(0, 0.42, -0.1))
+    for up in (0.55, 0.70, 0.85):
+        thing += box(rng, (1.5, 0.10, 0.04), wood, at=(0, up, 0.1), skip="")
+    for x in (-0.66, 0.66):
+        thing += box(rng, (0.07, 0.95, 0.07), wood, at=(x, 0, 0.13)) + box(
+            rng, (0.07, 0.42, 0.07), wood, at=(x, 0, -0.26)
+        )
+    return thing
+
+
+def planter(rng: np.random.Generator, palette: fu.Palette) -> Thing:
+    """A wooden trough full of flowers."""
+    thing = box(rng, (1.1, 0.42, 0.42), tx.wood(palette.wood, plank=0.14), top=tx.plain((0.22, 0.15, 0.10), 0.2))
+    for x in np.linspace(-0.42, 0.42, 5):
+        colour = palette.colours[int(rng.integers(len(palette.colours)))]
+        thing += ball(rng, rng.uniform(0.14, 0.19), od.leaves(), at=(float(x), 0.38, rng.uniform(-0.05, 0.05)))
+        for _ in range(3):
+            at = (float(x) + rng.uniform(-0.1, 0.1), 0.58 + rng.uniform(0, 0.12), rng.uniform(-0.14, 0.02))
+            thing += ball(rng, rng.uniform(0.04, 0.07), tx.wallpaper(colour, ((0.98, 0.9, 0.5), colour)), at=at)
+    return thing
+
+
+def barrel(rng: np.random.Generator, palette: fu.Palette) -> Thing:
+    """A rain barrel beside a watering can."""
+    staves = tx.wood((0.48, 0.32, 0.20), plank=0.09, along="y")
+    thing = tube(rng, (0.27, 0.33), 0.42, staves, at=(-0.15, 0, 0)) + tube(
+        rng, (0.33, 0.28), 0.42, staves, at=(-0.15, 0.42, 0), lid=tx.plain((0.16, 0.24, 0.30), 0.1)
+    )
+    for up in (0.14, 0.40, 0.66):
+        radius = 0.335 if up == 0.40 else 0.305
+        thing += tube(rng, (radius, radius), 0.04, tx.plain((0.2, 0.2, 0.22)), at=(-0.15, up, 0))
+    can = tx.plain(palette.colours[0], 0.08)
+    return (
+        thing
+        + tube(rng, (0.11, 0.10), 0.22, can, at=(0.38, 0, -0.05), lid=can)
+        + box(rng, (0.14, 0.03, 0.03), can, at=(0.52, 0.17, -0.05))
+    )
+
+
+def shed(rng: np.random.Generator, palette: fu.Palette) -> Thing:
+    """A small shed with a flat roof."""
+    boards = od.fence(palette.colours[int(rng.integers(len(palette.colours)))])
+    thing = box(rng, (1.2, 1.75, 0.7), boards, at=(0, 0, 0), skip="back bottom")
+    thing += box(rng, (1.36, 0.08, 0.86), tx.plaster((0.30, 0.28, 0.28), 0.15), at=(0, 1.75, 0), skip="")
+    return thing + box(
+        rng, (0.6, 1.4, 0.04), tx.art(palette.colours, margin=palette.wood), at=(0, 0, -0.37), skip="back"
+    )
+
+
+def woodpile(rng: np.random.Generator, palette: fu.Palette) -> Thing:
+    """Crates and a stack of firewood."""
+    return box(rng, (1.15, 0.75, 0.45), tx.wood((0.46, 0.33, 0.22), plank=0.1), front=_logs, skip="back bottom") + box(
+        rng, (0.5, 0.3, 0.35), tx.wood(palette.wood, plank=0.08), at=(rng.uniform(-0.25, 0.25), 0.75, 0)
+    )
+
+
+STANDING: tuple[tuple[fu.Maker, float], ...] = (
+    (tree, 1.7), (bench, 1.65), (planter, 1.25), (barrel, 1.1), (shed, 1.4), (woodpile, 1.3),
+)  # fmt: skip
+
+
+def _along(rng: np.random.Generator, palette: fu.Palette, length: float) -> list[tuple[str, float, Thing]]:
+    """Things that stand along an edge: name, place from its middle, and the thing."""
+    found = []
+    at = -length / 2 + 0.9
+    waiting = list(rng.permutation(len(STANDING)))
+    while waiting and at < length / 2 - 1.3:
+        make, width = STANDING[waiting.pop()]
+        if at + width > length / 2 - 0.7:
+            continue
+        found.append((make.__name__, at + width / 2, make(rng, palette)))
+        at += width + rng.uniform(0.2, 0.6)
+    return found
+
+
+def _logs(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
+    """The sawn ends of stacked logs."""
+    import cv2
+
+    rows, columns = int(height * tx.TEXELS), int(width * tx.TEXELS)
+    image = np.full((rows, columns, 3), (34, 24, 18), np.uint8)
+    for _ in range(260):
+        centre, radius = (int(rng.integers(columns)), int(rng.integers(rows))), int(rng.integers(6, 14))
+        base = np.array((186, 142, 92)) * rng.uniform(0.7, 1.2)
+        for share, shade in ((1.0, 0.5), (0.85, 1.0), (0.55, 0.85), (0.3, 1.0)):
+            tint = tuple(int(v) for v in np.clip(base * shade, 0, 255))
+            cv2.circle(image, centre, max(int(radius * share), 1), tint, -1, cv2.LINE_AA)
+    return image.astype(np.float32) / 255

@@ -1,0 +1,326 @@
+"""The audit: films by seed, a small grid end to end, and the analysis on scores made by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from revisit.audit import cards, text
+from revisit.audit.analyse import Clip, analyse
+from revisit.audit.claims import MEANS, claims_of, is_memory
+from revisit.audit.grid import film, kind_of, model_name, render_grid, story
+from revisit.audit.horizon import curves
+from revisit.audit.page import write_horizon, write_page
+from revisit.audit.results import results
+from revisit.audit.run import Grid, audit
+from revisit.core import METRICS, Case, UsageError
+from revisit.core import Clip as Video
+from revisit.worlds.failures import FAILURES, FLOORS
+
+SMALL = (48, 80)
+
+
+# Films and grid
+
+
+def test_a_seed_is_a_film_and_seeds_differ() -> None:
+    one, again, other = film(2, size=SMALL), film(2, size=SMALL), film(3, size=SMALL)
+    assert len(one) == 33 and one.fps == 8
+    assert np.array_equal(one.truth(20).rgb, again.truth(20).rgb)
+    assert one.world.kind != other.world.kind
+    assert 0 < one.phases[0] < one.phases[1] < len(one)
+
+
+def test_time_away_makes_the_film_longer_and_the_gap_with_it() -> None:
+    short, long = film(1, size=SMALL), film(1, size=SMALL, away=8)
+    assert len(long) == len(short) + 8
+    assert long.phases[1] - long.phases[0] == short.phases[1] - short.phases[0] + 8
+
+
+def test_stories_mix_and_a_negative_seed_is_refused() -> None:
+    told = [story(seed) for seed in range(40)]
+    assert len(set(told)) > 20
+    assert len({entry.script for entry in told[:6]}) > 2
+    with pytest.raises(UsageError, match="0 or more"):
+        story(-1)
+
+
+def test_the_grid_is_resumed_and_lists_what_was_asked(tmp_path: Path) -> None:
+    heard: list[str] = []
+    manifest = render_grid(tmp_path, ["vanish"], (1.0,), [1], size=SMALL, workers=0)
+    lines = [json.loads(line) for line in manifest.read_text().splitlines()]
+    assert [line["model"] for line in lines] == ["truth@0", "perfect@0", "vanish@1"]
+    assert all((tmp_path / line["video"]).is_file() and line["phases"][0] > 0 for line in lines)
+    clip = tmp_path / lines[2]["video"]
+    before = clip.stat().st_mtime_ns
+    (tmp_path / lines[1]["video"]).unlink()
+    render_grid(
+        tmp_path, ["vanish"], (1.0,), [1], size=SMALL, workers=0, progress=lambda done, total, what: heard.append(what)
+    )
+    assert clip.stat().st_mtime_ns == before and (tmp_path / lines[1]["video"]).is_file() and len(heard) == 3
+    with pytest.raises(UsageError, match="no failure called 'vanis'"):
+        render_grid(tmp_path, ["vanis"], (1.0,), [1])
+
+
+def test_model_names_hold_kind_and_strength() -> None:
+    assert kind_of(model_name("state_reset", 0.5)) == ("state_reset", 0.5)
+
+
+def test_a_grid_that_cannot_be_compared_is_refused() -> None:
+    with pytest.raises(UsageError, match="1 is among them"):
+        Grid(strengths=(0.5,))
+    with pytest.raises(UsageError, match="2 scenes"):
+        Grid(seeds=1)
+    with pytest.raises(UsageError, match="no failure called"):
+        Grid(kinds=("nothing",))
+
+
+# Claims
+
+
+def test_every_claim_of_every_metric_has_a_meaning_here() -> None:
+    known = {*MEANS, *FAILURES, *(failure.title for failure in FAILURES.values())}
+    words = {word: metric.id for metric in METRICS.values() for word in metric.responds_to}
+    missing = {word: id for word, id in words.items() if word not in known}
+    assert not missing, f"say in audit/claims.py which failures test these words: {missing}"
+
+
+def test_meanings_name_failures_that_exist() -> None:
+    assert {kind for kinds in MEANS.values() for kind in kinds} <= set(FAILURES)
+
+
+def test_claims_and_memory_metrics() -> None:
+    assert claims_of(METRICS["target_reappearance"]).kinds == ("vanish",)
+    assert claims_of(METRICS["lighting_consistency"]).kinds == ("lighting",)
+    assert is_memory(METRICS["target_reappearance"]) and is_memory(METRICS["psnr_returned"])
+    assert not is_memory(METRICS["flicker"]) and not is_memory(METRICS["motion_amount"])
+
+
+# Analysis
+
+
+Scores = Callable[[str, float, int], float | None]
+
+
+def answers(metric: str, score: Scores, kinds: list[str], seeds: int = 4) -> tuple[dict[str, Clip], list[Any]]:
+    """Records of one metric on a grid, from a function of kind, strength and seed; None is unscored."""
+    clips, records = {}, []
+    cells = [("truth", 0.0), ("perfect", 0.0), *((kind, at) for kind in kinds for at in (0.5, 1.0))]
+    for kind, strength in [*cells, *((floor, 1.0) for floor in FLOORS)]:
+        for seed in range(seeds):
+            case = f"{seed}@{kind}@{strength}"
+            clips[case] = Clip(kind, strength, seed)
+            value = score(kind, strength, seed)
+            answer = {"status": "unscored", "reason": "no return: it never left"} if value is None else {}
+            records.append({"case": case, "metric": metric, "status": "scored", "score": value, **answer})
+    return clips, records
+
+
+def audited(metric: str, score: Scores, kinds: list[str]) -> dict[str, Any]:
+    clips, records = answers(metric, score, kinds)
+    return analyse(clips, records, kinds, tuple(FLOORS))
+
+
+def test_a_metric_that_falls_with_the_strength_responds() -> None:
+    def score(kind: str, strength: float, seed: int) -> float:
+        return 0.9 - 0.4 * strength * (kind in ("vanish", *FLOORS)) + 0.01 * seed
+
+    found = audited("target_reappearance", score, ["vanish", "lighting"])
+    metric = found["metrics"]["target_reappearance"]
+    cell = metric["kinds"]["vanish"]
+    assert cell["claimed"] and cell["auc"] == 1 and cell["tau"] == 1 and cell["response"] == "responds"
+    assert cell["effect"]["difference"] == pytest.approx(-0.4)
+    quiet = metric["kinds"]["lighting"]
+    assert not quiet["claimed"] and quiet["auc"] == 0.5 and quiet["response"] == "quiet"
+    assert metric["specificity"] == {"quiet": ["lighting"], "of": 1, "share": 1.0}
+    assert metric["failing"] == []
+    assert found["diagonal"]["vanish"]["passes"] and not found["diagonal"]["lighting"]["passes"]
+
+
+def test_where_lower_is_better_the_order_is_turned_round() -> None:
+    found = audited("flicker", lambda kind, strength, seed: 1.0 + 5 * strength * (kind == "flicker"), ["flicker"])
+    cell = found["metrics"]["flicker"]["kinds"]["flicker"]
+    assert cell["auc"] == 1 and cell["tau"] == 1 and cell["claimed"]
+
+
+def test_a_description_is_read_in_the_direction_that_separates() -> None:
+    still = audited(
+        "frozen_camera", lambda kind, strength, seed: strength * (kind == "frozen_camera"), ["frozen_camera"]
+    )
+    cell = still["metrics"]["frozen_camera"]["kinds"]["frozen_camera"]
+    assert cell["auc"] == 1 and cell["read"] == "describes; read as: rises"
+
+
+def test_a_broken_claim_is_listed() -> None:
+    found = audited("target_reappearance", lambda kind, strength, seed: 0.9 + 0.01 * seed, ["vanish"])
+    assert found["failing"][0]["problem"] == "claimed, not noticed"
+    assert "its AUC is 0.50" in found["failing"][0]["sentence"]
+
+
+def test_noticing_without_order_is_told_apart() -> None:
+    worse = {0.0: 0.0, 0.5: 0.6, 1.0: 0.3}
+
+    def score(kind: str, strength: float, seed: int) -> float:
+        return 0.9 - worse[strength] * (kind == "vanish") - (kind in FLOORS)
+
+    cell = audited("target_reappearance", score, ["vanish"])["metrics"]["target_reappearance"]["kinds"]["vanish"]
+    assert cell["auc"] == 1 and cell["tau"] == pytest.approx(1 / 3) and cell["response"] == "responds, not in order"
+
+
+def test_a_closed_gate_is_neither_good_nor_bad() -> None:
+    def score(kind: str, strength: float, seed: int) -> float | None:
+        return None if kind == "frozen_camera" or kind in FLOORS else 0.9
+
+    found = audited("target_reappearance", score, ["frozen_camera", "vanish"])
+    metric = found["metrics"]["target_reappearance"]
+    cell = metric["kinds"]["frozen_camera"]
+    assert cell["auc"] is None and cell["response"] == "unscored" and cell["unscored"] == {"no return": 4}
+    assert metric["floors"]["noise"] == {"n": 0, "of": 4, "auc": None}
+    assert not any(entry["problem"].startswith("frozen") for entry in found["failing"])
+
+
+def test_a_memory_metric_that_scores_a_frozen_camera_well_is_listed() -> None:
+    found = audited("target_reappearance", lambda kind, strength, seed: 0.9, ["frozen_camera"])
+    assert "frozen camera scored as memory" in {entry["problem"] for entry in found["failing"]}
+
+
+def test_a_floor_that_wins_is_listed_with_what_the_card_admits() -> None:
+    def score(kind: str, strength: float, seed: int) -> float:
+        return 1.0 if kind in ("frozen_camera", "noise") else 0.7
+
+    found = audited("visual_integrity_lite", score, ["frozen_camera", "cut"])
+    wins = {entry["kind"]: entry for entry in found["failing"] if entry["problem"] == "a floor wins"}
+    assert wins["frozen_camera"]["admitted"] and "better than perfect memory" in wins["frozen_camera"]["sentence"]
+    assert not wins["noise"]["admitted"]
+    assert found["metrics"]["visual_integrity_lite"]["kinds"]["frozen_camera"]["response"] == "rewards"
+
+
+def test_a_metric_that_responds_to_everything_is_quiet_nowhere() -> None:
+    found = audited(
+        "psnr", lambda kind, strength, seed: 40 - 20 * strength + 0.1 * seed, ["lighting", "flicker", "style"]
+    )
+    assert "quiet nowhere" in {entry["problem"] for entry in found["failing"]}
+
+
+def test_a_metric_that_was_never_scored_is_not_asked() -> None:
+    found = audited("target_reappearance", lambda kind, strength, seed: None, ["vanish"])
+    assert found["not_asked"] == {"target_reappearance": "no return: it never left"} and not found["metrics"]
+
+
+# Horizon
+
+
+def test_curves_follow_the_gap() -> None:
+    def case(model: str, gap: int, seed: int) -> Case:
+        id = f"{seed}-{gap}@{model}"
+        sample = f"scene {seed}"
+        return Case(id, "folder", model, sample, Video(Path("x.mp4")), condition=f"away-{gap}", phases=(8, 8 + gap))
+
+    cases = [case(model, gap, seed) for model in ("perfect", "fades") for gap in (16, 32, 64) for seed in range(3)]
+    records = [
+        {
+            "case": one.id,
+            "metric": "target_identity",
+            "status": "scored",
+            "score": 0.9 - (one.model == "fades") * 0.01 * (one.phases or (0, 0))[1],
+        }
+        for one in cases
+    ]
+    found = curves(cases, records, fps=8)["target_identity"]["models"]
+    assert [point["gap"] for point in found["fades"]["points"]] == [2, 4, 8]
+    assert found["fades"]["tau"] == -1 and found["perfect"]["tau"] is None
+    assert all(point["n"] == point["of"] == 3 for point in found["perfect"]["points"])
+
+
+# The whole of it
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """An audit of three metrics that are cheap to observe, on two scenes."""
+    out = tmp_path_factory.mktemp("audit")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REVISIT_CACHE", str(out / "cache"))
+        yield (
+            out,
+            audit(
+                out, Grid(("frozen_camera", "vanish"), (1.0,), seeds=2, size=(120, 208)), workers=0,
+                metrics=("psnr_returned", "frozen_camera", "flicker"),
+            ),
+        )  # fmt: skip
+
+
+def test_the_audit_finds_what_the_metrics_are_for(small: tuple[Path, dict[str, Any]]) -> None:
+    out, found = small
+    metrics = found["metrics"]
+    assert found["grid"]["failed"] == 0 and not found["not_asked"]
+    assert metrics["frozen_camera"]["kinds"]["frozen_camera"]["auc"] == 1
+    assert metrics["psnr_returned"]["kinds"]["vanish"]["response"] == "responds"
+    assert metrics["psnr_returned"]["memory"] and metrics["psnr_returned"]["floors"]["frozen_camera"]["auc"] == 1
+    assert metrics["flicker"]["kinds"]["vanish"]["response"] == "quiet"
+    assert metrics["psnr_returned"]["ceiling"]["mean"] > metrics["psnr_returned"]["perfect"]["mean"]
+    assert json.loads((out / "audit.json").read_text()) == json.loads(json.dumps(found))
+
+
+def test_the_matrix_and_the_page_show_every_metric(small: tuple[Path, dict[str, Any]]) -> None:
+    out, found = small
+    shown = text.matrix(found)
+    assert max(map(len, shown.splitlines()[:8])) <= 160
+    assert "[100*]" in shown and "2 of 2 failures" in shown
+    html = write_page(out, found).read_text()
+    assert "<script" not in html and "unsafe-inline" not in html
+    assert all(metric["title"] in html for metric in found["metrics"].values())
+    assert len(re.findall(r'<td class="l\d+', html)) == 6
+
+
+def test_abbreviations_differ() -> None:
+    short = text.abbreviations(list(FAILURES))
+    assert len(set(short.values())) == len(FAILURES) and all(len(word) <= 5 for word in short.values())
+
+
+def test_a_page_escapes_what_comes_from_outside(tmp_path: Path) -> None:
+    points = [{"gap": 1.0, "n": 1, "of": 1, "mean": 0.5, "interval": None}, {"gap": 2.0, "n": 0, "of": 1}]
+    curve = {
+        "title": "A",
+        "higher_is_better": True,
+        "range": [0, 1],
+        "models": {"<b>": {"points": points, "tau": None}},
+    }
+    found = {"set": "lite", "fps": 8.0, "scenes": ["a"], "forgotten_after": 6.0, "curves": {"x": curve}}
+    html = write_horizon(tmp_path, found).read_text()
+    assert "<b>" not in html.replace("<b>fades</b>", "") and "&lt;b&gt;" in html
+
+
+# What is kept with the package
+
+
+def test_the_saved_results_are_of_these_metrics_and_failures() -> None:
+    saved = results("lite")
+    assert set(saved["kinds"]) == set(FAILURES), "run `revisit audit --save-results` after changing the failures"
+    folder = {id for id in METRICS if "folder" in METRICS[id].suites and METRICS[id].version > 0}
+    known = set(saved["metrics"]) | set(saved["not_asked"])
+    assert folder <= known, f"run `revisit audit --save-results`: not audited are {sorted(folder - known)}"
+
+
+def test_the_saved_results_show_no_frozen_camera_as_memory() -> None:
+    saved = results("lite")["metrics"]
+    fooled = [
+        id
+        for id, metric in saved.items()
+        for fault in metric["failing"]
+        if fault["problem"].startswith("frozen camera")
+    ]
+    assert not fooled
+
+
+def test_cards_show_the_audit_of_their_version_only() -> None:
+    version = METRICS["psnr_returned"].version
+    assert "Audit (rendered worlds" in cards.table("psnr_returned", version)
+    assert any(line.startswith("AUC") for line in cards.lines("psnr_returned", version).values())
+    assert cards.table("psnr_returned", version + 1) == "" and cards.lines("nothing", 1) == {}

@@ -1,0 +1,191 @@
+"""Diagnosis: which failures a clip shows, tried on rendered scenes nobody fitted it to, and on real clips."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from revisit.audit.fit import HELD_OUT, TRAINING, as_frames, asked, examined, fit, lines_of, logistic, records_of
+from revisit.audit.grid import story
+from revisit.core import METRICS
+from revisit.diagnosis.diagnose import Diagnosis, diagnose
+from revisit.diagnosis.kinds import KINDS
+from revisit.diagnosis.responses import responses
+from revisit.diagnosis.signs import Scores, signs
+from revisit.diagnosis.summary import diagnosed
+from tests.looking import read
+
+PERFECT = {
+    "camera_reach": 1.0, "camera_standstill": 0.0, "camera_scale": 1.0, "return_shortfall": 0.0, "return_delay": 0.0,
+    "camera_strays": 0.0, "light_departure": 0.5, "place_departure": 0.02, "style_departure": 0.02,
+    "sharpness_departure": 0.0, "structure_decay": 0.0, "unsteady_light": 0.5, "cut_away": 0.0, "target_faded": 0.0,
+    "target_elsewhere": 0.0, "target_doubled": 0.0, "target_colour": 1.0, "target_pattern": 0.01,
+    "target_outline": 1.0, "first_state": 0.0,
+}  # fmt: skip
+FACTS: dict[str, dict[str, Any]] = {
+    "light_departure": {"lightness": 0.0},
+    "sharpness_departure": {"early": 0.0, "late": 0.0},
+    "style_departure": {"chroma": 0.0},
+    "target_faded": {"change": 0.0, "fit": 0.0, "missing": 0.0, "even": 0.0, "frames": [70, 74]},
+    "target_elsewhere": {"found": 0.0, "distance": 0.0, "towards_first": None, "aside": None},
+    "target_colour": {"lightness": 0.5},
+    "target_outline": {"beyond": 0.0},
+    "first_state": {"fit": 0.0, "frames": [70, 74]},
+}
+RESET = {"first_state": 1.0, "target_faded": 0.6, "target_colour": 20.0, "target_pattern": 0.5}
+RESET_FACTS = {
+    "first_state": {"fit": 0.98, "frames": [70, 74]},
+    "target_faded": {"change": 15.0, "fit": 0.4, "missing": 1.0, "even": 0.3},
+    "target_colour": {"lightness": 10.0},
+}
+
+
+def records(
+    scores: dict[str, float] | None = None,
+    facts: dict[str, Any] | None = None,
+    without: tuple[str, ...] = (),
+    **gates: str,
+) -> list[dict[str, Any]]:
+    """Records of a clip that is perfect but for some scores; metrics whose id starts as in `without` are unscored."""
+    made: list[dict[str, Any]] = []
+    for id, value in (PERFECT | (scores or {})).items():
+        if id.startswith(without or ("-",)):
+            made.append({"case": "c", "metric": id, "status": "unscored", "reason": "nothing to compare", "facts": {}})
+        else:
+            known = (facts or {}).get(id, FACTS.get(id, {}))
+            made.append({"case": "c", "metric": id, "status": "scored", "score": value, "facts": known})
+    made += [{"case": "c", "gate": id, "status": "open", "label": label, "facts": {}} for id, label in gates.items()]
+    return made
+
+
+def kinds(diagnosis: Diagnosis) -> list[str]:
+    return [finding.kind for finding in diagnosis.findings]
+
+
+def test_a_perfect_clip_shows_nothing():
+    found = diagnose(records(view_return="left, returned"))
+    assert not found.findings
+    assert not found.untold
+    assert found.words == "returned, no failure found"
+
+
+def test_a_reset_is_said_in_a_line_with_its_frames():
+    found = diagnose(records(RESET, RESET_FACTS, view_return="left, returned"))
+    assert kinds(found) == ["state_reset"]
+    (reset,) = found.findings
+    assert reset.strength == 1
+    assert reset.frames == (70, 74)
+    assert found.words == f"returned, state reset ({reset.confidence:.2f})"
+
+
+def test_a_clip_may_show_several_failures():
+    found = diagnose(records({**RESET, "cut_away": 0.3, "unsteady_light": 20.0}, RESET_FACTS))
+    assert {"state_reset", "cut", "flicker"} <= set(kinds(found))
+
+
+def test_a_frozen_camera_closes_what_it_must():
+    still = {"camera_reach": 0.02, "camera_standstill": 1.0, **RESET}
+    found = diagnose(records(still, RESET_FACTS, without=("camera_scale", "return_delay"), view_return="never left"))
+    assert kinds(found) == ["frozen_camera"]
+    assert found.findings[0].sentence == "the camera never left"
+    assert found.words.startswith("never left, camera frozen")
+    assert "never left" in found.untold["state_reset"]
+    assert {id for id, kind in KINDS.items() if kind.memory} == set(found.untold)
+
+
+def test_what_is_unknown_is_untold_and_never_guessed():
+    found = diagnose(records(without=("target", "first_state")))
+    assert found.untold["vanish"] == "nothing to compare"
+    assert "flicker" not in found.untold
+    assert found.words == "no failure found, 8 of 20 kinds untold"
+    nothing = diagnose([])
+    assert set(nothing.untold) == set(KINDS)
+
+
+def test_without_a_reference_the_gates_and_the_clip_itself_speak():
+    departures = tuple(id for id in PERFECT if id not in ("unsteady_light", "cut_away"))
+    left = records(without=departures, view_return="never left", camera_moved="frozen camera")
+    assert kinds(diagnose(left)) == ["frozen_camera"]
+    cut = diagnose(records({"cut_away": 0.4, "unsteady_light": 20.0}, without=departures, view_return="left, returned"))
+    assert set(kinds(cut)) == {"cut", "flicker"}
+    soft = records(without=departures)
+    soft.append({"case": "c", "metric": "style_consistency", "status": "scored", "score": 0.5,
+                 "facts": {"ratio": {"gradient_0": 0.3, "gradient_2": 0.9}}})  # fmt: skip
+    assert kinds(diagnose(soft)) == ["blur"]
+
+
+def test_the_summary_counts_by_model_and_is_empty_where_nobody_asked():
+    made = diagnosed({"c": "m"}, records(RESET, RESET_FACTS))
+    assert made["models"] == {"m": {"clips": 1, "findings": {"state reset": 1}}}
+    assert made["cases"]["c"]["findings"][0]["kind"] == "state_reset"
+    assert (
+        diagnosed({"c": "m"}, [{"case": "c", "metric": "psnr", "status": "scored", "score": 30.0, "facts": {}}]) == {}
+    )
+    json.dumps(made)
+
+
+def test_the_responses_fit_this_version():
+    content = responses()
+    assert set(content["kinds"]) == set(KINDS)
+    assert content["provenance"]["metrics"] == {id: METRICS[id].version for id in asked()}
+    known = {sign for group in signs(Scores(records())).values() for sign in group}
+    for model in content["kinds"].values():
+        assert set(model["weights"]) <= known
+    assert content["held_out"]["macro_f1"] >= 0.85
+
+
+def test_no_scene_is_in_both_halves():
+    halves = [{(story(seed).kind, story(seed).event) for seed in seeds} for seeds in (TRAINING, HELD_OUT)]
+    assert not halves[0] & halves[1]
+
+
+def test_the_regression_finds_what_the_labels_were_made_from():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, (4000, 3))
+    y = (rng.uniform(0, 1, 4000) < 1 / (1 + np.exp(-(-2 + 5 * x[:, 0] - 3 * x[:, 1])))).astype(float)
+    assert logistic(x, y, np.ones(4000)) == pytest.approx([-2, 5, -3, 0], abs=0.5)
+
+
+def test_fit_and_examination_of_separable_signs():
+    lines = []
+    for seed in range(6):
+        for id, kind in KINDS.items():
+            groups = signs(Scores(records()))
+            groups[kind.needs][id] = 1.0
+            lines.append({"seed": seed, "kind": id, "strength": 1.0, "signs": groups})
+        lines.append({"seed": seed, "kind": "perfect", "strength": 0.0, "signs": signs(Scores(records()))})
+    for line in lines:
+        for id, kind in KINDS.items():
+            line["signs"][kind.needs].setdefault(id, 0.0)
+    found = examined(fit(lines), lines)
+    assert found["macro_f1"] == 1
+    assert found["confusion"]["perfect"]["nothing"] == 6
+
+
+@pytest.mark.slow
+def test_scenes_it_was_not_fitted_to():
+    """One clip of every kind at full strength in a scene whose target and event no training film has."""
+    lines = list(lines_of(HELD_OUT[-1] + 13, (1.0,)))
+    result = examined(responses()["kinds"], lines)
+    assert len(lines) > 15
+    assert result["confusion"]["perfect"]["nothing"] == 1
+    assert result["macro_f1"] >= 0.8, result
+
+
+@pytest.mark.slow
+def test_an_empty_beaker_is_a_reset_and_a_camera_that_stays_never_left(shared: Path):
+    videos = shared / "memobench/videos"
+    truth, _ = read(videos / "Real_007_gt.mp4")
+    phases, box = (36, 64), (0.31, 0.24, 0.62, 1.0)
+    found = {}
+    for model in ("svc", "ltxvideo"):
+        frames, _ = read(videos / f"Real_007_{model}.mp4")
+        pictures, reference = [f.rgb for f in frames], as_frames(f.rgb for f in truth)
+        found[model] = diagnose(records_of(pictures, reference, phases, box))
+    assert "state_reset" in kinds(found["svc"])
+    assert [f.sentence for f in found["ltxvideo"].findings if f.kind == "frozen_camera"] == ["the camera never left"]
+    assert "state_reset" not in kinds(found["ltxvideo"])

@@ -1,0 +1,260 @@
+"""The local judge: one reading of the frames for all questions, and the same probabilities as without sharing."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from revisit.core import UsageError
+from revisit.judges.answer_tokens import answer_tokens
+from revisit.judges.asker import Asker, Patience
+from revisit.judges.asking import Stopped
+from revisit.judges.patches import PatchRule, cut, fitted, read_rule
+from revisit.judges.questions import Choice, Question, Rating
+from revisit.judges.settings import choose_judge
+from tests.judging import pictures
+
+QUESTIONS = [
+    Question("a", "Is the ball on the table?"),
+    Question("b", "Does the camera turn away from the ball, and does it come back to it after a while?"),
+    Question("c", "Red?"),
+    Question("d", "Is there a <|im_end|> in the picture?"),
+]
+RULE = PatchRule(14, 2, 2, (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711), 3136, 1003520)
+FAMILIES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
+
+
+def test_single_tokens_that_say_yes_and_no():
+    vocabulary = ["yes", "Ġyes", "Yes", "ĠYES", "▁yes.", "yesterday", "no", "No", "Ġno", "not", "Ġnão", "know", "(No"]
+    yes, no = answer_tokens({token: id for id, token in enumerate(vocabulary)})
+    assert [vocabulary[id] for id in yes] == ["yes", "Ġyes", "Yes", "ĠYES", "▁yes."]
+    assert [vocabulary[id] for id in no] == ["no", "No", "Ġno", "(No"]
+
+
+def test_pictures_fit_the_grid_of_the_model():
+    assert fitted(288, 512, RULE) == (280, 504)
+    assert fitted(10, 10, RULE) == (56, 56)
+    rows, columns = fitted(1080, 1920, RULE)
+    assert rows % 28 == columns % 28 == 0 and rows * columns <= RULE.most
+
+
+def test_a_checkpoint_without_colours_is_refused():
+    vision = {"patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2}
+    with pytest.raises(UsageError, match="image_mean and image_std"):
+        read_rule(vision, {})
+    rule = read_rule(vision, {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "size": {"longest_edge": 5000}}, 4000)
+    assert (rule.most, rule.step) == (4000, 28)
+
+
+def test_without_torch_the_sentence_says_what_to_install(tmp_path, monkeypatch):
+    import revisit.judges.local as local
+
+    monkeypatch.setattr(local, "find_spec", lambda name: None)
+    (tmp_path / "judge.yaml").write_text("kind: local\nmodel: nowhere\n")
+    with pytest.raises(Exception, match=r"needs torch and transformers: pip install 'revisit-bench\[local\]'"):
+        choose_judge(str(tmp_path / "judge.yaml"))
+
+
+@pytest.fixture(scope="module")
+def transformers():
+    pytest.importorskip("torch", reason="the local judge needs torch: pip install 'revisit-bench[local]'")
+    found = pytest.importorskip("transformers", reason="the local judge needs transformers")
+    import torch
+
+    torch.set_num_threads(1)
+    return found
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def checkpoint(request, transformers, tmp_path_factory) -> Path:
+    from tests.tiny_qwen import save_checkpoint
+
+    return save_checkpoint(tmp_path_factory.mktemp(request.param), request.param)
+
+
+def judge_file(checkpoint: Path, **settings) -> str:
+    path = checkpoint.parent / f"judge-{checkpoint.name}-{len(settings)}.yaml"
+    lines = {"kind": "local", "model": checkpoint.name, "least_share": 0, "concurrency": 1, "again": 0, **settings}
+    path.write_text("".join(f"{name}: {str(value).lower()}\n" for name, value in lines.items()))
+    return str(path)
+
+
+def counting(judge) -> list[int]:
+    """Pictures in each call of the vision encoder, from now on."""
+    calls: list[int] = []
+    judge.check()
+    visual = next(part for name, part in judge._loaded.net.named_modules() if name.endswith("visual"))
+
+    def note(_, arguments, named, __):
+        grid = named.get("grid_thw", arguments[1] if len(arguments) > 1 else None)
+        calls.append(len(grid))
+
+    visual.register_forward_hook(note, with_kwargs=True)
+    return calls
+
+
+def test_questions_share_one_reading_of_the_frames(checkpoint):
+    frames = pictures(5, seed=3, size=(60, 90))
+    chosen = choose_judge(judge_file(checkpoint))
+    calls = counting(chosen.judge)
+    with Asker(chosen.judge, patience=chosen.patience) as asker:
+        shared = asker.ask(frames, QUESTIONS)
+        later = asker.ask(frames, [Question("later", "Is it dark?"), Question("e", "How bright is it?", Rating())])
+    assert calls == [5]  # the vision encoder ran once, over all five frames
+    alone = choose_judge(judge_file(checkpoint, shared_prefix=False)).judge
+    calls = counting(alone)
+    single = [alone.reply(frames, [question], [""])[0] for question in [*QUESTIONS, Question("later", "Is it dark?")]]
+    assert calls == [5] * 5
+    found = [answer.p_yes for answer in [*shared, later[0]]]
+    assert found == pytest.approx([reply.p_yes for reply in single], abs=1e-4)
+    assert max(found) - min(found) > 1e-3  # they are no constants
+    assert later[1].status in ("answered", "unanswered") and shared[0].usage.calls == 1
+
+
+def test_probabilities_are_those_of_the_model_itself(checkpoint, transformers):
+    """Against the plain forward pass, with the model's own idea of where the tokens stand."""
+    import inspect
+
+    import torch
+
+    frames = pictures(3, seed=5, size=(60, 90))
+    judge = choose_judge(judge_file(checkpoint)).judge
+    reply = judge.reply(frames, QUESTIONS[1:2], [""])[0]
+    model = judge._loaded
+    shown, turn = model.shown(frames), model.turn("{}\nAnswer with yes or no, and nothing else.".format(QUESTIONS[1].text))
+    ids = torch.tensor([shown.ids + turn])
+    more = {}
+    if "mm_token_type_ids" in inspect.signature(model.net.forward).parameters:
+        more["mm_token_type_ids"] = (ids == model.special["patch"]).int()
+    with torch.inference_mode():
+        logits = model.net(input_ids=ids, attention_mask=torch.ones_like(ids), **model.pixels(shown), **more).logits
+    chances = logits[0, -1].double().softmax(-1)
+    yes, no = float(chances[model.yes].sum()), float(chances[model.no].sum())
+    assert reply.p_yes == pytest.approx(yes / (yes + no), abs=1e-4)
+    assert f"{yes + no:.4f}" in reply.p_from
+
+
+def test_other_frames_other_probabilities(checkpoint):
+    judge = choose_judge(judge_file(checkpoint)).judge
+    one, other = (judge.reply(pictures(2, seed=seed), QUESTIONS[:1], [""])[0].p_yes for seed in (1, 2))
+    assert abs(one - other) > 3e-3  # far more than the tolerance of the tests above
+    again = judge.reply(pictures(2, seed=1), QUESTIONS[:1], [""])[0].p_yes
+    assert again == one
+
+
+@pytest.fixture(scope="module")
+def one_checkpoint(transformers, tmp_path_factory) -> Path:
+    from tests.tiny_qwen import save_checkpoint
+
+    return save_checkpoint(tmp_path_factory.mktemp("one"), "qwen2_5_vl")
+
+
+def test_a_reading_that_was_dropped_is_made_again(one_checkpoint):
+    judge = choose_judge(judge_file(one_checkpoint, kept=1)).judge
+    calls = counting(judge)
+    for seed in (1, 1, 2, 1):
+        judge.reply(pictures(2, seed=seed), QUESTIONS[:2], ["", ""])
+    assert calls == [2, 2, 2]
+
+
+def test_a_model_about_to_say_something_else_gives_no_answer(one_checkpoint):
+    chosen = choose_judge(judge_file(one_checkpoint, least_share=0.999))
+    with Asker(chosen.judge, patience=Patience(again=0)) as asker:
+        answer = asker.ask(pictures(2), QUESTIONS[:1])[0]
+    assert answer.status == "unanswered" and answer.p_yes is None
+    assert "about to say something else" in answer.p_from
+
+
+def test_written_answers_end_in_time_and_are_checked(one_checkpoint):
+    chosen = choose_judge(judge_file(one_checkpoint))
+    with Asker(chosen.judge, patience=Patience(again=1)) as asker:
+        answer = asker.ask(pictures(2), [Question("x", "Which colour?", Choice(("red", "blue")))])[0]
+    assert answer.status in ("answered", "unanswered")
+    assert 0 < answer.usage.tokens_out <= 28 + 4 * 28
+
+
+def test_what_is_no_such_checkpoint_stops_the_asking(transformers, tmp_path, one_checkpoint):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for content in (None, '{"model_type": "bert"}'):
+        if content is not None:
+            (empty / "config.json").write_text(content)
+        with pytest.raises(Stopped):
+            choose_judge(judge_file(empty)).judge.check()
+
+
+def test_weights_are_part_of_the_address(one_checkpoint, transformers, tmp_path):
+    from tests.tiny_qwen import save_checkpoint
+
+    other = save_checkpoint(tmp_path / "other", "qwen2_5_vl", seed=1)
+    facts = [choose_judge(judge_file(path)).judge.facts for path in (one_checkpoint, other)]
+    assert facts[0]["checkpoint"] != facts[1]["checkpoint"]
+
+
+def test_patches_are_those_of_the_image_processor(transformers):
+    pytest.importorskip("PIL", reason="the image processor to compare with needs Pillow")
+    name = next((n for n in ("Qwen2VLImageProcessorPil", "Qwen2VLImageProcessor") if hasattr(transformers, n)), "")
+    try:
+        processor = getattr(transformers, name)()
+    except ImportError:
+        pytest.skip("the image processor cannot be made here")
+    rng = np.random.default_rng(0)
+    coarse = rng.integers(0, 256, (12, 20, 3), np.uint8)
+    picture = np.kron(coarse, np.ones((8, 9, 1), np.uint8))
+    theirs = processor(images=[picture], return_tensors="np")
+    ours, grid = cut([picture], RULE)
+    assert grid.tolist() == np.asarray(theirs["image_grid_thw"]).tolist()
+    # They may round a resized value to the other of two neighbouring 8-bit values.
+    assert np.abs(ours - np.asarray(theirs["pixel_values"])).max() <= 1.01 / 255 / min(RULE.std)
+    same = picture[:84, :168]
+    ours, _ = cut([same], RULE)
+    assert np.abs(ours - np.asarray(processor(images=[same], return_tensors="np")["pixel_values"])).max() < 1e-5
+
+
+def real_vocabularies():
+    """Token lists that come with packages, if they are installed."""
+    found = []
+    for package, file in (("qwen_agent", "utils/qwen.tiktoken"), ("mistral_common", "data/tekken_240911.json")):
+        try:
+            import importlib.util
+
+            spec = importlib.util.find_spec(package)
+        except ImportError:
+            spec = None
+        path = Path(spec.origin).parent / file if spec and spec.origin else None
+        if path is not None and path.is_file():
+            found.append(path)
+    return found
+
+
+def test_real_vocabularies_have_the_usual_spellings():
+    import base64
+    import json
+
+    paths = real_vocabularies()
+    if not paths:
+        pytest.skip("no package with a real vocabulary is installed (qwen-agent or mistral-common)")
+    for path in paths:
+        if path.suffix == ".json":
+            entries = json.loads(path.read_text(encoding="utf-8"))["vocab"]
+            tokens = [(base64.b64decode(entry["token_bytes"]), entry["rank"]) for entry in entries]
+        else:
+            rows = [line.split() for line in path.read_bytes().splitlines() if line.strip()]
+            tokens = [(base64.b64decode(token), int(rank)) for token, rank in rows]
+        texts = {rank: token.decode("utf-8", "replace") for token, rank in tokens}
+        yes, no = answer_tokens((text, rank) for rank, text in texts.items())
+        assert {"yes", " yes", "Yes", " Yes"} <= {texts[id] for id in yes}
+        assert {"no", " no", "No", " No"} <= {texts[id] for id in no}
+        assert len(yes) < 40 and len(no) < 60
+        rng = np.random.default_rng(0)
+        logits = rng.normal(size=max(texts) + 1)
+        chances = np.exp(logits - logits.max())
+        from revisit.judges.probability import log_sum_exp
+
+        high, low = log_sum_exp(logits[yes].tolist()), log_sum_exp(logits[no].tolist())
+        assert 1 / (1 + math.exp(low - high)) == pytest.approx(
+            chances[yes].sum() / (chances[yes].sum() + chances[no].sum()), abs=1e-12
+        )

@@ -1,0 +1,311 @@
+"""Leaderboards: own runs, result files of the public scripts, and the paper's tables, never in one column."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from revisit.core import MediaError, UsageError
+from revisit.report.boards import as_csv, as_html, as_latex, as_markdown
+from revisit.stats.boards import Board, Cell, Column, Row, leaders, ordered
+from revisit.suites.boards import RunFacts, board_of_run, joined
+from revisit.suites.memobench.leaderboard import COLUMNS, is_results, upstream_board
+from revisit.suites.memobench.published import (
+    MAIN,
+    SUPPLEMENT,
+    implied_real_camera_score,
+    inconsistencies,
+    published,
+    value,
+)
+
+LPIPS = Column("memo_lpips", "LPIPS", higher_is_better=False, decimals=3)
+PSNR = Column("memo_psnr", "PSNR")
+
+
+def board(*rows: Row) -> Board:
+    return Board("memobench", "corrected:1234, observers lite", (PSNR, LPIPS), rows)
+
+
+def row(model: str, psnr: float | None, lpips: float | None, n: int = 3) -> Row:
+    cells = {"memo_psnr": Cell(psnr, n, 3), "memo_lpips": Cell(lpips, n if lpips is not None else 0, 3, reason="none")}
+    return Row(model, "run", cells)
+
+
+def run_facts(
+    name: str = "one",
+    protocol: str = "corrected",
+    hashes: dict[str, str] | None = None,
+    models: tuple[str, ...] = ("A", "B"),
+    judge: str = "",
+) -> RunFacts:
+    hashes = hashes or {"memo_psnr": "aaaa", "memo_vqa_cm": "bbbb"}
+    cases = [
+        {"id": f"{sample}@{model}", "model": model, "sample": sample, "subset": subset}
+        for model in models
+        for sample, subset in (("Barnyard_001", "Synthetic"), ("Havana_002", "Synthetic"), ("007", "Real"))
+    ]
+    records = []
+    for position, case in enumerate(cases):
+        facts = {"judge": judge} if judge else {}
+        scored: dict[str, Any] = {"status": "scored", "score": 10.0 + position, "facts": facts}
+        records.append({"case": case["id"], "metric": "memo_psnr", **scored})
+        if case["subset"] == "Real":
+            unscored = {"status": "unscored", "reason": "no file of vqa answers: none", "facts": {}}
+            records.append({"case": case["id"], "metric": "memo_vqa_cm", **unscored})
+        else:
+            records.append({"case": case["id"], "metric": "memo_vqa_cm", **scored})
+    rejected = [{"id": "x", "model": models[0], "subset": "Real", "reason": "missing", "missing": True}]
+    return RunFacts(
+        name,
+        {"suite": "memobench", "set": "lite", "protocol": {"name": protocol, "hash": "ffff", "metrics": hashes}},
+        {"cases": cases, "rejected": rejected, "total_cases": len(cases)},
+        records,
+    )
+
+
+# the paper's tables
+
+
+def test_printed_tables_are_those_of_the_paper(shared: Path) -> None:
+    golden = json.loads((shared / "golden/memobench_t2_t3.json").read_text())
+    for table, key in (("2", "table2"), ("3", "table3")):
+        made = {row.model: {name: cell.value for name, cell in row.cells.items()} for row in published(table).rows}
+        expected = {
+            model: {name: number for name, number in numbers.items() if name != "All"}
+            for model, numbers in golden[key].items()
+        }
+        assert made == expected
+
+
+def test_every_printed_table_has_its_shape_and_names_models_alike() -> None:
+    shapes = {name: (len(published(name).rows), len(published(name).columns)) for name in (*MAIN, *SUPPLEMENT)}
+    assert shapes == {
+        "2": (10, 10),
+        "3": (10, 4),
+        "S5": (8, 7),
+        "S6": (8, 6),
+        "S7": (15, 1),
+        "S8": (8, 5),
+        "S9": (4, 6),
+    }
+    models = {row.model for row in published("2").rows}
+    assert all({row.model for row in published(name).rows} <= models for name in ("3", "S5", "S6", "S8"))
+    assert all("another protocol" in published(name).protocol for name in (*MAIN, *SUPPLEMENT))
+    assert published("2").rows[0].cells["SSIM"].shown(2) == "0.490"  # as printed
+    assert value("2", "nobody", "ORS") is None
+    assert value("3", "CogVideoX", "ORS") is None
+
+
+def test_what_the_printed_tables_say_of_each_other() -> None:
+    implied = {row.model: implied_real_camera_score(row.model) for row in published("S8").rows}
+    assert implied["LingBot-World"] == pytest.approx(-16.6, abs=0.05)
+    assert implied["Wan2.2"] == pytest.approx(-5.4, abs=0.05)
+    assert sum(found is not None and found < 0 for found in implied.values()) == 2
+    assert implied_real_camera_score("HunyuanWorldPlay") is None
+    found = inconsistencies()
+    assert len(found) == 4
+    assert "imply a mean of -16.6 on the 164 real clips" in found[0]
+    assert not any("outside both phases" in sentence for sentence in found)  # Table S6 brackets Table 2
+
+
+# boards
+
+
+def test_rows_are_sorted_the_better_first_and_unscored_last() -> None:
+    made = board(row("b", 14.0, 0.5), row("a", None, None), row("c", 12.0, 0.4))
+    assert [r.model for r in ordered(made, "LPIPS")] == ["c", "b", "a"]
+    assert [r.model for r in ordered(made, "psnr")] == ["b", "c", "a"]
+    assert [r.model for r in ordered(made)] == ["a", "b", "c"]
+
+
+def test_the_best_is_marked_only_where_coverage_is_equal() -> None:
+    assert leaders([row("a", 14.0, 0.5), row("b", 12.0, 0.4)], LPIPS) == {1}
+    assert leaders([row("a", 14.0, 0.5), row("b", 15.0, 0.4, n=1)], PSNR) == set()
+    assert leaders([row("a", 14.0, None)], PSNR) == set()
+    assert leaders([row("a", 1, 1), row("b", 2, 2)], Column("memo_psnr", "n", None)) == set()
+
+
+def test_a_run_becomes_a_board_with_counts() -> None:
+    made = board_of_run(run_facts(), COLUMNS)
+    assert [r.model for r in made.rows] == ["A", "B"]
+    psnr, memory = (made.rows[0].cells[key] for key in ("memo_psnr", "memo_vqa_cm"))
+    assert (psnr.value, psnr.n, psnr.of) == (11.0, 3, 4)  # the missing clip counts
+    assert (memory.value, memory.n) == (10.5, 2)
+    assert made.rows[0].cells["memo_lpips"] == Cell(None, 0, 4, reason="not asked")
+    assert made.protocol == "corrected:ffff, observers lite"
+    real = board_of_run(run_facts(), COLUMNS, "real").rows[1]
+    assert (real.cells["memo_psnr"].n, real.cells["memo_psnr"].of) == (1, 1)
+    assert real.cells["memo_vqa_cm"].reason == "no file of vqa answers"
+    with pytest.raises(UsageError, match="its parts are Real, Synthetic"):
+        board_of_run(run_facts(), COLUMNS, "Outdoor")
+
+
+def test_runs_of_two_protocols_or_judges_do_not_share_a_column() -> None:
+    same = joined([board_of_run(run_facts(), COLUMNS), board_of_run(run_facts("two", models=("C",)), COLUMNS)])
+    assert len(same) == 1
+    assert [(r.model, r.source) for r in same[0].rows] == [("A", "one"), ("B", "one"), ("C", "two")]
+    other = run_facts("two", "upstream", {"memo_psnr": "cccc", "memo_vqa_cm": "dddd"})
+    assert len(joined([board_of_run(run_facts(), COLUMNS), board_of_run(other, COLUMNS)])) == 2
+    judged = [run_facts(judge="a model"), run_facts("two", judge="another model")]
+    assert len(joined([board_of_run(run, COLUMNS) for run in judged])) == 2
+    part = run_facts("two", hashes={"memo_psnr": "aaaa"})
+    (both,) = joined([board_of_run(part, COLUMNS), board_of_run(run_facts(), COLUMNS)])
+    assert next(c for c in both.columns if c.key == "memo_vqa_cm").protocol == "bbbb"
+
+
+def test_a_board_says_how_many_clips_posed_the_test() -> None:
+    run = run_facts()
+    funnel = [{"stage": "all clips", "n": 3}, {"stage": "memory scored", "n": 1}]
+    told = RunFacts(run.name, run.facts, run.plan, run.records, {"models": {"A": {"funnel": funnel}}})
+    made = board_of_run(told, COLUMNS)
+    assert made.columns[0].title == "test posed"
+    assert [row.cell(made.columns[0]).shown(2) for row in made.rows] == ["1/3", "–"]
+    assert board_of_run(run, COLUMNS).columns[0].title == "VisQual"
+
+
+def test_a_run_whose_clips_two_judges_saw_says_so() -> None:
+    run = run_facts(judge="a model")
+    mixed = [{**run.records[0], "facts": {"judge": "another"}}, *run.records[1:]]
+    made = board_of_run(RunFacts(run.name, run.facts, run.plan, mixed), COLUMNS)
+    assert made.note == "not all clips were observed alike (PSNR: a model, another)"
+
+
+# formats
+
+NASTY = '<script>alert("x")</script>|$_{'
+
+
+def test_names_are_escaped_in_every_format() -> None:
+    made = [board(row(NASTY, 14.0, 0.5), row("b", 12.0, 0.4))]
+    page = as_html(made)
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(&quot;x&quot;)" in page
+    assert "innerHTML" not in page
+    assert r"\|$\_{" in as_markdown(made)
+    assert "<script>" not in as_markdown(made)
+    assert r"|\$\_\{" in as_latex(made)
+
+
+def test_formats_show_counts_protocol_and_what_is_unscored() -> None:
+    made = [board(row("a", 14.0, None), row("b", 12.0, 0.4)), published("3")]
+    text = as_markdown(made, "PSNR")
+    assert "Protocol: corrected:1234, observers lite" in text
+    assert "| a | run | **14.00 (3/3)** | – (0/3) |" in text
+    assert "### Published: Questions and answers" in text
+    lines = list(csv.DictReader(io.StringIO(as_csv(made))))
+    assert len(lines) == 2 * 2 + 10 * 4
+    assert (lines[1]["value"], lines[1]["n"], lines[1]["reason"]) == ("", "0", "none")
+    assert {line["protocol"] for line in lines} == {made[0].protocol, made[1].protocol}
+    latex = as_latex(made)
+    assert latex.count(r"\begin{tabular}") == 2
+    assert r"LPIPS $\downarrow$" in latex
+    page = as_html(made)
+    assert page.count("<table>") == 2
+    assert 'data-better="lower"' in page
+
+
+# result files of the public scripts
+
+
+def write(path: Path, *lines: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n")
+
+
+def results(folder: Path) -> Path:
+    head = "id,scene,data_type,CameraControllability,GT_ALL_LPIPS"
+    write(folder / "outputs/fantasy-world/eval_real_20260102_000000.csv", head, "007,real,real,0.2,0.5")
+    write(
+        folder / "outputs/fantasy-world/eval_synthetic_20260101_000000.csv",
+        head, "Barnyard_001,Barnyard,synthetic,0.6,0.3", "Barnyard_002,Barnyard,synthetic,,",
+    )  # fmt: skip
+    write(folder / "ors_results/FantasyWorld/ors_scores.csv", "clip_id,data_type,ors", "007,real,0.25")
+    score = json.dumps({"Instruction Following": 0.5})
+    write(
+        folder / "vqa_results/FantasyWorld/Barnyard-1.csv",
+        "scene,video_id,score",
+        f'Barnyard,1,"{score.replace(chr(34), chr(34) * 2)}"',
+    )
+    write(folder / "vqa_results/FantasyWorld/overall.csv", "scene,video_id,Instruction Following", "Barnyard,1,0.5")
+    write(folder / "vqa_results/FantasyWorld_old/Barnyard-1.csv", "scene,video_id,score", "Barnyard,1,oops")
+    return folder
+
+
+def test_all_files_of_a_model_are_read_and_nothing_is_rescaled(tmp_path: Path) -> None:
+    made = upstream_board(results(tmp_path))
+    (only,) = made.rows  # "fantasy-world" and "FantasyWorld" are one model
+    camera = only.cells["memo_camera"]
+    assert camera.value == pytest.approx(0.4)  # not 40
+    assert (camera.n, camera.of) == (2, 3)
+    assert only.cells["memo_lpips"].value == pytest.approx(0.4)
+    assert only.cells["memo_ors"].value == 0.25
+    assert only.cells["memo_vqa_if"].value == 50.0
+    assert only.cells["memo_psnr"].value is None
+    assert made.protocol == "upstream files"
+    assert upstream_board(tmp_path, "Synthetic").rows[0].cells["memo_camera"].of == 2
+    assert is_results(tmp_path)
+
+
+def test_a_clip_in_two_files_counts_once(tmp_path: Path) -> None:
+    head = "id,scene,data_type,GT_ALL_PSNR"
+    write(tmp_path / "m/eval_both_1.csv", head, "007,real,real,10")
+    write(tmp_path / "m/eval_both_2.csv", head, "007,real,real,20")
+    made = upstream_board(tmp_path)
+    assert (made.rows[0].cells["memo_psnr"].value, made.rows[0].cells["memo_psnr"].n) == (20.0, 1)
+    assert "more than one file" in made.note
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "sentence"),
+    [
+        ("m/eval_x.csv", ["a,b", "1,2"], "eval_x.csv: it has no column id"),
+        ("m/Barnyard-1.csv", ["scene,video_id,score", "Barnyard,1,oops"], "its score is 'oops'"),
+    ],
+)
+def test_broken_result_files_are_refused_in_a_sentence(
+    tmp_path: Path, name: str, lines: list[str], sentence: str
+) -> None:
+    write(tmp_path / name, *lines)
+    with pytest.raises(MediaError, match=sentence):
+        upstream_board(tmp_path)
+
+
+def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+    assert not is_results(tmp_path)
+    with pytest.raises(UsageError, match="neither a run nor a folder"):
+        upstream_board(tmp_path)
+
+
+# the command
+
+
+def test_the_command_shows_files_and_printed_tables(revisit: Callable[..., Any], tmp_path: Path) -> None:
+    results(tmp_path / "theirs")
+    shown = revisit("leaderboard", "theirs", "--published").stdout
+    assert shown.index("upstream files") < shown.index("Published: Automated evaluation")
+    assert "another protocol" in shown
+
+
+def test_options_of_the_command(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from revisit.cli.main import app
+
+    def ask(*arguments: object) -> Any:
+        return CliRunner().invoke(app, ["leaderboard", *map(str, arguments)])
+
+    page = tmp_path / "board.html"
+    assert ask("--published", "--format", "html", "--out", page).exit_code == 0
+    assert page.read_text().startswith("<!doctype html>")
+    assert len(json.loads(ask("--supplement", "--json").stdout)) == 7
+    assert "there is no column 'ELO'" in str(ask("--published", "--sort", "ELO").exception)
+    assert "there is no format 'pdf'" in str(ask("--published", "--format", "pdf").exception)
+    assert "nothing to show" in str(ask().exception)
+    assert "is not a run" in str(ask(tmp_path / "nothing").exception)

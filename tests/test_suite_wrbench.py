@@ -1,0 +1,223 @@
+"""The suite wrbench: its layouts, what is missing, its tables, its exports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from revisit.core import SUITES, Case, Clip, Rejected, UsageError
+from revisit.metrics.integrity import sample_frames
+from revisit.suites.tables import by_case
+from revisit.suites.wrbench.exports import export
+from revisit.suites.wrbench.pairs import preference_pairs
+from revisit.suites.wrbench.prompts import own_tasks
+from revisit.suites.wrbench.read import read, recognises
+from revisit.suites.wrbench.records import event_views
+from revisit.suites.wrbench.summary import summarise
+
+SCRIPT = "yaw:left:60@40,yaw:right:60@40"
+
+
+def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def views() -> list[dict[str, Any]]:
+    return [view.as_json(SCRIPT) for view in event_views(own_tasks()[:2], "words")]
+
+
+def test_a_tree_of_models_with_records(tmp_path: Path, views: list[dict[str, Any]]) -> None:
+    lines(tmp_path / "records.jsonl", views)
+    for model in ("one", "two"):
+        for row in views[: 6 if model == "one" else 4]:
+            (tmp_path / model).mkdir(exist_ok=True)
+            (tmp_path / model / f"{row['id']}.mp4").write_bytes(b"")
+    (tmp_path / "two" / "odd.mp4").write_bytes(b"")
+    assert recognises(tmp_path)
+    found = list(read(tmp_path))
+    cases = [entry for entry in found if isinstance(entry, Case)]
+    missing = [entry for entry in found if isinstance(entry, Rejected) and entry.missing]
+    odd = [entry for entry in found if isinstance(entry, Rejected) and not entry.missing]
+    assert len(cases) == 10 and len(missing) == 2 and len(odd) == 1
+    assert len({case.id for case in cases}) == 10
+    case = next(case for case in cases if case.id.startswith(views[1]["id"]))
+    assert case.camera == SCRIPT and case.condition == "yaw_LR" and case.subset == "none"
+    # Judges are told how it should end; the generator was not.
+    assert case.annotations["expected"] in case.prompt
+    assert case.annotations["expected"] not in views[1]["prompt"]
+
+
+def test_what_camera_run_wrote(tmp_path: Path, views: list[dict[str, Any]]) -> None:
+    for model in ("spatia", "kling"):
+        rows = [{**row, "model": model, "video": f"{row['id']}.mp4"} for row in views[:2]]
+        lines(tmp_path / model / "manifest.jsonl", rows)
+        for row in rows:
+            (tmp_path / model / row["video"]).write_bytes(b"")
+    sidecar = {
+        "viewpoint_condition": "geometry_cache", "inputs": {"policy": "full_target", "enters_memory_tables": False},
+        "delivered": {"exact": True},
+    }  # fmt: skip
+    (tmp_path / "spatia" / f"{views[0]['id']}.provenance.json").write_text(json.dumps(sidecar))
+    assert recognises(tmp_path)
+    cases = {case.id: case for case in read(tmp_path) if isinstance(case, Case)}
+    assert len(cases) == 4
+    marked = cases[f"{views[0]['id']}@spatia"]
+    assert marked.annotations["leaks"] and marked.annotations["viewpoint_condition"] == "geometry_cache"
+    assert not cases[f"{views[0]['id']}@kling"].annotations.get("leaks")
+
+
+def test_the_public_manifest(tmp_path: Path) -> None:
+    row = {"video_id": "fam__T2_div_a__none__yaw60_RL", "path": "a.mp4", "camera_type": "yaw60_RL", "model": "gen3c"}
+    rows = [
+        {**row, "world_state_prompt": "The cat sits."},
+        {**row, "path": "b.mp4"},
+        {**row, "video_id": "x", "path": "/etc/passwd"},
+        {"path": "c.mp4"},
+    ]
+    path = tmp_path / "manifest.json"
+    path.write_text(json.dumps(rows))
+    assert recognises(path)
+    found = list(read(path))
+    assert [type(entry).__name__ for entry in found] == ["Case", "Rejected", "Rejected", "Rejected"]
+    case = found[0]
+    assert isinstance(case, Case)
+    assert case.subset == "state_only" and case.camera == "yaw:right:60@40,yaw:left:60@40"
+    assert "two clips" in found[1].reason and "--root" in found[2].reason and "video_id" in found[3].reason
+
+
+def test_options(tmp_path: Path, views: list[dict[str, Any]]) -> None:
+    record = lines(tmp_path / "elsewhere.jsonl", views)
+    clip = tmp_path / "clips" / "mine" / f"{views[0]['id']}.mp4"
+    clip.parent.mkdir(parents=True)
+    clip.write_bytes(b"")
+    poses = tmp_path / "poses" / "mine" / f"{views[0]['id']}.npy"
+    poses.parent.mkdir(parents=True)
+    poses.write_bytes(b"")
+    boxes = tmp_path / "targets.json"
+    boxes.write_text(json.dumps({views[0]["annotations"]["task"]: {"box": [0.1, 0.1, 0.3, 0.5], "target": "potter"}}))
+    options = {"records": str(record), "poses": str(tmp_path / "poses"), "condition": "prompt_only"}
+    case = next(iter(read(tmp_path / "clips", targets=str(boxes), **options)))
+    assert isinstance(case, Case)
+    assert case.artifacts["poses"] == poses
+    assert case.target is not None and case.target.name == "potter"
+    assert case.annotations["viewpoint_condition"] == "prompt_only"
+    with pytest.raises(UsageError, match="condition takes"):
+        list(read(tmp_path / "clips", condition="wishful"))
+    with pytest.raises(UsageError, match="no records found"):
+        list(read(tmp_path / "clips"))
+    with pytest.raises(UsageError, match="no such file"):
+        list(read(tmp_path / "clips", records=str(tmp_path / "nowhere.jsonl")))
+
+
+def case(record: str, model: str, factor: str, camera: str, **notes: Any) -> Case:
+    annotations = {"viewpoint_condition": "model_inferred", **notes}
+    return Case(
+        f"{record}__{camera}@{model}", "wrbench", model, record, Clip(Path("c.mp4")), subset=factor, condition=camera,
+        camera=SCRIPT, annotations=annotations,
+    )  # fmt: skip
+
+
+def scored(case: Case, metric: str, score: float) -> dict[str, Any]:
+    return {"case": case.id, "metric": metric, "status": "scored", "score": score, "protocol": "corrected:0"}
+
+
+def gated(case: Case, gate: str, status: str, label: str = "") -> dict[str, Any]:
+    return {"case": case.id, "gate": gate, "status": status, "label": label, "protocol": "corrected:0"}
+
+
+@pytest.fixture
+def run() -> tuple[list[Case], list[dict[str, Any]]]:
+    """Two models, four events, two directions; the better one always returns, the other when it turns right first."""
+    cases, records = [], []
+    for model, base in (("good", 0.9), ("poor", 0.5)):
+        for factor in ("none", "spatial", "state_only", "full"):
+            for camera in ("yaw60_LR", "yaw60_RL"):
+                made = case(f"scene__{factor}", model, factor, camera, leaks=model == "poor" and factor == "full")
+                back = model == "good" or camera == "yaw60_RL"
+                cases.append(made)
+                records += [
+                    gated(made, "camera_moved", "open", "moves"),
+                    gated(
+                        made, "view_return", "open" if back else "closed", "left, returned" if back else "never left"
+                    ),
+                    gated(made, "wr_reobservation", "open" if back else "closed"),
+                    scored(made, "wr_camera_alignment", base),
+                    scored(made, "visual_integrity_lite", base),
+                    scored(made, "wr_visible_spatial", base),
+                    scored(made, "wr_visible_state", base),
+                ]
+                if back:
+                    records += [
+                        scored(made, "wr_returned_spatial", base),
+                        scored(made, "wr_returned_state", base - 0.1),
+                    ]
+    return cases, records
+
+
+def test_tables(run: tuple[list[Case], list[dict[str, Any]]]) -> None:
+    cases, records = run
+    summary = summarise(cases, [], records)
+    rows = {row["model"]: row for row in summary["wrbench"]["rows"]}
+    assert rows["good"]["average"] == pytest.approx((0.9 * 5 + 0.8) / 6)
+    assert rows["good"]["support"]["judged"]["share"] == 1
+    assert rows["poor"]["support"]["judged"]["share"] == 0.5
+    # Clips whose controls may have shown the answer do not count for the return.
+    assert rows["poor"]["returned_spatial"]["n"] == 3
+    assert summary["wrbench"]["left_out"] == {"poor": 2}
+    assert summary["wrbench"]["directions"]["poor"]["retention_judged"] == 0
+    assert summary["wrbench"]["directions"]["good"]["retention_pixels"] == 1
+    assert summary["parts"]["event: full"]["models"]["good"]["cases"] == 2
+    assert [stage["stage"] for stage in summary["funnel"]][-1] == "return judgeable"
+    assert summary["models"]["poor"]["funnel"][-1]["n"] == 4
+
+
+def test_exports(run: tuple[list[Case], list[dict[str, Any]]], tmp_path: Path) -> None:
+    cases, records = run
+    made = export(tmp_path, {"protocol": "corrected:abc"}, cases, [], records)
+    rows = list(csv.DictReader(io.StringIO(made["wrbench_table.csv"])))
+    assert rows[0]["D5_n"] == "8" and rows[0]["D1_CamPrec"] == "NA" and rows[1]["low_n_flag"] == "true"
+    pairs = [json.loads(line) for line in made["preference_pairs.jsonl"].splitlines()]
+    returned = [pair for pair in pairs if pair["measure"] == "returned_state"]
+    # Three records whose clips both came back by turning right first, and whose inputs gave nothing away.
+    assert len(returned) == 3
+    assert all(pair["preferred"] == "a" and pair["return_judgeable"] for pair in returned)
+    assert not any("scene__full" in pair["record"] for pair in pairs)
+
+
+def test_small_differences_are_ties(run: tuple[list[Case], list[dict[str, Any]]]) -> None:
+    cases, records = run
+    assert {pair["preferred"] for pair in preference_pairs(cases, by_case(records), margin=0.5)} == {"tie"}
+
+
+def test_missing_clips_count() -> None:
+    absent = Rejected("r@m", "nobody made this clip", "m", missing=True)
+    made = case("scene__none", "m", "none", "static")
+    summary = summarise([made], [absent], [scored(made, "wr_static_hold", 1.0)])
+    assert summary["models"]["m"]["scores"]["wr_static_hold"]["of"] == 2
+    assert summary["rejected"] == [{"id": "m", "reason": "1 clips are missing"}]
+
+
+def test_the_suite_is_listed_with_its_protocols() -> None:
+    suite = SUITES["wrbench"]
+    assert list(suite.protocols) == ["corrected", "upstream"]
+    assert list(suite.metrics())[:3] == ["wr_camera_precision", "wr_camera_alignment", "wr_static_hold"]
+
+
+@pytest.mark.parametrize(
+    ("frames", "fps", "count", "first"),
+    [(81, 16, 16, [0, 5, 11, 16, 21, 27]), (121, 24, 16, [0, 8]), (141, 24, 19, [0, 8]), (150, 30, 16, [0, 10]),
+     (125, 24, 17, [0, 8]), (77, 15, 17, [0, 5]), (49, 8, 19, [0, 3]), (497, 17, 24, [0])],
+)  # fmt: skip
+def test_frames_of_visual_integrity(frames: int, fps: float, count: int, first: list[int]) -> None:
+    """Which frames the public code compares, at 3 a second with both ends and at most 24."""
+    made = sample_frames(frames, fps)
+    assert len(made) == count
+    assert made[: len(first)].tolist() == first and made[-1] == frames - 1

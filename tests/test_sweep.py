@@ -1,0 +1,93 @@
+"""Sweeps: parameters are found and refused, scores change with them, and rankings are compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from revisit.audit.sweep import parse, sweep
+from revisit.audit.text import sweep_table
+from revisit.core import SUITES, UsageError
+from revisit.engine.needs import ObserverSet, Parameters
+from revisit.engine.plan import Plan, make_plan
+from revisit.observers.sets import load_roles
+from tests.conftest import Cli
+
+
+@pytest.fixture
+def videos(tmp_path: Path, make_clip: Any) -> Path:
+    """Two models with two clips each."""
+    for model, seeds in (("one", (0, 1)), ("two", (2, 3))):
+        for seed in seeds:
+            make_clip(tmp_path / "videos" / model / f"clip{seed % 2}.mp4", seed=seed)
+    return tmp_path / "videos"
+
+
+@pytest.fixture
+def plan_of(videos: Path) -> Any:
+    def make(overrides: Parameters | None) -> Plan:
+        observers = ObserverSet("lite", load_roles("lite"))
+        metrics = ("motion_smoothness", "flicker")
+        return make_plan(SUITES["folder"], videos, observers, metrics=metrics, overrides=overrides)
+
+    return make
+
+
+def test_a_parameter_is_parsed_with_its_values() -> None:
+    found = parse("lite.target.size=1,0.5,true,word")
+    assert (found.id, found.name, found.values) == ("lite.target", "size", (1, 0.5, True, "word"))
+
+
+@pytest.mark.parametrize("wrong", ["motion_smoothness", "motion_smoothness.tau", "tau=1", "a.b=", ".b=1", "a.b=1,,2"])
+def test_what_is_no_parameter_is_refused(wrong: str) -> None:
+    with pytest.raises(UsageError, match="takes ID"):
+        parse(wrong)
+
+
+def test_scores_change_and_rankings_are_compared(plan_of: Any, tmp_path: Path) -> None:
+    found = sweep(plan_of, parse("motion_smoothness.tau=0.05,0.15,0.6"), tmp_path / "sweep", workers=0)
+    assert list(found["metrics"]) == ["motion_smoothness"]  # flicker does not depend on it
+    assert [row["value"] for row in found["rows"]] == [0.05, 0.15, 0.6]
+    assert [row["default"] for row in found["rows"]] == [False, True, False]
+    means = [row["metrics"]["motion_smoothness"]["models"]["one"]["mean"] for row in found["rows"]]
+    assert means == sorted(means) and means[0] < means[2]
+    standing = found["rows"][1]["metrics"]["motion_smoothness"]
+    assert standing["tau_clips"] == 1 and standing["clips_compared"] == 4 and standing["models_compared"] == 2
+    # one number per clip, moved by a monotone function: the order of clips stays
+    assert all(row["metrics"]["motion_smoothness"]["tau_clips"] == 1 for row in found["rows"])
+    shown = sweep_table(found)
+    assert "0.15 *" in shown and "tau models" in shown
+
+
+def test_only_metric_parameters_decode_nothing_again(plan_of: Any, tmp_path: Path) -> None:
+    sweep(plan_of, parse("motion_smoothness.tau=0.3"), tmp_path / "sweep", workers=0)
+    counters = json.loads((tmp_path / "sweep/value-1/run.json").read_text())["counters"]
+    assert counters["decodes"] == 0 and counters["evidence_from_cache"] > 0
+
+
+@pytest.mark.parametrize(
+    ("param", "sentence"),
+    [
+        ("motion_smothness.tau=1", "did you mean motion_smoothness"),
+        ("motion_smoothness.tua=1", "its parameters are tau"),
+        ("flicker.tau=1", "flicker has no parameter 'tau'"),
+        ("motion_smoothness.tau=soft", "'soft' is no number"),
+        ("event_outcome.tau=1", "nothing that is asked here"),
+    ],
+)
+def test_unknown_ids_names_and_values_are_one_sentence(plan_of: Any, tmp_path: Path, param: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        sweep(plan_of, parse(param), tmp_path / "sweep", workers=0)
+
+
+def test_the_command_takes_a_source_and_a_run(revisit: Cli, videos: Path, tmp_path: Path) -> None:
+    revisit("eval", videos, "--out", "run", "--no-report", "-m", "motion_smoothness", "--workers", 0)
+    done = revisit("sweep", "run", "-p", "motion_smoothness.tau=0.1,0.3", "--json", "--workers", 0)
+    found = json.loads(done.stdout)
+    assert found[0]["parameter"] == "motion_smoothness.tau" and found[0]["default"] == 0.15
+    assert (tmp_path / "runs/sweep-run/index.html").is_file()
+    wrong = revisit("sweep", videos, "-p", "nothing.x=1", "-m", "flicker", check=2)
+    assert wrong.stderr.strip().count("\n") == 0 and "nothing that is asked here" in wrong.stderr
