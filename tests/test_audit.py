@@ -100,6 +100,7 @@ def test_claims_and_memory_metrics() -> None:
     assert claims_of(METRICS["lighting_consistency"]).kinds == ("lighting",)
     assert is_memory(METRICS["target_reappearance"]) and is_memory(METRICS["psnr_returned"])
     assert not is_memory(METRICS["flicker"]) and not is_memory(METRICS["motion_amount"])
+    assert not is_memory(METRICS["target_doubled"])  # a sign of one fault
 
 
 # Analysis
@@ -190,6 +191,14 @@ def test_a_memory_metric_that_scores_a_frozen_camera_well_is_listed() -> None:
     assert "frozen camera scored as memory" in {entry["problem"] for entry in found["failing"]}
 
 
+def test_a_truth_that_scores_low_is_listed() -> None:
+    def score(kind: str, strength: float, seed: int) -> float:
+        return 0.5 - 0.4 * strength
+
+    problems = {entry["problem"] for entry in audited("target_reappearance", score, ["vanish"])["failing"]}
+    assert problems == {"low ceiling"}
+
+
 def test_a_floor_that_wins_is_listed_with_what_the_card_admits() -> None:
     def score(kind: str, strength: float, seed: int) -> float:
         return 1.0 if kind in ("frozen_camera", "noise") else 0.7
@@ -250,7 +259,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict
         yield (
             out,
             audit(
-                out, Grid(("frozen_camera", "vanish"), (1.0,), seeds=2, size=(120, 208)), workers=0,
+                out, Grid(("frozen_camera", "vanish"), (1.0,), seeds=2, size=(120, 208), floors=("noise",)), workers=0,
                 metrics=("psnr_returned", "frozen_camera", "flicker"),
             ),
         )  # fmt: skip

@@ -147,7 +147,11 @@ def test_the_regression_finds_what_the_labels_were_made_from():
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 1, (4000, 3))
     y = (rng.uniform(0, 1, 4000) < 1 / (1 + np.exp(-(-2 + 5 * x[:, 0] - 3 * x[:, 1])))).astype(float)
-    assert logistic(x, y, np.ones(4000)) == pytest.approx([-2, 5, -3, 0], abs=0.5)
+    free = logistic(x, y, np.ones(4000), np.array([True, False, True]))
+    assert free == pytest.approx([-2, 5, -3, 0], abs=0.5)
+    held = logistic(x, y, np.ones(4000), np.array([False, False, True]))
+    assert held[1] == 0
+    assert held[2] < 0
 
 
 def test_fit_and_examination_of_separable_signs():
@@ -155,12 +159,9 @@ def test_fit_and_examination_of_separable_signs():
     for seed in range(6):
         for id, kind in KINDS.items():
             groups = signs(Scores(records()))
-            groups[kind.needs][id] = 1.0
+            groups[kind.needs][kind.speaks[0]] = 1.0
             lines.append({"seed": seed, "kind": id, "strength": 1.0, "signs": groups})
         lines.append({"seed": seed, "kind": "perfect", "strength": 0.0, "signs": signs(Scores(records()))})
-    for line in lines:
-        for id, kind in KINDS.items():
-            line["signs"][kind.needs].setdefault(id, 0.0)
     found = examined(fit(lines), lines)
     assert found["macro_f1"] == 1
     assert found["confusion"]["perfect"]["nothing"] == 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -404,6 +405,23 @@ def test_the_key_appears_nowhere(tmp_path, source, revisit):
     assert (tmp_path / "run/answers.jsonl") in files and len(files) > 5
     assert not [path for path in files if KEY.encode() in path.read_bytes()]
     assert "Your key is [key]" in (tmp_path / "run/answers.jsonl").read_text()
+
+
+@pytest.mark.slow
+def test_ctrl_c_does_not_wait_for_a_silent_server(tmp_path, source):
+    with serving(obedient) as server:
+        server.faults = [stall(60)] * 50
+        path = judge_file(tmp_path, server, timeout=60)
+        command = [sys.executable, "-m", "revisit", "eval", str(source), "-m", "judged_progress", "--judge", str(path)]
+        process = subprocess.Popen(
+            [*command, "--no-report", "--workers", "1"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        deadline = time.monotonic() + 60
+        while not server.calls and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=25)
+    assert process.returncode == 130 and b"interrupted" in said and b"Traceback" not in said
 
 
 def test_a_key_file_is_read_relative_to_the_judge_file(tmp_path):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import importlib.util
+import json
 import math
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from revisit.judges.answer_tokens import answer_tokens
 from revisit.judges.asker import Asker, Patience
 from revisit.judges.asking import Stopped
 from revisit.judges.patches import PatchRule, cut, fitted, read_rule
+from revisit.judges.probability import log_sum_exp
 from revisit.judges.questions import Choice, Question, Rating
 from revisit.judges.settings import choose_judge
 from tests.judging import pictures
@@ -124,7 +128,10 @@ def test_probabilities_are_those_of_the_model_itself(checkpoint, transformers):
     judge = choose_judge(judge_file(checkpoint)).judge
     reply = judge.reply(frames, QUESTIONS[1:2], [""])[0]
     model = judge._loaded
-    shown, turn = model.shown(frames), model.turn("{}\nAnswer with yes or no, and nothing else.".format(QUESTIONS[1].text))
+    shown, turn = (
+        model.shown(frames),
+        model.turn(f"{QUESTIONS[1].text}\nAnswer with yes or no, and nothing else."),
+    )
     ids = torch.tensor([shown.ids + turn])
     more = {}
     if "mm_token_type_ids" in inspect.signature(model.net.forward).parameters:
@@ -139,10 +146,10 @@ def test_probabilities_are_those_of_the_model_itself(checkpoint, transformers):
 
 def test_other_frames_other_probabilities(checkpoint):
     judge = choose_judge(judge_file(checkpoint)).judge
-    one, other = (judge.reply(pictures(2, seed=seed), QUESTIONS[:1], [""])[0].p_yes for seed in (1, 2))
+    seen = [pictures(3, seed=seed, size=(84, 112)) for seed in (1, 2)]
+    one, other = (judge.reply(frames, QUESTIONS[1:2], [""])[0].p_yes for frames in seen)
     assert abs(one - other) > 3e-3  # far more than the tolerance of the tests above
-    again = judge.reply(pictures(2, seed=1), QUESTIONS[:1], [""])[0].p_yes
-    assert again == one
+    assert judge.reply(seen[0], QUESTIONS[1:2], [""])[0].p_yes == one
 
 
 @pytest.fixture(scope="module")
@@ -214,47 +221,34 @@ def test_patches_are_those_of_the_image_processor(transformers):
     assert np.abs(ours - np.asarray(processor(images=[same], return_tensors="np")["pixel_values"])).max() < 1e-5
 
 
-def real_vocabularies():
-    """Token lists that come with packages, if they are installed."""
-    found = []
-    for package, file in (("qwen_agent", "utils/qwen.tiktoken"), ("mistral_common", "data/tekken_240911.json")):
-        try:
-            import importlib.util
-
-            spec = importlib.util.find_spec(package)
-        except ImportError:
-            spec = None
-        path = Path(spec.origin).parent / file if spec and spec.origin else None
-        if path is not None and path.is_file():
-            found.append(path)
-    return found
+def qwen_tokens(path: Path) -> dict[int, bytes]:
+    rows = [line.split() for line in path.read_bytes().splitlines() if line.strip()]
+    return {int(rank): base64.b64decode(token) for token, rank in rows}
 
 
-def test_real_vocabularies_have_the_usual_spellings():
-    import base64
-    import json
+def tekken_tokens(path: Path) -> dict[int, bytes]:
+    entries = json.loads(path.read_text(encoding="utf-8"))["vocab"]
+    return {entry["rank"]: base64.b64decode(entry["token_bytes"]) for entry in entries}
 
-    paths = real_vocabularies()
-    if not paths:
-        pytest.skip("no package with a real vocabulary is installed (qwen-agent or mistral-common)")
-    for path in paths:
-        if path.suffix == ".json":
-            entries = json.loads(path.read_text(encoding="utf-8"))["vocab"]
-            tokens = [(base64.b64decode(entry["token_bytes"]), entry["rank"]) for entry in entries]
-        else:
-            rows = [line.split() for line in path.read_bytes().splitlines() if line.strip()]
-            tokens = [(base64.b64decode(token), int(rank)) for token, rank in rows]
-        texts = {rank: token.decode("utf-8", "replace") for token, rank in tokens}
-        yes, no = answer_tokens((text, rank) for rank, text in texts.items())
-        assert {"yes", " yes", "Yes", " Yes"} <= {texts[id] for id in yes}
-        assert {"no", " no", "No", " No"} <= {texts[id] for id in no}
-        assert len(yes) < 40 and len(no) < 60
-        rng = np.random.default_rng(0)
-        logits = rng.normal(size=max(texts) + 1)
-        chances = np.exp(logits - logits.max())
-        from revisit.judges.probability import log_sum_exp
 
-        high, low = log_sum_exp(logits[yes].tolist()), log_sum_exp(logits[no].tolist())
-        assert 1 / (1 + math.exp(low - high)) == pytest.approx(
-            chances[yes].sum() / (chances[yes].sum() + chances[no].sum()), abs=1e-12
-        )
+@pytest.mark.parametrize(
+    "package, file, tokens_of",
+    [
+        ("qwen_agent", "utils/qwen.tiktoken", qwen_tokens),
+        ("mistral_common", "data/tekken_240911.json", tekken_tokens),
+    ],
+)
+def test_real_vocabularies_have_the_usual_spellings(package, file, tokens_of):
+    found = importlib.util.find_spec(package)  # imports nothing: the package may need others
+    if found is None or found.origin is None or not (path := Path(found.origin).parent / file).is_file():
+        pytest.skip(f"the vocabulary comes with the package {package}, which is not installed")
+    texts = {rank: token.decode("utf-8", "replace") for rank, token in tokens_of(path).items()}
+    yes, no = answer_tokens((text, rank) for rank, text in texts.items())
+    assert {"yes", " yes", "Yes", " Yes"} <= {texts[id] for id in yes}
+    assert {"no", " no", "No", " No"} <= {texts[id] for id in no}
+    assert len(yes) < 40 and len(no) < 60  # spellings, not words that begin alike
+    logits = np.random.default_rng(0).normal(size=max(texts) + 1)
+    chances = np.exp(logits - logits.max())
+    high, low = log_sum_exp(logits[yes].tolist()), log_sum_exp(logits[no].tolist())
+    expected = chances[yes].sum() / (chances[yes].sum() + chances[no].sum())
+    assert 1 / (1 + math.exp(low - high)) == pytest.approx(expected, abs=1e-12)

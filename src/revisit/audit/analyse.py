@@ -15,7 +15,7 @@ said. An unscored clip is neither good nor bad: it is counted, and left out of a
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -169,8 +169,17 @@ def _level(metric: Metric, answers: Answers, kind: str) -> dict[str, Any]:
     return {**_mean(answers.get((kind, 1.0), {})), "auc": better}
 
 
-def _failing(metric: Metric, found: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+def _failing(metric: Metric, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """What a metric does that it should not, or does not do that it should, as sentences."""
+    yield from _broken_claims(found)
+    yield from _wrong_levels(metric, found)
+    specific = found["specificity"]
+    if specific["of"] and not specific["quiet"]:
+        text = f"stays quiet for none of the {specific['of']} failures that are not its own: it tells that, not what"
+        yield {"problem": "quiet nowhere", "kind": None, "sentence": text}
+
+
+def _broken_claims(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for kind, cell in found["kinds"].items():
         if not cell["claimed"] or not cell["of"]:
             continue
@@ -186,10 +195,14 @@ def _failing(metric: Metric, found: Mapping[str, Any]) -> Iterable[dict[str, Any
             tau = "unknown" if cell["tau"] is None else f"{cell['tau']:.2f}"
             text = f"notices '{title}', but does not follow its strength: tau is {tau}"
             yield {"problem": "claimed, not in order", "kind": kind, "sentence": text}
+
+
+def _wrong_levels(metric: Metric, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     low, high = metric.range
     ceiling = found["ceiling"].get("mean")
-    if metric.higher_is_better and low is not None and high is not None and ceiling is not None:
-        if ceiling < low + LEAST_CEILING * (high - low):
+    if metric.higher_is_better and None not in (low, high, ceiling):
+        reached = (ceiling - (low or 0)) / ((high or 0) - (low or 0))
+        if reached < LEAST_CEILING:
             text = f"gives the truth itself {ceiling:.2f} on average, on a scale that ends at {high:g}"
             yield {"problem": "low ceiling", "kind": None, "sentence": text}
     for kind, level in found["floors"].items():
@@ -203,10 +216,6 @@ def _failing(metric: Metric, found: Mapping[str, Any]) -> Iterable[dict[str, Any
     if found["memory"] and frozen and frozen["n"] and (frozen["auc"] is None or frozen["auc"] < RESPONDS):
         text = f"is about memory, and scores a frozen camera ({frozen['n']} of {frozen['of']} clips) as good memory"
         yield {"problem": "frozen camera scored as memory", "kind": FROZEN, "sentence": text}
-    specific = found["specificity"]
-    if specific["of"] and not specific["quiet"]:
-        text = f"stays quiet for none of the {specific['of']} failures that are not its own: it tells that, not what"
-        yield {"problem": "quiet nowhere", "kind": None, "sentence": text}
 
 
 def _admits(metric: Metric, kind: str, title: str) -> bool:

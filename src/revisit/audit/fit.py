@@ -161,25 +161,31 @@ def fit(lines: Sequence[Line]) -> dict[str, dict[str, Any]]:
         if not y.any():
             raise ValueError(f"no training clip shows {id}; train on seeds in which it can happen")
         weight = np.where(y > 0, float(np.clip(RARITY * (len(y) - y.sum()) / y.sum(), 1, HEAVIEST)), 1.0)
-        solved = logistic(x, y, weight)
+        solved = logistic(x, y, weight, np.array([name in kind.speaks for name in names]))
         weights = {name: round(float(w), 3) for name, w in zip(names, solved[1:], strict=True)}
         models[id] = {"offset": round(float(solved[0]), 3), "weights": weights}
     return models
 
 
-def logistic(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Offset and weights of a ridge logistic regression, by Newton's method with bounded steps."""
+def logistic(x: np.ndarray, y: np.ndarray, weight: np.ndarray, speaks_for: np.ndarray) -> np.ndarray:
+    """Offset and weights of a ridge logistic regression in which each sign speaks for (or against) and never otherwise.
+
+    By projected gradient with Nesterov's momentum. The bound on the signs' directions is what keeps a fit on a few
+    films from learning what only these films have in common.
+    """
     a = np.column_stack([np.ones(len(x)), x])
-    ridge = RIDGE * np.eye(a.shape[1])
-    ridge[0, 0] = 1e-3
-    solved = np.zeros(a.shape[1])
-    for _ in range(100):
-        p = 1 / (1 + np.exp(-a @ solved))
-        slope = a.T @ (weight * (p - y)) + ridge @ solved
-        step = np.linalg.solve((a * (weight * p * (1 - p))[:, None]).T @ a + ridge, slope)
-        solved = solved - step * min(1.0, 5.0 / float(np.abs(step).max()))
-        if np.abs(step).max() < 1e-9:
-            break
+    ridge = np.r_[1e-3, np.full(x.shape[1], RIDGE)]
+    low = np.r_[-np.inf, np.where(speaks_for, 0.0, -np.inf)]
+    high = np.r_[np.inf, np.where(speaks_for, np.inf, 0.0)]
+    rate = 1 / (0.25 * float(np.linalg.norm(a * np.sqrt(weight)[:, None], 2)) ** 2 + float(ridge.max()))
+    solved = ahead = np.zeros(a.shape[1])
+    for k in range(20000):
+        p = 1 / (1 + np.exp(-np.clip(a @ ahead, -50, 50)))
+        after = np.clip(ahead - rate * (a.T @ (weight * (p - y)) + ridge * ahead), low, high)
+        ahead = after + k / (k + 3) * (after - solved)
+        if k > 100 and np.abs(after - solved).max() < 1e-7:
+            return np.asarray(after)
+        solved = after
     return solved
 
 

@@ -38,6 +38,7 @@ class Grid:
     seeds: int = SEEDS
     first_seed: int = 0
     size: tuple[int, int] = SIZE  # height, width
+    floors: tuple[str, ...] = tuple(FLOORS)
 
     def __post_init__(self) -> None:
         unknown = [kind for kind in self.kinds if kind not in FAILURES]
@@ -76,7 +77,7 @@ def audit(
 ) -> dict[str, Any]:
     """Render, evaluate and analyse what is not there yet; return the content of audit.json."""
     render_grid(
-        out / "grid", [*grid.failures, *FLOORS], grid.strengths, grid.scenes, size=grid.size, workers=workers,
+        out / "grid", [*grid.failures, *grid.floors], grid.strengths, grid.scenes, size=grid.size, workers=workers,
         fresh=fresh, progress=rendered,
     )  # fmt: skip
     plan = plan_of(out / "grid", set, suites, metrics)
@@ -121,7 +122,7 @@ def analysed(plan: Plan, run: Run, grid: Grid) -> dict[str, Any]:
         "size": list(grid.size),
         "failed": len(run.failures),
     }
-    return {"grid": facts, **analyse(clips, run.records, grid.failures, tuple(FLOORS))}
+    return {"grid": facts, **analyse(clips, run.records, grid.failures, grid.floors)}
 
 
 def save_results(found: Mapping[str, Any]) -> Path:

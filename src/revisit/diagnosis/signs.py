@@ -48,7 +48,12 @@ def between(value: float, low: float, high: float) -> float:
 def signs(scores: Scores) -> dict[str, dict[str, float]]:
     """The signs of each group that is known."""
     groups = {CAMERA: camera_signs, LOOK: look_signs, TARGET: target_signs, CLIP: clip_signs}
-    return {group: read(scores) for group, read in groups.items() if scores.known(KNOWN_BY[group])}
+    found = {group: read(scores) for group, read in groups.items() if scores.known(KNOWN_BY[group])}
+    if TARGET in found:
+        # Where the whole place is another, or the picture decays, differences on the target say nothing of it.
+        clear = 1 - max(found.get(LOOK, {}).get(sign, 0.0) for sign in ("other place", "melts"))
+        found[TARGET] = {name: sign * clear for name, sign in found[TARGET].items()}
+    return found
 
 
 def camera_signs(scores: Scores) -> dict[str, float]:
@@ -80,21 +85,18 @@ def clip_signs(scores: Scores) -> dict[str, float]:
 
 def look_signs(scores: Scores) -> dict[str, float]:
     """Signs of another light, style, sharpness or place than the reference's."""
-    sharp, late = scores.of("sharpness_departure"), scores.of("sharpness_departure", "late")
-    early = scores.of("sharpness_departure", "early")
+    early, late = scores.of("sharpness_departure", "early"), scores.of("sharpness_departure", "late")
     chroma = scores.of("style_departure", "chroma")
-    place, decay = scores.of("place_departure"), scores.of("structure_decay")
-    light = scores.of("light_departure")
+    melts = min(between(scores.of("structure_decay"), 0.08, 0.18), between(late - max(early, 0.0), 0.04, 0.14))
     return {
-        "other light": between(light, 5.0, 14.0),
+        "other light": between(scores.of("light_departure"), 5.0, 14.0),
         "darker": between(-scores.of("light_departure", "lightness"), 5.0, 14.0),
         "other style": between(scores.of("style_departure"), 0.1, 0.3),
         "stronger colours": between(chroma, 0.15, 0.35),
         "fainter colours": between(-chroma, 0.15, 0.4),
-        "soft": between(sharp, 0.15, 0.4),
-        "softer and softer": between(late - max(early, 0.0), 0.06, 0.25),
-        "other place": between(place, 0.15, 0.4),
-        "decays": between(decay, 0.08, 0.35),
+        "soft": between(scores.of("sharpness_departure"), 0.15, 0.4),
+        "melts": melts,
+        "other place": between(scores.of("place_departure"), 0.25, 0.45) * (1 - melts),
     }
 
 
@@ -120,7 +122,7 @@ def target_signs(scores: Scores) -> dict[str, float]:
     colour, lightness = scores.of("target_colour"), scores.of("target_colour", "lightness")
     hue = changed * between(colour, 8.0, 24.0) * between(colour / (colour + lightness + 1.0), 0.65, 0.85)
     lost = scores.of("target_pattern")
-    outline = between(scores.of("target_outline", "beyond"), 0.8, 2.5)
+    outline = between(scores.of("target_outline", "beyond"), 0.25, 1.2)
     still_there = (1 - as_before) * (1 - moved)
     return {
         "changed": changed,
@@ -131,6 +133,6 @@ def target_signs(scores: Scores) -> dict[str, float]:
         "gone": faded * still_there,
         "evenly": between(scores.of("target_faded", "even"), 0.2, 0.6) * changed,
         "recoloured": hue * between(1 - lost, 0.4, 0.8) * still_there,
-        "other pattern": changed * between(lost, 0.04, 0.2) * (1 - outline) * still_there * (1 - hue),
-        "other outline": outline * between(lost, 0.1, 0.4) * still_there,
+        "other pattern": changed * between(lost, 0.02, 0.1) * (1 - outline) * still_there * (1 - hue),
+        "other outline": outline * between(lost, 0.05, 0.3) * still_there * (1 - faded),
     }

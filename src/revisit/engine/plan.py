@@ -112,8 +112,12 @@ class Plan:
 
     @property
     def askers(self) -> list[Metric | Gate]:
-        """Everything that is asked of a case: gates, then metrics."""
+        """Everything that is asked: gates, then metrics."""
         return [*self.gates, *self.metrics]
+
+    def askers_of(self, case: Case) -> list[Metric | Gate]:
+        """Everything that is asked of one case: what its suite keeps to other parts of the dataset is left out."""
+        return [asker for asker in self.askers if is_asked(self.suite, case, asker.id)]
 
     def asker_hash(self, asker: Metric | Gate) -> str:
         """`protocol:hash`, the comparability tag of one metric's or gate's results."""
@@ -217,14 +221,14 @@ def make_plan(
             raise UsageError(f"protocol {protocol} of suite {suite.id} sets parameters of {id!r}, which does not exist")
     for id, given in (overrides or {}).items():
         parameters[id] = {**parameters.get(id, {}), **given}
-    chosen = tuple(METRICS[id] for id in (metrics or suite.metrics()))
+    named = [id for id in metrics if id not in GATES]
+    chosen = tuple(METRICS[id] for id in (named if metrics else suite.metrics()))
     for metric in chosen:
         parameters_of(metric, parameters)
-    # A user who names metrics wants just these: the gates a suite always shows are then not asked.
-    gates = tuple(gates_of(chosen, () if metrics else suite.card.get("gates", ())))
+    # A user who names metrics wants just these: the gates a suite always shows are then asked only if named, too.
+    gates = tuple(gates_of(chosen, [id for id in metrics if id in GATES] if metrics else suite.card.get("gates", ())))
 
     askers: list[Metric | Gate] = [*gates, *chosen]
-    kinds = {kind for asker in askers for kind in observed_kinds(asker)}
     digests: dict[str, str] = {}
     unreadable: dict[str, str] = {}
     wanted: dict[str, Wanted] = {}
@@ -265,13 +269,15 @@ def make_plan(
             continue
         made: dict[str, ObserverTask] = {}
         absent: dict[str, str] = {}
+        mine = [asker for asker in askers if is_asked(suite, case, asker.id)]
+        kinds = {kind for asker in mine for kind in observed_kinds(asker)}
         for kind in sorted({*kinds, *always}, key=evidence_id):
             found = _task(case, kind, observers.maker(kind), observers, parameters, digests[case.id], align, digest_of)
             if isinstance(found, str):
                 absent[evidence_id(kind)] = found
             else:
                 made[evidence_id(kind)] = found
-        absent |= _useless(askers, made, absent, always)
+        absent |= _useless(mine, made, absent, always)
         made = {id: task for id, task in made.items() if id not in absent}
         made |= {_role(task.shown): task.shown for task in made.values() if task.shown is not None}
         for task in made.values():
@@ -282,6 +288,15 @@ def make_plan(
         suite, tuple(cases), rejected, chosen, gates, observers, protocol, parameters, align, digests, unreadable,
         wanted, tasks, clips, limit if len(cases) < total else None, total,
     )  # fmt: skip
+
+
+def is_asked(suite: Suite, case: Case, id: str) -> bool:
+    """Whether a metric or gate is asked of a case: `asked_of` in the suite's card may keep it to some of them.
+
+    It names fields of the case, or of its annotations, and the values for which the question is asked.
+    """
+    where = (suite.card.get("asked_of") or {}).get(id) or {}
+    return all(getattr(case, name, case.annotations.get(name)) in values for name, values in where.items())
 
 
 def _task(

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 import revisit
 from revisit.core import Case, Gate, Metric, RevisitError, UsageError
+from revisit.diagnosis.summary import diagnosed
 from revisit.engine.asking import Asking
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.needs import observer_facts, short_hash
@@ -36,7 +37,17 @@ from revisit.judges.settings import ChosenJudge
 from revisit.media import Limits
 
 LIBRARIES = ("numpy", "opencv-python-headless", "av")
-OURS = ("run.json", "plan.json", "records.jsonl", "answers.jsonl", "summary.json", "diagnosis.json", "units", "report", ".lock")
+OURS = (
+    "run.json",
+    "plan.json",
+    "records.jsonl",
+    "answers.jsonl",
+    "summary.json",
+    "diagnosis.json",
+    "units",
+    "report",
+    ".lock",
+)
 
 
 class Progress(Protocol):
@@ -197,7 +208,7 @@ def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
         write_json(out / "plan.json", plan.as_json())
         with RecordWriter(out / "records.jsonl") as writer:
             for case in plan.cases:
-                for answer in score_case(Bench(plan, case, cache, {}), plan.askers, out / "units"):
+                for answer in score_case(Bench(plan, case, cache, {}), plan.askers_of(case), out / "units"):
                     writer.append(answer)
         write_summary(plan, out)
     return Run(out)
@@ -215,6 +226,11 @@ def write_summary(plan: Plan, out: Path) -> None:
         "partial": plan.partial,
         "total_cases": plan.total,
     }
+    found = diagnosed({case.id: case.model for case in plan.cases}, stable)
+    if found:
+        write_json(out / "diagnosis.json", found)
+        words = {case: diagnosis["words"] for case, diagnosis in found["cases"].items()}
+        summary["diagnosis"] = {"fitted": found["fitted"], "models": found["models"], "cases": words}
     write_json(out / "summary.json", {**facts, **summary})
     if plan.suite.export is not None:
         made = plan.suite.export(out, facts, plan.cases, plan.rejected, records)
@@ -303,7 +319,7 @@ def _open_questions(plan: Plan, out: Path) -> dict[str, list[Metric | Gate]]:
     todo: dict[str, list[Metric | Gate]] = {}
     for case in plan.cases:
         todo[case.id] = []
-        for asker in plan.askers:
+        for asker in plan.askers_of(case):
             kind = "metric" if isinstance(asker, Metric) else "gate"
             record = known.get((case.id, kind, asker.id))
             valid = record and record["status"] != "failed" and record["key"] == plan.record_key(case, asker)

@@ -11,7 +11,7 @@ AROUND = string.whitespace + string.punctuation + "“”‘’«»。，！？"
 
 
 def answer_tokens(vocabulary: Mapping[str, int] | Iterable[tuple[str, int]]) -> tuple[list[int], list[int]]:
-    """Ids of all single tokens that are a whole yes, and a whole no, whatever their case and what stands around them."""
+    """Ids of the tokens that are a whole yes, and a whole no, whatever their case and the punctuation around them."""
     pairs = vocabulary.items() if isinstance(vocabulary, Mapping) else vocabulary
     found: dict[str, list[int]] = {"yes": [], "no": []}
     for token, id in pairs:

@@ -9,16 +9,20 @@ these is ever a no, or a zero.
 
 from __future__ import annotations
 
+import queue
 import random
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from revisit.judges.asking import Answer, Frames, Judge, NoReply, Refused, Reply, Stopped, Usage
 from revisit.judges.budget import Budget, expected
 from revisit.judges.questions import Malformed, Question
 from revisit.judges.store import AnswerStore, answer_key
+
+Batch = Sequence[tuple[Question, "Future[Answer]"]]  # questions of one call, and who waits for their answers
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,9 @@ class Asker:
         self.patience, self.budget = patience or Patience(), budget or Budget()
         self.tokens_per_image = tokens_per_image
         self.from_store = 0  # answers that cost nothing
-        self._pool = ThreadPoolExecutor(self.patience.concurrency, thread_name_prefix="ask")
+        # Daemons, and no executor: an interrupted run must not wait for a server that is silent.
+        self._jobs: queue.SimpleQueue[tuple[Frames, Batch] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
         self._stopped: Stopped | None = None
         self._quit = threading.Event()
         self._lock, self._checking, self._checked = threading.Lock(), threading.Lock(), False
@@ -65,8 +71,10 @@ class Asker:
         """End. With `now`, calls under way are given up; else they are finished and recorded."""
         if now:
             self._quit.set()
-            self.judge.close()
-        self._pool.shutdown(wait=True, cancel_futures=now)
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads if not now else ():
+            thread.join()
         for future in self._under_way.values():
             if not future.done():
                 future.set_result(Answer("failed", reason="asking was interrupted"))
@@ -91,8 +99,15 @@ class Asker:
                         new.append((question, future))
             found.append(future)
         for start in range(0, len(new), self.judge.batch):
-            self._pool.submit(self._work, frames, new[start : start + self.judge.batch])
+            if len(self._threads) < self.patience.concurrency:
+                self._threads.append(threading.Thread(target=self._serve, name="ask", daemon=True))
+                self._threads[-1].start()
+            self._jobs.put((frames, new[start : start + self.judge.batch]))
         return found
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None and not self._quit.is_set():
+            self._work(*job)
 
     def recorded(self, frames: Frames, questions: Sequence[Question]) -> list[Answer] | None:
         """The recorded answers, or None where one is missing; nothing is asked."""
@@ -109,13 +124,13 @@ class Asker:
             future.set_result(known)
         return future
 
-    def _work(self, frames: Frames, batch: Sequence[tuple[Question, Future[Answer]]]) -> None:
+    def _work(self, frames: Frames, batch: Batch) -> None:
         try:
             answers = self._answers(frames, [question for question, _ in batch])
         except Exception as error:  # a fault in a judge must not leave anybody waiting
             answers = [Answer("failed", reason=f"the judge failed: {type(error).__name__}: {error}")] * len(batch)
         for (_, future), answer in zip(batch, answers, strict=True):
-            if not future.done():
+            with suppress(InvalidStateError):  # given up by `close`
                 future.set_result(answer)
 
     def _answers(self, frames: Frames, questions: Sequence[Question]) -> list[Answer]:

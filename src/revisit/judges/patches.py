@@ -39,7 +39,7 @@ class PatchRule:
 
 
 def read_rule(vision: Mapping[str, Any], content: Mapping[str, Any], most: int | None = None) -> PatchRule:
-    """The rule of a checkpoint, from its vision config and its image processor's file; `most` lowers the pixel bound."""
+    """The rule of a checkpoint, from its vision config and image processor's file; `most` lowers the pixel bound."""
     found = content.get("image_processor", content)
     size = found.get("size") or {}
     if "image_mean" not in found or "image_std" not in found:

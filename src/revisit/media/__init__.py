@@ -6,7 +6,7 @@ from revisit.media.encode import encode_mp4
 from revisit.media.folder import natural as natural_order
 from revisit.media.length import announced_frames
 from revisit.media.limits import Limits
-from revisit.media.npz import load_npz, save_npz
+from revisit.media.npz import load_npz, npz_shapes, save_npz
 
 # Part of every piece of evidence's address: raise it when the rules in decode.py change what frames look like.
 DECODING_RULE = 1
@@ -27,6 +27,7 @@ __all__ = [
     "frame_digest",
     "load_npz",
     "natural_order",
+    "npz_shapes",
     "open_clip",
     "save_npz",
 ]

@@ -55,6 +55,20 @@ def load_npz(
     return arrays
 
 
+def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays of an npz file by name, from their headers: the data is not read."""
+    with in_clip(path):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                found = {}
+                for name, member in _directory(archive, 1 << 62, None).items():
+                    with archive.open(member) as stream:
+                        found[name] = _header(stream, printable(name))[0]
+                return found
+        except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as error:
+            raise MediaError(f"the archive is damaged; write it again ({printable(str(error))})") from error
+
+
 def save_npz(path: Path, arrays: Mapping[str, np.ndarray], compress: bool = False) -> None:
     """Write arrays as an npz file: whole or not at all, the same bytes for the same arrays."""
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
@@ -111,14 +125,7 @@ def _directory(archive: zipfile.ZipFile, max_bytes: int, members: Collection[str
 def _array(stream: IO[bytes], name: str, size: int, max_bytes: int) -> np.ndarray:
     """One array, whose header and data together are `size` bytes."""
     shown = printable(name)
-    try:
-        version = np.lib.format.read_magic(stream)
-        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
-        shape, fortran, dtype = read(stream)
-    except (ValueError, KeyError, TypeError, SyntaxError) as error:
-        raise MediaError(
-            f"the array {shown!r} has no readable header; write the file with numpy.save or savez"
-        ) from error
+    shape, fortran, dtype = _header(stream, shown)
     if dtype.hasobject:
         raise MediaError(f"the array {shown!r}: {_NEVER}")
     if dtype.kind not in _KINDS:
@@ -140,6 +147,19 @@ def _array(stream: IO[bytes], name: str, size: int, max_bytes: int) -> np.ndarra
             raise MediaError(f"the array {shown!r} ends {in_words(len(view))} early; the file is truncated")
         view = view[taken:]
     return data.view(dtype).reshape(shape, order="F" if fortran else "C")
+
+
+def _header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, order and type of an array, from the head of its file."""
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+        shape, fortran, dtype = read(stream)
+    except (ValueError, KeyError, TypeError, SyntaxError) as error:
+        raise MediaError(
+            f"the array {shown!r} has no readable header; write the file with numpy.save or savez"
+        ) from error
+    return tuple(shape), bool(fortran), dtype
 
 
 def _too_large(found: int, max_bytes: int) -> MediaError:

@@ -21,6 +21,7 @@ OWN = 10.0  # CIELAB: pixels that differ so from what is behind belong to the ta
 LEAST_PIXELS = 12
 FARTHEST = 3.5  # sizes of the target: how far away it is looked for
 LEAST_MARK = 0.06  # of the target: a smaller mark leaves nothing to go back to
+LIES = 8.0  # CIELAB: an earlier view that differs more around the target, at the median, does not lie where it should
 LEAST_CHANGE = 1.0  # CIELAB: a smaller difference than this, on average, has nothing to explain
 LEAST_FOUND = 0.3  # how well a target is found elsewhere, and missed at its place, before that is called a move
 
@@ -91,15 +92,19 @@ def _state(overlay: Overlay, k: int, change: np.ndarray) -> dict[str, float]:
     truth, shown = overlay.truth[k], overlay.shown[k]
     near = grown(overlay.here[k] | overlay.was[k], 2) & overlay.valid[k]
     least = max(LEAST_PIXELS, LEAST_MARK * float(overlay.was[k].sum()))
+    ring = grown(near, 4) & ~near & overlay.valid[k]
     facts: dict[str, float] = {}
+    lies: dict[str, bool] = {}
     for name, view, reached in (
         ("first", overlay.first[k], overlay.first_valid[k]),
         ("last", overlay.last[k], overlay.last_valid[k]),
     ):
         region = near & reached
-        mark = region & (apart(view, truth) > CHANGED)
+        away = apart(view, truth)
+        mark = region & (away > CHANGED)
         facts[f"{name}_like"] = facts[f"{name}_fit"] = float("nan")
-        if mark.sum() < least:
+        lies[name] = bool((ring & reached).sum() >= LEAST_PIXELS and np.median(away[ring & reached]) < LIES)
+        if mark.sum() < least or not lies[name]:
             continue
         spoken = mark & ~grown(overlay.here[k], 1) if overlay.moved[k] else mark
         share, _ = towards(shown, truth, view, spoken if spoken.sum() >= LEAST_PIXELS else mark)
@@ -111,7 +116,7 @@ def _state(overlay: Overlay, k: int, change: np.ndarray) -> dict[str, float]:
     both = near & overlay.first_valid[k] & overlay.last_valid[k]
     differ = both & (apart(overlay.first[k], overlay.last[k]) > CHANGED)
     facts["nearer_last"] = float("nan")
-    if differ.sum() >= LEAST_PIXELS:
+    if differ.sum() >= LEAST_PIXELS and all(lies.values()):
         to_first, to_last = (beyond(apart(shown, view[k]))[differ] + 1.0 for view in (overlay.first, overlay.last))
         facts["nearer_last"] = float((to_first / (to_first + to_last)).mean())
     return facts

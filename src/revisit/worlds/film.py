@@ -78,9 +78,9 @@ class Film:
     def in_world(self, world: World) -> Film:
         """The same poses and states with this film's target in another place; see `make_world(..., like=)`."""
         own = self.world
-        same = {"kind": own.kind, "target_seed": own.target_seed, "perch": own.perch, "places": own.places}
         names = {**world.instances, TARGET: own.instances[TARGET]}
-        hybrid = replace(world, **same, instances=names, _drawn={}, _made={})
+        there = replace(world, kind=own.kind, target_seed=own.target_seed, instances=names, _drawn={}, _made={})
+        hybrid = replace(there, perch=own.perch, places=own.places)
         seen: dict[bytes, View] = {}
         return replace(self, world=hybrid, views=_views(hybrid, self.K, self.size, self.poses, seen), _seen=seen)
 

@@ -173,7 +173,7 @@ class View:
         ]
 
     def _seen(self, states: tuple[State, ...], screen: float) -> tuple[Box, np.ndarray, np.ndarray] | None:
-        """The box that targets, shadows and screen may change, and depth and ids of them there; id 0 is none of them."""
+        """The box that targets, shadows and screen may change, and their depth and ids there; id 0 is none of them."""
         key = states, screen
         if key not in self._traced:
             surfaces = self._surfaces(states, screen)

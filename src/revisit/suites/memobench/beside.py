@@ -50,17 +50,18 @@ def folders_of(options: Mapping[str, str | None], evidence: str | None) -> Besid
     """The folders that the options name; a folder that does not exist is refused."""
     found: dict[str, Path] = {}
     if evidence is not None:
-        root = _folder("evidence", evidence)
+        root = existing("evidence", evidence)
         found = {name: root / name for name in EVIDENCE if (root / name).is_dir()}
         if not found:
             raise UsageError(f"{root}: nothing in it is called {', '.join(EVIDENCE[:-1])} or {EVIDENCE[-1]}")
     for artifact, value in options.items():
         if value is not None:
-            found[artifact] = _folder(artifact, value)
+            found[artifact] = existing("vqa" if artifact == "vqa_answers" else artifact, value)
     return Beside(found)
 
 
-def _folder(option: str, value: str) -> Path:
+def existing(option: str, value: str) -> Path:
+    """The folder that an option names; one that does not exist is refused."""
     folder = Path(value).expanduser()
     if not folder.is_dir():
         raise UsageError(f"--option {option}={value}: there is no such folder")

@@ -13,22 +13,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from revisit.core import Case, Clip, MediaError, Rejected, Target, UsageError
+from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.media import VIDEO_SUFFIXES, natural_order
-from revisit.metrics.phase_pairs import phase_rule
 from revisit.suites.folder.scan import read_targets
-from revisit.suites.memobench.beside import Beside, folders_of
-from revisit.suites.memobench.keyframes import FEWEST_FRAMES, key_frames, problem_of
+from revisit.suites.memobench.beside import existing, folders_of
+from revisit.suites.memobench.cases import Known, frame_rate, make_case
+from revisit.suites.memobench.keyframes import FEWEST_FRAMES, problem_of
 from revisit.suites.memobench.layouts import Found, clips_in, find_clip, kinds_in_order, trees_in
 from revisit.suites.memobench.names import ClipName, parse_clip
-from revisit.suites.memobench.prompts import ors_prompts
-from revisit.suites.memobench.questions import as_annotation, find_bank, read_bank
 from revisit.suites.memobench.sheets import SHEETS, Marks, read_marks
 from revisit.suites.memobench.truth import (
     FOLDERS,
-    FRAME_RATES,
     Dataset,
     TrueClip,
     count_frames,
@@ -40,24 +36,6 @@ from revisit.suites.memobench.truth import (
 GROUND_TRUTH = "gt"
 PLAIN = re.compile(r"(?P<clip>.+?_\d{1,6})_(?P<model>.+)")
 BANKS = "vqa_questions"  # the folder of the dataset with the questions
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is known of clips besides the ground truth, whoever generated them."""
-
-    metadata: Mapping[ClipName, Mapping[str, str]]
-    banks: Sequence[Path]  # folders of questions
-    boxes: Mapping[str, Any]  # targets
-
-    def questions(self, name: ClipName, notes: list[str]) -> list[dict[str, Any]]:
-        """The final questions about a clip; a file that cannot be used becomes a note."""
-        path = next((path for folder in self.banks if (path := find_bank(folder, name.id)) is not None), None)
-        try:
-            return [] if path is None else as_annotation(read_bank(path).final)
-        except MediaError as error:
-            notes.append(f"its questions cannot be used: {error}")
-            return []
 
 
 def recognises(source: Path) -> bool:
@@ -90,20 +68,19 @@ def read(
     kinds_in_order(prefer)
     beside = folders_of({"poses": poses, "vqa_answers": vqa, "detections": detections}, evidence)
     boxes = read_targets(Path(targets).expanduser()) if targets is not None else {}
-    places = [Path(metadata).expanduser()] if metadata is not None else []
-    banks = [Path(questions).expanduser()] if questions is not None else []
+    places = [existing("metadata", metadata)] if metadata is not None else []
+    banks = [existing("questions", questions)] if questions is not None else []
     given = _given_marks(marks)
     own = dataset_root(source) if source.is_dir() else None
     if own is not None:
-        data = Dataset(own)
-        known = Known(find_metadata([*places, *_metadata_folders(own)]), [*banks, own / BANKS], boxes)
-        yield from _truth_itself(data, model or GROUND_TRUTH, beside, known)
+        known = Known(find_metadata([*places, *_metadata_folders(own)]), [*banks, own / BANKS], boxes, beside)
+        yield from _truth_itself(Dataset(own), model or GROUND_TRUTH, known)
         return
     plain = plain_clips(source)
     if plain:
         if gt is not None:
             raise UsageError(f"{source} has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt")
-        yield from _plain(plain, given, beside, Known(find_metadata(places), banks, boxes))
+        yield from _plain(plain, given, Known(find_metadata(places), banks, boxes, beside))
         return
     trees = trees_in(source)
     if not trees:
@@ -115,41 +92,30 @@ def read(
         if len(trees) > 1:
             raise UsageError(f"{source} holds {len(trees)} models ({', '.join(trees)}); --option model names one")
         trees = {model: next(iter(trees.values()))}
-    data_or_none = None if gt is None else open_dataset(Path(gt).expanduser())
-    places += _metadata_folders(data_or_none.root) if data_or_none else []
-    banks += [data_or_none.root / BANKS] if data_or_none else []
-    known = Known(find_metadata(places), banks, boxes)
+    data = None if gt is None else open_dataset(Path(gt).expanduser())
+    if data is not None:
+        places, banks = [*places, *_metadata_folders(data.root)], [*banks, data.root / BANKS]
+    known = Known(find_metadata(places), banks, boxes, beside)
     present = {name: clips_in(tree) for name, tree in trees.items()}
     subsets = {clip.subset for clips in present.values() for clip in clips}
     for name, tree in trees.items():
-        made = _Model(name, tree, beside, known, prefer, given)
-        if data_or_none is None:
+        made = _Model(name, tree, known, prefer, given)
+        if data is None:
             for clip in sorted(present[name]):
                 yield made.case(clip, None, None)
         else:
-            yield from made.against(data_or_none, present[name], subsets)
+            yield from made.against(data, present[name], subsets)
 
 
+@dataclass(frozen=True)
 class _Model:
     """The clips of one model and what goes with them."""
 
-    def __init__(
-        self,
-        name: str,
-        tree: Path,
-        beside: Beside,
-        known: Known,
-        prefer: str,
-        given: Mapping[ClipName, Marks],
-    ) -> None:
-        self.name, self.tree, self.beside, self.known, self.prefer, self.given = (
-            name,
-            tree,
-            beside,
-            known,
-            prefer,
-            given,
-        )
+    name: str
+    tree: Path
+    known: Known
+    prefer: str
+    given: Mapping[ClipName, Marks]  # for clips that no sheet of the dataset covers
 
     def against(self, data: Dataset, present: set[ClipName], subsets: set[str]) -> Iterator[Case | Rejected]:
         """Cases of the clips that the dataset expects, and what is wrong with the others."""
@@ -194,77 +160,17 @@ class _Model:
         found = find_clip(self.tree, name, self.prefer)
         assert found is not None
         frames = count_frames(Clip(found.path))
-        clip = Clip(found.path, _frame_rate(name, frames, truth) if found.path.is_dir() else None)
+        clip = Clip(found.path, frame_rate(name, frames, truth) if found.path.is_dir() else None)
         said = [*notes, *_choice(found, self.tree), *(truth.notes if truth else ())]
-        return make_case(name, self.name, clip, frames, truth, marks, self.beside, self.known, said, found.kind)
+        return make_case(name, self.name, clip, frames, truth, marks, self.known, said, found.kind)
 
 
-def make_case(
-    name: ClipName,
-    model: str,
-    clip: Clip,
-    frames: int | None,
-    truth: TrueClip | None,
-    marks: Marks | None,
-    beside: Beside,
-    known: Known,
-    notes: Sequence[str] = (),
-    layout: str = "",
-) -> Case:
-    """A clip of a model with everything that is known of it."""
-    facts, notes = known.metadata.get(name, {}), list(notes)
-    prompt, subject = facts.get("prompt") or (marks.prompt if marks else ""), facts.get("subject", "")
-    words = ors_prompts(prompt, subject, name.subset)
-    annotations: dict[str, Any] = {
-        "clip_number": name.number,
-        "vqa_key": name.question_key,
-        "subject": subject,
-        "ors_prompt": words["upstream"],
-        "ors_prompts": words,
-        "layout": layout,
-    }
-    if frames is not None:
-        annotations["frames"] = frames
-    artifacts = beside.of(name, model, clip.path)
-    phases, align = None, "stretch"
-    if truth is not None:
-        annotations["gt_frames"] = truth.frames
-        if truth.intrinsics is not None:
-            annotations["fx"], annotations["fy"] = truth.intrinsics[:2]
-        if truth.poses is not None:
-            artifacts["true_poses"] = truth.poses
-    if truth is not None and marks is not None:
-        annotations["gt_phases"] = [marks.exits, marks.returns]
-        if frames is not None and frames >= FEWEST_FRAMES:
-            phases = key_frames(marks.exits, marks.returns, truth.frames, frames)
-            align = phase_rule(phases, (marks.exits, marks.returns))
-    bank = known.questions(name, notes)
-    if bank:
-        annotations["questions"] = bank
-    if notes:
-        annotations["notes"] = notes
-    return Case(
-        id=f"{name.title}@{model}",
-        suite="memobench",
-        model=model,
-        sample=name.id,
-        clip=clip,
-        reference=None if truth is None else truth.clip,
-        align=align,
-        subset=name.subset,
-        condition=name.scene or name.subset,
-        prompt=prompt,
-        target=_target(known.boxes, name, model),
-        phases=phases,
-        annotations=annotations,
-        artifacts=artifacts,
-    )
-
-
-def _truth_itself(data: Dataset, model: str, beside: Beside, known: Known) -> Iterator[Case | Rejected]:
+def _truth_itself(data: Dataset, model: str, known: Known) -> Iterator[Case | Rejected]:
     """The ground truth as a model; it is not compared with itself."""
     for subset in SHEETS:
         sheet = data.sheets.get(subset)
+        for what, reason in (sheet.unusable if sheet else {}).items():
+            yield Rejected(f"{subset}/{what}@{model}", reason, model, subset)
         for clip in sorted(sheet.marks if sheet else {name for name in data.clips if name.subset == subset}):
             marks = sheet.marks[clip] if sheet else None
             truth = data.clip(clip)
@@ -274,9 +180,7 @@ def _truth_itself(data: Dataset, model: str, beside: Beside, known: Known) -> It
             if isinstance(truth, str) or problem is not None:
                 yield Rejected(f"{clip.title}@{model}", str(problem), model, subset, clip.scene)
                 continue
-            case = make_case(
-                clip, model, truth.clip, truth.frames, truth, marks, beside, known, truth.notes, "ground truth"
-            )
+            case = make_case(clip, model, truth.clip, truth.frames, truth, marks, known, truth.notes, "ground truth")
             yield replace(case, reference=None, align="")
 
 
@@ -309,7 +213,6 @@ def _given_marks(path: str | None) -> Mapping[ClipName, Marks]:
 def _plain(
     clips: Mapping[tuple[ClipName, str], Path],
     given: Mapping[ClipName, Marks],
-    beside: Beside,
     known: Known,
 ) -> Iterator[Case | Rejected]:
     """The clips of a folder that has the ground truth among them, and marks only if the user gives some."""
@@ -324,7 +227,7 @@ def _plain(
         if problem is not None:
             yield Rejected(f"{name.title}@{model}", problem, model, name.subset, name.scene)
             continue
-        case = make_case(name, model, Clip(path), frames, truth, marks, beside, known, (), "plain")
+        case = make_case(name, model, Clip(path), frames, truth, marks, known, (), "plain")
         yield replace(case, reference=None, align="") if model == GROUND_TRUTH else case
 
 
@@ -338,27 +241,6 @@ def _choice(found: Found, tree: Path) -> list[str]:
 
 def _below(path: Path, tree: Path) -> str:
     return path.relative_to(tree).as_posix() if path.is_relative_to(tree) else path.name
-
-
-def _frame_rate(name: ClipName, frames: int | None, truth: TrueClip | None) -> float | None:
-    """A folder of frames has no clock; it is to last as long as its ground truth."""
-    if truth is None or not frames:
-        return None
-    return round(frames * (truth.clip.fps or FRAME_RATES[name.subset]) / truth.frames, 4)
-
-
-def _target(boxes: Mapping[str, Any], name: ClipName, model: str) -> Target | None:
-    """The box that a file of targets has for the clip of a model, or for the clip."""
-    titles = (name.id, f"{name.subset}_{name.id}")
-    given = next((boxes[key] for key in (*(f"{t}_{model}" for t in titles), *titles) if key in boxes), None)
-    if given is None:
-        return None
-    box: Any = given.get("box") if isinstance(given, Mapping) else None
-    numbers = isinstance(box, list | tuple) and len(box) == 4 and all(isinstance(v, int | float) for v in box)
-    if not (numbers and 0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1):
-        raise UsageError(f"the target of {name.id} has the box {box!r}; expected [x0, y0, x1, y1] as fractions")
-    words = str(given.get("name") or given.get("target") or "target")
-    return Target(words, (float(box[0]), float(box[1]), float(box[2]), float(box[3])))
 
 
 def _metadata_folders(root: Path) -> list[Path]:

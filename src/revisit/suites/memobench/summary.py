@@ -13,6 +13,7 @@ from typing import Any
 from revisit.core import METRICS, Case, Rejected
 from revisit.stats.intervals import mean_interval
 from revisit.suites.folder.summary import funnel, labels
+from revisit.suites.memobench.answers import answered_tables
 from revisit.suites.memobench.metrics import FIDELITY
 from revisit.suites.memobench.sentences import sentences
 from revisit.suites.memobench.sheets import SHEETS
@@ -76,7 +77,11 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
         "funnel": funnel(cases, answers),
         "parts": parts if len(parts) > 1 else {},
         "sentences": sentences(cases, answers, models, [id for id in FIDELITY if id in asked]),
-        "tables": [*_tables(cases, answers, models), *_camera_table(cases, answers, models)],
+        "tables": [
+            *_tables(cases, answers, models),
+            *_camera_table(cases, answers, models),
+            *answered_tables(cases, answers, models),
+        ],
         "coverage": {model: coverage(*of(model)) for model in models},
         "layouts": {
             model: dict(sorted(Counter(str(case.annotations.get("layout")) for case in of(model)[0]).items()))

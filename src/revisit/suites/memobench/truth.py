@@ -17,7 +17,7 @@ import numpy as np
 from revisit.core import Clip, MediaError, UsageError
 from revisit.media import announced_frames, load_npz, open_clip
 from revisit.media.folder import frame_files
-from revisit.suites.memobench.names import REAL, SYNTHETIC, ClipName
+from revisit.suites.memobench.names import REAL, SYNTHETIC, ClipName, parse_clip
 from revisit.suites.memobench.sheets import (
     METADATA,
     SELECTED,
@@ -76,7 +76,7 @@ class Dataset:
         for subset, folder in FOLDERS.items():
             pattern = "*/*" if subset == SYNTHETIC else "*"
             for entry in (self.root / folder).glob(pattern):
-                name = _name(entry.name, subset) if entry.is_dir() else None
+                name = parse_clip(entry.name, subset) if entry.is_dir() else None
                 if name is not None:
                     found.add(name)
         return found
@@ -84,8 +84,7 @@ class Dataset:
     def folder(self, name: ClipName) -> Path:
         """The folder of a clip, whichever way its number is written."""
         top = self.root / FOLDERS[name.subset]
-        places = [top / name.scene / spelling for spelling in name.spellings] if name.scene else []
-        places += [top / spelling for spelling in name.spellings] if not name.scene else []
+        places = [top / name.scene / spelling for spelling in name.spellings]  # a real clip has no scene
         return next((place for place in places if place.is_dir()), places[0])
 
     def clip(self, name: ClipName) -> TrueClip | str:
@@ -136,12 +135,6 @@ def count_frames(clip: Clip) -> int | None:
             return stream.info.count
     except (MediaError, OSError):
         return None
-
-
-def _name(text: str, subset: str) -> ClipName | None:
-    from revisit.suites.memobench.names import parse_clip
-
-    return parse_clip(text, subset)
 
 
 def _synthetic(folder: Path, name: ClipName) -> TrueClip | str:

@@ -20,7 +20,6 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.worlds.failures import seen_from
 from revisit.worlds.film import Film
 from revisit.worlds.layouts.common import (
     Model,
@@ -35,6 +34,7 @@ from revisit.worlds.layouts.common import (
     true_frames,
     video,
 )
+from revisit.worlds.paths import seen_from
 
 SUBSETS = {
     "environment": "The place while the camera goes and returns.",

@@ -37,7 +37,8 @@ SIZE = (240, 416)
 class Order:
     """A film to be made, all by name: where and how it is played, and what it is called in its layout.
 
-    {camera} and {action} in the name are the side to which the world turns, as WRBench and MBench write it.
+    {camera} and {action} in the name are the side to which the world turns, as WRBench and MBench write it; {away} and
+    {back} in the script are the sides, {half} and {rest} the frames out and back.
     """
 
     name: str
@@ -50,9 +51,11 @@ class Order:
     def film(self, size: tuple[int, int], frames: int) -> tuple[str, Film]:
         """What it is called, and the film."""
         world = _world(self.seed, self.place, self.kind)
-        camera, action = ("RL", "right_then_left") if world.turn == "right" else ("LR", "left_then_right")
-        name = self.name.format(camera=camera, action=action)
-        return name, play(world, self.script, self.event, size, frames=frames)
+        right = world.turn == "right"
+        camera, action = ("RL", "right_then_left") if right else ("LR", "left_then_right")
+        away, back = ("right", "left") if right else ("left", "right")
+        script = self.script.format(away=away, back=back, half=frames // 2, rest=frames - 1 - frames // 2)
+        return self.name.format(camera=camera, action=action), play(world, script, self.event, size, frames=frames)
 
 
 @lru_cache(maxsize=1)
@@ -87,9 +90,10 @@ def _memobench(seed: int) -> list[Order]:
 
 
 def _wrbench(seed: int) -> list[Order]:
-    kind = ("gift", "ball", "vase", "rocket")[seed % 4]
+    kind, place = ("gift", "ball", "vase", "rocket")[seed % 4], _place(seed)
+    script = "yaw:{away}:60@{half},yaw:{back}:60@{rest}"  # without a rest, as its cameras are asked to go
     return [
-        Order(f"{_place(seed)}_{seed:02d}_{kind}__{tier}__yaw60_{{camera}}", seed, _place(seed), kind, event)
+        Order(f"{place}_{seed:02d}_{kind}__{tier}__yaw60_{{camera}}", seed, place, kind, event, script)
         for tier, (_, _, event) in wrbench.TIERS.items()
     ]
 

@@ -1,0 +1,482 @@
+"""An instrumented judge for rendered worlds: it measures what a person would see, without a network.
+
+It looks at the pixels of the frames it is shown, and at public descriptions of scenes (`revisit.worlds.describe`): the
+empty place along the camera script, and the target in each state it can be in. It never sees masks, poses, states or
+file names of a clip. For every frame it finds the view of the script that looks most alike, takes what differs from
+the empty place for the target, and compares it with the target's known states. What it cannot place it leaves
+unanswered.
+
+It answers what `Question.about` asks under `ask` (with `negate` for the opposite): hidden, returned, spatial, state,
+in_view, triggered. It also knows the questions of the protocols by their wording, so that every judged metric can be
+exercised end to end on clips whose truth is known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import UsageError
+from revisit.evidence.answers import YES
+from revisit.judges.asking import Frames, Judge, Refused, Reply, Usage
+from revisit.judges.canary import COLOURS
+from revisit.judges.protocols.mbench import RATINGS, TRIGGERS
+from revisit.judges.protocols.wrbench import PROBES
+from revisit.judges.questions import Choice, Many, Question, Rating, Record, YesNo
+from revisit.judges.settings import JUDGES
+from revisit.media import load_npz
+
+NOISE = 20.0  # grey levels: twice what noise and compression change in all but a hundredth of a picture
+UNLIKE = 14.0  # median difference to the nearest view above which a frame shows none of the script's views
+LEAST = 0.002  # share of the picture that the target covers at least, in one piece, where it counts as in sight
+WHOLE = 0.5  # share of its usual size from which on it is in sight well enough to tell its place and state
+KNOWN = 0.5  # share of a difference that a known state explains, where the state is taken for it
+OVERLAP = 0.5  # intersection over union of outlines, above which the place is taken for the same
+PACE = 0.5  # share of what the time allows that a lasting event must have gone on
+NEAR = 0.1  # metres within which two places are the same
+DARK = 0.25  # share of the light below which nothing counts as seen
+UNKNOWN, ELSEWHERE = -2, -1
+THUMB = 8  # pixels of a picture per pixel of the thumbnail by which views are found
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one frame shows."""
+
+    time: float
+    seen: bool  # the target is in sight
+    place_seen: bool  # the place where it stood at first is in sight
+    well: bool  # the target is in sight well enough to tell its place and state
+    place: int = UNKNOWN  # the state whose place it is in, or ELSEWHERE
+    state: int = UNKNOWN  # the state that it looks like, or ELSEWHERE where it looks like none
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A public description, read."""
+
+    name: str
+    views: np.ndarray
+    pictures: np.ndarray
+    lit: np.ndarray
+    place: np.ndarray
+    look: np.ndarray
+    amount: np.ndarray
+    went: np.ndarray
+    prompt: str
+    kind: str
+    seconds: float
+
+    @cached_property
+    def thumbs(self) -> np.ndarray:
+        return np.stack([thumb(view) for view in self.views])
+
+    @cached_property
+    def outlines(self) -> np.ndarray:
+        """(states, views, h, w): where the target in each state changes the picture."""
+        return np.stack([[_differs(p, v) > NOISE / 2 for p, v in zip(s, self.views, strict=True)] for s in self.pictures])
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """(states, views): the share of the picture that the target covers; nothing in the dark."""
+        return np.asarray(np.where(self.lit >= DARK, self.outlines.mean(axis=(2, 3)), 0.0))
+
+    @cached_property
+    def usual(self) -> float:
+        """The share of the picture that the target covers where all of it is in view."""
+        return float(np.median(self.sizes.max(axis=1)))
+
+    @cached_property
+    def last(self) -> int:
+        """The state that the event leaves behind."""
+        return int(np.argmax(self.went))
+
+    def find(self, picture: np.ndarray) -> tuple[int, float]:
+        """The view that looks most like a picture, and how unlike it is: the median difference in grey levels."""
+        small = thumb(_fitted(picture, self.views.shape[1:3]))
+        unlike = np.median(np.abs(self.thumbs - small).mean(axis=3), axis=(1, 2))
+        best = int(np.argmin(unlike))
+        return best, float(unlike[best])
+
+    def read(self, picture: np.ndarray, time: float) -> Reading | None:
+        """What a frame shows; None where it shows none of the script's views."""
+        view, unlike = self.find(picture)
+        if unlike > UNLIKE:
+            return None
+        frame, empty = _fitted(picture, self.views.shape[1:3]), self.views[view]
+        place_seen = bool(self.sizes[0, view] >= LEAST)
+        foreign = _largest(_differs(frame, empty) > NOISE)
+        if self.lit[view] < DARK or foreign.mean() < LEAST:
+            return Reading(time, False, place_seen, False)
+        well = bool(foreign.mean() >= WHOLE * self.usual)
+        explained = [_explained(frame, empty, picture[view], foreign) for picture in self.pictures]
+        best = int(np.argmax(explained))
+        if explained[best] >= KNOWN:
+            return Reading(time, True, place_seen, well, best, best)
+        overlaps = [_overlap(foreign, outline[view]) for outline in self.outlines]
+        near = int(np.argmax(overlaps))
+        if overlaps[near] >= OVERLAP:
+            return Reading(time, True, place_seen, well, self._on_the_way(near), ELSEWHERE)
+        return Reading(time, True, place_seen, well, ELSEWHERE, self._elsewhere(frame, view, foreign))
+
+    def same_place(self, one: int, other: int) -> bool:
+        """Whether the target is in the same place in two states."""
+        return bool(np.linalg.norm(self.place[one] - self.place[other]) < NEAR)
+
+    def _on_the_way(self, state: int) -> int:
+        """The state of the event with the same place, if there is one."""
+        same = [k for k in np.flatnonzero(self.went >= 0).tolist() if self.same_place(k, state)]
+        return min(same, key=lambda k: float(np.linalg.norm(self.place[k] - self.place[state])), default=state)
+
+    def _elsewhere(self, frame: np.ndarray, view: int, foreign: np.ndarray) -> int:
+        """The state that a target in an unknown place looks like: every known one is moved there to compare."""
+        whole = [k for k, size in enumerate(self.sizes[:, view]) if size >= WHOLE * self.usual]
+        shares = {k: self._moved_there(frame, view, foreign, k) for k in whole}
+        best = max(shares, key=lambda k: shares[k], default=ELSEWHERE)
+        # Seen from another side it is less alike.
+        return best if shares.get(best, 0.0) >= 0.7 * KNOWN else ELSEWHERE
+
+    def _moved_there(self, frame: np.ndarray, view: int, foreign: np.ndarray, state: int) -> float:
+        """The share of a difference that the target in a state explains, once it is moved to where that is."""
+        empty, picture, outline = self.views[view], self.pictures[state][view], self.outlines[state][view]
+        return max(
+            _explained(frame, empty, _moved(empty, picture, outline, foreign, (down, right)), foreign)
+            for down in (-3, 0, 3)
+            for right in (-3, 0, 3)
+        )
+
+
+@dataclass(frozen=True)
+class Story:
+    """What the frames of a clip show, one after the other."""
+
+    scene: Scene
+    readings: tuple[Reading | None, ...]
+
+    @cached_property
+    def known(self) -> list[Reading]:
+        return [reading for reading in self.readings if reading is not None]
+
+    @cached_property
+    def seen(self) -> list[bool]:
+        return [reading.seen for reading in self.known]
+
+    @cached_property
+    def left(self) -> int | None:
+        """The first frame without the target after one with it."""
+        first = self.seen.index(True) if True in self.seen else None
+        return next((k for k in range(first, len(self.seen)) if not self.seen[k]), None) if first is not None else None
+
+    @property
+    def hidden(self) -> bool:
+        return self.left is not None
+
+    @property
+    def returned(self) -> bool:
+        return self.left is not None and any(self.seen[self.left :])
+
+    @property
+    def posed(self) -> bool:
+        """Whether the target's place goes out of sight, or the target does, and the place comes into sight again."""
+        there = [reading.place_seen for reading in self.known]
+        if True not in there or False not in there[there.index(True) :]:
+            return False
+        gone = there.index(False, there.index(True))
+        return any(there[gone:])
+
+    @cached_property
+    def before(self) -> Reading | None:
+        """The last good look before the target left."""
+        looks = [reading for reading in self.known[: self.left] if reading.well]
+        return looks[-1] if looks else None
+
+    @cached_property
+    def after(self) -> Reading | None:
+        """The last good look after it came back; any look where there is no good one."""
+        if self.left is None:
+            return None
+        looks = [reading for reading in self.known[self.left :] if reading.seen]
+        good = [reading for reading in looks if reading.well]
+        return (good or looks or [None])[-1]  # type: ignore[list-item]
+
+    def _went_on(self, now: Reading, state: int) -> bool:
+        """Whether a lasting event has gone on, since it was last seen, for at least half of what the time allows."""
+        then = self.before
+        known = then is not None and then.place >= 0
+        share = max(float(self.scene.went[then.state if then.state >= 0 else then.place]), 0.0) if known and then else 0.0
+        since = now.time - then.time if then is not None else now.time
+        return bool(self.scene.went[state] >= min(share + PACE * since / self.scene.seconds, 0.9))
+
+    @property
+    def spatial(self) -> bool:
+        """Whether the target came back to the place where the event puts it."""
+        scene, now = self.scene, self.after
+        if now is None or now.place < 0:
+            return False
+        if scene.seconds and not scene.same_place(0, scene.last):  # it is on its way
+            return bool(scene.went[now.place] >= 0) and self._went_on(now, now.place)
+        return scene.same_place(now.place, scene.last)
+
+    @property
+    def state(self) -> bool:
+        """Whether the target came back looking as the event leaves it by then."""
+        scene, now = self.scene, self.after
+        if now is None or now.state < 0 or scene.look[now.state] != scene.look[scene.last]:
+            return False
+        if scene.seconds and scene.same_place(0, scene.last):
+            return self._went_on(now, self._amount(now.state))
+        return True
+
+    def _amount(self, state: int) -> int:
+        """The state of the event in which it has gone as far as in this one, wherever that is."""
+        scene = self.scene
+        path = np.flatnonzero(scene.went >= 0)
+        return int(path[np.argmin(np.abs(scene.amount[path] - scene.amount[state]))])
+
+    @property
+    def progress(self) -> float:
+        """The share of the event that lies behind the target in the end; 0 where it never came back."""
+        now = self.after or self.before
+        if now is None or now.state < 0:
+            return 0.0
+        if self.scene.seconds:
+            return max(float(self.scene.went[now.state]), 0.0)
+        return float(self.spatial and self.state)
+
+
+class InstrumentedJudge:
+    """A judge that reads the pixels of scenes whose descriptions it was given."""
+
+    batch = 64
+
+    def __init__(self, folder: Path) -> None:
+        paths = sorted(folder.glob("*.npz")) if folder.is_dir() else []
+        if not paths:
+            raise UsageError(f"{folder}: no scene descriptions (*.npz) in it; `revisit judge check --worlds` writes some")
+        self.paths = paths
+        made = hashlib.sha256()
+        for path in paths:
+            made.update(hashlib.sha256(path.read_bytes()).digest())
+        self.facts: Mapping[str, Any] = {
+            "judge": "instrumented", "model": "instrumented", "version": 1, "scenes": made.hexdigest()[:24],
+        }  # fmt: skip
+        self._stories: dict[tuple[str, str], Story] = {}
+
+    @cached_property
+    def scenes(self) -> list[Scene]:
+        return [read_scene(path) for path in self.paths]
+
+    def check(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self._stories.clear()
+
+    def reply(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
+        """A reply to each question it knows; an empty one, which is no answer, to the others."""
+        pictures = [decoded(jpeg) for jpeg in frames.jpegs]
+        return [
+            Reply(self._answer(frames, pictures, question), usage=Usage(int(k == 0)), model="instrumented")
+            for k, question in enumerate(questions)
+        ]
+
+    def _answer(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> str:
+        colour = next((name for name in COLOURS if f"filled with the colour {name} from edge to edge" in question.text), "")
+        if colour:
+            return _word(plain_colour(pictures[-1]) == colour)
+        ask, negate = asked(question)
+        if not ask:
+            return ""
+        story = self._story(frames, pictures, question)
+        if story is None or len(story.known) < 2:
+            return ""
+        return _said(story, ask, negate, question)
+
+    def _story(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> Story | None:
+        """The frames as a story of the scene they show; None where they show none that is described."""
+        named = str(question.about.get("scene", ""))
+        prompted = [scene for scene in self.scenes if scene.prompt in question.text]
+        some = [scene for scene in self.scenes if scene.name == named] if named else prompted or self.scenes
+        key = frames.digest, ",".join(scene.name for scene in some)
+        if key not in self._stories:
+            found = [float(np.median([scene.find(picture)[1] for picture in pictures])) for scene in some]
+            if not found or min(found) > UNLIKE:
+                return None
+            scene = some[int(np.argmin(found))]
+            self._stories[key] = Story(scene, tuple(map(scene.read, pictures, frames.times)))
+        return self._stories[key]
+
+
+def asked(question: Question) -> tuple[str, bool]:
+    """What a question asks, and whether for its opposite; "" where this judge does not know."""
+    if "ask" in question.about:
+        return str(question.about["ask"]), bool(question.about.get("negate", False))
+    for probe in PROBES:
+        if question.text.endswith(probe.text):
+            return probe.dimension, not probe.positive
+    if any(text in question.text for text in TRIGGERS.values()):
+        return "triggered", False
+    if question.text.endswith(RATINGS):
+        return "ratings", False
+    return question.id if question.id.startswith("judgeability.") else "", False
+
+
+def _said(story: Story, ask: str, negate: bool, question: Question) -> str:
+    """The answer to what is asked, in the form that the question wants."""
+    facts = {
+        "hidden": story.hidden,
+        "returned": story.returned,
+        "spatial": story.spatial,
+        "state": story.state,
+        "in_view": story.known[-1].seen,
+        "triggered": story.posed,
+        "visible_spatial": all(reading.place != -1 for reading in story.known if reading.well),
+        "visible_state": story.progress > 0 and all(reading.state != -1 for reading in story.known if reading.well),
+        "returned_spatial": story.spatial,
+        "returned_state": story.state,
+    }
+    if ask == "ratings":
+        right = 1 + 2 * story.spatial + 2 * story.state
+        return json.dumps({"progress": 1 + round(4 * story.progress), "correctness": right})
+    if ask.startswith("judgeability."):
+        return _judgeable(story, question)
+    if ask not in facts:
+        return ""
+    said = _word(facts[ask] != negate)
+    if ask == "triggered" and isinstance(question.schema, Record):
+        return json.dumps({"triggered": said, "confidence": 1.0})
+    return said
+
+
+def _judgeable(story: Story, question: Question) -> str:
+    """For every second, whether the target is in sight in the frame nearest to its middle."""
+    assert isinstance(question.schema, Record)
+    many = question.schema.fields["seconds"]
+    assert isinstance(many, Many)
+    seconds = []
+    for second in range(many.at_least):
+        inside = [reading for reading in story.known if second <= reading.time < second + 1]
+        near = min(story.known, key=lambda reading: abs(reading.time - second - 0.5))
+        seconds.append(_word(any(reading.seen for reading in inside) if inside else near.seen))
+    answer: dict[str, Any] = {"seconds": seconds}
+    if "subject" in question.schema.fields:
+        answer["subject"] = f"the {story.scene.kind}"
+    else:
+        answer |= {"place": _word(story.returned), "state": _word(story.returned)}
+    return json.dumps(answer)
+
+
+def read_scene(path: Path) -> Scene:
+    """A scene description from its file."""
+    found = load_npz(path)
+    missing = sorted({"views", "marks", "lit", "place", "look", "amount", "went", "prompt", "kind", "seconds"} - set(found))
+    if missing:
+        raise UsageError(f"{path}: this is no scene description: {missing[0]!r} is missing")
+    return Scene(
+        path.stem,
+        found["views"],
+        found["views"] + found["marks"],
+        *(found[name] for name in ("lit", "place", "look", "amount", "went")),
+        prompt=str(found["prompt"]),
+        kind=str(found["kind"]),
+        seconds=float(found["seconds"]),
+    )
+
+
+def decoded(jpeg: bytes) -> np.ndarray:
+    """The RGB picture in a JPEG file."""
+    import cv2
+
+    picture = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+    if picture is None:
+        raise Refused("a frame is no picture that can be decoded")
+    return np.asarray(picture[:, :, ::-1])
+
+
+def plain_colour(picture: np.ndarray) -> str:
+    """The name of the one colour that fills a picture; "" where it is not plain."""
+    if picture.std(axis=(0, 1)).max() > 6:
+        return ""
+    return min(COLOURS, key=lambda name: float(np.abs(picture.mean(axis=(0, 1)) - COLOURS[name]).sum()))
+
+
+def thumb(picture: np.ndarray) -> np.ndarray:
+    """A picture at an eighth of its size, as float."""
+    import cv2
+
+    size = max(picture.shape[1] // THUMB, 1), max(picture.shape[0] // THUMB, 1)
+    return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA), np.float32)
+
+
+def _fitted(picture: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    import cv2
+
+    if picture.shape[:2] == size:
+        return picture
+    return np.asarray(cv2.resize(picture, size[::-1], interpolation=cv2.INTER_AREA))
+
+
+def _differs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """By how many grey levels two pictures differ around each pixel, in the colour in which they differ most.
+
+    Both are smoothed first: compression moves colours by a pixel or two, which is not a difference.
+    """
+    import cv2
+
+    one, other = (cv2.blur(picture.astype(np.float32), (5, 5)) for picture in (one, other))
+    return np.asarray(np.abs(one - other).max(axis=2))
+
+
+def _largest(mask: np.ndarray) -> np.ndarray:
+    """The pieces of a mask that are at least half as large as the largest one."""
+    import cv2
+
+    _, labels, facts, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8))
+    areas = facts[1:, cv2.CC_STAT_AREA]
+    keep = np.flatnonzero(areas >= 0.5 * areas.max()) + 1 if len(areas) else []
+    return np.isin(labels, keep)
+
+
+def _explained(frame: np.ndarray, empty: np.ndarray, picture: np.ndarray, foreign: np.ndarray) -> float:
+    """The share of what sets a frame apart from the empty place that a known picture explains."""
+    where = foreign | (_differs(picture, empty) > NOISE / 2)
+    left, whole = (np.abs(frame[where].astype(np.float32) - x[where]).mean() for x in (picture, empty))
+    return float(1 - left / max(whole, 1e-6))
+
+
+def _overlap(one: np.ndarray, other: np.ndarray) -> float:
+    return float((one & other).sum() / max((one | other).sum(), 1))
+
+
+def _moved(
+    empty: np.ndarray, picture: np.ndarray, outline: np.ndarray, towards: np.ndarray, more: tuple[int, int]
+) -> np.ndarray:
+    """A picture whose target is moved so that the middle of its outline meets that of another one, and some more."""
+    down, right = (round(b.mean() - a.mean()) for a, b in zip(np.nonzero(outline), np.nonzero(towards), strict=True))
+    made = empty.copy()
+    rows, columns = np.nonzero(outline)
+    to_rows, to_columns = rows + down + more[0], columns + right + more[1]
+    inside = (to_rows >= 0) & (to_rows < len(made)) & (to_columns >= 0) & (to_columns < made.shape[1])
+    made[to_rows[inside], to_columns[inside]] = picture[rows[inside], columns[inside]]
+    return made
+
+
+def _word(yes: bool) -> str:
+    return "yes" if yes else "no"
+
+
+def _instrumented(settings: dict[str, Any], folder: Path) -> Judge:
+    if set(settings) != {"scenes"}:
+        raise UsageError("a judge of kind instrumented takes `scenes:`, a folder of scene descriptions, and nothing else")
+    return InstrumentedJudge(folder / str(settings["scenes"]))
+
+
+JUDGES.add("instrumented", _instrumented)

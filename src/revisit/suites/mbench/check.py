@@ -1,0 +1,106 @@
+"""Check: everything that a dataset lacks for some metrics, item by item, with file and line.
+
+Strict where reading is lenient: `revisit mbench validate` ends with exit code 1 when anything here is a violation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from revisit.core import MediaError
+from revisit.media import load_npz, npz_shapes
+from revisit.suites.mbench.dataset import LIST, Dataset, Item, Problem
+from revisit.suites.mbench.names import Dimension
+from revisit.suites.mbench.read import Filter, anchor_of, segments_of
+
+OFF_CENTRE = 0.25  # of the grid's side: no lens that these networks assume has its centre further out
+POSES = ("extrinsics", "intrinsics")
+EXPECTED = "expected depth (N, H, W), extrinsics (N, 3, 4) and intrinsics (N, 3, 3)"
+
+
+def problems(data: Dataset, keep: Filter, dimensions: Sequence[Dimension], limit: int | None = None) -> Iterator[Problem]:
+    """What is wrong with the chosen items: violations, and links, which are only told.
+
+    With a limit, so many items of each model and subset are looked at.
+    """
+    for model in keep.models:
+        looked: dict[str, int] = {}
+        for entry in data.items(model):
+            if isinstance(entry, Problem):
+                yield entry
+                continue
+            if not keep.takes(entry):
+                continue
+            looked[entry.subset] = looked.get(entry.subset, 0) + 1
+            if limit is not None and looked[entry.subset] > limit:
+                continue
+            yield from of_item(data, entry, [d for d in dimensions if d.subset == entry.subset])
+
+
+def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Iterator[Problem]:
+    """What an item lacks for some dimensions."""
+    poses = any(dimension.poses for dimension in dimensions)
+    for problem in item.problems:
+        if poses or "artifact" not in problem.kind:
+            yield problem
+    sample = f"samples/{item.subset}/{item.sample}/sample.json"
+    names = {dimension.name for dimension in dimensions}
+
+    def lacks(kind: str, text: str) -> Problem:
+        return Problem(kind, sample, None, item.id, text)
+
+    if item.subset == "object" and any(name.startswith("object_") for name in names):
+        if data.setting == "A" and anchor_of(data, item)[0] is None:
+            yield lacks("no anchor", "metadata.object_anchor is missing; add it there, or to anchors.json of the dataset")
+        if data.setting == "T" and not isinstance(item.facts.get("object_card"), dict):
+            yield lacks("no object card", "metadata.object_card is missing: the object's name and attributes")
+    if item.subset == "causal" and dimensions:
+        if data.setting == "T" and not segments_of(item.facts):
+            yield lacks("no caption segments", "metadata.caption_segments is missing: a list of texts, one per part")
+        if data.setting == "A" and not (item.action or item.facts.get("caption")):
+            yield lacks("no action", "neither annotations.action nor metadata.caption says what should happen")
+    if poses:
+        where = f"models/{item.model}/{LIST}"
+        if item.artifact is None and not any("artifact" in p.kind and p.violation for p in item.problems):
+            text = "there is no results.npz at its place; `revisit mbench prepare` makes one"
+            yield Problem("missing artifact", where, item.line, item.id, text)
+        elif item.artifact is not None and (trouble := artifact_problem(item.artifact)) is not None:
+            yield Problem(trouble[0], where, item.line, item.id, f"{item.artifact.name}: {trouble[1]}")
+
+
+def artifact_problem(path: Path) -> tuple[str, str] | None:
+    """What is wrong with a pose artifact, in a word and in a sentence: its arrays, their number, or their grid."""
+    try:
+        shapes = npz_shapes(path)
+        absent = [name for name in POSES if name not in shapes]
+        if absent:
+            return "bad artifact", f"it has no {absent[0]}; {EXPECTED}"
+        arrays = load_npz(path, members=POSES)
+    except MediaError as error:
+        return "bad artifact", str(error)
+    extrinsics, K = arrays["extrinsics"], arrays["intrinsics"]
+    count = len(extrinsics)
+    if extrinsics.ndim != 3 or extrinsics.shape[1:] not in ((3, 4), (4, 4)) or K.shape != (count, 3, 3):
+        return "bad artifact", f"extrinsics are {extrinsics.shape} and intrinsics {K.shape}; {EXPECTED}"
+    if not (np.isfinite(extrinsics).all() and np.isfinite(K).all()):
+        return "bad artifact", "its poses hold NaN or infinite values"
+    depth = shapes.get("depth")
+    if depth is None:
+        return None
+    if len(depth) != 3 or depth[0] != count:
+        return "bad artifact", f"depth is {depth} beside {count} poses; {EXPECTED}"
+    height, width = depth[1:]
+    centre = np.median(K[:, :2, 2], axis=0)
+    away = np.abs(centre / (width, height) - 0.5)
+    if (away > OFF_CENTRE).any():
+        return "wrong grid", (
+            f"the intrinsics have their centre at {centre[0]:.0f}, {centre[1]:.0f}, so they are for pictures of about "
+            f"{2 * centre[0]:.0f} x {2 * centre[1]:.0f}, and depth is {width} x {height}; store both on one grid"
+        )
+    frames = len(list((path.parent / "input_images").glob("*.png"))) if (path.parent / "input_images").is_dir() else None
+    if frames is not None and frames != count:
+        return "wrong count", f"there are {frames} pictures in input_images and {count} poses"
+    return None

@@ -1,0 +1,286 @@
+"""Dataset: dataset.yaml, samples/ and models/<id>/samples.jsonl, with everything that is wrong with them.
+
+`samples/` is a pool; what is evaluated is the list of each model, `models/<model>/samples.jsonl`. Paths in a list begin
+at the folder of the model; patterns in dataset.yaml begin at the dataset. A path is looked for at the model, then at
+the dataset, then where the command runs. Links are followed; a path that leads out of these places needs --root.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from revisit.core import UsageError
+from revisit.suites.mbench.names import SETTINGS, SUBSETS
+
+CARD, LIST, SAMPLE = "dataset.yaml", "samples.jsonl", "sample.json"
+ANCHORS = "anchors.json"  # sample id -> object anchor, for samples that came without
+PLACES = {
+    "output_video": "models/{model_id}/outputs/{subset}/{sample_id}/{condition_id}/video.mp4",
+    "artifact_da3": "models/{model_id}/artifacts/{subset}/{sample_id}/{condition_id}/da3/results.npz",
+}
+LIFTED = ("caption", "caption_segments", "object_anchor", "object_card", "object_name")  # found beside metadata, too
+NEEDED = ("subset", "sample_id", "condition_id")
+LONGEST = 4 << 20  # characters of one line
+CONDITION = re.compile(r"(?P<action>.+)_(?P<length>\d+(?:\.\d+)?)s")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that is wrong, where, and whether it is a violation or only worth knowing."""
+
+    kind: str  # in one or two words, such as "missing video"
+    file: str  # from the dataset's folder on
+    line: int | None
+    item: str
+    text: str
+    violation: bool = True
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: {self.kind}{f' ({self.item})' if self.item else ''}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Item:
+    """One line of a model's list, with what the sample says of it."""
+
+    model: str
+    subset: str
+    sample: str
+    condition: str
+    line: int
+    row: Mapping[str, Any]
+    facts: Mapping[str, Any]  # metadata and annotations of the sample and of the row
+    video: Path | None
+    artifact: Path | None
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return f"{self.subset}:{self.sample}:{self.condition}"
+
+    @property
+    def action(self) -> str:
+        """What the camera was asked to do, such as left_then_right; empty where nothing says so."""
+        told = self.row.get("annotations", {}).get("action") if isinstance(self.row.get("annotations"), dict) else None
+        match = CONDITION.fullmatch(self.condition)
+        return str(told or (match["action"] if match else "") or self.facts.get("action") or "")
+
+    @property
+    def length(self) -> float | None:
+        """How long the clip should be, in seconds, as its condition says."""
+        match = CONDITION.fullmatch(self.condition)
+        return float(match["length"]) if match else None
+
+
+@dataclass
+class Dataset:
+    """A folder in MBench's layout."""
+
+    root: Path
+    card: Mapping[str, Any]
+    setting: str
+    roots: Sequence[Path] = ()
+    known: dict[tuple[str, str], tuple[dict[str, Any], list[Problem]]] = field(default_factory=dict)
+
+    @cached_property
+    def subsets(self) -> list[str]:
+        """Subsets that the card declares; all four where it declares none."""
+        return [str(name) for name in self.card.get("subsets") or SUBSETS]
+
+    @cached_property
+    def models(self) -> list[str]:
+        """Models that have a list."""
+        folder = self.root / "models"
+        return sorted(entry.name for entry in folder.iterdir() if (entry / LIST).is_file()) if folder.is_dir() else []
+
+    @cached_property
+    def anchors(self) -> Mapping[str, Any]:
+        """Anchors from the side file."""
+        path = self.root / ANCHORS
+        if not path.is_file():
+            return {}
+        content = _json(path.read_text(encoding="utf-8-sig"))
+        if not isinstance(content, dict):
+            raise UsageError(f"{path}: expected sample ids with anchors, such as {{'sample_1': {{'center_x': 10, ...}}}}")
+        return content
+
+    def place(self, pattern: str, **names: str) -> Path:
+        """The path of a pattern of the card, or of the layout's own."""
+        given = (self.card.get("paths") or {}).get(pattern, PLACES[pattern])
+        try:
+            return self.root / str(given).format(**names)
+        except (KeyError, IndexError, ValueError):
+            raise UsageError(
+                f"{self.root / CARD}: paths.{pattern} is {given!r}; it may hold {{model_id}}, {{subset}}, "
+                "{sample_id} and {condition_id}"
+            ) from None
+
+    def sample(self, subset: str, sample: str) -> tuple[dict[str, Any], list[Problem]]:
+        """What a sample says of itself, lifted to one level, and what is wrong with its file."""
+        if (subset, sample) not in self.known:
+            self.known[subset, sample] = self._sample(subset, sample)
+        return self.known[subset, sample]
+
+    def _sample(self, subset: str, sample: str) -> tuple[dict[str, Any], list[Problem]]:
+        path = self.root / "samples" / subset / sample / SAMPLE
+        where = f"samples/{subset}/{sample}/{SAMPLE}"
+        if not path.is_file():
+            elsewhere = [s for s in SUBSETS if s != subset and (self.root / "samples" / s / sample / SAMPLE).is_file()]
+            if elsewhere:
+                text = f"the sample {sample} lies in samples/{elsewhere[0]}, not in samples/{subset}; mend the subset"
+                return {}, [Problem("wrong subset", where, None, "", text)]
+            return {}, [Problem("no sample", where, None, "", "there is no such file; every item has a sample")]
+        content = _json(path.read_text(encoding="utf-8-sig", errors="replace"))
+        if not isinstance(content, dict):
+            return {}, [Problem("not JSON", where, None, "", "expected one JSON object with sample_id and subset")]
+        found = []
+        for name, expected in (("sample_id", sample), ("subset", subset)):
+            if content.get(name, expected) != expected:
+                text = f"it says {name} {content[name]!r}, and its folder says {expected!r}"
+                found.append(Problem("wrong subset" if name == "subset" else "wrong sample", where, None, "", text))
+        return lifted(content), found
+
+    def items(self, model: str) -> Iterator[Item | Problem]:
+        """The items of a model's list, in its order; of items that are there twice the last one."""
+        file = f"models/{model}/{LIST}"
+        rows: dict[str, Item] = {}
+        text = (self.root / file).read_text(encoding="utf-8-sig", errors="replace")
+        for number, line in enumerate(text.splitlines(), start=1):
+            if not line.strip():
+                continue
+            row = _json(line) if len(line) <= LONGEST else None
+            lacking = [name for name in NEEDED if not _is_name(row.get(name))] if isinstance(row, dict) else None
+            if lacking is None:
+                yield Problem("not JSON", file, number, "", "expected one JSON object per line")
+            elif lacking:
+                shown = str(row.get("item_id", ""))[:200]
+                text_ = f"{lacking[0]} is {row.get(lacking[0])!r}; expected a name without slashes"
+                yield Problem("no name", file, number, shown, text_)
+            elif row["subset"] not in self.subsets:
+                said = f"the subset is {row['subset']!r}; dataset.yaml has {', '.join(self.subsets)}"
+                yield Problem("wrong subset", file, number, str(row.get("item_id", ""))[:200], said)
+            else:
+                made = self._item(model, row, number, file)
+                if made.id in rows:
+                    said = f"it is already on line {rows[made.id].line}; the last line counts"
+                    yield Problem("duplicate item", file, number, made.id, said)
+                rows[made.id] = made
+        yield from rows.values()
+
+    def _item(self, model: str, row: Mapping[str, Any], line: int, file: str) -> Item:
+        names = {"model_id": model, **{name: str(row[name]) for name in NEEDED}}
+        subset, sample, condition = (names[name] for name in NEEDED)
+        id = f"{subset}:{sample}:{condition}"
+        facts, found = self.sample(subset, sample)
+        problems = [Problem(p.kind, p.file, p.line, id, p.text) for p in found]
+
+        def wrong(kind: str, text: str, violation: bool = True) -> None:
+            problems.append(Problem(kind, file, line, id, text, violation))
+
+        for name, expected in (("model_id", model), ("dataset_id", SETTINGS[self.setting]), ("item_id", id)):
+            if row.get(name, expected) != expected:
+                wrong(f"wrong {name}", f"it says {row[name]!r}; expected {expected!r}")
+        videos = _mapping(row.get("media")).get("videos")
+        named = next((v for v in videos or () if isinstance(v, dict) and v.get("role") in ("generated", None)), None)
+        if videos and named is None:
+            wrong("no generated video", "none of media.videos has the role generated")
+        video = self._find(model, _mapping(named).get("path"), self.place("output_video", **names), "video", wrong)
+        given = _mapping(_mapping(row.get("artifacts")).get("da3")).get("path")
+        artifact = self._find(model, given, self.place("artifact_da3", **names), "artifact", wrong)
+        own = {**facts, **{k: v for k, v in lifted(row).items() if v not in (None, "", [], {})}}
+        return Item(model, subset, sample, condition, line, row, own, video, artifact, tuple(problems))
+
+    def _find(self, model: str, given: Any, default: Path, what: str, wrong: Any) -> Path | None:
+        """The file of an item, by the path its line gives or else by the pattern; tells what is wrong with it."""
+        if given is not None and not (isinstance(given, str) and given and "\x00" not in given and "://" not in given):
+            wrong(f"bad {what} path", f"the path is {str(given)[:80]!r}; expected a path relative to models/{model}")
+            return None
+        home = self.root / "models" / model
+        if given is None:
+            places = [default]
+        else:
+            if os.path.isabs(given):
+                wrong(f"absolute {what} path", f"{given} holds on this machine only; write it relative to models/{model}")
+            places = [Path(os.path.normpath(base / given)) for base in (home, self.root, Path.cwd())]
+        allowed = [self.root, Path.cwd(), *self.roots]
+        inside = [place for place in places if any(place.is_relative_to(root) for root in allowed)]
+        path = next((place for place in inside if place.is_file()), None)
+        if path is None and not inside:
+            wrong(f"{what} outside", f"{given} leads out of the dataset; allow its folder with --root, or move it")
+        elif path is None:
+            links = [place for place in inside if place.is_symlink()]
+            if links:
+                wrong(f"broken {what} link", f"{_below(links[0], self.root)} is a link to {os.readlink(links[0])}, which is not there")
+            elif what == "video" or given is not None:
+                wrong(f"missing {what}", f"there is no {_below(inside[0], self.root)}")
+        elif path.is_symlink():
+            wrong(f"{what} is a link", f"{_below(path, self.root)} is a link to {os.readlink(path)}; it is followed", False)
+        return path
+
+
+def lifted(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata and annotations on one level; keys that stand at the top are used where metadata lacks them."""
+    top = {name: content[name] for name in LIFTED if name in content}
+    return {**_mapping(content.get("annotations")), **top, **_mapping(content.get("metadata"))}
+
+
+def open_dataset(source: Path, roots: Sequence[Path] = ()) -> Dataset:
+    """The dataset in a folder; a UsageError says what a dataset looks like where it is none."""
+    path = source / CARD
+    if not path.is_file():
+        raise UsageError(f"{source}: no {CARD} in it; a dataset of MBench has {CARD}, samples/ and models/<id>/{LIST}")
+    try:
+        card = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise UsageError(f"{path}: this is not YAML") from None
+    found = {name: setting for setting, name in SETTINGS.items()}.get(str(_mapping(card).get("dataset_id", "")).lower())
+    if found is None:
+        told = _mapping(card).get("dataset_id")
+        raise UsageError(f"{path}: dataset_id is {told!r}; expected {' or '.join(SETTINGS.values())}")
+    known = card.get("subsets")
+    if known is not None and not isinstance(known, dict | list):
+        raise UsageError(f"{path}: subsets is {str(known)[:60]!r}; expected names, such as `object: {{}}`")
+    root = Path(os.path.abspath(source))
+    return Dataset(root, card, found, [Path(os.path.abspath(folder)) for folder in roots])
+
+
+def png_size(path: Path) -> tuple[int, int] | None:
+    """Width and height of a PNG file from its head, or None."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(24)
+    except OSError:
+        return None
+    if len(head) < 24 or not head.startswith(b"\x89PNG\r\n\x1a\n"):
+        return None
+    return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _is_name(value: Any) -> bool:
+    """Whether a value can be a part of a path: text that does not climb out of its folder."""
+    return isinstance(value, str) and value not in ("", ".", "..") and value.isprintable() and not set(value) & set("/\\:")
+
+
+def _below(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)

@@ -1,0 +1,119 @@
+"""Names: the twelve dimensions of MBench, and the 23 names under which its evaluator registers them.
+
+A name is `mbencha` or `mbencht`, the axis, and the dimension: `mbencha.environment.spatial_epipolar`. Camera
+interaction exists for the action-conditioned setting (A) only; all others for text (T), too.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from revisit.core import UsageError
+
+SETTINGS = {"A": "mbencha", "T": "mbencht"}
+SUBSETS = ("object", "human", "environment", "causal")
+AXES = ("entity", "environment", "causal")
+TRIGGER = "judged_trigger"  # the gate of setting T: a judge finds that the clip poses the test
+MOVED = "camera_moved"  # the gate of setting A: the camera did not simply rest
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A dimension: its axis and name as upstream spells them, our metric, and the subset it is asked of."""
+
+    axis: str
+    name: str
+    id: str
+    subset: str
+    title: str
+    short: str  # in the head of a column
+    settings: str = "AT"
+    averaged: str = "AT"  # settings in which it counts in the mean of its axis
+    poses: bool = False  # whether it needs the camera-pose artifact
+
+
+DIMENSIONS = (
+    Dimension("entity", "human_identity_consistency", "mb_human_identity", "human", "Human identity", "identity"),
+    Dimension(
+        "entity", "human_appearance_consistency", "mb_human_appearance", "human", "Human appearance", "appearance"
+    ),
+    Dimension("entity", "object_texture_consistency", "mb_object_texture", "object", "Object texture", "texture"),
+    Dimension(
+        "entity", "object_geometry_consistency", "mb_object_geometry", "object", "Object geometry", "geometry",
+        poses=True,
+    ),
+    Dimension(
+        "environment", "spatial_epipolar", "mb_spatial_epipolar", "environment", "Spatial: epipolar", "epipolar",
+        poses=True,
+    ),
+    Dimension(
+        "environment", "spatial_reprojection", "mb_spatial_reprojection", "environment", "Spatial: reprojection",
+        "reprojection", poses=True,
+    ),
+    Dimension("environment", "rendering_style", "mb_rendering_style", "environment", "Rendering: style", "style"),
+    Dimension(
+        "environment", "rendering_lighting", "mb_rendering_lighting", "environment", "Rendering: lighting", "lighting"
+    ),
+    Dimension(
+        "causal", "camera_interaction", "mb_camera_interaction", "causal", "Action interaction", "action", "A", "A",
+        poses=True,
+    ),
+    Dimension(
+        "causal", "prompt_interaction", "mb_prompt_interaction", "causal", "Text interaction", "text", averaged="T"
+    ),
+    Dimension("causal", "state_progress", "judged_progress", "causal", "Self-evolution: state", "state"),
+    Dimension(
+        "causal", "progress_correctness", "judged_correctness", "causal", "Self-evolution: correctness", "correctness"
+    ),
+)  # fmt: skip
+BY_ID = {dimension.id: dimension for dimension in DIMENSIONS}
+
+
+def upstream_name(dimension: Dimension, setting: str) -> str:
+    """`mbencha.environment.spatial_epipolar`."""
+    return f"{SETTINGS[setting]}.{dimension.axis}.{dimension.name}"
+
+
+def registered() -> dict[str, tuple[str, Dimension]]:
+    """Upstream's 23 names -> setting and dimension, first all of A, then all of T."""
+    return {
+        upstream_name(dimension, setting): (setting, dimension)
+        for setting in SETTINGS
+        for dimension in DIMENSIONS
+        if setting in dimension.settings
+    }
+
+
+def dimensions_of(setting: str) -> list[Dimension]:
+    """The dimensions that a setting has."""
+    return [dimension for dimension in DIMENSIONS if setting in dimension.settings]
+
+
+def chosen(names: Iterable[str], setting: str) -> list[Dimension]:
+    """The dimensions that a list of names asks for in a dataset of one setting; all of them for an empty list.
+
+    A name is upstream's, its last part, or our metric's id.
+    """
+    known = registered()
+    mine = {spelling: d for d in dimensions_of(setting) for spelling in (upstream_name(d, setting), d.name, d.id)}
+    found: dict[str, Dimension] = {}
+    for name in names:
+        if name in mine:
+            found[mine[name].id] = mine[name]
+        elif name in known:
+            raise UsageError(
+                f"{name} is of setting {known[name][0]}, and this is a dataset of setting {setting} "
+                f"({SETTINGS[setting]}); choose names that begin with {SETTINGS[setting]}"
+            )
+        else:
+            near = difflib.get_close_matches(name, [*mine, *known], n=1)
+            hint = f"did you mean {near[0]}?" if near else "`revisit mbench list-metrics` lists them"
+            raise UsageError(f"there is no metric called {name!r}; {hint}")
+    return list(found.values()) or dimensions_of(setting)
+
+
+def parts(values: Sequence[str]) -> list[str]:
+    """The members of lists that are separated by commas."""
+    return [part.strip() for value in values for part in value.split(",") if part.strip()]

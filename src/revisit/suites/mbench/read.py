@@ -1,0 +1,187 @@
+"""Cases from a folder in MBench's layout: one per line of every model's list whose video is there.
+
+Reading is lenient: a line that cannot be used is refused with its reason and the rest is scored. `check` is strict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from revisit.core import Case, Clip, Rejected, Target, UsageError
+from revisit.suites.mbench.dataset import CARD, Dataset, Item, Problem, open_dataset, png_size
+from revisit.suites.mbench.names import parts
+
+POINT = 0.2  # side of the square around a point, as a share of the frame's shorter side: its size is not known
+SAME = 0.05  # how far the size beside an anchor may be from the frame's to be that of the frame
+
+
+def recognises(source: Path) -> bool:
+    """Whether there is a dataset.yaml that names a dataset of MBench."""
+    if not (source.is_dir() and (source / CARD).is_file()):
+        return False
+    try:
+        open_dataset(source)
+    except UsageError:
+        return False
+    return True
+
+
+def read(
+    source: Path,
+    roots: Sequence[Path] = (),
+    *,
+    models: str = "",
+    subsets: str = "",
+    conditions: str = "",
+    samples: str = "",
+) -> Iterator[Case | Rejected]:
+    """Cases of the chosen models, subsets, conditions and samples, each a list with commas; all by default."""
+    data = open_dataset(source, roots)
+    keep = Filter.of(data, models, subsets, conditions, samples)
+    for model in keep.models:
+        for entry in data.items(model):
+            if isinstance(entry, Problem):
+                # What no filter can sort out is told whole; a line that is there twice is scored once.
+                if entry.kind != "duplicate item" and not keep.filtered:
+                    yield Rejected(_title(entry.item or f"line {entry.line}", model), _reason(entry), model)
+            elif keep.takes(entry):
+                yield case_of(data, entry)
+
+
+class Filter:
+    """Which items are wanted."""
+
+    def __init__(self, models: list[str], subsets: list[str], conditions: list[str], samples: list[str]) -> None:
+        self.models, self.subsets, self.conditions, self.samples = models, subsets, conditions, samples
+
+    @classmethod
+    def of(cls, data: Dataset, models: str, subsets: str, conditions: str, samples: str) -> Filter:
+        """The filter of lists with commas; a model or a subset that the dataset does not have is refused."""
+        wanted, kinds = parts([models]), parts([subsets])
+        for name, names, known in (("model", wanted, data.models), ("subset", kinds, data.subsets)):
+            unknown = [one for one in names if one not in known]
+            if unknown:
+                raise UsageError(f"{data.root} has no {name} {unknown[0]!r}; it has {', '.join(known) or 'none'}")
+        if not data.models:
+            raise UsageError(f"{data.root}: no model has a list; expected models/<id>/samples.jsonl")
+        return cls(wanted or data.models, kinds, parts([conditions]), parts([samples]))
+
+    @property
+    def filtered(self) -> bool:
+        return bool(self.subsets or self.conditions or self.samples)
+
+    def takes(self, item: Item) -> bool:
+        """Whether an item is wanted."""
+        asked = ((item.subset, self.subsets), (item.condition, self.conditions), (item.sample, self.samples))
+        return all(not names or value in names for value, names in asked)
+
+
+def case_of(data: Dataset, item: Item) -> Case | Rejected:
+    """The case of an item, or why there is none."""
+    title = _title(item.id, item.model)
+    if item.video is None:
+        lacking = [problem for problem in item.problems if "video" in problem.kind and problem.violation]
+        absent = not lacking or lacking[-1].kind in ("missing video", "broken video link")
+        reason = _reason(lacking[-1]) if lacking else "missing video"
+        return Rejected(title, reason, item.model, item.subset, item.condition, missing=absent)
+    facts = item.facts
+    segments = segments_of(facts)
+    anchor, source = anchor_of(data, item)
+    box, kind = _box(data, item, anchor)
+    card = facts.get("object_card")
+    annotations: dict[str, Any] = {
+        "setting": data.setting,
+        "item_id": item.id,
+        "anchor": anchor,
+        "anchor_kind": kind,
+        "anchor_from": source,
+        "segments": segments,
+        "caption_segments": segments,  # as the judges' questions read them
+        "action": item.action if data.setting == "A" else "",
+        "length": item.length,
+        "object_card": card if isinstance(card, Mapping) else None,
+    }
+    caption = facts.get("caption")
+    return Case(
+        id=title,
+        suite="mbench",
+        model=item.model,
+        sample=item.sample,
+        clip=Clip(item.video),
+        subset=item.subset,
+        condition=item.condition,
+        prompt=caption.strip() if isinstance(caption, str) else " ".join(segments),
+        camera=item.action if data.setting == "A" else "",
+        target=None if box is None else Target(_name(facts), box),
+        annotations=annotations,
+        artifacts={} if item.artifact is None else {"da3": item.artifact},
+    )
+
+
+def segments_of(facts: Mapping[str, Any]) -> list[str]:
+    """The captions of the parts of a clip, written as texts or as objects with a caption."""
+    given = facts.get("caption_segments")
+    found = []
+    for part in given if isinstance(given, list) else ():
+        text = next((part[k] for k in ("caption", "text", "prompt") if k in part), None) if isinstance(part, dict) else part
+        if isinstance(text, str) and text.strip():
+            found.append(text.strip())
+    return found
+
+
+def anchor_of(data: Dataset, item: Item) -> tuple[dict[str, Any] | None, str | None]:
+    """The anchor of the object and where it is from: the sample, or the side file."""
+    for given, source in ((item.facts.get("object_anchor"), "sample"), (data.anchors.get(item.sample), "anchors.json")):
+        if isinstance(given, Mapping) and all(_number(given.get(name)) for name in ("center_x", "center_y")):
+            return dict(given), source
+    return None, None
+
+
+def _box(
+    data: Dataset, item: Item, anchor: Mapping[str, Any] | None
+) -> tuple[tuple[float, float, float, float] | None, str | None]:
+    """The box of an anchor in fractions of the frame, and whether the anchor is a point or a box.
+
+    Beside the centre there are a width and a height. In the published demo these are the frame's, so the anchor is a
+    point. Where the size of the first frame is known and another, they are the object's.
+    """
+    if anchor is None or not (_number(anchor.get("width")) and _number(anchor.get("height"))):
+        return None, None
+    x, y, width, height = (float(anchor[name]) for name in ("center_x", "center_y", "width", "height"))
+    if min(width, height) <= 0:
+        return None, None
+    frame = png_size(data.root / "samples" / item.subset / item.sample / "first_frame.png")
+    if frame is not None and not all(abs(a - b) <= SAME * b for a, b in zip((width, height), frame, strict=True)):
+        half = width / 2, height / 2
+        corners = (x - half[0], y - half[1], x + half[0], y + half[1])
+        return _inside([c / s for c, s in zip(corners, (*frame, *frame), strict=True)]), "box"
+    if x > width or y > height:
+        return None, None  # neither inside a frame of this size, nor in one that is known
+    side = POINT * min(width, height) / 2
+    return _inside([(x - side) / width, (y - side) / height, (x + side) / width, (y + side) / height]), "point"
+
+
+def _inside(box: Sequence[float]) -> tuple[float, float, float, float] | None:
+    x0, y0, x1, y1 = (round(min(max(value, 0.0), 1.0), 6) for value in box)
+    return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _name(facts: Mapping[str, Any]) -> str:
+    card = facts.get("object_card")
+    named = (card.get("name") if isinstance(card, Mapping) else None) or facts.get("object_name")
+    return str(named or "target")
+
+
+def _title(item: str, model: str) -> str:
+    return f"{item}@{model}"
+
+
+def _reason(problem: Problem) -> str:
+    place = problem.file if problem.line is None else f"{problem.file}:{problem.line}"
+    return f"{problem.kind}: {problem.text} ({place})"

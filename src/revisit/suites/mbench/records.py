@@ -1,0 +1,106 @@
+"""Records of a run → what every item comes to: its score, and whether it poses the test.
+
+Who says that an item poses the test:
+- T: a judge (`judged_trigger`). Without one, every scored item counts, as upstream does, and there is no M-Score.
+- A: the camera (`camera_moved`). The paper holds that an action always poses the test; a model that ignores its action
+  then wins with a still picture. The protocol `paper` averages all items; the gate is still asked, and decides who is
+  ranked. An action that asks the camera to rest needs no gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from revisit.core import Case, Rejected
+from revisit.suites.mbench.names import BY_ID, MOVED, TRIGGER, Dimension
+from revisit.suites.mbench.scoring import Outcome, Standing, standing
+from revisit.suites.tables import ByCase, Record, by_case, unreadable
+
+NO_JUDGE = "no judge was given"  # how the reason of a gate begins that nobody was asked about
+JUDGED = (TRIGGER, "judged_progress", "judged_correctness")
+RESTS = "static"
+
+
+@dataclass(frozen=True)
+class Posed:
+    """Whether an item poses the test, as far as anybody knows."""
+
+    posed: bool | None
+    confidence: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The records of a run, and by which rule items count: `trigger`, `camera` or `all`."""
+
+    setting: str
+    rule: str
+    cases: Sequence[Case]
+    rejected: Sequence[Rejected]
+    records: ByCase
+    posed: Mapping[str, Posed | None]  # case id -> what its gate says; None where none was asked
+
+    @property
+    def models(self) -> list[str]:
+        return sorted({case.model for case in self.cases} | {entry.model for entry in self.rejected if entry.model})
+
+    def of(self, model: str, subset: str | None = None) -> tuple[list[Case], list[Rejected]]:
+        """The cases of a model, in one subset or in all, and what its list has besides."""
+        return (
+            [case for case in self.cases if case.model == model and subset in (None, case.subset)],
+            [entry for entry in self.rejected if entry.model == model and subset in (None, entry.subset)],
+        )
+
+    def outcome(self, case: Case, id: str) -> Outcome:
+        """What an item comes to under a metric, by the rule."""
+        record = self.records.get(case.id, {}).get(id, {})
+        scored = record.get("status") == "scored"
+        verdict = self.verdict(case)
+        return Outcome(
+            float(record["score"]) if scored else None,
+            record.get("raw") if scored else None,
+            verdict.posed,
+            verdict.confidence,
+        )
+
+    def verdict(self, case: Case) -> Posed:
+        """Whether an item counts, by the rule."""
+        return (self.posed[case.id] if self.rule != "all" else None) or Posed(True)
+
+    def standing(self, model: str, dimension: Dimension) -> Standing:
+        """What a model comes to in a dimension."""
+        cases, rejected = self.of(model, dimension.subset)
+        outcomes = [self.outcome(case, dimension.id) for case in cases]
+        return standing(outcomes, len(cases) + len(rejected), covers=self.rule == "trigger")
+
+    def asked(self) -> list[Dimension]:
+        """The dimensions that were asked, in upstream's order."""
+        found = {id for asked in self.records.values() for id in asked}
+        return [dimension for id, dimension in BY_ID.items() if id in found]
+
+
+def answers_of(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]) -> Answers:
+    """Records with the rule by which items count."""
+    found = by_case(records)
+    setting = next((str(case.annotations["setting"]) for case in cases), "A")
+    gate = MOVED if setting == "A" else TRIGGER
+    posed = {case.id: _posed(case, found.get(case.id, {}), gate) for case in cases}
+    literal = any(str(record.get("protocol", "")).startswith("paper:") for record in records)
+    asked = any(verdict is not None for verdict in posed.values())
+    rule = "all" if not asked or (literal and setting == "A") else "camera" if setting == "A" else "trigger"
+    return Answers(setting, rule, cases, rejected, found, posed)
+
+
+def _posed(case: Case, records: Mapping[str, Record], gate: str) -> Posed | None:
+    record = records.get(gate)
+    if record is None or (record["status"] == "unscored" and record["reason"].startswith(NO_JUDGE)):
+        return None
+    if gate == MOVED and case.annotations.get("action") == RESTS:
+        return Posed(True)
+    if unreadable(records) and any(id not in JUDGED for id in records):
+        return Posed(False, reason=f"the video cannot be read: {record['reason']}")
+    state = {"open": True, "closed": False}.get(record["status"])
+    confidence = (record.get("facts") or {}).get("confidence")
+    return Posed(state, confidence if gate == TRIGGER else None, record.get("reason", ""))

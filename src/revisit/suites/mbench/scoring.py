@@ -1,0 +1,134 @@
+"""Scoring on condition that the test is posed: reliability, coverage and M-Score, exact where triggers are unknown.
+
+Reliability S is the mean score of the items that pose the memory test; coverage C is their share of all items that
+the list of the model has, missing videos included; the M-Score is the harmonic mean 2SC / (S + C), 0 where nothing is
+posed. An item of which a judge could not say whether it poses the test is neither posed nor not: coverage, reliability
+and M-Score are then intervals over everything the judge might have said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from revisit.suites.mbench.names import AXES, DIMENSIONS
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an item comes to under a metric."""
+
+    score: float | None  # None where the metric gave none
+    raw: float | None = None
+    posed: bool | None = True  # None: nobody knows
+    confidence: float | None = None  # of the judge who says so
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a model comes to under a metric."""
+
+    n: int  # items that are averaged
+    of: int  # items that the list has
+    posed: int
+    not_posed: int
+    unknown: int
+    reliability: float | None = None
+    raw: float | None = None
+    strict: float | None = None  # mean over all items, those without a score as 0
+    ungated: float | None = None  # mean over all scored items, whether they pose the test or not
+    coverage: Interval | None = None  # None where coverage is not part of the setting
+    reliability_interval: Interval | None = None
+    m_interval: Interval | None = None
+
+    @property
+    def m_score(self) -> float | None:
+        """The M-Score, where unknown triggers leave no choice."""
+        return self.m_interval[0] if self.m_interval and self.m_interval[0] == self.m_interval[1] else None
+
+
+def harmonic(reliability: float, coverage: float) -> float:
+    """2SC / (S + C), and 0 where both are 0."""
+    total = reliability + coverage
+    return 2 * reliability * coverage / total if total > 0 else 0.0
+
+
+def standing(outcomes: Sequence[Outcome], of: int, *, covers: bool) -> Standing:
+    """The standing of a model; `of` counts missing items, `covers` whether coverage is part of the score."""
+    posed = [outcome for outcome in outcomes if outcome.posed]
+    unknown = [outcome for outcome in outcomes if outcome.posed is None]
+    sure = [outcome.score for outcome in posed if outcome.score is not None]
+    maybe = [outcome.score for outcome in unknown if outcome.score is not None]
+    every = [outcome.score for outcome in outcomes if outcome.score is not None]
+    raws = [outcome.raw for outcome in posed if outcome.score is not None and outcome.raw is not None]
+    choices = list(_choices(sure, len(posed), maybe, len(unknown), of)) if of else []
+    reliable = [s for s, _ in choices if s is not None]
+    return Standing(
+        n=len(sure),
+        of=of,
+        posed=len(posed),
+        not_posed=of - len(posed) - len(unknown),
+        unknown=len(unknown),
+        reliability=_mean(sure),
+        raw=_mean(raws),
+        strict=math.fsum(sure) / of if of and sure else None,
+        ungated=_mean(every),
+        coverage=(len(posed) / of, (len(posed) + len(unknown)) / of) if covers and of else None,
+        reliability_interval=(min(reliable), max(reliable)) if reliable else None,
+        m_interval=_m_interval(choices) if covers and of else None,
+    )
+
+
+def _choices(
+    sure: Sequence[float], posed: int, maybe: Sequence[float], unknown: int, of: int
+) -> Iterator[tuple[float | None, float]]:
+    """Reliability and coverage for the choices of unknown items among which the extremes of both and of M are.
+
+    For a number of unknown items that pose the test, the best and the worst of them give the extremes of reliability;
+    unknown items without a score change coverage alone.
+    """
+    total = math.fsum(sure)
+    for ordered in (sorted(maybe), sorted(maybe, reverse=True)):
+        for taken in range(len(ordered) + 1):
+            count = len(sure) + taken
+            mean = (total + math.fsum(ordered[:taken])) / count if count else None
+            for others in {0, unknown - len(maybe)}:
+                yield mean, (posed + taken + others) / of
+
+
+def _m_interval(choices: Sequence[tuple[float | None, float]]) -> Interval | None:
+    """Least and largest M-Score; where something is posed and nothing of it scored, there is none."""
+    values = []
+    for reliability, coverage in choices:
+        if reliability is not None:
+            values.append(harmonic(reliability, coverage))
+        elif coverage == 0:
+            values.append(0.0)
+    scored = any(reliability is not None for reliability, _ in choices)
+    hopeless = all(coverage == 0 for _, coverage in choices)
+    return (min(values), max(values)) if values and (scored or hopeless) else None
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def board(values: Mapping[str, float | None], setting: str, reported: Sequence[str] | None = None) -> dict[str, float | None]:
+    """Axes and total of a model from its dimensions, by metric id: plain means, and None where one is missing.
+
+    `reported` are the dimensions that count, all of the setting by default: those that somebody has a value of.
+    In setting A text interaction is no part of its axis, as in the published table.
+    """
+    made: dict[str, float | None] = {}
+    for axis in AXES:
+        ids = [
+            d.id for d in DIMENSIONS if d.axis == axis and setting in d.averaged and (reported is None or d.id in reported)
+        ]
+        known = [value for id in ids if (value := values.get(id)) is not None]
+        made[axis] = _mean(known) if ids and len(known) == len(ids) else None
+    totals = [value for axis in AXES if (value := made[axis]) is not None]
+    made["total"] = _mean(totals) if len(totals) == len(AXES) else None
+    return made

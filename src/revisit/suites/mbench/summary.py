@@ -1,0 +1,303 @@
+"""Records → tables: dimensions by model on condition that the test is posed, axes, total, and who may be ranked.
+
+Setting T: reliability, coverage and M-Score; the M-Score ranks, by its lower end where triggers are unknown. Setting A:
+reliability alone. No table may be won by a model that does nothing: in T what is not posed lowers coverage, and without
+a judge nobody is ranked; in A clips of a resting camera are not averaged, and a model of which fewer than half of the
+clips pose the test is not ranked, because its mean would be one of exceptions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from revisit.core import Case, Rejected
+from revisit.stats.intervals import mean_interval
+from revisit.suites.folder.summary import labels
+from revisit.suites.mbench.names import AXES, SUBSETS, Dimension, upstream_name
+from revisit.suites.mbench.records import Answers, answers_of
+from revisit.suites.mbench.scoring import Standing, board
+from revisit.suites.tables import Record, clip, column, failures, kind_of, metric_ids, unreadable
+
+LEAST_POSED = 0.5
+NAMED = 5  # items named in a sentence
+NOTES = {
+    "trigger": "T: M-Score, 100 times; an interval is what unknown triggers leave open",
+    "camera": "A: reliability over the clips whose camera moved, 100 times; A has no coverage and no M-Score",
+    "all": "mean over all scored clips, 100 times, whether they pose the test or not; nobody is ranked by it",
+}
+
+
+def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]) -> dict[str, Any]:
+    """The tables of the suite."""
+    answers = answers_of(cases, rejected, records)
+    reasons = {id: _never_asked(id, records) for id in metric_ids(records)}
+    shown = [id for id, reason in reasons.items() if reason is None]
+    models = answers.models
+    asked = [dimension for dimension in answers.asked() if dimension.id in shown]
+    standings = {d.id: {model: answers.standing(model, d) for model in models} for d in asked}
+    ranked = ranking(answers, asked, standings)
+
+    def scores(model: str, subset: str | None = None) -> dict[str, Any]:
+        ids = [id for id in shown if subset is None or id in {d.id for d in asked if d.subset == subset}]
+        return {id: cell(answers, model, id, next((d for d in asked if d.id == id), None)) for id in ids}
+
+    parts = {}
+    for subset in SUBSETS:
+        ids = [dimension.id for dimension in asked if dimension.subset == subset]
+        present = [model for model in models if any(answers.of(model, subset))]
+        if ids and present:
+            counts = {model: len(answers.of(model, subset)[0]) for model in present}
+            mine = {model: {"cases": counts[model], "scores": scores(model, subset)} for model in present}
+            parts[subset] = {"metrics": ids, "models": mine}
+    return {
+        "cases": len(cases),
+        "rejected": _in_sentences(rejected),
+        "failed": failures(records),
+        "metrics": {id: column(id, records) for id in shown},
+        "not_asked": {id: reason for id, reason in reasons.items() if reason is not None},
+        "models": {
+            model: {
+                "cases": len(answers.of(model)[0]),
+                "funnel": _funnel(answers, model),
+                "labels": labels(answers.of(model)[0], answers.records),
+                "scores": scores(model),
+            }
+            for model in models
+        },
+        "funnel": _funnel(answers, None),
+        "parts": parts if len(parts) > 1 else {},
+        "sentences": _sentences(answers, ranked),
+        "tables": _tables(answers, asked, standings, ranked),
+        "coverage": {model: coverage(*answers.of(model)) for model in models},
+        "mbench": {
+            "setting": answers.setting,
+            "rule": answers.rule,
+            "dimensions": {
+                d.id: {
+                    "upstream": upstream_name(d, answers.setting),
+                    "models": {model: _as_json(made) for model, made in standings[d.id].items()},
+                }
+                for d in asked
+            },
+            "ranking": ranked,
+        },
+    }
+
+
+def cell(answers: Answers, model: str, id: str, dimension: Dimension | None) -> dict[str, Any]:
+    """Reliability of a model under a metric: mean over the items that count, the rest by reason.
+
+    Where items count whether they pose the test or not, there is no interval: nothing may be called best then.
+    """
+    cases, lacking = answers.of(model, dimension.subset if dimension else None)
+    scored: list[tuple[float, str]] = []
+    reasons: Counter[str] = Counter({"missing": len(lacking)} if lacking else {})
+    failed = 0
+    for case in cases:
+        record = answers.records.get(case.id, {}).get(id)
+        verdict = answers.verdict(case)
+        if record is None:
+            continue
+        if record["status"] == "failed":
+            failed += 1
+        elif record["status"] == "unscored":
+            reasons[kind_of(record["reason"])] += 1
+        elif not verdict.posed:
+            reasons["test not posed" if verdict.posed is False else "unknown whether the test is posed"] += 1
+        else:
+            scored.append((float(record["score"]), case.sample))
+    made: dict[str, Any] = {"n": len(scored), "of": len(cases) + len(lacking), "failed": failed}
+    if scored:
+        values = [value for value, _ in scored]
+        made["mean"] = sum(values) / len(values)
+        interval = mean_interval(values, [sample for _, sample in scored]) if answers.rule != "all" else None
+        made["interval"] = None if interval is None else clip(interval, (0, 1))
+    if reasons:
+        made["unscored"] = dict(sorted(reasons.items()))
+    return made
+
+
+def ranking(
+    answers: Answers, asked: Sequence[Dimension], standings: Mapping[str, Mapping[str, Standing]]
+) -> list[dict[str, Any]]:
+    """A row per model, the best first: axes and total in percent as intervals, the rank, or why there is none."""
+    reported = [d.id for d in asked if any(_interval(made, answers.rule) for made in standings[d.id].values())]
+    rows = []
+    for model in answers.models:
+        ends = []
+        for end in (0, 1):
+            values = {
+                id: 100 * interval[end] if (interval := _interval(standings[id][model], answers.rule)) else None
+                for id in reported
+            }
+            ends.append(board(values, answers.setting, reported))
+        found = [axis for axis in AXES if ends[0][axis] is not None]
+        row: dict[str, Any] = {"model": model}
+        for name in (*AXES, "total"):
+            low, high = ends[0][name], ends[1][name]
+            row[name] = None if low is None or high is None else [low, high]
+        row["reason"] = _why_not_ranked(answers, model, found, reported)
+        # Without all three axes there is no total; models are then ordered by the axes that all of them have.
+        row["order"] = row["total"] or _mean_of([row[axis] for axis in found])
+        rows.append(row)
+    axes = {tuple(axis for axis in AXES if row[axis]) for row in rows if not row["reason"]}
+    if len(axes) > 1:
+        for row in rows:
+            if not row["reason"] and {axis for axis in AXES if row[axis]} != set(max(axes, key=len)):
+                row["reason"] = "it lacks an axis that others have"
+    rows.sort(key=lambda row: (bool(row["reason"]), -(row["order"][0] if row["order"] else 0), row["model"]))
+    position = 0
+    for row in rows:
+        if not row["reason"]:
+            position += 1
+        row["rank"] = None if row["reason"] else position
+    return rows
+
+
+def _mean_of(intervals: Sequence[Sequence[float]]) -> list[float] | None:
+    return [sum(end) / len(intervals) for end in zip(*intervals, strict=True)] if intervals else None
+
+
+def _interval(made: Standing, rule: str) -> tuple[float, float] | None:
+    """What a dimension contributes: the M-Score in T with a judge, else reliability."""
+    if rule == "trigger":
+        return made.m_interval
+    return None if made.reliability is None else (made.reliability, made.reliability)
+
+
+def _why_not_ranked(answers: Answers, model: str, axes: Sequence[str], reported: Sequence[str]) -> str:
+    cases, lacking = answers.of(model)
+    asked = [verdict for case in cases if (verdict := answers.posed[case.id]) is not None]
+    if not asked:
+        who = "no judge said which clips pose the test" if answers.setting == "T" else "its camera was not looked at"
+        return who if cases else "it has no clips"
+    posed, of = sum(verdict.posed is True for verdict in asked), len(cases) + len(lacking)
+    if answers.setting == "A" and posed < LEAST_POSED * of:
+        return f"only {posed} of {of} clips pose the test"
+    if not axes:
+        return "a dimension of each axis has no score" if reported else "nothing was scored"
+    return ""
+
+
+def coverage(cases: Sequence[Case], rejected: Sequence[Rejected]) -> dict[str, dict[str, int]]:
+    """Per subset: items of the list, those with a video, and those missing or refused."""
+    made = {}
+    for subset in (*SUBSETS, ""):
+        lacking = [entry for entry in rejected if entry.subset == subset]
+        found = sum(case.subset == subset for case in cases)
+        if found or lacking:
+            missing = sum(entry.missing for entry in lacking)
+            made[subset or "unknown subset"] = {
+                "expected": found + len(lacking), "found": found, "missing": missing, "refused": len(lacking) - missing,
+            }  # fmt: skip
+    return made
+
+
+def _tables(
+    answers: Answers,
+    asked: Sequence[Dimension],
+    standings: Mapping[str, Mapping[str, Standing]],
+    ranked: Sequence[Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    order = [row["model"] for row in ranked]
+    tables = []
+    if asked and answers.rule == "trigger":
+        for title, which in (("Reliability S", "reliability_interval"), ("Coverage C", "coverage")):
+            rows = [
+                {"name": m, "cells": [_percent(standings[d.id][m], getattr(standings[d.id][m], which)) for d in asked]}
+                for m in order
+            ]
+            note = "100 times; an interval is what unknown triggers leave open"
+            tables.append({"title": title, "note": note, "columns": [d.short for d in asked], "rows": rows})
+    if asked:
+        rows = []
+        for row in ranked:
+            made = [standings[d.id][row["model"]] for d in asked]
+            cells = [_percent(one, _interval(one, answers.rule)) for one in made]
+            of = sum(map(len, answers.of(row["model"])))
+            counted = {"n": sum(one.n > 0 for one in made), "of": len(made)}
+            sums = [{**counted, **_mean_and_interval(row[name])} for name in (*AXES, "total")]
+            name = row["model"] if row["rank"] is None else f"{row['rank']}. {row['model']}"
+            rows.append({"name": name if of else row["model"], "cells": [*cells, *sums]})
+        title = "M-Score" if answers.rule == "trigger" else "Reliability"
+        columns = [*(d.short for d in asked), *(f"{axis} axis" for axis in AXES), "total"]
+        tables.append({"title": f"{title}, MBench-{answers.setting}", "note": NOTES[answers.rule], "columns": columns, "rows": rows})
+    return tables
+
+
+def _percent(made: Standing, interval: tuple[float, float] | None) -> dict[str, Any]:
+    scaled = None if interval is None else [100 * interval[0], 100 * interval[1]]
+    return {"n": made.n, "of": made.of, **_mean_and_interval(scaled)}
+
+
+def _mean_and_interval(interval: Sequence[float] | None) -> dict[str, Any]:
+    """The middle of an interval with its ends, or the value alone where they are one."""
+    if interval is None:
+        return {}
+    low, high = interval
+    return {"mean": (low + high) / 2, "interval": None if low == high else [low, high]}
+
+
+def _sentences(answers: Answers, ranked: Sequence[Mapping[str, Any]]) -> list[str]:
+    said = []
+    expected, found = len(answers.cases) + len(answers.rejected), len(answers.cases)
+    if found < expected:
+        said.append(f"coverage: {found} of {expected} items have a video that can be used")
+    if answers.rule == "all" and answers.setting == "T":
+        said.append("no judge said which clips pose the test: scores are raw, there is no M-Score, and nobody is ranked")
+    unknown = sum(1 for case in answers.cases if (v := answers.posed[case.id]) is not None and v.posed is None)
+    if unknown:
+        who = "the judge" if answers.setting == "T" else "the camera gate"
+        said.append(f"of {unknown} clips {who} could not say whether they pose the test; they are in no mean")
+    for row in ranked:
+        if row["rank"] is None and (answers.rule != "all" or answers.setting == "A"):
+            said.append(f"{row['model']} is not ranked: {row['reason']}")
+    return said
+
+
+def _funnel(answers: Answers, model: str | None) -> list[dict[str, Any]]:
+    cases = [case for case in answers.cases if model in (None, case.model)]
+    lacking = sum(1 for entry in answers.rejected if model in (None, entry.model))
+    readable = [case for case in cases if not unreadable(answers.records.get(case.id, {}))]
+    posed = [case for case in readable if (verdict := answers.posed[case.id]) is not None and verdict.posed]
+    stages = [
+        {"stage": "expected clips", "n": len(cases) + lacking},
+        {"stage": "all clips", "n": len(cases)},
+        {"stage": "readable", "n": len(readable)},
+    ]
+    if any(verdict is not None for verdict in answers.posed.values()):
+        stages.append({"stage": "test posed", "n": len(posed)})
+    else:
+        posed = readable
+    scored = [c for c in posed if any(r["status"] == "scored" for r in answers.records.get(c.id, {}).values())]
+    return [*stages, {"stage": "memory scored", "n": len(scored)}]
+
+
+def _as_json(made: Standing) -> dict[str, Any]:
+    return {**asdict(made), "m_score": made.m_score}
+
+
+def _in_sentences(rejected: Sequence[Rejected]) -> list[dict[str, str]]:
+    """What was refused, one by one; what is missing, in one sentence per model and subset."""
+    told = [{"id": entry.id, "reason": entry.reason} for entry in rejected if not entry.missing]
+    missing: dict[tuple[str, str], list[str]] = {}
+    for entry in rejected:
+        if entry.missing:
+            missing.setdefault((entry.model, entry.subset), []).append(entry.id.rpartition("@")[0])
+    for (model, subset), names in missing.items():
+        shown = ", ".join(names[:NAMED]) + (" and others" if len(names) > NAMED else "")
+        said = "1 video is missing" if len(names) == 1 else f"{len(names)} videos are missing"
+        told.append({"id": f"{subset}@{model}", "reason": f"{said}: {shown}"})
+    return told
+
+
+def _never_asked(id: str, records: Sequence[Mapping[str, Any]]) -> str | None:
+    """Why nobody could be asked: one reason for all clips, and no clip looked at."""
+    mine = [record for record in records if record.get("metric") == id]
+    reasons = {
+        record["reason"] if record["status"] == "unscored" and not record.get("facts") else None for record in mine
+    }
+    return next(iter(reasons)) if len(reasons) == 1 else None

@@ -1,0 +1,119 @@
+"""Cases: a generated clip with everything that is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from revisit.core import Case, Clip, MediaError, Target, UsageError
+from revisit.metrics.phase_pairs import phase_rule
+from revisit.suites.memobench.beside import Beside
+from revisit.suites.memobench.keyframes import FEWEST_FRAMES, key_frames
+from revisit.suites.memobench.names import ClipName
+from revisit.suites.memobench.prompts import ors_prompts
+from revisit.suites.memobench.questions import as_annotation, find_bank, read_bank
+from revisit.suites.memobench.sheets import Marks
+from revisit.suites.memobench.truth import FRAME_RATES, TrueClip
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of clips besides the ground truth, whoever generated them."""
+
+    metadata: Mapping[ClipName, Mapping[str, str]]
+    banks: Sequence[Path]  # folders of questions
+    boxes: Mapping[str, Any]  # targets
+    beside: Beside  # files that somebody made for the clips
+
+    def questions(self, name: ClipName, notes: list[str]) -> list[dict[str, Any]]:
+        """The final questions about a clip; a file that cannot be used becomes a note."""
+        path = next((path for folder in self.banks if (path := find_bank(folder, name.id)) is not None), None)
+        try:
+            return [] if path is None else as_annotation(read_bank(path).final)
+        except MediaError as error:
+            notes.append(f"its questions cannot be used: {error}")
+            return []
+
+
+def make_case(
+    name: ClipName,
+    model: str,
+    clip: Clip,
+    frames: int | None,
+    truth: TrueClip | None,
+    marks: Marks | None,
+    known: Known,
+    notes: Sequence[str] = (),
+    layout: str = "",
+) -> Case:
+    """A clip of a model with everything that is known of it."""
+    facts, notes = known.metadata.get(name, {}), list(notes)
+    prompt, subject = facts.get("prompt") or (marks.prompt if marks else ""), facts.get("subject", "")
+    words = ors_prompts(prompt, subject, name.subset)
+    annotations: dict[str, Any] = {
+        "clip_number": name.number,
+        "vqa_key": name.question_key,
+        "subject": subject,
+        "ors_prompt": words["upstream"],
+        "ors_prompts": words,
+        "layout": layout,
+    }
+    if frames is not None:
+        annotations["frames"] = frames
+    artifacts = known.beside.of(name, model, clip.path)
+    phases, align = None, "stretch"
+    if truth is not None:
+        annotations["gt_frames"] = truth.frames
+        if truth.intrinsics is not None:
+            annotations["fx"], annotations["fy"] = truth.intrinsics[:2]
+        if truth.poses is not None:
+            artifacts["true_poses"] = truth.poses
+    if truth is not None and marks is not None:
+        annotations["gt_phases"] = [marks.exits, marks.returns]
+        if frames is not None and frames >= FEWEST_FRAMES:
+            phases = key_frames(marks.exits, marks.returns, truth.frames, frames)
+            align = phase_rule(phases, (marks.exits, marks.returns))
+    bank = known.questions(name, notes)
+    if bank:
+        annotations["questions"] = bank
+    if notes:
+        annotations["notes"] = notes
+    return Case(
+        id=f"{name.title}@{model}",
+        suite="memobench",
+        model=model,
+        sample=name.id,
+        clip=clip,
+        reference=None if truth is None else truth.clip,
+        align=align,
+        subset=name.subset,
+        condition=name.scene or name.subset,
+        prompt=prompt,
+        target=_target(known.boxes, name, model),
+        phases=phases,
+        annotations=annotations,
+        artifacts=artifacts,
+    )
+
+
+def frame_rate(name: ClipName, frames: int | None, truth: TrueClip | None) -> float | None:
+    """A folder of frames has no clock; it is to last as long as its ground truth."""
+    if truth is None or not frames:
+        return None
+    return round(frames * (truth.clip.fps or FRAME_RATES[name.subset]) / truth.frames, 4)
+
+
+def _target(boxes: Mapping[str, Any], name: ClipName, model: str) -> Target | None:
+    """The box that a file of targets has for the clip of a model, or for the clip."""
+    titles = (name.id, f"{name.subset}_{name.id}")
+    given = next((boxes[key] for key in (*(f"{t}_{model}" for t in titles), *titles) if key in boxes), None)
+    if given is None:
+        return None
+    box: Any = given.get("box") if isinstance(given, Mapping) else None
+    numbers = isinstance(box, list | tuple) and len(box) == 4 and all(isinstance(v, int | float) for v in box)
+    if not (numbers and 0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1):
+        raise UsageError(f"the target of {name.id} has the box {box!r}; expected [x0, y0, x1, y1] as fractions")
+    words = str(given.get("name") or given.get("target") or "target")
+    return Target(words, (float(box[0]), float(box[1]), float(box[2]), float(box[3])))

@@ -1,0 +1,82 @@
+"""The public description of a film: what anybody who has read the scene's card may know of it, as pictures and numbers.
+
+It holds the empty place as the camera script shows it, and the same with the target in each state that it can be in:
+on its way through the event that the prompt asks for, at its other place, with its other look. It tells nothing of
+any clip: no mask, no phase, no moment at which something happens, no pose but those of the script. A judge that reads
+rendered clips (`revisit.judges.instrumented`) compares their pixels with these pictures.
+
+views (v, h, w, 3)       the empty place in each view of the script; lit (v,) the share of the light that is on
+marks (s, v, h, w, 3)    what the target in each of the states adds to a view, modulo 256: nearly all of it is 0
+place (s, 3), look, amount (s,)   the states; went (s,) is the share of the event that lies behind each, -1 off its way
+prompt, kind             words of the card
+seconds                  how long the event takes; 0 where it happens at once and unseen
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from revisit.media import save_npz
+from revisit.worlds.events import EVENTS, STEADY
+from revisit.worlds.film import Film
+from revisit.worlds.state import State
+
+LONG_SIDE = 192  # pixels of a picture: the target is still some ten pixels wide
+STEPS = 9  # states along a lasting event
+
+
+def describe(film: Film, long_side: int = LONG_SIDE) -> dict[str, np.ndarray]:
+    """The public description of a film, as plain arrays."""
+    event = EVENTS[film.event]
+    states = _states(film)
+    moments = {(view, float(light), float(screen)): frame for frame, (view, light, screen) in enumerate(_moments(film))}
+    frames = list(moments.values())
+    views = np.stack([_small(film.shot(frame).rgb, long_side) for frame in frames])
+    shown = [[_small(film.shot(frame, state).rgb, long_side) for frame in frames] for state in states]
+    return {
+        "views": views,
+        "lit": film.light[frames],
+        "marks": np.array(shown, np.uint8) - views,
+        "place": np.array([state.place for state in states]),
+        "look": np.array([state.look for state in states]),
+        "amount": np.array([state.amount for state in states]),
+        "went": np.array(list(states.values())),
+        "prompt": np.array(film.prompt),
+        "kind": np.array(film.world.kind),
+        "seconds": np.float64(STEADY if event.in_view else 0.0),
+    }
+
+
+def save_description(film: Film, path: Path) -> None:
+    """Write the public description of a film to an npz file."""
+    save_npz(path, describe(film), compress=True)
+
+
+def _moments(film: Film) -> list[tuple[int, float, float]]:
+    """What sets one frame's view apart from another's: where the camera is, the light, and the screen."""
+    return [(id(view), light, screen) for view, light, screen in zip(film.views, film.light, film.screen, strict=True)]
+
+
+def _states(film: Film) -> dict[State, float]:
+    """The states that the target can be in, each with the share of the event that lies behind it."""
+    event, world = EVENTS[film.event], film.world
+    before, after = event.before(world), event.after(world)
+    found = {before: 0.0, after: 1.0}
+    if event.in_view:
+        found = {event.at(world, share * STEADY): float(share) for share in np.linspace(0, 1, STEPS)}
+    for place in (before.place, after.place, *world.places):
+        for look in (0, 1):
+            for amount in (before.amount, after.amount):
+                found.setdefault(replace(before, place=place, look=look, amount=amount), -1.0)
+    return found
+
+
+def _small(picture: np.ndarray, long_side: int) -> np.ndarray:
+    import cv2
+
+    scale = min(1.0, long_side / max(picture.shape[:2]))
+    size = round(picture.shape[1] * scale), round(picture.shape[0] * scale)
+    return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA))

@@ -1,0 +1,179 @@
+"""An exam for judges: rendered clips with questions whose right answers are known exactly.
+
+<folder>/clips/<scene>-<kind>.mp4   what a model with a known failure (or none) makes of a scene
+<folder>/scenes/<scene>.npz         the public description of each scene (`describe`)
+<folder>/labels.jsonl               one line per question: clip, question, right answer (docs/judge-calibration.md)
+
+Four things are asked of a clip, each in two ways, so that yes is right in one and no in the other: did the target go
+out of sight (hidden), was it seen again (returned), and if so, in the right place (spatial) and as it should be by
+then (state). A question whose answer the failure leaves open is not asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.media import encode_mp4
+from revisit.worlds.describe import save_description
+from revisit.worlds.events import EVENTS
+from revisit.worlds.failures import camera_path, failure, generate, seen_from
+from revisit.worlds.film import Film, play
+from revisit.worlds.places import make_world
+
+SIZE, FRAMES, FPS = (144, 256), 25, 8.0  # as small as the target can still be told
+FIRST = 2000  # added to a scene's number: no place of the demo or the audit is among these
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Story:
+    """A place, a target, what happens to it, and how it is lost and found."""
+
+    place: str
+    kind: str
+    event: str
+    script: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}-{self.event}-{self.script}"
+
+
+STORIES = (
+    Story("room", "cup", "filling", "yaw"),
+    Story("yard", "gift", "moved", "orbit"),
+    Story("room", "ball", "rolling", "tilt"),
+    Story("yard", "vase", "changed", "yaw"),
+    Story("room", "chest", "opening", "pan"),
+    Story("room", "figure", "none", "occluder"),
+    Story("yard", "snowman", "melting", "yaw"),
+    Story("room", "ball", "both", "lights_off"),
+    Story("room", "candle", "burning", "orbit"),
+    Story("yard", "plant", "growing", "tilt"),
+    Story("room", "rocket", "falling", "yaw"),
+    Story("yard", "figure", "none", "yaw"),
+)
+KINDS = (
+    "perfect", "frozen_camera", "timid_camera", "partial_return", "vanish", "teleport", "state_reset", "state_frozen",
+    "colour_drift",
+)  # fmt: skip
+# what is asked -> a question whose right answer is yes where it holds, and one whose right answer is no
+WORDING = {
+    "hidden": (
+        "Is {it} out of sight at some time after it was in sight?",
+        "Is {it} in sight all the time?",
+    ),
+    "returned": (
+        "After a time out of sight, is {it} seen again?",
+        "Is it so that {it} never comes into sight a second time, after a time out of sight?",
+    ),
+    "spatial": (
+        "{before} Once {it} is in sight again, is it where it should be?",
+        "{before} Once {it} is in sight again, is it in a wrong place?",
+    ),
+    "state": (
+        "{before} Once {it} is in sight again, does it look as it should by then?",
+        "{before} Once {it} is in sight again, does it look wrong: unchanged where it should have changed, or changed "
+        "where it should not?",
+    ),
+}
+
+
+def exam_film(number: int, story: Story, size: tuple[int, int] = SIZE, frames: int = FRAMES) -> Film:
+    """The film of a story; the number chooses the place and its things."""
+    world = make_world(FIRST + number, story.place, story.kind, block=EVENTS[story.event].needs_perch)
+    return play(world, story.script, story.event, size, frames=frames, fps=FPS)
+
+
+def truth_of(film: Film, kind: str) -> dict[str, bool]:
+    """The right answers about what a model with a failure makes of a film; open ones are left out."""
+    taken = seen_from(film, camera_path(kind, film))
+    seen = [_seen(taken, frame, kind) for frame in range(len(film))]
+    found: dict[str, bool] = {}
+    if None in seen:
+        return found
+    gone = seen.index(False) if False in seen else None
+    found["hidden"] = gone is not None
+    found["returned"] = gone is not None and True in seen[gone:]
+    if found["returned"]:
+        found |= _memory(film, kind)
+    return found
+
+
+def questions_of(film: Film, kind: str) -> Iterator[dict[str, Any]]:
+    """The questions about a clip as lines of a label file, without the clip."""
+    subject = f"the {film.world.instances[1]}"
+    before = f"The video was asked to show this: {film.prompt}"
+    for ask, holds in truth_of(film, kind).items():
+        for negate, text in enumerate(WORDING[ask]):
+            yield {
+                "question": text.format(it=subject, before=before),
+                "label": "yes" if holds != bool(negate) else "no",
+                "subset": ask,
+                "polarity": "negative" if negate else "positive",
+                "about": {"ask": ask, "negate": bool(negate)},
+            }
+
+
+def render_exam(
+    folder: Path,
+    *,
+    stories: Sequence[Story] = STORIES,
+    kinds: Sequence[str] = KINDS,
+    size: tuple[int, int] = SIZE,
+    frames: int = FRAMES,
+    progress: Progress | None = None,
+) -> Path:
+    """Write clips, descriptions and labels, and return the path of the labels; clips that are there are kept."""
+    lines: list[dict[str, Any]] = []
+    for done, (number, story) in enumerate(enumerate(stories)):
+        if progress is not None:
+            progress(done, len(stories), story.name)
+        name = f"{number:02d}-{story.name}"
+        film = exam_film(number, story, size, frames)
+        if not (folder / "scenes" / f"{name}.npz").is_file():
+            save_description(film, folder / "scenes" / f"{name}.npz")
+        for kind in kinds:
+            if kind != "perfect" and not failure(kind).applies(film):
+                continue
+            clip = f"clips/{name}-{kind}.mp4"
+            if not (folder / clip).is_file():
+                encode_mp4(folder / clip, generate(kind, film), FPS)
+            lines += [{"clip": clip, "pair": f"{name}-{kind}-{row['subset']}", **row} for row in questions_of(film, kind)]
+    path = folder / "labels.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def _seen(taken: Film, frame: int, kind: str) -> bool | None:
+    """Whether a frame shows the target; None where that depends on when a sudden event is put off."""
+    if kind == "vanish" and frame >= sum(taken.phases) // 2:
+        return False
+    either = {taken.target_visible(frame, state) for state in (taken.states[0], taken.states[frame])}
+    same_path = np.array_equal(taken.states[0].place, taken.states[frame].place)
+    if len(either) > 1 and not same_path and failure(kind).path is not None:
+        return None
+    return taken.target_visible(frame)
+
+
+def _memory(film: Film, kind: str) -> dict[str, bool]:
+    """Whether the target came back in the right place and in the right state."""
+    first, last = film.states[0], film.states[-1]
+    goes = float(np.linalg.norm(np.subtract(first.place, last.place))) > 0.1
+    changes = first.look != last.look or abs(first.amount - last.amount) > 0.1
+    found = {"spatial": True, "state": True}
+    if kind == "teleport":
+        found["spatial"] = False
+    elif kind in ("state_reset", "state_frozen"):
+        found = {"spatial": not goes, "state": not changes}
+    elif kind == "colour_drift":
+        found["state"] = False
+    if film.event in ("rolling", "falling"):
+        del found["state"]  # its place is all that these change, so wrong and right states are a matter of words
+    return found

@@ -1,0 +1,162 @@
+"""Story: what was to be remembered, told by frames: when the target was hidden, what happened to it, where it stands.
+
+The event of a film is a path of states; its length is counted in metres, or as much as a change of look or amount, or a
+quarter turn. Failures of memory are places on that path, or off it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from revisit.worlds import effects
+from revisit.worlds.film import Film
+from revisit.worlds.places import make_world
+from revisit.worlds.state import State
+
+ELSEWHERE = 0.5  # metres from where the target ought to be
+OTHER = 5003  # added to a seed for the place that is not this one
+SUDDEN = 0.25  # length of path within a frame that is a jump
+
+Weighted = list[tuple[float, State]]  # states of a path with how much of it lies behind, or with their shares
+
+
+def moments(film: Film) -> Iterator[tuple[int, bool]]:
+    """Every frame, and whether memory has failed by then: from the middle of the time out of view."""
+    switch = sum(film.phases) // 2
+    return ((frame, frame >= switch) for frame in range(len(film)))
+
+
+def hidden_share(film: Film) -> np.ndarray:
+    """0 before the target leaves, 1 when it returns, and in between evenly more: how far a place has changed."""
+    left, back = film.phases
+    return np.clip((np.arange(len(film)) - left) / (back - left), 0, 1)
+
+
+def share_replaced(film: Film) -> np.ndarray:
+    """How far every thing (n, 256) has become another in each frame, from 0 before the target leaves to 1 on return."""
+    left, back = film.phases
+    come = np.repeat(hidden_share(film)[:, None], 256, axis=1).astype(np.float32)
+    in_view = np.stack([np.bincount(film.shot(k).mask.ravel(), minlength=256) > 0 for k in range(left, back)])
+    for thing in np.flatnonzero(~in_view.all(axis=0)):
+        come[:, thing] = np.arange(len(film)) >= left + int(np.argmin(in_view[:, thing]))
+    return come
+
+
+def with_wrong_state(film: Film, wrong: Callable[[State], State]) -> Iterator[np.ndarray]:
+    """The truth, with the target in a wrong state on return."""
+    for frame, away in moments(film):
+        state = film.states[frame]
+        yield film.shot(frame, wrong(state) if away else state).rgb
+
+
+def event_path(film: Film) -> tuple[Weighted, np.ndarray]:
+    """The event as states with the length of path behind each, and how far along it every frame is."""
+    states = film.states
+    steps = [apart(one, next) for one, next in pairwise(states)]
+    gone = np.concatenate([[0.0], np.cumsum(steps)])
+    return list(zip(gone.tolist(), states, strict=True)), gone
+
+
+def on_path(path: Weighted, position: float) -> Weighted:
+    """The state at a position of a path, as weighted states: two where it changes its look."""
+    after = next((k for k, (gone, _) in enumerate(path) if gone >= position), len(path) - 1)
+    if after == 0 or path[after][0] == position:
+        return [(1.0, path[after][1])]
+    (start, one), (end, other) = path[after - 1], path[after]
+    share = (position - start) / (end - start)
+    mixed = replace(
+        one,
+        place=moved_by(one.place, share * np.subtract(other.place, one.place)),
+        amount=(1 - share) * one.amount + share * other.amount,
+        turn=(1 - share) * one.turn + share * other.turn,
+        roll=(1 - share) * one.roll + share * other.roll,
+    )
+    if one.look == other.look:
+        return [(1.0, mixed)]
+    return [(1 - share, mixed), (share, replace(mixed, look=other.look))]
+
+
+def apart(one: State, other: State) -> float:
+    """How far two states are apart: metres, or as much as a change of look, amount, or of a quarter turn."""
+    distance = float(np.linalg.norm(np.subtract(one.place, other.place)))
+    distance += abs(one.amount - other.amount) + float(one.look != other.look)
+    return distance + (abs(one.turn - other.turn) + abs(one.roll - other.roll)) / 90
+
+
+def pictured(film: Film, frame: int, weighted: Weighted) -> np.ndarray:
+    """A frame with the target in a state, or in a blend of states."""
+    return effects.blend((weight, film.shot(frame, state).rgb) for weight, state in weighted)
+
+
+def moved_by(place: tuple[float, float, float], by: np.ndarray) -> tuple[float, float, float]:
+    """A place some way from another."""
+    x, y, z = (float(a + b) for a, b in zip(place, by, strict=True))
+    return x, y, z
+
+
+def without_jumps(film: Film) -> list[State]:
+    """The states of a film, with a sudden change put off while it would be seen: things do not jump in view."""
+    shown, held = [film.states[0]], False
+    for frame in range(1, len(film)):
+        before, now = film.states[frame - 1], film.states[frame]
+        held = held or apart(before, now) > SUDDEN
+        held = held and any(film.target_visible(frame, state) for state in (shown[-1], now))
+        shown.append(shown[-1] if held else now)
+    return shown
+
+
+def step_aside(film: Film) -> np.ndarray:
+    """A step sideways, on from where the target came; upwards where it would hardly be in view."""
+    right = rightwards(film)
+    came = float(right @ np.subtract(film.states[-1].place, film.states[0].place))
+    step = ELSEWHERE * right * (np.sign(came) if abs(came) > 0.05 else inwards(film))
+    soon = (film.phases[1] + len(film)) // 2
+    seen = all(whole_in_view(film, frame, film.states[frame].place + step) for frame in (soon, len(film) - 1))
+    return step if seen else np.array([0, -0.9 * ELSEWHERE, 0])
+
+
+def step_beside(film: Film) -> np.ndarray:
+    """A step sideways towards the middle of the last view."""
+    return ELSEWHERE * inwards(film) * rightwards(film)
+
+
+def rightwards(film: Film) -> np.ndarray:
+    """The horizontal direction to the right in the last view."""
+    right = film.poses[-1, :3, 0] * (1, 0, 1)
+    return np.asarray(right / np.linalg.norm(right))
+
+
+def inwards(film: Film) -> float:
+    """1 if the middle of the last view is to the right of the target, -1 if it is to the left."""
+    pose = film.poses[-1]
+    across = pose[:3, 0] @ (np.array(film.states[-1].place) - pose[:3, 3])
+    return -1.0 if across > 0 else 1.0
+
+
+def whole_in_view(film: Film, frame: int, place: np.ndarray) -> bool:
+    """Whether a target that stands at a place is whole in the view of a frame."""
+    pose, (height, width) = film.poses[frame], film.size
+    x, y, depth = film.K @ (pose[:3, :3].T @ (place - (0, 0.15, 0) - pose[:3, 3]))
+    reach = 0.2 * film.K[0, 0]  # 20 cm around its middle
+    return bool(depth > 0 and reach < x < width * depth - reach and reach < y < height * depth - reach)
+
+
+def support(film: Film) -> int:
+    """The instance that the target stands on, if that is more than the ground; 0 if it is the ground."""
+    place, pose = np.array(film.states[-1].place), film.poses[-1]
+    x, y, depth = film.K @ (pose[:3, :3].T @ (place + np.array([0, 0.01, 0]) - pose[:3, 3]))
+    mask = film.shot(len(film) - 1).mask
+    row, column = round(y / depth), round(x / depth)
+    on_ground = place[1] > -0.1  # y points down, and the ground is at 0
+    return 0 if on_ground or not (0 <= row < mask.shape[0] and 0 <= column < mask.shape[1]) else int(mask[row, column])
+
+
+@lru_cache(maxsize=2)
+def another_place(film: Film) -> Film:
+    """The same film in another place of the kind, with the target where it was."""
+    return film.in_world(make_world(film.world.seed + OTHER, film.world.place, like=film.world))
