@@ -84,9 +84,10 @@ def test_a_grid_that_cannot_be_compared_is_refused() -> None:
 # Claims
 
 
-def test_every_claim_of_every_metric_has_a_meaning_here() -> None:
+def test_every_claim_of_an_audited_metric_has_a_meaning_here() -> None:
     known = {*MEANS, *FAILURES, *(failure.title for failure in FAILURES.values())}
-    words = {word: metric.id for metric in METRICS.values() for word in metric.responds_to}
+    audited_by_default = [metric for metric in METRICS.values() if "folder" in metric.suites]
+    words = {word: metric.id for metric in audited_by_default for word in metric.responds_to}
     missing = {word: id for word, id in words.items() if word not in known}
     assert not missing, f"say in audit/claims.py which failures test these words: {missing}"
 

@@ -62,6 +62,7 @@ MEANS: Mapping[str, tuple[str, ...]] = {
     "wrong content": ("vanish", "background"),
     "wrong direction": (),
     "wrong light": ("lighting",),
+    "wrong result": ("state_reset", "state_frozen"),
 }
 # Where one word means another thing in one metric: colours of the whole picture, not of the target.
 OWN_MEANING: Mapping[tuple[str, str], tuple[str, ...]] = {("lighting_consistency", "colour drift"): ("lighting",)}

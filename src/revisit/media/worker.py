@@ -159,7 +159,9 @@ def open_video(av: Any, file: Any, job: dict[str, Any], decoders: str) -> tuple[
     """The container and its video stream. The file is handed over open, so no protocol is ever asked for."""
     file.seek(0)
     options = {"codec_whitelist": decoders, "protocol_whitelist": "none", "max_pixels": str(job["pixels"])}
-    container = av.open(file, format=job["demuxer"], options=options, metadata_errors="replace", buffer_size=1 << 18)
+    # Titles in some other encoding are no reason to refuse a clip; PyAV 19 replaces what it cannot read by itself.
+    lenient = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
+    container = av.open(file, format=job["demuxer"], options=options, buffer_size=1 << 18, **lenient)
     streams = [stream for stream in container.streams.video if not is_cover(stream)]
     if not streams:
         sound = bool(container.streams.audio)

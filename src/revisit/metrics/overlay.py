@@ -210,8 +210,7 @@ def overlay(departures: Departures, phases: CasePhases, case: Case) -> Overlay |
     rows = np.sort(np.argsort(np.where(joined, -trust, 1.0), kind="stable")[: min(MOST_ROWS, int(joined.sum()))])
     before = np.flatnonzero((departures.index < phases.first_hidden) & in_view)
     last = int(before[-1]) if len(before) else -1
-    made = [_laid(departures, int(row), last, box) for row in rows]
-    made = [one for one in made if one is not None]
+    made = [one for row in rows if (one := _laid(departures, int(row), last, box)) is not None]
     if not made:
         return Unscored("the clip's return reaches too little of the target's place to compare it")
     columns = {name: np.stack([one[name] for one in made]) for name in made[0]}

@@ -28,7 +28,7 @@ LEAST_FOUND = 0.3  # how well a target is found elsewhere, and missed at its pla
 
 def beyond(difference: np.ndarray) -> np.ndarray:
     """Differences without what is tolerated, up to the largest that counts."""
-    return np.clip(difference - TOLERATED, 0, LARGEST)
+    return np.asarray(np.clip(difference - TOLERATED, 0, LARGEST))
 
 
 def behind(truth: np.ndarray, here: np.ndarray) -> np.ndarray:
@@ -177,7 +177,7 @@ def unlikeness(picture: np.ndarray, source: np.ndarray, own: np.ndarray) -> np.n
     for channel in range(3):
         mine = np.conj(np.fft.rfft2(np.where(own, source[..., channel], 0.0).astype(float), shape))
         cross += np.fft.irfft2(np.fft.rfft2(picture[..., channel].astype(float), shape) * mine, shape)
-    return np.maximum(power - 2 * cross + total, 0)
+    return np.asarray(np.maximum(power - 2 * cross + total, 0))
 
 
 def _identity(shown: np.ndarray, truth: np.ndarray, own: np.ndarray, ring: np.ndarray) -> dict[str, float]:

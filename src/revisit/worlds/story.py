@@ -20,6 +20,7 @@ from revisit.worlds.state import State
 
 ELSEWHERE = 0.5  # metres from where the target ought to be
 OTHER = 5003  # added to a seed for the place that is not this one
+CLEAR = 0.4  # metres between the middle of the block and that of a target beside it
 SUDDEN = 0.25  # length of path within a frame that is a jump
 
 Weighted = list[tuple[float, State]]  # states of a path with how much of it lies behind, or with their shares
@@ -111,13 +112,15 @@ def without_jumps(film: Film) -> list[State]:
 
 
 def step_aside(film: Film) -> np.ndarray:
-    """A step sideways, on from where the target came; upwards where it would hardly be in view."""
+    """A step sideways, on from where the target came; upwards where it would hardly be in view, or in the block."""
     right = rightwards(film)
     came = float(right @ np.subtract(film.states[-1].place, film.states[0].place))
     step = ELSEWHERE * right * (np.sign(came) if abs(came) > 0.05 else inwards(film))
     soon = (film.phases[1] + len(film)) // 2
     seen = all(whole_in_view(film, frame, film.states[frame].place + step) for frame in (soon, len(film) - 1))
-    return step if seen else np.array([0, -0.9 * ELSEWHERE, 0])
+    block = film.world.perch
+    free = block is None or np.hypot(*(film.states[-1].place + step - block)[[0, 2]]) > CLEAR
+    return step if seen and free else np.array([0, -0.9 * ELSEWHERE, 0])
 
 
 def step_beside(film: Film) -> np.ndarray:

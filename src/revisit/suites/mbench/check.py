@@ -21,7 +21,9 @@ POSES = ("extrinsics", "intrinsics")
 EXPECTED = "expected depth (N, H, W), extrinsics (N, 3, 4) and intrinsics (N, 3, 3)"
 
 
-def problems(data: Dataset, keep: Filter, dimensions: Sequence[Dimension], limit: int | None = None) -> Iterator[Problem]:
+def problems(
+    data: Dataset, keep: Filter, dimensions: Sequence[Dimension], limit: int | None = None
+) -> Iterator[Problem]:
     """What is wrong with the chosen items: violations, and links, which are only told.
 
     With a limit, so many items of each model and subset are looked at.
@@ -54,7 +56,9 @@ def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Itera
 
     if item.subset == "object" and any(name.startswith("object_") for name in names):
         if data.setting == "A" and anchor_of(data, item)[0] is None:
-            yield lacks("no anchor", "metadata.object_anchor is missing; add it there, or to anchors.json of the dataset")
+            yield lacks(
+                "no anchor", "metadata.object_anchor is missing; add it there, or to anchors.json of the dataset"
+            )
         if data.setting == "T" and not isinstance(item.facts.get("object_card"), dict):
             yield lacks("no object card", "metadata.object_card is missing: the object's name and attributes")
     if item.subset == "causal" and dimensions:
@@ -100,7 +104,9 @@ def artifact_problem(path: Path) -> tuple[str, str] | None:
             f"the intrinsics have their centre at {centre[0]:.0f}, {centre[1]:.0f}, so they are for pictures of about "
             f"{2 * centre[0]:.0f} x {2 * centre[1]:.0f}, and depth is {width} x {height}; store both on one grid"
         )
-    frames = len(list((path.parent / "input_images").glob("*.png"))) if (path.parent / "input_images").is_dir() else None
+    frames = (
+        len(list((path.parent / "input_images").glob("*.png"))) if (path.parent / "input_images").is_dir() else None
+    )
     if frames is not None and frames != count:
         return "wrong count", f"there are {frames} pictures in input_images and {count} poses"
     return None

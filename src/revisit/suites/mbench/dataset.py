@@ -111,7 +111,9 @@ class Dataset:
             return {}
         content = _json(path.read_text(encoding="utf-8-sig"))
         if not isinstance(content, dict):
-            raise UsageError(f"{path}: expected sample ids with anchors, such as {{'sample_1': {{'center_x': 10, ...}}}}")
+            raise UsageError(
+                f"{path}: expected sample ids with anchors, such as {{'sample_1': {{'center_x': 10, ...}}}}"
+            )
         return content
 
     def place(self, pattern: str, **names: str) -> Path:
@@ -159,23 +161,27 @@ class Dataset:
             if not line.strip():
                 continue
             row = _json(line) if len(line) <= LONGEST else None
-            lacking = [name for name in NEEDED if not _is_name(row.get(name))] if isinstance(row, dict) else None
-            if lacking is None:
-                yield Problem("not JSON", file, number, "", "expected one JSON object per line")
-            elif lacking:
-                shown = str(row.get("item_id", ""))[:200]
-                text_ = f"{lacking[0]} is {row.get(lacking[0])!r}; expected a name without slashes"
-                yield Problem("no name", file, number, shown, text_)
-            elif row["subset"] not in self.subsets:
-                said = f"the subset is {row['subset']!r}; dataset.yaml has {', '.join(self.subsets)}"
-                yield Problem("wrong subset", file, number, str(row.get("item_id", ""))[:200], said)
-            else:
-                made = self._item(model, row, number, file)
-                if made.id in rows:
-                    said = f"it is already on line {rows[made.id].line}; the last line counts"
-                    yield Problem("duplicate item", file, number, made.id, said)
-                rows[made.id] = made
+            problem = self._row_problem(row)
+            if problem is not None:
+                yield Problem(problem[0], file, number, str(_mapping(row).get("item_id", ""))[:200], problem[1])
+                continue
+            made = self._item(model, row, number, file)
+            if made.id in rows:
+                said = f"it is already on line {rows[made.id].line}; the last line counts"
+                yield Problem("duplicate item", file, number, made.id, said)
+            rows[made.id] = made
         yield from rows.values()
+
+    def _row_problem(self, row: Any) -> tuple[str, str] | None:
+        """Why a line cannot become an item, in a word and in a sentence."""
+        if not isinstance(row, dict):
+            return "not JSON", "expected one JSON object per line"
+        lacking = [name for name in NEEDED if not _is_name(row.get(name))]
+        if lacking:
+            return "no name", f"{lacking[0]} is {str(row.get(lacking[0]))[:80]!r}; expected a name without slashes"
+        if row["subset"] not in self.subsets:
+            return "wrong subset", f"the subset is {row['subset']!r}; dataset.yaml has {', '.join(self.subsets)}"
+        return None
 
     def _item(self, model: str, row: Mapping[str, Any], line: int, file: str) -> Item:
         names = {"model_id": model, **{name: str(row[name]) for name in NEEDED}}
@@ -209,22 +215,31 @@ class Dataset:
         if given is None:
             places = [default]
         else:
-            if os.path.isabs(given):
-                wrong(f"absolute {what} path", f"{given} holds on this machine only; write it relative to models/{model}")
+            if Path(given).is_absolute():
+                wrong(
+                    f"absolute {what} path", f"{given} holds on this machine only; write it relative to models/{model}"
+                )
             places = [Path(os.path.normpath(base / given)) for base in (home, self.root, Path.cwd())]
         allowed = [self.root, Path.cwd(), *self.roots]
-        inside = [place for place in places if any(place.is_relative_to(root) for root in allowed)]
+        inside = [p for p in places if any(p.is_relative_to(r) or p.resolve().is_relative_to(r) for r in allowed)]
         path = next((place for place in inside if place.is_file()), None)
         if path is None and not inside:
             wrong(f"{what} outside", f"{given} leads out of the dataset; allow its folder with --root, or move it")
         elif path is None:
             links = [place for place in inside if place.is_symlink()]
             if links:
-                wrong(f"broken {what} link", f"{_below(links[0], self.root)} is a link to {os.readlink(links[0])}, which is not there")
+                wrong(
+                    f"broken {what} link",
+                    f"{_below(links[0], self.root)} is a link to {links[0].readlink()}, which is not there",
+                )
             elif what == "video" or given is not None:
                 wrong(f"missing {what}", f"there is no {_below(inside[0], self.root)}")
         elif path.is_symlink():
-            wrong(f"{what} is a link", f"{_below(path, self.root)} is a link to {os.readlink(path)}; it is followed", False)
+            wrong(
+                f"{what} is a link",
+                f"{_below(path, self.root)} is a link to {path.readlink()}; it is followed",
+                False,
+            )
         return path
 
 
@@ -250,8 +265,7 @@ def open_dataset(source: Path, roots: Sequence[Path] = ()) -> Dataset:
     known = card.get("subsets")
     if known is not None and not isinstance(known, dict | list):
         raise UsageError(f"{path}: subsets is {str(known)[:60]!r}; expected names, such as `object: {{}}`")
-    root = Path(os.path.abspath(source))
-    return Dataset(root, card, found, [Path(os.path.abspath(folder)) for folder in roots])
+    return Dataset(source.resolve(), card, found, [folder.resolve() for folder in roots])
 
 
 def png_size(path: Path) -> tuple[int, int] | None:
@@ -279,7 +293,9 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _is_name(value: Any) -> bool:
     """Whether a value can be a part of a path: text that does not climb out of its folder."""
-    return isinstance(value, str) and value not in ("", ".", "..") and value.isprintable() and not set(value) & set("/\\:")
+    return (
+        isinstance(value, str) and value not in ("", ".", "..") and value.isprintable() and not set(value) & set("/\\:")
+    )
 
 
 def _below(path: Path, root: Path) -> str:

@@ -125,7 +125,11 @@ def segments_of(facts: Mapping[str, Any]) -> list[str]:
     given = facts.get("caption_segments")
     found = []
     for part in given if isinstance(given, list) else ():
-        text = next((part[k] for k in ("caption", "text", "prompt") if k in part), None) if isinstance(part, dict) else part
+        text = (
+            next((part[k] for k in ("caption", "text", "prompt") if k in part), None)
+            if isinstance(part, dict)
+            else part
+        )
         if isinstance(text, str) and text.strip():
             found.append(text.strip())
     return found

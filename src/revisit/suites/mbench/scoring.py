@@ -116,7 +116,9 @@ def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def board(values: Mapping[str, float | None], setting: str, reported: Sequence[str] | None = None) -> dict[str, float | None]:
+def board(
+    values: Mapping[str, float | None], setting: str, reported: Sequence[str] | None = None
+) -> dict[str, float | None]:
     """Axes and total of a model from its dimensions, by metric id: plain means, and None where one is missing.
 
     `reported` are the dimensions that count, all of the setting by default: those that somebody has a value of.
@@ -125,7 +127,9 @@ def board(values: Mapping[str, float | None], setting: str, reported: Sequence[s
     made: dict[str, float | None] = {}
     for axis in AXES:
         ids = [
-            d.id for d in DIMENSIONS if d.axis == axis and setting in d.averaged and (reported is None or d.id in reported)
+            d.id
+            for d in DIMENSIONS
+            if d.axis == axis and setting in d.averaged and (reported is None or d.id in reported)
         ]
         known = [value for id in ids if (value := values.get(id)) is not None]
         made[axis] = _mean(known) if ids and len(known) == len(ids) else None

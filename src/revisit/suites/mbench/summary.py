@@ -145,8 +145,9 @@ def ranking(
         rows.append(row)
     axes = {tuple(axis for axis in AXES if row[axis]) for row in rows if not row["reason"]}
     if len(axes) > 1:
+        most = set(max(axes, key=lambda names: len(names)))
         for row in rows:
-            if not row["reason"] and {axis for axis in AXES if row[axis]} != set(max(axes, key=len)):
+            if not row["reason"] and {axis for axis in AXES if row[axis]} != most:
                 row["reason"] = "it lacks an axis that others have"
     rows.sort(key=lambda row: (bool(row["reason"]), -(row["order"][0] if row["order"] else 0), row["model"]))
     position = 0
@@ -217,14 +218,20 @@ def _tables(
         for row in ranked:
             made = [standings[d.id][row["model"]] for d in asked]
             cells = [_percent(one, _interval(one, answers.rule)) for one in made]
-            of = sum(map(len, answers.of(row["model"])))
-            counted = {"n": sum(one.n > 0 for one in made), "of": len(made)}
+            counted = {"n": len([one for one in made if one.n]), "of": len(made)}
             sums = [{**counted, **_mean_and_interval(row[name])} for name in (*AXES, "total")]
             name = row["model"] if row["rank"] is None else f"{row['rank']}. {row['model']}"
-            rows.append({"name": name if of else row["model"], "cells": [*cells, *sums]})
+            rows.append({"name": name, "cells": [*cells, *sums]})
         title = "M-Score" if answers.rule == "trigger" else "Reliability"
         columns = [*(d.short for d in asked), *(f"{axis} axis" for axis in AXES), "total"]
-        tables.append({"title": f"{title}, MBench-{answers.setting}", "note": NOTES[answers.rule], "columns": columns, "rows": rows})
+        tables.append(
+            {
+                "title": f"{title}, MBench-{answers.setting}",
+                "note": NOTES[answers.rule],
+                "columns": columns,
+                "rows": rows,
+            }
+        )
     return tables
 
 
@@ -247,7 +254,9 @@ def _sentences(answers: Answers, ranked: Sequence[Mapping[str, Any]]) -> list[st
     if found < expected:
         said.append(f"coverage: {found} of {expected} items have a video that can be used")
     if answers.rule == "all" and answers.setting == "T":
-        said.append("no judge said which clips pose the test: scores are raw, there is no M-Score, and nobody is ranked")
+        said.append(
+            "no judge said which clips pose the test: scores are raw, there is no M-Score, and nobody is ranked"
+        )
     unknown = sum(1 for case in answers.cases if (v := answers.posed[case.id]) is not None and v.posed is None)
     if unknown:
         who = "the judge" if answers.setting == "T" else "the camera gate"

@@ -20,6 +20,7 @@ from typing import Any
 
 from revisit import __version__
 from revisit.core import UsageError
+from revisit.worlds.events import EVENTS
 from revisit.worlds.film import Film, play
 from revisit.worlds.layouts import folder as folder_layout
 from revisit.worlds.layouts import mbench, memobench, mind, wrbench
@@ -50,7 +51,7 @@ class Order:
 
     def film(self, size: tuple[int, int], frames: int) -> tuple[str, Film]:
         """What it is called, and the film."""
-        world = _world(self.seed, self.place, self.kind)
+        world = _world(self.seed, self.place, self.kind, EVENTS[self.event].needs_perch)
         right = world.turn == "right"
         camera, action = ("RL", "right_then_left") if right else ("LR", "left_then_right")
         away, back = ("right", "left") if right else ("left", "right")
@@ -59,9 +60,9 @@ class Order:
 
 
 @lru_cache(maxsize=1)
-def _world(seed: int, place: str, kind: str) -> World:
+def _world(seed: int, place: str, kind: str, block: bool) -> World:
     """The world of a seed; films in the same world come one after another."""
-    return make_world(seed, place, kind)
+    return make_world(seed, place, kind, block=block)
 
 
 # Targets with what happens to them, in turn; the first four change at once, the others while they are seen.
@@ -99,7 +100,7 @@ def _wrbench(seed: int) -> list[Order]:
 
 
 def _mbench(seed: int) -> list[Order]:
-    cast = {"environment": ("plant", "none"), "human": ("figure", "none"), "object": ("gift", "none"),
+    cast = {"environment": ("gift", "none"), "object": ("gift", "none"), "human": ("figure", "none"),
             "causal": CAST[1::2][seed % 5]}  # fmt: skip
     return [
         Order(f"{subset}__sample_{seed:03d}__{{action}}_3s", seed, _place(seed), kind, event)
