@@ -130,7 +130,8 @@ def deliver(frames: Iterator[Any], facts: dict[str, Any], job: dict[str, Any]) -
 
 def rotation_of(frame: Any) -> int:
     """Degrees by which the display matrix turns the frame, counterclockwise, 0 to 359."""
-    for data in frame.side_data:  # iterates over the values, unlike other mappings
+    known = frame.side_data  # by number, because PyAV 19 iterates over its keys and earlier versions over its values
+    for data in (known[k] for k in range(len(known))):
         if data.type.name == "DISPLAYMATRIX":
             matrix = struct.unpack("=9i", bytes(data)[:36])
             return round(-math.degrees(math.atan2(matrix[1], matrix[0]))) % 360

@@ -115,7 +115,9 @@ def place_departure(looks: Looks, phases: CasePhases) -> Score | Unscored:
     # A place that is another altogether joins with nothing; that its camera went the same way must speak for it.
     rows = np.flatnonzero(back & (looks.joined > 0) if (back & (looks.joined > 0)).any() else back & looks.beside)
     shares = [
-        (row, float((cells < UNLIKE).mean())) for row in rows.tolist() if len(cells := textured(looks, row)) >= LEAST_CELLS
+        (row, float((cells < UNLIKE).mean()))
+        for row in rows.tolist()
+        if len(cells := textured(looks, row)) >= LEAST_CELLS
     ]
     if not shares:
         return Unscored(NO_RETURN)

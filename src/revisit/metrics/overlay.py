@@ -221,11 +221,13 @@ def validate(departures: Departures) -> None:
     """Raise InvalidEvidence unless every pair has its pictures, warps and shares."""
     height, width = departures.truth.shape[1:3] if departures.truth.ndim == 4 else (None, None)
     names = ("offset", "clip_step", "reference_step", "reference_first")
-    require_rows(
-        departures, shown=(height, width, 3), truth=(height, width, 3), covered=(height, width), seconds=(),
-        reference=(), **dict.fromkeys(names, (3, 3)), **dict.fromkeys([f"{name}_share" for name in names], ()),
-        clip_detail=(None,), reference_detail=(None,),
-    )  # fmt: skip
+    tails: dict[str, tuple[int | None, ...]] = {
+        "shown": (height, width, 3), "truth": (height, width, 3), "covered": (height, width), "seconds": (),
+        "reference": (), "clip_detail": (None,), "reference_detail": (None,),
+    }  # fmt: skip
+    for name in names:
+        tails |= {name: (3, 3), f"{name}_share": ()}
+    require_rows(departures, several=False, **tails)
 
 
 def _laid(

@@ -165,7 +165,7 @@ class Dataset:
             if problem is not None:
                 yield Problem(problem[0], file, number, str(_mapping(row).get("item_id", ""))[:200], problem[1])
                 continue
-            made = self._item(model, row, number, file)
+            made = self._item(model, _mapping(row), number, file)
             if made.id in rows:
                 said = f"it is already on line {rows[made.id].line}; the last line counts"
                 yield Problem("duplicate item", file, number, made.id, said)

@@ -143,9 +143,9 @@ def ranking(
         # Without all three axes there is no total; models are then ordered by the axes that all of them have.
         row["order"] = row["total"] or _mean_of([row[axis] for axis in found])
         rows.append(row)
-    axes = {tuple(axis for axis in AXES if row[axis]) for row in rows if not row["reason"]}
+    axes = {frozenset(axis for axis in AXES if row[axis]) for row in rows if not row["reason"]}
     if len(axes) > 1:
-        most = set(max(axes, key=lambda names: len(names)))
+        most = max(axes, key=lambda names: (len(names), sorted(names)))
         for row in rows:
             if not row["reason"] and {axis for axis in AXES if row[axis]} != most:
                 row["reason"] = "it lacks an axis that others have"

@@ -1,4 +1,4 @@
-"""MBench: an action-conditioned set (MBench-A) with its samples, and the videos and camera artifacts of models.
+"""MBench: a set with its samples, and the videos and camera artifacts of models.
 
 dataset.yaml
 samples/{subset}/{sample_id}/{sample.json, source_video.mp4, first_frame.png, reference.png}
@@ -6,7 +6,9 @@ models/{model}/samples.jsonl
 models/{model}/outputs/{subset}/{sample_id}/{condition_id}/video.mp4
 models/{model}/artifacts/{subset}/{sample_id}/{condition_id}/da3/{results.npz, input_images/%06d.png}
 
-A film is called {subset}__{sample_id}__{condition_id}; the condition is {action}_{length}, such as left_then_right_3s.
+A film is called {subset}__{sample_id}__{condition_id}. In an action-conditioned set (MBench-A) the condition is
+{action}_{length}, such as left_then_right_3s; in one by text (MBench-T) it is `text`, and samples tell the film in five
+parts. A set holds films of one setting.
 The artifact holds what a depth and pose network would give, here exactly: depth, world-to-camera poses and intrinsics
 of every fourth frame, all on the grid of its images; `convention` and `frame_indices` say so, because files in the
 wild do not. Depth is that of the place along the model's own camera path, with the target as it really is.
@@ -17,9 +19,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from revisit.worlds.events import EVENTS
 from revisit.worlds.film import Film
 from revisit.worlds.layouts.common import (
     Model,
@@ -43,15 +47,16 @@ SUBSETS = {
     "causal": "What happens to the target meanwhile.",
 }
 EVERY = 4  # frames of which the artifact tells
+TEXT = "text"  # the condition of films in a set by text
 DATASET = """\
-dataset_id: mbencha
+dataset_id: {id}
 dataset_name: Worlds of revisit
 version: '1.0'
 path_mode: relative_to_dataset_root
 subsets:
 {subsets}
 condition_id:
-  pattern: "{{action}}_{{length}}"
+  pattern: "{pattern}"
 paths:
   output_video: models/{{model_id}}/outputs/{{subset}}/{{sample_id}}/{{condition_id}}/video.mp4
   artifact_da3: models/{{model_id}}/artifacts/{{subset}}/{{sample_id}}/{{condition_id}}/da3/results.npz
@@ -61,7 +66,7 @@ paths:
 def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: Tell) -> Row:
     """Write the sample and the videos of one film that are not there, and return what the lists say of it."""
     subset, sample, condition = name.split("__")
-    _sample(folder / "samples" / subset / sample, sample, subset, film)
+    _sample(folder / "samples" / subset / sample, sample, subset, film, condition)
     made = []
     for model in each_that_applies(models, film, name, tell):
         made.append(model.name)
@@ -74,7 +79,7 @@ def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: in
     return {"subset": subset, "sample": sample, "condition": condition, "models": made}
 
 
-def _sample(place: Path, id: str, subset: str, film: Film) -> None:
+def _sample(place: Path, id: str, subset: str, film: Film, condition: str) -> None:
     """Write a sample with its ground truth."""
     video(place / "source_video.mp4", true_frames(film), film.fps)
     picture(place / "first_frame.png", film.truth(0).rgb)
@@ -86,7 +91,7 @@ def _sample(place: Path, id: str, subset: str, film: Film) -> None:
         "center_x": (x0 + x1) / 2 * width, "center_y": (y0 + y1) / 2 * height, "width": width, "height": height,
         "source": "exact",
     }  # fmt: skip
-    content = {
+    content: dict[str, Any] = {
         "sample_id": id,
         "subset": subset,
         "caption": caption,
@@ -99,7 +104,23 @@ def _sample(place: Path, id: str, subset: str, film: Film) -> None:
         },
         "annotations": {"action": film.script, "event": film.event},
     }  # fmt: skip
+    if condition == TEXT:
+        name = film.world.instances[1]
+        content["metadata"] |= {"object_card": {"name": name, "attributes": []}, "caption_segments": _parts(film)}
+        del content["annotations"]["action"]
     text(place / "sample.json", json.dumps(content, indent=1))
+
+
+def _parts(film: Film) -> list[str]:
+    """The film in five parts, as a caption each."""
+    name = film.world.instances[1]
+    return [
+        film.world.scene,
+        f"{film.told} The {name} goes out of view.",
+        f"The {name} is not in view. Meanwhile {EVENTS[film.event].what}.",
+        f"The view comes back to where the {name} was.",
+        "The first view is there again.",
+    ]
 
 
 def _artifact(place: Path, frames: Sequence[np.ndarray], film: Film) -> None:
@@ -134,7 +155,9 @@ def index(folder: Path, rows: Sequence[Row]) -> None:
     """Write the card of the set and the list of videos of every model."""
     present = [subset for subset in SUBSETS if any(row["subset"] == subset for row in rows)]
     listed = "\n".join(f"  {subset}: {{description: {json.dumps(SUBSETS[subset])}}}" for subset in present)
-    text(folder / "dataset.yaml", DATASET.format(subsets=listed))
+    by_text = all(row["condition"] == TEXT for row in rows)
+    id, pattern = ("mbencht", TEXT) if by_text else ("mbencha", "{action}_{length}")
+    text(folder / "dataset.yaml", DATASET.format(id=id, pattern=pattern, subsets=listed))
     for model in dict.fromkeys(model for row in rows for model in row["models"]):
         made = [_item(row, model) for row in rows if model in row["models"]]
         json_lines(folder / "models" / model / "samples.jsonl", made)
@@ -143,7 +166,8 @@ def index(folder: Path, rows: Sequence[Row]) -> None:
 def _item(row: Row, model: str) -> Row:
     place = f"{row['subset']}/{row['sample']}/{row['condition']}"
     return {
-        "item_id": place.replace("/", ":"), "dataset_id": "mbencha", "subset": row["subset"],
+        "item_id": place.replace("/", ":"), "dataset_id": "mbencht" if row["condition"] == TEXT else "mbencha",
+        "subset": row["subset"],
         "sample_id": row["sample"], "condition_id": row["condition"], "model_id": model,
         "media": {"videos": [{"path": f"outputs/{place}/video.mp4", "role": "generated"}]},
         "artifacts": {"da3": {"path": f"artifacts/{place}/da3/results.npz"}}, "annotations": {}, "metadata": {},
