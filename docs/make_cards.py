@@ -1,4 +1,4 @@
-"""Write docs/metrics.md: the cards of all metrics, gates and observers, from the code itself.
+"""Write docs/metrics.md (the cards of all metrics, gates and observers) and docs/audit-results.md, from the code.
 
 Run `make docs` after changing a card; a test fails when the page and the code differ.
 """
@@ -65,3 +65,4 @@ def _facts(card: dict[str, object]) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    PAGE.with_name("audit-results.md").write_text(audited.results_page(), encoding="utf-8")

@@ -36,6 +36,7 @@ from revisit.core import (
 )
 from revisit.diagnosis.diagnose import LEFT, SURE_ENOUGH
 from revisit.diagnosis.kinds import KINDS
+from revisit.diagnosis.responses import evidence_for, signs_of
 from revisit.diagnosis.signs import CAMERA, Scores, signs
 from revisit.engine.score import plain
 from revisit.observers.lite.cuts import cut_signal
@@ -135,27 +136,20 @@ def closed(found: Found) -> bool:
     return CAMERA in found and found[CAMERA]["way"] < LEFT
 
 
-def vector(id: str, found: Found, names: Sequence[str]) -> np.ndarray | None:
-    """The signs that a kind looks at, as numbers; None where it is not asked."""
-    kind = KINDS[id]
-    if kind.needs not in found or (kind.memory and closed(found)):
+def vector(id: str, found: Found) -> np.ndarray | None:
+    """The signs that a kind is read from, as numbers; None where it is not asked."""
+    if KINDS[id].memory and closed(found):
         return None
-    known: dict[str, float] = {}
-    for group in (kind.needs, *kind.beside):
-        known |= found.get(group, {})
-    return np.array([known.get(name, 0.0) for name in names])
+    known = evidence_for(KINDS[id], found)
+    return None if known is None else np.array(list(known.values()))
 
 
 def fit(lines: Sequence[Line]) -> dict[str, dict[str, Any]]:
     """One logistic model per kind: an offset and a weight for each sign it looks at."""
-    groups: dict[str, list[str]] = {}
-    for line in lines:
-        for group, found in line["signs"].items():
-            groups.setdefault(group, list(found))
     models = {}
     for id, kind in KINDS.items():
-        names = [name for group in (kind.needs, *kind.beside) for name in groups.get(group, []) if name != "way"]
-        rows = [(vector(id, line["signs"], names), float(line["kind"] == id)) for line in lines]
+        names = signs_of(kind)
+        rows = [(vector(id, line["signs"]), float(line["kind"] == id)) for line in lines]
         x = np.array([row for row, _ in rows if row is not None])
         y = np.array([label for row, label in rows if row is not None])
         if not y.any():
@@ -193,7 +187,7 @@ def predicted(models: Mapping[str, Mapping[str, Any]], found: Found) -> dict[str
     """Confidence in every kind that can be asked."""
     made = {}
     for id, model in models.items():
-        row = vector(id, found, list(model["weights"]))
+        row = vector(id, found)
         if row is not None:
             total = model["offset"] + float(row @ np.array(list(model["weights"].values())))
             made[id] = float(1 / (1 + np.exp(-total)))

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.judge_check import check
 
 if TYPE_CHECKING:
     from revisit.judges.asking import Frames
     from revisit.judges.settings import ChosenJudge
 
 app = typer.Typer(help="Ask a vision-language model about clips, and trust its answers.", no_args_is_help=True)
+app.command("check")(check)
 
 JUDGE = typer.Option(..., "--judge", help="A judge file (YAML), the url of a server, or recorded answers.")
 FRAMES = typer.Option(8, "--frames", min=1, help="How many frames of a clip are shown, evenly spread.")

@@ -18,6 +18,7 @@ from revisit.cli import (
     judge,
     leaderboard,
     list_,
+    mbench,
     plan,
     report,
     score,
@@ -49,6 +50,7 @@ app.command("doctor")(doctor.doctor)
 app.add_typer(import_.app, name="import")
 app.add_typer(camera.app, name="camera")
 app.add_typer(wrbench.app, name="wrbench")
+app.add_typer(mbench.app, name="mbench")
 app.add_typer(cache.app, name="cache")
 app.add_typer(judge.app, name="judge")
 app.add_typer(world.app, name="world")

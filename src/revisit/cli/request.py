@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ class Request:
     roots: tuple[str, ...] = ()
     options: tuple[str, ...] = ()  # name=value
     judge: str = ""  # as --judge says it
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # that take the place of the protocol's
 
     @classmethod
     def of(
@@ -94,7 +96,7 @@ class Request:
             align=self.align,
             roots=[Path(root) for root in self.roots],
             options=dict(map(_named, self.options)),
-            overrides=overrides,
+            overrides={**self.parameters, **(overrides or {})},
         )
 
     def as_json(self) -> dict[str, Any]:

@@ -24,13 +24,16 @@ def responses() -> dict[str, Any]:
 
 
 def evidence_for(kind: Kind, found: Mapping[str, Mapping[str, float]]) -> dict[str, float] | None:
-    """The signs that a kind looks at; those of groups beside it are 0 where unknown. None without what it needs."""
+    """The signs that a kind is read from, 0 where unknown; None without the group that it needs."""
     if kind.needs not in found:
         return None
-    looked_at: dict[str, float] = {}
-    for group in (kind.needs, *kind.beside):
-        looked_at |= found.get(group, {})
-    return looked_at
+    known = {name: value for group in found.values() for name, value in group.items()}
+    return {name: known.get(name, 0.0) for name in signs_of(kind)}
+
+
+def signs_of(kind: Kind) -> list[str]:
+    """The names of the signs that a kind is read from: those for it, then those against it."""
+    return list(dict.fromkeys((*kind.speaks, *kind.against)))
 
 
 def confidence(id: str, found: Mapping[str, Mapping[str, float]]) -> float | None:

@@ -51,7 +51,7 @@ def signs(scores: Scores) -> dict[str, dict[str, float]]:
     found = {group: read(scores) for group, read in groups.items() if scores.known(KNOWN_BY[group])}
     if TARGET in found:
         # Where the whole place is another, or the picture decays, differences on the target say nothing of it.
-        clear = 1 - max(found.get(LOOK, {}).get(sign, 0.0) for sign in ("other place", "melts"))
+        clear = 1 - max(between(scores.of("place_departure"), 0.3, 0.5), found.get(LOOK, {}).get("melts", 0.0))
         found[TARGET] = {name: sign * clear for name, sign in found[TARGET].items()}
     return found
 
@@ -86,17 +86,17 @@ def clip_signs(scores: Scores) -> dict[str, float]:
 def look_signs(scores: Scores) -> dict[str, float]:
     """Signs of another light, style, sharpness or place than the reference's."""
     early, late = scores.of("sharpness_departure", "early"), scores.of("sharpness_departure", "late")
-    chroma = scores.of("style_departure", "chroma")
+    style, chroma = scores.of("style_departure"), scores.of("style_departure", "chroma")
     melts = min(between(scores.of("structure_decay"), 0.08, 0.18), between(late - max(early, 0.0), 0.04, 0.14))
     return {
         "other light": between(scores.of("light_departure"), 5.0, 14.0),
         "darker": between(-scores.of("light_departure", "lightness"), 5.0, 14.0),
-        "other style": between(scores.of("style_departure"), 0.1, 0.3),
-        "stronger colours": between(chroma, 0.15, 0.35),
+        "other style": between(style, 0.1, 0.3),
+        "stylised": min(between(style, 0.1, 0.25), between(chroma, 0.15, 0.35)),
         "fainter colours": between(-chroma, 0.15, 0.4),
         "soft": between(scores.of("sharpness_departure"), 0.15, 0.4),
         "melts": melts,
-        "other place": between(scores.of("place_departure"), 0.25, 0.45) * (1 - melts),
+        "other place": between(scores.of("place_departure"), 0.2, 0.4) * (1 - melts),
     }
 
 

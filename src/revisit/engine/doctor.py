@@ -40,6 +40,8 @@ def checks() -> list[Check]:
     found += [
         Check("torch", "note", "installed" if find_spec("torch") else "not installed; the lite set does not need it")
     ]
+    http = "installed" if find_spec("httpx") else "not installed; only a judge over HTTP needs it"
+    found += [Check("httpx", "note", http)]
     found += [
         Check("plugin", "note", f"{point.name} ({point.value})") for point in entry_points(group=ENTRY_POINT_GROUP)
     ]

@@ -42,6 +42,7 @@ from revisit.engine.needs import (
 from revisit.media import clip_digest, file_digest
 
 ALWAYS = ("frame_facts", "thumbnails")  # evidence the report shows, whatever is scored
+BESIDE = "artifacts."  # an observer's input that is a file beside the clip, such as artifacts.da3
 PICTURES = ("thumbnails",)  # what it shows of a reference, which may be long
 
 
@@ -313,21 +314,25 @@ def _task(
     if maker is None:
         return f"needs {evidence_id(kind)}, which no observer of the set {observers.id!r} makes"
     inputs = {}
+    said = {}  # what the evidence's address says of the inputs: of a file its content, wherever it lies
     for name in maker.inputs:
+        if name.startswith(BESIDE):
+            beside = _beside(case, name.removeprefix(BESIDE), digest_of)
+            if isinstance(beside, str):
+                return beside
+            inputs[name], said[name] = beside
+            continue
         value = getattr(case, name)
         if value in (None, ""):
             return f"no {name} was given for this case"
-        inputs[name] = value
+        inputs[name], said[name] = value, _plain(value)
     params = parameters_of(maker, parameters)
-    facts = {**observer_facts(maker, parameters), "inputs": {k: _plain(v) for k, v in inputs.items()}}
+    facts = {**observer_facts(maker, parameters), "inputs": said}
     if maker.kind == "file":
-        file = case.artifacts.get(maker.artifact)
-        if file is None:
-            return f"no file of {maker.artifact.replace('_', ' ')} was given for this case"
-        try:
-            facts["file"] = digest_of(file)
-        except MediaError as error:
-            return f"the file of {maker.artifact.replace('_', ' ')} cannot be read: {error}"
+        found = _beside(case, maker.artifact, digest_of)
+        if isinstance(found, str):
+            return found
+        file, facts["file"] = found
         return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, file=file)
     facts["clip"] = clip
     if maker.shows is not None:
@@ -353,6 +358,18 @@ def _task(
     if maker.ready is not None and (reason := maker.ready()):
         return reason
     return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, reference)
+
+
+def _beside(case: Case, artifact: str, digest_of: Any) -> tuple[Path, str] | str:
+    """A file that came with the clip and the digest of its content, or the reason why there is none."""
+    words = artifact.replace("_", " ")
+    file = case.artifacts.get(artifact)
+    if file is None:
+        return f"no file of {words} was given for this case"
+    try:
+        return file, digest_of(file)
+    except MediaError as error:
+        return f"the file of {words} cannot be read: {error}"
 
 
 def _role(task: ObserverTask) -> str:

@@ -76,7 +76,7 @@ class Looks:
 
     index: np.ndarray  # (N,)
     joined: np.ndarray  # (N,) share of the points on which the overlay rests; 0: not laid over
-    beside: np.ndarray  # (N,) whether the steps of both cameras add up to the same place, within a tenth of a width
+    beside: np.ndarray  # (N,) whether the steps of both cameras add up to the same place, within 4 % of the width
     lab: np.ndarray  # (N, 3) mean CIELAB of the clip minus that of the reference, over common pixels
     likeness: np.ndarray  # (N, rows, columns) local correlation of structure; nan where nothing can be recognised
     chroma: np.ndarray  # (N,) log ratio of mean chroma

@@ -17,6 +17,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from revisit.core import RevisitError
 from revisit.judges.asking import Answer, Frames, Judge, NoReply, Refused, Reply, Stopped, Usage
 from revisit.judges.budget import Budget, expected
 from revisit.judges.questions import Malformed, Question
@@ -164,8 +165,8 @@ class Asker:
                 self._checked = True
                 try:
                     self.judge.check()
-                except Stopped as error:
-                    self._stopped = error
+                except RevisitError as error:
+                    self._stopped = Stopped(str(error))
         if self._stopped is not None:
             raise self._stopped
 
@@ -176,16 +177,8 @@ class Asker:
             self._check()
             if self._quit.is_set():
                 raise NoReply("asking was interrupted")
-            reserved = sum((expected(frames, question, self.tokens_per_image) for question in questions), Usage())
-            reserved = replace(reserved, calls=1)
-            self.budget.reserve(reserved)
-            used = Usage()
             try:
-                replies = self.judge.reply(frames, questions, notes)
-                used = sum((reply.usage for reply in replies), Usage())
-                if used.calls and not used.tokens_in:  # the server does not count: the estimate stands
-                    used = replace(reserved, calls=used.calls)
-                return replies
+                return self._call(frames, questions, notes)
             except NoReply as error:
                 if attempt == self.patience.tries:
                     raise NoReply(f"no reply after {attempt} calls; the last one: {error}") from None
@@ -193,9 +186,22 @@ class Asker:
                 wait = random.uniform(0.5, 1.0) * min(pause, self.patience.longest_pause)
                 self._quit.wait(wait if error.wait is None else min(error.wait, self.patience.longest_wait) + wait / 10)
                 pause *= 2
-            finally:
-                self.budget.settle(reserved, used)
         raise AssertionError("unreachable")
+
+    def _call(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
+        """Replies of one call, within the budget."""
+        each = (expected(frames, question, self.tokens_per_image) for question in questions)
+        reserved = replace(sum(each, Usage()), calls=1)
+        self.budget.reserve(reserved)
+        used = Usage()
+        try:
+            replies = self.judge.reply(frames, questions, notes)
+            used = sum((reply.usage for reply in replies), Usage())
+            if used.calls and not used.tokens_in:  # the server does not count: the estimate stands
+                used = replace(reserved, calls=used.calls)
+            return replies
+        finally:
+            self.budget.settle(reserved, used)
 
 
 def _checked(question: Question, reply: Reply) -> Answer:

@@ -39,6 +39,7 @@ UNLIKE = 14.0  # median difference to the nearest view above which a frame shows
 LEAST = 0.002  # share of the picture that the target covers at least, in one piece, where it counts as in sight
 WHOLE = 0.5  # share of its usual size from which on it is in sight well enough to tell its place and state
 KNOWN = 0.5  # share of a difference that a known state explains, where the state is taken for it
+ALIKE = 0.45  # share of colours in common, times the ratio of sizes, where a state elsewhere is taken for a known one
 OVERLAP = 0.5  # intersection over union of outlines, above which the place is taken for the same
 PACE = 0.5  # share of what the time allows that a lasting event must have gone on
 NEAR = 0.1  # metres within which two places are the same
@@ -82,7 +83,8 @@ class Scene:
     @cached_property
     def outlines(self) -> np.ndarray:
         """(states, views, h, w): where the target in each state changes the picture."""
-        return np.stack([[_differs(p, v) > NOISE / 2 for p, v in zip(s, self.views, strict=True)] for s in self.pictures])
+        pairs = [zip(state, self.views, strict=True) for state in self.pictures]
+        return np.stack([[_differs(picture, view) > NOISE for picture, view in pair] for pair in pairs])
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -117,7 +119,8 @@ class Scene:
         if self.lit[view] < DARK or foreign.mean() < LEAST:
             return Reading(time, False, place_seen, False)
         well = bool(foreign.mean() >= WHOLE * self.usual)
-        explained = [_explained(frame, empty, picture[view], foreign) for picture in self.pictures]
+        known = zip(self.pictures[:, view], self.outlines[:, view], strict=True)
+        explained = [_explained(frame, empty, picture, foreign | outline) for picture, outline in known]
         best = int(np.argmax(explained))
         if explained[best] >= KNOWN:
             return Reading(time, True, place_seen, well, best, best)
@@ -137,21 +140,14 @@ class Scene:
         return min(same, key=lambda k: float(np.linalg.norm(self.place[k] - self.place[state])), default=state)
 
     def _elsewhere(self, frame: np.ndarray, view: int, foreign: np.ndarray) -> int:
-        """The state that a target in an unknown place looks like: every known one is moved there to compare."""
-        whole = [k for k, size in enumerate(self.sizes[:, view]) if size >= WHOLE * self.usual]
-        shares = {k: self._moved_there(frame, view, foreign, k) for k in whole}
-        best = max(shares, key=lambda k: shares[k], default=ELSEWHERE)
-        # Seen from another side it is less alike.
-        return best if shares.get(best, 0.0) >= 0.7 * KNOWN else ELSEWHERE
-
-    def _moved_there(self, frame: np.ndarray, view: int, foreign: np.ndarray, state: int) -> float:
-        """The share of a difference that the target in a state explains, once it is moved to where that is."""
-        empty, picture, outline = self.views[view], self.pictures[state][view], self.outlines[state][view]
-        return max(
-            _explained(frame, empty, _moved(empty, picture, outline, foreign, (down, right)), foreign)
-            for down in (-3, 0, 3)
-            for right in (-3, 0, 3)
-        )
+        """The state that a target in an unknown place looks like, by its colours and its size."""
+        colours, size = _colours(frame, foreign), foreign.sum()
+        found = []
+        for picture, outline in zip(self.pictures[:, view], self.outlines[:, view], strict=True):
+            common = float(np.minimum(colours, _colours(picture, outline)).sum())
+            found.append(common * min(size, outline.sum()) / max(size, outline.sum()))
+        best = int(np.argmax(found))
+        return best if found[best] >= ALIKE else ELSEWHERE
 
 
 @dataclass(frozen=True)
@@ -268,7 +264,7 @@ class InstrumentedJudge:
         self.facts: Mapping[str, Any] = {
             "judge": "instrumented", "model": "instrumented", "version": 1, "scenes": made.hexdigest()[:24],
         }  # fmt: skip
-        self._stories: dict[tuple[str, str], Story] = {}
+        self._stories: dict[tuple[str, str], Story | None] = {}
 
     @cached_property
     def scenes(self) -> list[Scene]:
@@ -303,16 +299,24 @@ class InstrumentedJudge:
     def _story(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> Story | None:
         """The frames as a story of the scene they show; None where they show none that is described."""
         named = str(question.about.get("scene", ""))
-        prompted = [scene for scene in self.scenes if scene.prompt in question.text]
-        some = [scene for scene in self.scenes if scene.name == named] if named else prompted or self.scenes
-        key = frames.digest, ",".join(scene.name for scene in some)
-        if key not in self._stories:
-            found = [float(np.median([scene.find(picture)[1] for picture in pictures])) for scene in some]
-            if not found or min(found) > UNLIKE:
-                return None
-            scene = some[int(np.argmin(found))]
-            self._stories[key] = Story(scene, tuple(map(scene.read, pictures, frames.times)))
-        return self._stories[key]
+        meant = [scene for scene in self.scenes if scene.name == named or (not named and scene.prompt in question.text)]
+        # Frames of another scene than the one that is asked about are read as what they show.
+        for some in (meant, self.scenes):
+            key = frames.digest, ",".join(scene.name for scene in some)
+            if some and key not in self._stories:
+                self._stories[key] = _told(some, pictures, frames.times)
+            if some and self._stories[key] is not None:
+                return self._stories[key]
+        return None
+
+
+def _told(scenes: Sequence[Scene], pictures: Sequence[np.ndarray], times: Sequence[float]) -> Story | None:
+    """The story of the scene that looks most like the pictures; None where none does."""
+    unlike = [float(np.median([scene.find(picture)[1] for picture in pictures])) for scene in scenes]
+    if min(unlike) > UNLIKE:
+        return None
+    scene = scenes[int(np.argmin(unlike))]
+    return Story(scene, tuple(map(scene.read, pictures, times)))
 
 
 def asked(question: Question) -> tuple[str, bool]:
@@ -445,28 +449,24 @@ def _largest(mask: np.ndarray) -> np.ndarray:
     return np.isin(labels, keep)
 
 
-def _explained(frame: np.ndarray, empty: np.ndarray, picture: np.ndarray, foreign: np.ndarray) -> float:
+def _explained(frame: np.ndarray, empty: np.ndarray, picture: np.ndarray, where: np.ndarray) -> float:
     """The share of what sets a frame apart from the empty place that a known picture explains."""
-    where = foreign | (_differs(picture, empty) > NOISE / 2)
-    left, whole = (np.abs(frame[where].astype(np.float32) - x[where]).mean() for x in (picture, empty))
+    left, whole = (np.abs(frame[where].astype(np.float32) - known[where]).mean() for known in (picture, empty))
     return float(1 - left / max(whole, 1e-6))
+
+
+def _colours(picture: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """How often each of 384 colours occurs in a part of a picture."""
+    import cv2
+
+    lab = cv2.cvtColor(np.ascontiguousarray(picture), cv2.COLOR_RGB2LAB)[where].astype(int)
+    bins = (lab[:, 0] * 6 // 256, *(np.clip((lab[:, k] - 64) * 8 // 128, 0, 7) for k in (1, 2)))
+    counts = np.bincount(np.ravel_multi_index(bins, (6, 8, 8)), minlength=384)
+    return np.asarray(counts / max(counts.sum(), 1))
 
 
 def _overlap(one: np.ndarray, other: np.ndarray) -> float:
     return float((one & other).sum() / max((one | other).sum(), 1))
-
-
-def _moved(
-    empty: np.ndarray, picture: np.ndarray, outline: np.ndarray, towards: np.ndarray, more: tuple[int, int]
-) -> np.ndarray:
-    """A picture whose target is moved so that the middle of its outline meets that of another one, and some more."""
-    down, right = (round(b.mean() - a.mean()) for a, b in zip(np.nonzero(outline), np.nonzero(towards), strict=True))
-    made = empty.copy()
-    rows, columns = np.nonzero(outline)
-    to_rows, to_columns = rows + down + more[0], columns + right + more[1]
-    inside = (to_rows >= 0) & (to_rows < len(made)) & (to_columns >= 0) & (to_columns < made.shape[1])
-    made[to_rows[inside], to_columns[inside]] = picture[rows[inside], columns[inside]]
-    return made
 
 
 def _word(yes: bool) -> str:

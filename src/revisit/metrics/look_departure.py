@@ -15,7 +15,7 @@ from revisit.evidence.frames import CasePhases, FrameFacts
 from revisit.evidence.motion import CutSignal
 from revisit.metrics.cuts import find_cuts
 from revisit.metrics.cuts import validate as validate_cuts
-from revisit.metrics.overlay import NEIGHBOURS, STRAY, blurred, lab_of, trusted, validate, ways_of
+from revisit.metrics.overlay import NEIGHBOURS, blurred, lab_of, trusted, validate, ways_of
 from revisit.metrics.rows import require_rows
 
 CELL = 3  # pixels of the halved picture: side of the cells on which looks are compared
@@ -24,6 +24,7 @@ NOISE = 6.0  # variance in gray levels squared below which structure is noise
 TEXTURE = 4.0  # gray levels: local deviation of a place that can be recognised
 UNLIKE = 0.5  # local correlation below which a place is another one
 LEAST_CELLS = 12
+BESIDE = 0.04  # widths: cameras that are so close see the same cells, if it is the same place
 NO_RETURN = "no frame after the return could be laid over the reference"
 
 
@@ -56,7 +57,7 @@ def steps_agree(departures: Departures) -> np.ndarray:
     ways = ways_of(departures)
     if ways is None:
         return np.zeros(len(departures.index), bool)
-    return np.asarray(np.linalg.norm(ways[0] - ways[1], axis=1) < STRAY)
+    return np.asarray(np.linalg.norm(ways[0] - ways[1], axis=1) < BESIDE)
 
 
 def halved(picture: np.ndarray) -> np.ndarray:

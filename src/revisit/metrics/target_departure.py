@@ -40,7 +40,7 @@ def behind(truth: np.ndarray, here: np.ndarray) -> np.ndarray:
         if known.any():
             for channel in range(3):
                 filled[row, :, channel] = np.interp(columns, columns[known], truth[row, known, channel])
-    return filled
+    return np.asarray(filled)
 
 
 def place_of(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

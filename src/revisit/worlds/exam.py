@@ -146,6 +146,8 @@ def render_exam(
             if not (folder / clip).is_file():
                 encode_mp4(folder / clip, generate(kind, film), FPS)
             lines += [{"clip": clip, "pair": f"{name}-{kind}-{row['subset']}", **row} for row in questions_of(film, kind)]
+    if progress is not None:
+        progress(len(stories), len(stories), "done")
     path = folder / "labels.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path

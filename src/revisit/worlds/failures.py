@@ -4,8 +4,8 @@ A failure is a function (film, strength, rng) -> frames; strength 0 is the truth
 strength is never nearer to the truth. To add one, write its function and add a row to FAILURES.
 
 Failures of memory begin in the middle of the time in which the target is out of view: until then every frame is the
-truth, and nothing jumps before anybody's eyes. Failures of the camera and of the whole clip may begin at once; the
-first frame, which models are given, is always the truth. Draws from rng never depend on the strength.
+truth, and no change of the target is seen to happen. Failures of the camera and of the whole clip may begin at once;
+the first frame, which models are given, is always the truth. Draws from rng never depend on the strength.
 """
 
 from __future__ import annotations

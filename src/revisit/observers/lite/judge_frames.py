@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sampling, Sight, observer
+from revisit.core import ClipInfo, Frame, MediaError, Sampling, Sight, observer
 from revisit.evidence.judged import JudgeFrames
 
 
@@ -40,6 +40,8 @@ def judge_frames(
         index.append(frame.index)
         time.append(frame.time)
         pictures.append(jpeg.ravel())
+    if not index:
+        raise MediaError("the clip has no frames to show")
     return JudgeFrames(
         index=np.array(index, dtype=np.int64),
         time=np.array(time),

@@ -176,7 +176,7 @@ class Dataset:
         """Why a line cannot become an item, in a word and in a sentence."""
         if not isinstance(row, dict):
             return "not JSON", "expected one JSON object per line"
-        lacking = [name for name in NEEDED if not _is_name(row.get(name))]
+        lacking = [name for name in NEEDED if not is_name(row.get(name))]
         if lacking:
             return "no name", f"{lacking[0]} is {str(row.get(lacking[0]))[:80]!r}; expected a name without slashes"
         if row["subset"] not in self.subsets:
@@ -291,7 +291,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _is_name(value: Any) -> bool:
+def is_name(value: Any) -> bool:
     """Whether a value can be a part of a path: text that does not climb out of its folder."""
     return (
         isinstance(value, str) and value not in ("", ".", "..") and value.isprintable() and not set(value) & set("/\\:")

@@ -1,0 +1,136 @@
+"""`revisit judge check`: how far can a judge be trusted? Against people's labels, or against rendered truth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from revisit.cli import console
+
+
+def check(
+    labels: Path = typer.Argument(None, help="Labels as .csv or .jsonl (docs/judge-calibration.md)."),
+    judge: str = typer.Option(
+        "", "--judge", help="A judge file, a url, or recorded answers; with --worlds, the instrumented judge if not given."
+    ),
+    worlds: Path = typer.Option(None, help="Render an exam with known truth into this folder, and use its labels."),
+    scenes: int = typer.Option(12, min=1, max=12, help="How many scenes of the exam to render."),
+    frames: int = typer.Option(8, "--frames", min=1, help="How many frames of a clip are shown, evenly spread."),
+    repeats: int = typer.Option(1, min=1, help="Ask every question so many times."),
+    positions: bool = typer.Option(False, "--positions", help="Ask with the options in both orders too."),
+    blinded: int = typer.Option(None, min=0, help="Ask so many times about another clip's frames; 1 with --worlds."),
+    out: Path = typer.Option(None, help="Write the report as JSON to this file."),
+    json: bool = typer.Option(False, "--json", help="Print the report as JSON."),
+) -> None:
+    """Compare a judge's answers with labels by people, or with the truth of rendered worlds."""
+    from revisit.core import UsageError
+    from revisit.engine.asking import look
+    from revisit.engine.cache import cache_root
+    from revisit.engine.records import write_json
+    from revisit.judges.asker import Asker
+    from revisit.judges.asking import Judge
+    from revisit.judges.budget import Budget
+    from revisit.judges.calibration import Plan, calibrate
+    from revisit.judges.labels import read_labels
+    from revisit.judges.settings import ChosenJudge, choose_judge
+    from revisit.judges.store import AnswerStore, shared_store
+
+    if (labels is None) == (worlds is None):
+        raise UsageError("give a file of labels, or --worlds with a folder to render an exam into")
+    if worlds is not None:
+        labels = _exam(worlds, scenes)
+    if judge:
+        chosen = choose_judge(judge)
+    elif worlds is not None:
+        from revisit.judges.instrumented import InstrumentedJudge
+
+        chosen = ChosenJudge(InstrumentedJudge(worlds / "scenes"))
+    else:
+        raise UsageError("say which judge with --judge: a judge file, the url of a server, or recorded answers")
+    budget = Budget(chosen.limit, chosen.price)  # one for all rounds
+
+    def ask(who: Judge) -> Asker:
+        store = AnswerStore(shared_store(cache_root(), who.facts))
+        return Asker(who, store, chosen.patience, budget, chosen.tokens_per_image)
+
+    plan = Plan(repeats, positions, (1 if worlds else 0) if blinded is None else blinded)
+    report = calibrate(chosen.judge, read_labels(labels), lambda clip: look(clip, at_most=frames), ask, plan)
+    if out is not None:
+        write_json(out, report)
+    if json:
+        console.data(report)
+    else:
+        show(report)
+    raise typer.Exit(1 if report["failed"] else 0)
+
+
+def show(report: Mapping[str, Any]) -> None:
+    """Print a calibration report."""
+    console.message(f"judge: {report['judge'].get('model')}, {report['clips']} clips, {report['questions']} questions")
+    rows = [_row("all", report), *(_row(name, part) for name, part in report["subsets"].items())]
+    blinded = report.get("blinded")
+    if blinded:
+        rows += [_row("blinded: all", blinded)]
+        rows += [_row(f"blinded: {name}", part) for name, part in blinded["subsets"].items()]
+    if any("yes_no" in part for part in [report, *report["subsets"].values()]):
+        columns = ["yes or no", "answered", "accuracy", "balanced", "precision", "recall", "F1", "kappa"]
+        console.table(columns, rows, numbers=True)
+    for name, part in [("all", report), *report["subsets"].items()]:
+        for form in ("ratings", "choices"):
+            if form in part:
+                values = ", ".join(f"{key.replace('_', ' ')} {_number(value)}" for key, value in part[form].items())
+                console.message(f"{form}, {name}: {values}")
+    for sentence in sentences(report):
+        console.message(sentence)
+
+
+def sentences(report: Mapping[str, Any]) -> list[str]:
+    """What else a report says, in words."""
+    said = []
+    if report["unanswered"] or report["failed"]:
+        said.append(f"{report['unanswered']} unanswered and {report['failed']} that could not be asked are in no rate")
+    if report["disputed"]:
+        said.append(f"{report['disputed']} questions were left out: people disagree on them")
+    if report["people"]:
+        said.append(f"people agree with each other on {_number(report['people']['pairs_alike'])} of pairs of labels")
+    polarity = report["polarity"]
+    if polarity["n"]:
+        said.append(f"yes bias {polarity['yes_bias']:+.3f} (said yes {polarity['said_yes']:.3f})")
+    if polarity["pairs"]:
+        said.append(
+            f"of {polarity['pairs']} questions and their opposites, both were answered yes {polarity['both_yes']} and "
+            f"both no {polarity['both_no']} times"
+        )
+    if "position" in report:
+        position = report["position"]
+        said.append(
+            f"with the options in the other order {_number(position['changed'])} of the answers change; the first option "
+            f"is taken in {_number(position['first_share'])} (0.5 is no bias)"
+        )
+    if "repeats" in report:
+        repeats = report["repeats"]
+        said.append(
+            f"asked {repeats['times']} times, {_number(repeats['always_alike'])} of the questions were always answered alike"
+        )
+    if "blinded" in report:
+        said.append("blinded: about another clip's frames; 0.5 balanced is chance")
+    return said
+
+
+def _exam(folder: Path, scenes: int) -> Path:
+    from revisit.worlds.exam import STORIES, render_exam
+
+    return render_exam(folder, stories=STORIES[:scenes], progress=console.Counter("rendered scenes"))
+
+
+def _row(name: str, part: Mapping[str, Any]) -> list[str]:
+    found = part.get("yes_no", {})
+    keys = ("accuracy", "balanced_accuracy", "precision", "recall", "f1", "kappa")
+    return [name, f"{part['answered']}/{part['questions']}", *(_number(found.get(key)) for key in keys)]
+
+
+def _number(value: Any) -> str:
+    return "–" if value is None else str(value) if isinstance(value, int) else f"{value:.3f}"

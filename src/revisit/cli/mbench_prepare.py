@@ -1,0 +1,183 @@
+"""Producers of camera-pose artifacts for `revisit mbench prepare`.
+
+`odometry` is our own visual odometry: turns without lengths and without depth. `command` runs a program of the user's
+for every clip, such as a script around a depth network, and stores what it wrote: depth as half floats, no pictures.
+An artifact is written whole or not at all and names its producer and the digest of its video, so what is there and
+still fits is kept.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from revisit.core import Clip, MediaError, UsageError, digest
+from revisit.media import announced_frames, clip_digest, load_npz, open_clip
+from revisit.suites.mbench.artifact import check_convention, is_of, store
+from revisit.suites.mbench.check import artifact_problem
+from revisit.suites.mbench.dataset import Dataset, Item, Problem
+from revisit.suites.mbench.read import Filter
+
+ODOMETRY = "revisit odometry 1"
+Tell = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What was done."""
+
+    made: int = 0
+    kept: int = 0
+    missing: int = 0  # items without a video
+    failed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Task:
+    item: Item
+    video: Path
+    place: Path
+    digest: str
+
+
+def produce(
+    data: Dataset,
+    keep: Filter,
+    producer: str,
+    output: Path | None,
+    *,
+    command: str = "",
+    convention: str = "unknown",
+    workers: int | None = None,
+    tell: Tell | None = None,
+) -> Prepared:
+    """Make the artifacts of the chosen items that have none of this producer."""
+    check_convention(convention)
+    if producer not in ("odometry", "command"):
+        raise UsageError(f"there is no producer {producer!r}; there are odometry and command (with --command)")
+    if (producer == "command") != bool(command):
+        raise UsageError("--producer command and --command go together: a program that reads {video} and writes {npz}")
+    if command and not all(name in command for name in ("{video}", "{npz}")):
+        raise UsageError(f"--command {command!r}: it needs {{video}}, the clip to read, and {{npz}}, the file to write")
+    name = ODOMETRY if producer == "odometry" else f"command {digest([command, convention])}"
+    tasks, kept, missing = [], 0, 0
+    for item in _items(data, keep):
+        if item.video is None:
+            missing += 1
+            continue
+        video = clip_digest(Clip(item.video))
+        place = _place(data, item, output)
+        if is_of(place, video, name):
+            kept += 1
+        else:
+            tasks.append(_Task(item, item.video, place, video))
+    if producer == "odometry":
+        failed = _odometry(data, tasks, workers, tell)
+    else:
+        failed = _commands(tasks, command, convention, name, tell)
+    return Prepared(len(tasks) - len(failed), kept, missing, tuple(failed))
+
+
+def _items(data: Dataset, keep: Filter) -> list[Item]:
+    found = [entry for model in keep.models for entry in data.items(model)]
+    return [entry for entry in found if not isinstance(entry, Problem) and keep.takes(entry)]
+
+
+def _place(data: Dataset, item: Item, output: Path | None) -> Path:
+    if output is not None:
+        return output / item.model / item.subset / item.sample / item.condition / "da3" / "results.npz"
+    return data.place(
+        "artifact_da3", model_id=item.model, subset=item.subset, sample_id=item.sample, condition_id=item.condition
+    )
+
+
+def _commands(tasks: Sequence[_Task], command: str, convention: str, name: str, tell: Tell | None) -> list[str]:
+    """Run the user's program for each clip; a sentence for each that failed."""
+    failed = []
+    for number, task in enumerate(tasks, start=1):
+        with tempfile.TemporaryDirectory() as folder:
+            npz = Path(folder) / "results.npz"
+            values = {"{video}": str(task.video), "{npz}": str(npz)}
+            done = subprocess.run(
+                [_filled(part, values) for part in shlex.split(command)], capture_output=True, text=True, check=False
+            )
+            problem: str | None = None
+            if done.returncode or not npz.is_file():
+                said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1][:200]
+                problem = f"the command ended with {done.returncode} and wrote no usable file: {said}"
+            elif (trouble := artifact_problem(npz)) is not None:
+                problem = f"{trouble[0]}: {trouble[1]}"
+            else:
+                try:
+                    frames = announced_frames(task.video)
+                    arrays = load_npz(npz)
+                    store(task.place, arrays, convention=convention, producer=name, video=task.digest, frames=frames)
+                except MediaError as error:
+                    problem = str(error)
+        if problem is not None:
+            failed.append(f"{task.item.id}@{task.item.model}: {problem}")
+        if tell is not None:
+            tell(number, len(tasks), task.item.id)
+    return failed
+
+
+def _filled(part: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        part = part.replace(name, value)
+    return part
+
+
+def _odometry(data: Dataset, tasks: Sequence[_Task], workers: int | None, tell: Tell | None) -> list[str]:
+    """The camera's turns as our odometry sees them, with the lens it assumes; a sentence for each clip that failed."""
+    from revisit.core import Case, Suite
+    from revisit.engine.cache import EvidenceCache, cache_root
+    from revisit.engine.needs import ObserverSet
+    from revisit.engine.plan import make_plan
+    from revisit.engine.run import evaluate
+    from revisit.evidence.camera import CameraPath
+    from revisit.observers.sets import load_roles
+
+    if not tasks:
+        return []
+    cases = [
+        Case(id=f"{task.item.id}@{task.item.model}", suite="mbench", model=task.item.model, sample=task.item.sample,
+             clip=Clip(task.video))
+        for task in tasks
+    ]  # fmt: skip
+    reader = Suite("mbench", {}, lambda *_: cases, lambda _: False, tuple, lambda *_: {})
+    plan = make_plan(reader, data.root, ObserverSet("lite", load_roles("lite")), metrics=["camera_path"])
+    cache = EvidenceCache(cache_root())
+    with tempfile.TemporaryDirectory() as folder:
+        run = evaluate(plan, Path(folder), workers=workers, cache=cache)
+        reasons = {record["case"]: record["reason"] for record in run.failures}
+    failed = []
+    for number, (task, case) in enumerate(zip(tasks, cases, strict=True), start=1):
+        path = (
+            cache.load(CameraPath, plan.wanted[case.id].keys.get("camera_path", "-"))
+            if case.id not in reasons
+            else None
+        )
+        if path is None:
+            failed.append(f"{case.id}: {reasons.get(case.id, 'its camera could not be followed')}")
+        else:
+            with open_clip(case.clip, wanted=np.arange(0)) as stream:
+                width, height = stream.info.width, stream.info.height
+            arrays = _turns(path.rotation, path.index, path.field_of_view, width, height)
+            store(task.place, arrays, convention="w2c", producer=ODOMETRY, video=task.digest, frames=None)
+        if tell is not None:
+            tell(number, len(tasks), task.item.id)
+    return failed
+
+
+def _turns(rotation: np.ndarray, index: np.ndarray, degrees: float, width: int, height: int) -> dict[str, np.ndarray]:
+    """World-to-camera poses of a camera that only turns, and its lens in pixels of the video."""
+    focal = width / 2 / np.tan(np.radians(degrees) / 2)
+    K = np.array([[focal, 0, (width - 1) / 2], [0, focal, (height - 1) / 2], [0, 0, 1]])
+    extrinsics = np.concatenate([rotation.transpose(0, 2, 1), np.zeros((len(rotation), 3, 1))], axis=2)
+    return {"extrinsics": extrinsics, "intrinsics": np.tile(K, (len(rotation), 1, 1)), "frame_indices": index}

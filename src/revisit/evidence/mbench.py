@@ -1,0 +1,156 @@
+"""MBench: camera and depth of a clip, pairs of frames that see the same view, and what networks say of its contents.
+
+Files from outside fill most of these kinds; `maker` names the network that wrote one and is told with every score.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revisit.core import evidence
+
+
+@evidence(id="geometry_track")
+@dataclass(frozen=True)
+class GeometryTrack:
+    """Camera of a clip from a file with poses, intrinsics and depth; all pixels are those of the depth's grid."""
+
+    frame: np.ndarray  # (N,) frame numbers; empty where the file has none, see geometry.fold_pairs.frame_numbers
+    c2w: np.ndarray  # (N, 4, 4) camera to world, OpenCV axes
+    intrinsics: np.ndarray  # (N, 3, 3)
+    median_depth: np.ndarray  # (N,) in the unit of the centres; nan without depth
+    width: int  # of the grid
+    height: int
+    convention: str  # how the file writes poses: "w2c" or "c2w"
+    found: str  # who says so: "the file", "the user" or "the depth"
+    error_w2c: float  # how far depths of two frames differ where both see a point, as a share; nan without depth
+    error_c2w: float
+    refused: str  # why the convention could not be told; "" where it could
+    maker: str
+
+
+@evidence(id="fold_pairs")
+@dataclass(frozen=True)
+class FoldPairs:
+    """Frames that see one view on the way out and on the way back: worked out from `GeometryTrack` and the case."""
+
+    frame: np.ndarray  # (P,) early frame
+    other: np.ndarray  # (P,) late frame
+    distance: np.ndarray  # (P,) between their poses, as pairs are chosen by; nan without poses
+    turnaround: int  # frame at which the camera turns back; the middle one where that is not clear
+    how: str  # "fold", "symmetric" or "segments"
+    note: str
+
+
+@evidence(id="pair_matches")
+@dataclass(frozen=True)
+class PairMatches:
+    """Points that match between the two frames of each pair, in pixels of the grid of `GeometryTrack`."""
+
+    frame: np.ndarray  # (P,)
+    other: np.ndarray  # (P,)
+    row: np.ndarray  # (P,) rows of these frames in the track
+    other_row: np.ndarray  # (P,)
+    distance: np.ndarray  # (P,) between their poses
+    offsets: np.ndarray  # (P + 1,) the matches of pair k are points[offsets[k]:offsets[k + 1]]
+    points: np.ndarray  # (M, 4) x and y in the frame, x and y in the other one
+    how: str  # how pairs were chosen: "fold", "symmetric" or "segments"
+    note: str
+    matcher: str
+
+
+@evidence(id="warped_views")
+@dataclass(frozen=True)
+class WarpedViews:
+    """The late frame of each pair, brought to the place of the early one by its depth and both poses. Grey levels."""
+
+    frame: np.ndarray  # (P,)
+    other: np.ndarray  # (P,)
+    picture: np.ndarray  # (P, height, width) uint8: the early frame
+    warped: np.ndarray  # (P, height, width) uint8: the late one as the early camera would see it
+    visible: np.ndarray  # (P, height, width) bool: where both frames see one point of the scene
+    how: str
+    note: str
+
+
+@evidence(id="object_masks")
+@dataclass(frozen=True)
+class ObjectMasks:
+    """Which pixels are the target's, in some frames."""
+
+    index: np.ndarray  # (N,) frames that were looked at
+    mask: np.ndarray  # (N, height, width) bool; empty masks where it is not seen
+    maker: str
+
+
+@evidence(id="object_region")
+@dataclass(frozen=True)
+class ObjectRegion:
+    """Where the target is: its masks, or a box around it where nobody segmented it."""
+
+    index: np.ndarray  # (N,)
+    visible: np.ndarray  # (N,) bool
+    box: np.ndarray  # (N, 4) fractions x0, y0, x1, y1; of the mask, where there is one
+    mask: np.ndarray  # (N, height, width) bool; (N, 0, 0) where there are boxes only
+    source: str
+
+
+@evidence(id="object_features")
+@dataclass(frozen=True)
+class ObjectFeatures:
+    """A descriptor of the target in each frame that shows it."""
+
+    index: np.ndarray  # (F,) frames that were looked at
+    frame: np.ndarray  # (N,) those that show it
+    vector: np.ndarray  # (N, D)
+    maker: str
+
+
+@evidence(id="face_features")
+@dataclass(frozen=True)
+class FaceFeatures:
+    """A descriptor of every face found."""
+
+    index: np.ndarray  # (F,) frames that were looked at
+    frame: np.ndarray  # (N,) the frame of each face, never falling
+    vector: np.ndarray  # (N, D)
+    maker: str
+
+
+@evidence(id="body_features")
+@dataclass(frozen=True)
+class BodyFeatures:
+    """A descriptor of the body that belongs to a face."""
+
+    face: np.ndarray  # (N,) the row of `FaceFeatures` it belongs to, each once
+    vector: np.ndarray  # (N, D)
+    maker: str
+
+
+@evidence(id="gram_distances")
+@dataclass(frozen=True)
+class GramDistances:
+    """How far Gram matrices of two frames differ, layer by layer, in Frobenius norms."""
+
+    frame: np.ndarray  # (P,) the later frame
+    other: np.ndarray  # (P,) the earlier one
+    fold: np.ndarray  # (P,) bool: a pair out and back; otherwise two frames next to each other in the sample
+    difference: np.ndarray  # (P, layers)
+    norm: np.ndarray  # (P, layers) of the later frame's matrix
+    other_norm: np.ndarray  # (P, layers)
+    maker: str
+
+
+@evidence(id="text_features")
+@dataclass(frozen=True)
+class TextFeatures:
+    """Descriptors of frames and of the caption of each segment, in one space."""
+
+    frame: np.ndarray  # (N,)
+    segment: np.ndarray  # (N,) the caption each frame belongs to, from 0
+    image: np.ndarray  # (N, D)
+    text: np.ndarray  # (M, D)
+    cut: bool  # whether a caption was longer than the network reads
+    maker: str

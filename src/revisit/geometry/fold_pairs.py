@@ -1,0 +1,142 @@
+"""Pairs of frames that see the same view before and after a detour, from the poses of a camera.
+
+Poses are camera-to-world. How far two poses are apart is the distance of their centres, over the depth of the scene,
+plus their angle over 180 degrees (MBench, arXiv:2606.00793, eq. 18). The paper takes the translation vectors as a pose
+network writes them (world-to-camera, in a unit of its own); `literal=True` does so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from revisit.geometry.poses import InvalidPoses, invert
+from revisit.geometry.rotations import geodesic
+
+MOST_FOLDS, MOST_SEGMENT_PAIRS = 20, 5
+LEAST_GAP = 0.1  # of the clip between the frames of a pair: nearer ones are no memory
+EDGE = 0.1  # a turnaround in the first or last tenth of a clip leaves no way out or back
+LEAST_TURN, LEAST_WAY = 5.0, 0.05  # degrees, depths: less is what pose networks make of a camera at rest
+PER_SEGMENT = 8  # frames taken of each early and late segment
+FADES = 0.1, 10.0  # depths and degrees over which a return counts for 1/e
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Rows of the poses that belong together, the largest span (or best return) first."""
+
+    row: np.ndarray  # (P,) early
+    other: np.ndarray  # (P,) late
+    distance: np.ndarray  # (P,)
+    turnaround: int  # row at which the camera turns back; the middle one where that is not clear
+    how: str  # "fold", "symmetric" or "segments"
+    note: str = ""
+
+
+def frame_numbers(poses: int, given: np.ndarray | None, count: int) -> tuple[np.ndarray, str]:
+    """(frame number of each pose in a clip of `count` frames, what had to be assumed)."""
+    if given is not None and len(given):
+        numbers = np.asarray(given, dtype=np.int64)
+        if len(numbers) != poses or (np.diff(numbers) <= 0).any() or numbers[0] < 0:
+            raise InvalidPoses(f"frame_indices needs {poses} rising numbers from 0 on, one for each pose")
+        if numbers[-1] >= count:
+            raise InvalidPoses(
+                f"the poses go up to frame {numbers[-1]} and the clip has {count} frames; they belong to another clip"
+            )
+        return numbers, ""
+    if poses == count:
+        return np.arange(count), ""
+    if poses > count:
+        raise InvalidPoses(f"there are {poses} poses and the clip has {count} frames; they belong to another clip")
+    for step in range(2, count + 1):
+        if -(-count // step) == poses:
+            return np.arange(poses) * step, f"{poses} poses of {count} frames: taken for every {step}th frame"
+    spread = np.linspace(0, count - 1, poses).round().astype(np.int64)
+    return spread, f"{poses} poses of {count} frames: taken for evenly spread ones"
+
+
+def pose_distance(c2w: np.ndarray, depth: float, literal: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """(distances of all centres, angles in degrees), each (N, N); distances over the depth, unless literal."""
+    at = invert(c2w)[:, :3, 3] if literal else c2w[:, :3, 3] / depth
+    way = np.linalg.norm(at[:, None] - at[None], axis=2)
+    turn = geodesic(c2w[:, None, :3, :3], c2w[None, :, :3, :3])
+    return way, np.asarray(turn)
+
+
+def fold_pairs(
+    c2w: np.ndarray, depth: float = 1.0, *, most: int = MOST_FOLDS, least_gap: float = LEAST_GAP, literal: bool = False
+) -> Pairs:
+    """Each pose of the way out with the nearest one of the way back, at most `most` with the largest span."""
+    n = len(c2w)
+    way, turn = pose_distance(c2w, depth, literal)
+    apart = way + turn / 180
+    far = int(apart[0].argmax())
+    moves = literal or turn[0, far] >= LEAST_TURN or way[0, far] >= LEAST_WAY
+    inside = literal or EDGE * n < far < (1 - EDGE) * n
+    if not (moves and inside and 0 < far < n - 1):
+        why = "the camera rests" if not moves else f"the farthest pose is number {far} of {n}"
+        return symmetric_pairs(n, apart, most=most, least_gap=least_gap, note=f"no clear turnaround: {why}")
+    row = np.arange(far)
+    gap = 1 if literal else max(1, int(np.ceil(least_gap * n)))
+    late = np.arange(far + 1, n)
+    near = np.where(late[None] - row[:, None] >= gap, apart[np.ix_(row, late)], np.inf)
+    other = late[near.argmin(axis=1)]
+    found = np.isfinite(near.min(axis=1))
+    return _widest(row[found], other[found], apart, most, far, "fold", "")
+
+
+def symmetric_pairs(
+    n: int, apart: np.ndarray | None = None, *, most: int = MOST_FOLDS, least_gap: float = LEAST_GAP, note: str = ""
+) -> Pairs:
+    """Row i with row n-1-i: where poses do not say when the camera turned back."""
+    row = np.arange(n // 2)
+    row = row[(n - 1 - 2 * row) >= max(1, int(np.ceil(least_gap * n)))]
+    return _widest(row, n - 1 - row, apart, most, (n - 1) // 2, "symmetric", note)
+
+
+def segment_bounds(count: int, segments: int) -> np.ndarray:
+    """(segments + 1,) first frame of each of equal segments of a clip, and its end."""
+    return np.linspace(0, count, segments + 1).round().astype(int)
+
+
+def segment_pairs(
+    c2w: np.ndarray,
+    frames: np.ndarray,
+    count: int,
+    segments: int,
+    depth: float = 1.0,
+    *,
+    most: int = MOST_SEGMENT_PAIRS,
+    literal: bool = False,
+) -> Pairs:
+    """Frames of the first two and the last two segments, ranked by how well the pose returns, then by span."""
+    bounds = segment_bounds(count, segments)
+    early, late = (
+        np.unique(np.concatenate([_sample(frames, bounds, k) for k in chosen]))
+        for chosen in ([0, 1][:segments], range(max(segments - 2, 0), segments))
+    )
+    way, turn = pose_distance(c2w, depth, literal)
+    pairs = [(int(i), int(j)) for i in early for j in late if frames[j] - frames[i] >= LEAST_GAP * count]
+    score = {(i, j): np.exp(-way[i, j] / FADES[0] - turn[i, j] / FADES[1]) for i, j in pairs}
+    best = sorted(pairs, key=lambda pair: (-score[pair], frames[pair[0]] - frames[pair[1]], pair))[:most]
+    rows = np.array(best, dtype=int).reshape(-1, 2)
+    middle = int(np.abs(frames - (count - 1) / 2).argmin())
+    apart = (way + turn / 180)[rows[:, 0], rows[:, 1]]
+    note = "" if len(rows) else f"{segments} segments leave no early and late frames apart"
+    return Pairs(rows[:, 0], rows[:, 1], apart, middle, "segments", note)
+
+
+def _sample(frames: np.ndarray, bounds: Sequence[int] | np.ndarray, segment: int) -> np.ndarray:
+    rows = np.flatnonzero((frames >= bounds[segment]) & (frames < bounds[segment + 1]))
+    return rows[np.linspace(0, len(rows) - 1, min(PER_SEGMENT, len(rows))).round().astype(int)] if len(rows) else rows
+
+
+def _widest(
+    row: np.ndarray, other: np.ndarray, apart: np.ndarray | None, most: int, turnaround: int, how: str, note: str
+) -> Pairs:
+    order = np.argsort(-(other - row), kind="stable")[:most]
+    row, other = row[order], other[order]
+    distance = np.full(len(row), np.nan) if apart is None else apart[row, other]
+    return Pairs(row, other, distance, turnaround, how, note)

@@ -1,0 +1,249 @@
+"""Calibration: how far a judge's answers can be trusted, measured on questions whose right answers are known.
+
+Agreement with the labels (accuracy, balanced accuracy, precision, recall, F1, kappa) in all and per subset; and four
+ways in which a judge can be wrong that agreement alone does not show:
+- repeats: does it give the same answer when asked again?
+- polarity: does it say yes too often, and does it contradict itself on a question and its opposite?
+- position: does its choice depend on the order in which the options are named?
+- blinded: is it no better than chance when every question is asked about another clip's frames? If it is, the words
+  of the questions give the answers away.
+A question without a valid answer is counted as unanswered and is in no rate; it is never taken for a no.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from revisit.judges.asker import Asker
+from revisit.judges.asking import Answer, Frames, Judge, Reply
+from revisit.judges.labels import Label, Labels
+from revisit.judges.questions import Choice, Question, Rating, YesNo
+from revisit.stats.agreement import cohen_kappa, repeat_agreement, yes_no_agreement
+
+Ask = Callable[[Judge], Asker]
+Look = Callable[[Path], Frames]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured besides agreement."""
+
+    repeats: int = 1  # times that every question is asked
+    positions: bool = False  # ask every question with its options in both orders
+    blinded: int = 0  # times that every question is asked about another clip's frames
+    seed: int = 0  # of the shuffles
+
+
+class Again:
+    """The same judge under another address, so that it is asked again and not looked up."""
+
+    def __init__(self, judge: Judge, time: int) -> None:
+        self._judge, self.batch = judge, judge.batch
+        self.facts: Mapping[str, Any] = {**judge.facts, "asked_again": time}
+
+    def check(self) -> None:
+        self._judge.check()
+
+    def reply(self, frames: Frames, questions: Sequence[Question], notes: Sequence[str]) -> list[Reply]:
+        return self._judge.reply(frames, questions, notes)
+
+    def close(self) -> None:
+        pass  # the judge itself is closed by whoever made it
+
+
+def calibrate(judge: Judge, labels: Labels, look: Look, ask: Ask, plan: Plan | None = None) -> dict[str, Any]:
+    """The report on a judge: agreement, stability and biases, as plain numbers."""
+    plan = plan or Plan()
+    rows = labels.rows
+    frames = {clip: look(clip) for clip in dict.fromkeys(label.clip for label in rows)}
+    own = [frames[label.clip] for label in rows]
+    with ask(judge) as asker:
+        answers = _asked(asker, own, [label.question for label in rows])
+        report: dict[str, Any] = {
+            "judge": dict(judge.facts),
+            "clips": len(frames),
+            "disputed": labels.disputed,
+            "people": _people(labels),
+            **_agreement(rows, answers),
+            "polarity": _polarity(rows, answers),
+        }
+        if plan.positions:
+            report["position"] = _position(asker, rows, own)
+        if plan.blinded:
+            report["blinded"] = _blinded(asker, rows, frames, plan)
+        if plan.repeats > 1:
+            report["repeats"] = _repeats(judge, rows, own, answers, ask, plan.repeats)
+    return report
+
+
+def _asked(asker: Asker, frames: Sequence[Frames], questions: Sequence[Question]) -> list[Answer]:
+    """The answers to questions about frames each, those about the same frames together."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for k, shown in enumerate(frames):
+        groups[shown.digest].append(k)
+    under_way = {
+        k: future
+        for group in groups.values()
+        for k, future in zip(group, asker.submit(frames[group[0]], [questions[k] for k in group]), strict=True)
+    }
+    return [under_way[k].result() for k in range(len(questions))]
+
+
+def _agreement(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, Any]:
+    """Counts and agreement, in all and per subset."""
+    subsets = {name: [k for k, row in enumerate(rows) if row.subset == name] for name in _subsets(rows)}
+    return {
+        **_scores(rows, answers),
+        "subsets": {
+            name: _scores([rows[k] for k in some], [answers[k] for k in some]) for name, some in subsets.items()
+        },
+    }
+
+
+def _subsets(rows: Sequence[Label]) -> list[str]:
+    return [name for name in dict.fromkeys(row.subset for row in rows) if name]
+
+
+def _scores(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, Any]:
+    """Counts of what was answered, and agreement by the form of the questions; no form is mixed with another."""
+    known = [(row, answer.value) for row, answer in zip(rows, answers, strict=True) if answer.status == "answered"]
+    found: dict[str, Any] = {
+        "questions": len(rows),
+        "answered": len(known),
+        "unanswered": sum(answer.status == "unanswered" for answer in answers),
+        "failed": sum(answer.status == "failed" for answer in answers),
+        "with_p_yes": sum(answer.p_yes is not None for answer in answers),
+    }
+    plain = [(value, row.right) for row, value in known if isinstance(row.question.schema, YesNo)]
+    rated = [(value, row.right) for row, value in known if isinstance(row.question.schema, Rating)]
+    chosen = [(value, row.right) for row, value in known if isinstance(row.question.schema, Choice)]
+    if plain:
+        found["yes_no"] = yes_no_agreement(*_columns(plain)).as_json()
+    if rated:
+        said, right = _columns(rated)
+        off = [a - b for a, b in rated]
+        found["ratings"] = {
+            "n": len(rated),
+            "exact": sum(x == 0 for x in off) / len(off),
+            "within_one": sum(abs(x) <= 1 for x in off) / len(off),
+            "mean_difference": statistics.fmean(off),
+            "kappa_linear": cohen_kappa(said, right, "linear"),
+            "kappa_quadratic": cohen_kappa(said, right, "quadratic"),
+        }
+    if chosen:
+        said, right = _columns(chosen)
+        same = sum(a == b for a, b in chosen)
+        found["choices"] = {"n": len(chosen), "accuracy": same / len(chosen), "kappa": cohen_kappa(said, right)}
+    return found
+
+
+def _columns(pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
+    return [a for a, _ in pairs], [b for _, b in pairs]
+
+
+def _people(labels: Labels) -> dict[str, Any] | None:
+    """How far people agree with each other on what several of them labelled; None where one person did all."""
+    found = repeat_agreement(list(labels.raters.values()))
+    if found is None:
+        return None
+    return {"questions": len(labels.raters), "always_alike": found[0], "pairs_alike": found[1]}
+
+
+def _polarity(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, Any]:
+    """How much more often the judge says yes than is right, and how often it contradicts itself on a pair."""
+    plain = [
+        (row, answer.value)
+        for row, answer in zip(rows, answers, strict=True)
+        if answer.status == "answered" and isinstance(row.question.schema, YesNo)
+    ]
+    found: dict[str, Any] = {"n": len(plain)}
+    if plain:
+        found["said_yes"] = sum(value for _, value in plain) / len(plain)
+        found["right_yes"] = sum(row.right for row, _ in plain) / len(plain)
+        found["yes_bias"] = found["said_yes"] - found["right_yes"]
+    for polarity in ("positive", "negative"):
+        right = [value == row.right for row, value in plain if row.polarity == polarity]
+        found[f"{polarity}_accuracy"] = sum(right) / len(right) if right else None
+    pairs: dict[str, dict[str, bool]] = defaultdict(dict)
+    for row, value in plain:
+        if row.pair and row.polarity:
+            pairs[row.pair][row.polarity] = value
+    whole = [(said["positive"], said["negative"]) for said in pairs.values() if len(said) == 2]
+    found |= {
+        "pairs": len(whole),
+        "both_yes": sum(a and b for a, b in whole),
+        "both_no": sum(not a and not b for a, b in whole),
+    }
+    return found
+
+
+def _position(asker: Asker, rows: Sequence[Label], frames: Sequence[Frames]) -> dict[str, Any]:
+    """How often a choice changes with the order of the options, and how often it is the first one named."""
+    options = [_options(row.question) for row in rows]
+    asked = [(k, order) for k, order in enumerate(options) if order]
+    both = []
+    for turned in (False, True):
+        orders = [tuple(reversed(order)) if turned else order for _, order in asked]
+        questions = [
+            replace(rows[k].question, schema=Choice(order)) for (k, _), order in zip(asked, orders, strict=True)
+        ]
+        answers = _asked(asker, [frames[k] for k, _ in asked], questions)
+        both.append([(order, answer) for order, answer in zip(orders, answers, strict=True)])
+    pairs = [(one, other) for one, other in zip(*both, strict=True) if _known(one[1]) and _known(other[1])]
+    first = [answer.value == order[0] for pair in pairs for order, answer in pair]
+    return {
+        "questions": len(asked),
+        "answered": len(pairs),
+        "changed": sum(one[1].value != other[1].value for one, other in pairs) / len(pairs) if pairs else None,
+        # Each question was asked in both orders: a judge who does not mind the order takes the first half of the time.
+        "first_share": sum(first) / len(first) if first else None,
+    }
+
+
+def _options(question: Question) -> tuple[str, ...]:
+    if isinstance(question.schema, Choice):
+        return question.schema.options
+    return ("yes", "no") if isinstance(question.schema, YesNo) else ()
+
+
+def _known(answer: Answer) -> bool:
+    return answer.status == "answered"
+
+
+def _blinded(asker: Asker, rows: Sequence[Label], frames: Mapping[Path, Frames], plan: Plan) -> dict[str, Any]:
+    """Agreement where every question is asked about the frames of a clip drawn at random."""
+    draws, every, answers = random.Random(plan.seed), list(rows) * plan.blinded, list[Answer]()
+    for _ in range(plan.blinded):
+        clips = list(frames)
+        shuffled = dict(zip(clips, draws.sample(clips, len(clips)), strict=True))
+        answers += _asked(asker, [frames[shuffled[row.clip]] for row in rows], [row.question for row in rows])
+    return {"shuffles": plan.blinded, **_agreement(every, answers)}
+
+
+def _repeats(
+    judge: Judge, rows: Sequence[Label], frames: Sequence[Frames], first: Sequence[Answer], ask: Ask, times: int
+) -> dict[str, Any]:
+    """How stable the answers are when every question is asked several times."""
+    rounds = [first]
+    for time in range(1, times):
+        with ask(Again(judge, time)) as asker:
+            rounds.append(_asked(asker, frames, [row.question for row in rows]))
+    by_question = list(zip(*rounds, strict=True))
+    stable = repeat_agreement([[str(a.value) for a in answers if _known(a)] for answers in by_question])
+    spreads = [
+        max(chances) - min(chances)
+        for answers in by_question
+        if len(chances := [a.p_yes for a in answers if a.p_yes is not None]) == times
+    ]
+    return {
+        "times": times,
+        "always_alike": stable[0] if stable else None,
+        "pairs_alike": stable[1] if stable else None,
+        "largest_p_yes_spread": max(spreads) if spreads else None,
+    }

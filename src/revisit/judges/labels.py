@@ -1,0 +1,119 @@
+"""Labels: what people say is the right answer to a question about a clip, as CSV or JSON lines.
+
+A row has a clip (a path that starts at the file's folder), a question and a label; the other columns may be left out:
+form (`yes-no`, a range such as `1-5`, or words such as `red,green,blue`; yes-no if not given), subset (what the
+question is about), polarity (`positive` or `negative`), pair (a name that two questions share which ask for the same
+thing, so that one is answered by yes where the other is answered by no) and rater. Rows with the same clip and
+question are several people's: the most frequent label counts, and where there is none the question is left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from revisit.core import UsageError
+from revisit.judges.questions import Choice, Malformed, Question, Rating, Schema, YesNo
+
+KNOWN = ("clip", "question", "label", "form", "subset", "polarity", "pair", "rater", "about")
+
+
+@dataclass(frozen=True)
+class Label:
+    """A question about a clip and its right answer."""
+
+    clip: Path
+    question: Question
+    right: Any  # True or False, a whole number, or a word, by the question's schema
+    subset: str = ""
+    polarity: str = ""
+    pair: str = ""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The questions of a file that have a right answer, and how many have none because people disagree."""
+
+    rows: tuple[Label, ...]
+    disputed: int = 0
+    raters: Mapping[tuple[str, str], tuple[Any, ...]] = field(default_factory=dict)
+
+
+def read_labels(path: Path) -> Labels:
+    """The labels of a CSV or JSON lines file."""
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file; expected labels as .csv or .jsonl")
+    text = path.read_text(encoding="utf-8-sig")
+    rows = list(csv.DictReader(io.StringIO(text))) if path.suffix == ".csv" else _json_rows(path, text)
+    if not rows:
+        raise UsageError(f"{path}: no labels in it; expected rows with clip, question and label")
+    groups: dict[tuple[str, str], list[Label]] = defaultdict(list)
+    for number, row in enumerate(rows, 2 if path.suffix == ".csv" else 1):
+        label = _label(row, path, number)
+        groups[str(label.clip), label.question.digest].append(label)
+    found, disputed = [], 0
+    for labels in groups.values():
+        counts = Counter(label.right for label in labels).most_common(2)
+        if len(counts) > 1 and counts[0][1] == counts[1][1]:
+            disputed += 1
+        else:
+            found.append(next(label for label in labels if label.right == counts[0][0]))
+    raters = {key: tuple(label.right for label in labels) for key, labels in groups.items() if len(labels) > 1}
+    return Labels(tuple(found), disputed, raters)
+
+
+def schema_of(form: str) -> Schema:
+    """The schema that a form names: yes-no, a range such as 1-5, or words to choose from."""
+    low, dash, high = form.partition("-")
+    if form in ("", "yes-no"):
+        return YesNo()
+    if dash and low.isdecimal() and high.isdecimal() and int(low) < int(high):
+        return Rating(int(low), int(high))
+    options = tuple(option.strip() for option in form.split(",") if option.strip())
+    if len(options) < 2:
+        raise UsageError(f"a form is yes-no, a range such as 1-5, or words such as red,green,blue, not {form!r}")
+    return Choice(options)
+
+
+def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
+    rows = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+            except ValueError:
+                row = None
+            if not isinstance(row, dict):
+                raise UsageError(f"{path}, line {number}: expected a JSON object with clip, question and label")
+            rows.append(row)
+    return rows
+
+
+def _label(row: Mapping[str, Any], path: Path, number: int) -> Label:
+    where = f"{path}, line {number}"
+    given = {str(name).strip(): value for name, value in row.items() if value not in (None, "")}
+    missing = [name for name in ("clip", "question", "label") if name not in given]
+    unknown = sorted(set(given) - set(KNOWN))
+    if missing or unknown:
+        what = f"{missing[0]!r} is missing" if missing else f"there is no column {unknown[0]!r}"
+        raise UsageError(f"{where}: {what}; the columns are {', '.join(KNOWN)}")
+    polarity = str(given.get("polarity", ""))
+    if polarity not in ("", "positive", "negative"):
+        raise UsageError(f"{where}: polarity is positive or negative, not {polarity!r}")
+    about = given.get("about", {})
+    if not isinstance(about, dict):
+        raise UsageError(f"{where}: about is a JSON object, which only JSON lines can hold")
+    schema = schema_of(str(given.get("form", "yes-no")))
+    try:
+        right = schema.check(given["label"])
+    except Malformed as error:
+        raise UsageError(f"{where}: the label does not fit the form: {error}") from None
+    question = Question(f"label.{number}", str(given["question"]).strip(), schema, about)
+    subset, pair = str(given.get("subset", "")), str(given.get("pair", ""))
+    return Label(path.parent / str(given["clip"]), question, right, subset, polarity, pair)

@@ -1,0 +1,77 @@
+"""MBench's rules: which reading of the paper is taken, and which frames are compared.
+
+Every metric of the chapters mb_* takes `rule`:
+
+- `corrected` (the default): the decisions of docs/mbench-metrics.md, where the paper is silent or contradicts itself;
+- `paper`: as printed (arXiv 2606.00793, section 4 and appendix B).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import Case, InvalidEvidence, Unscored, UsageError, derived
+from revisit.evidence.frames import FrameFacts
+from revisit.evidence.mbench import FoldPairs, GeometryTrack
+from revisit.geometry.fold_pairs import fold_pairs, frame_numbers, segment_pairs, symmetric_pairs
+
+RULES = ("corrected", "paper")
+PAPER = "arXiv:2606.00793"
+SEGMENTS = 5
+
+
+def check_rule(rule: str) -> str:
+    """The rule, if there is such a one."""
+    if rule not in RULES:
+        raise UsageError(f"there is no rule {rule!r}; a protocol of the suite mbench sets one of {', '.join(RULES)}")
+    return rule
+
+
+def setting(case: Case) -> str:
+    """A for clips that follow camera actions, T for those that follow text."""
+    return "T" if case.annotations.get("setting") == "T" else "A"
+
+
+def segments(case: Case) -> int:
+    """How many captions the clip follows one after another."""
+    return len(case.annotations.get("segments") or ()) or SEGMENTS
+
+
+def validate_track(track: GeometryTrack) -> None:
+    """Raise InvalidEvidence unless each pose has its intrinsics and median depth."""
+    n = len(track.c2w)
+    if track.c2w.shape != (n, 4, 4) or track.intrinsics.shape != (n, 3, 3) or track.median_depth.shape != (n,):
+        raise InvalidEvidence(
+            f"GeometryTrack has poses {track.c2w.shape}, intrinsics {track.intrinsics.shape} and median depths "
+            f"{track.median_depth.shape}; N poses need (N, 4, 4), (N, 3, 3) and (N,)"
+        )
+
+
+def scene_depth(track: GeometryTrack) -> float:
+    """The length that makes ways comparable between clips: the first frame's median depth; 1 where there is none."""
+    first = float(track.median_depth[0]) if len(track.median_depth) else float("nan")
+    return first if np.isfinite(first) and first > 0 else 1.0
+
+
+@derived(makes=FoldPairs, needs=(Case, FrameFacts), optional=(GeometryTrack,), version=1)
+def pairs_of(
+    case: Case, frames: FrameFacts, track: GeometryTrack | None, *, rule: str = "corrected"
+) -> FoldPairs | Unscored:
+    """Frames that see one view out and back; without poses, frames at equal times from both ends."""
+    count = int(frames.index[-1]) + 1 if len(frames.index) else 0
+    if count < 2:
+        return Unscored("too short: a pair takes two frames")
+    if track is None or track.refused:
+        found = symmetric_pairs(count, note=track.refused if track else "no file of poses")
+        numbers, note = np.arange(count), ""
+    else:
+        validate_track(track)
+        numbers, note = frame_numbers(len(track.c2w), track.frame, count)
+        literal, depth = check_rule(rule) == "paper", scene_depth(track)
+        if setting(case) == "T":
+            found = segment_pairs(track.c2w, numbers, count, segments(case), depth, literal=literal)
+        else:
+            found = fold_pairs(track.c2w, depth, literal=literal)
+    notes = "; ".join(text for text in (note, found.note) if text)
+    turn = int(numbers[found.turnaround])
+    return FoldPairs(numbers[found.row], numbers[found.other], found.distance, turn, found.how, notes)

@@ -1,0 +1,183 @@
+"""Frames that see one view out and back, compared: matched points, and the late frame warped to the early one.
+
+Which frames belong together follows from the poses in the file beside the clip (geometry.fold_pairs): out and back in
+MBench's setting A, early and late segments in setting T. Pictures are reduced to the grid of the file's depth, so that
+pixels, depth and intrinsics share one grid. Matches are SIFT's (RootSIFT distances), each other's best and clearly
+ahead of the second best; nothing is thrown out for disagreeing with the poses, since that is what is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import ClipInfo, Frame, MediaError, Sight, observer
+from revisit.evidence.mbench import PairMatches, WarpedViews
+from revisit.geometry.depth_views import depth_there, landing
+from revisit.geometry.fold_pairs import Pairs, fold_pairs, frame_numbers, segment_pairs
+from revisit.geometry.poses import InvalidPoses
+from revisit.geometry.two_view import relative_pose
+from revisit.observers.geometry_file import Geometry, read_geometry
+
+POINTS = 4000
+RATIO = 0.75
+OCCLUDED = 0.05  # of the depth: a point that much further than what is seen there is hidden
+SEGMENTS = 5  # of a text-conditioned clip whose captions are not known
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The pairs of a clip and what they were chosen by."""
+
+    geometry: Geometry
+    pairs: Pairs
+    frame: np.ndarray  # frame number of each pose
+    note: str
+
+    @property
+    def wanted(self) -> set[int]:
+        """Numbers of the frames that are looked at."""
+        rows = np.concatenate([self.pairs.row, self.pairs.other])
+        return set(self.frame[rows].tolist())
+
+
+def choose(
+    clip: ClipInfo, path: Path, annotations: Mapping[str, Any], rule: str, convention: str, most: int | None = None
+) -> Chosen:
+    """The pairs of frames of a clip, from the poses in the file and the setting of the case."""
+    geometry = read_geometry(path, convention)
+    try:
+        frame, note = frame_numbers(len(geometry.c2w), geometry.frame, clip.count)
+    except InvalidPoses as error:
+        raise MediaError(f"{path.name}: {error}") from error
+    depth = float(np.nan_to_num(geometry.median_depth[0], nan=1.0))
+    literal = rule == "paper"
+    if annotations.get("setting") == "T":
+        segments = len(annotations.get("segments") or ()) or SEGMENTS
+        pairs = segment_pairs(geometry.c2w, frame, clip.count, segments, depth, literal=literal)
+    else:
+        pairs = fold_pairs(geometry.c2w, depth, literal=literal)
+    notes = [text for text in (note, pairs.note, "" if geometry.depth is not None else "no depth") if text]
+    return Chosen(geometry, pairs, frame, "; ".join(notes))
+
+
+@observer(
+    id="lite.return_matches", version=1, kind="sequence", makes=PairMatches, inputs=("artifacts.da3", "annotations"),
+    sets=("lite",),
+)  # fmt: skip
+def return_matches(
+    clip: ClipInfo, path: Path, annotations: Mapping[str, Any], *, rule: str = "corrected", convention: str = "auto"
+) -> Sight:
+    """Matching points of the frames that see one view out and back."""
+    chosen = choose(clip, path, annotations, rule, convention)
+    pictures = yield from kept(chosen)
+    points = {number: found_points(grey) for number, grey in pictures.items()}
+    pairs, tables = [], []
+    for k, (i, j) in enumerate(zip(chosen.pairs.row, chosen.pairs.other, strict=True)):
+        first, second = (int(chosen.frame[row]) for row in (i, j))
+        if first in points and second in points:
+            pairs.append(k)
+            tables.append(matched(points[first], points[second]))
+    at = np.array(pairs, dtype=int)
+    row, other = chosen.pairs.row[at], chosen.pairs.other[at]
+    return PairMatches(
+        frame=chosen.frame[row],
+        other=chosen.frame[other],
+        row=row,
+        other_row=other,
+        distance=chosen.pairs.distance[at],
+        offsets=np.cumsum([0, *(len(table) for table in tables)]),
+        points=np.concatenate([np.zeros((0, 4)), *tables]),
+        how=chosen.pairs.how,
+        note=chosen.note,
+        matcher=f"SIFT, {POINTS} points, ratio {RATIO}, mutual",
+    )
+
+
+@observer(
+    id="lite.warped_views", version=1, kind="sequence", makes=WarpedViews, inputs=("artifacts.da3", "annotations"),
+    sets=("lite",),
+)  # fmt: skip
+def warped_views(
+    clip: ClipInfo, path: Path, annotations: Mapping[str, Any], *, rule: str = "corrected", convention: str = "auto"
+) -> Sight:
+    """The late frames, as the early cameras would see them."""
+    chosen = choose(clip, path, annotations, rule, convention)
+    geometry = chosen.geometry
+    pictures = yield from kept(chosen)
+    parts: list[tuple[int, int, np.ndarray, np.ndarray, np.ndarray]] = []
+    for i, j in zip(chosen.pairs.row.tolist(), chosen.pairs.other.tolist(), strict=True):
+        first, second = int(chosen.frame[i]), int(chosen.frame[j])
+        if geometry.depth is not None and first in pictures and second in pictures:
+            parts.append((first, second, pictures[first], *warp(geometry, i, j, pictures[second])))
+    shape = (0, geometry.height, geometry.width)
+    frame, other, picture, warped, visible = (
+        zip(*parts, strict=True) if parts else ((), (), np.zeros(shape), np.zeros(shape), np.zeros(shape))
+    )
+    return WarpedViews(
+        frame=np.array(frame, dtype=np.int64),
+        other=np.array(other, dtype=np.int64),
+        picture=np.array(picture, dtype=np.uint8),
+        warped=np.array(warped, dtype=np.uint8),
+        visible=np.array(visible, dtype=bool),
+        how=chosen.pairs.how,
+        note=chosen.note,
+    )
+
+
+def kept(chosen: Chosen) -> Any:
+    """Grey pictures of the wanted frames on the grid of the geometry, by frame number."""
+    import cv2
+
+    pictures: dict[int, np.ndarray] = {}
+    size = chosen.geometry.width, chosen.geometry.height
+    wanted = chosen.wanted
+    frame: Frame | None
+    while (frame := (yield)) is not None:
+        if frame.index in wanted:
+            grey = cv2.cvtColor(frame.rgb, cv2.COLOR_RGB2GRAY)
+            pictures[frame.index] = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
+    return pictures
+
+
+def found_points(grey: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(positions (n, 2), unit descriptors (n, 128)) of SIFT points."""
+    import cv2
+
+    found, raw = cv2.SIFT_create(nfeatures=POINTS).detectAndCompute(grey, None)  # type: ignore[attr-defined]
+    if raw is None or not found:
+        return np.zeros((0, 2)), np.zeros((0, 128), np.float32)
+    unit = np.sqrt(raw / np.maximum(raw.sum(axis=1, keepdims=True), 1e-9))
+    return np.array([point.pt for point in found]), unit.astype(np.float32)
+
+
+def matched(a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """(m, 4) positions in both pictures of points that are each other's best match, clearly ahead of the second."""
+    if len(a[0]) < 2 or len(b[0]) < 2:
+        return np.zeros((0, 4))
+    likeness = a[1] @ b[1].T
+    best = likeness.argmax(axis=1)
+    rows = np.flatnonzero(likeness.argmax(axis=0)[best] == np.arange(len(best)))
+    top = likeness[rows, best[rows]]
+    second = np.partition(likeness[rows], -2, axis=1)[:, -2]
+    clear = (2 - 2 * top) < RATIO**2 * (2 - 2 * second)  # squared distances of unit vectors
+    table = np.hstack([a[0][rows[clear]], b[0][best[rows[clear]]]])
+    return np.unique(table, axis=0)  # SIFT gives a point once for each of its directions
+
+
+def warp(geometry: Geometry, i: int, j: int, picture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(picture of row j as row i sees it, where both see one point of the scene)."""
+    import cv2
+
+    assert geometry.depth is not None
+    pose = relative_pose(geometry.c2w[i], geometry.c2w[j])
+    pixels, z = landing(geometry.depth[i], geometry.intrinsics[i], geometry.intrinsics[j], *pose)
+    there = depth_there(geometry.depth[j], pixels)
+    visible = (geometry.depth[i] > 0) & (there > 0) & (z <= (1 + OCCLUDED) * there)
+    at = pixels.astype(np.float32)
+    warped = cv2.remap(picture, at[..., 0], at[..., 1], cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
+    return np.asarray(warped), visible

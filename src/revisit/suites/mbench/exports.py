@@ -1,0 +1,168 @@
+"""The files that the public evaluator writes, from the records of a run: for existing tools.
+
+    items.jsonl                        one line per evaluated item
+    metrics/<name>/units.jsonl         one line per frame, pair or whatever the score aggregates
+    metrics/<name>/items.jsonl         one line per item
+    metrics/<name>/summary.json        one group per model
+
+Every `scores` has the same keys: `score` (0-1), `score_raw` where it is another number, and in setting T, where a judge
+was asked, `triggered` and `trigger_score`. An item that does not pose the test has no score, and one of which nobody
+knows has no `triggered`; what their metric gave stands in `metadata.raw_scores`, with all its facts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Case, Rejected
+from revisit.media import load_npz
+from revisit.suites.mbench.names import Dimension, upstream_name
+from revisit.suites.mbench.records import Answers, Posed, answers_of
+from revisit.suites.mbench.scoring import Standing
+from revisit.suites.tables import Record
+
+FOLDER = "metrics"
+
+
+def export(
+    run: Path, facts: Mapping[str, Any], cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]
+) -> dict[str, Any]:
+    """Texts and contents of the files by name."""
+    answers = answers_of(cases, rejected, records)
+    made: dict[str, Any] = {"items.jsonl": _lines({"item_id": _item(c), "model_id": c.model} for c in cases)}
+    for dimension in answers.asked():
+        name = upstream_name(dimension, answers.setting)
+        mine = [case for case in cases if dimension.id in answers.records.get(case.id, {})]
+        made[f"{FOLDER}/{name}/units.jsonl"] = _lines(u for c in mine for u in units(run, answers, c, dimension))
+        made[f"{FOLDER}/{name}/items.jsonl"] = _lines(item(answers, case, dimension) for case in mine)
+        made[f"{FOLDER}/{name}/summary.json"] = summary(name, facts, answers, dimension)
+    return made
+
+
+def item(answers: Answers, case: Case, dimension: Dimension) -> dict[str, Any]:
+    """The line of an item: canonical scores, its status, and everything the metric said."""
+    record = answers.records[case.id][dimension.id]
+    verdict = answers.verdict(case)
+    status, reason = record["status"], record.get("reason", "")
+    if status == "scored" and not verdict.posed:
+        status = "not_triggered" if verdict.posed is False else "trigger_unknown"
+        reason = verdict.reason
+    raw = {"score": record.get("score"), "raw": record.get("raw"), **(record.get("facts") or {})}
+    return {
+        "item_id": _item(case),
+        "model_id": case.model,
+        "subset": case.subset,
+        "sample_id": case.sample,
+        "condition_id": case.condition,
+        "valid": status == "scored",
+        "status": status,
+        **({"reason": reason} if reason and status != "scored" else {}),
+        "scores": {
+            **(_scores(record.get("score"), record.get("raw")) if status == "scored" else {}),
+            **_trigger(answers, verdict),
+        },
+        "metadata": {"raw_scores": raw, "protocol": record["protocol"]},
+    }
+
+
+def units(run: Path, answers: Answers, case: Case, dimension: Dimension) -> Iterator[dict[str, Any]]:
+    """The lines of the units of an item; none where the item has no score."""
+    record = answers.records[case.id][dimension.id]
+    verdict = answers.verdict(case)
+    if record["status"] != "scored" or not verdict.posed:
+        return
+    columns = load_npz(run / record["units"]) if record.get("units") else {}
+    value = columns.get("value")
+    if value is None:
+        columns, value = {}, np.array([record["score"]], dtype=float)
+    for row in range(len(value)):
+        told = {name: _plain(column[row]) for name, column in sorted(columns.items())}
+        score = _plain(value[row])
+        if score is None:
+            continue
+        raw = told.get("raw", record.get("raw") if not columns else None)
+        yield {
+            "unit_id": f"{_item(case)}__{_place(told, row)}",
+            "item_id": _item(case),
+            "model_id": case.model,
+            "scores": {**_scores(score, raw), **_trigger(answers, verdict)},
+            "metadata": {"raw_scores": {name: value for name, value in told.items() if name != "value"}},
+        }
+
+
+def summary(name: str, facts: Mapping[str, Any], answers: Answers, dimension: Dimension) -> dict[str, Any]:
+    """The content of summary.json: the canonical scores by model, and beside them what they rest on."""
+    groups = {model: answers.standing(model, dimension) for model in answers.models}
+    return {
+        "metric": name,
+        "group_by": "model_id",
+        "protocol": facts["protocol"],
+        "rule": answers.rule,
+        "groups": {model: group(answers, model, dimension, made) for model, made in groups.items() if made.of},
+    }
+
+
+def group(answers: Answers, model: str, dimension: Dimension, made: Standing) -> dict[str, Any]:
+    """The group of a model."""
+    scores = _scores(made.reliability, made.raw)
+    if answers.rule == "trigger":
+        cases, _ = answers.of(model, dimension.subset)
+        sure = [v.confidence for case in cases if (v := answers.verdict(case)).confidence is not None]
+        known = made.of - made.unknown
+        if known:
+            scores["triggered"] = made.posed / known
+        if sure:
+            scores["trigger_score"] = sum(sure) / len(sure)
+    return {
+        **scores,
+        "n": made.n,
+        "of": made.of,
+        "posed": made.posed,
+        "not_posed": made.not_posed,
+        "unknown": made.unknown,
+        "reliability": made.reliability,
+        "reliability_interval": made.reliability_interval,
+        "coverage": made.coverage,
+        "m_score": made.m_score,
+        "m_interval": made.m_interval,
+        "strict": made.strict,
+        "ungated": made.ungated,
+    }
+
+
+def _scores(score: float | None, raw: float | None) -> dict[str, float]:
+    if score is None:
+        return {}
+    return {"score": score, **({"score_raw": raw} if raw is not None and raw != score else {})}
+
+
+def _trigger(answers: Answers, verdict: Posed) -> dict[str, float]:
+    """`triggered` and `trigger_score`, where a judge said so."""
+    if answers.rule != "trigger":
+        return {}
+    told = {} if verdict.posed is None else {"triggered": float(verdict.posed)}
+    return told if verdict.confidence is None else {**told, "trigger_score": verdict.confidence}
+
+
+def _place(told: Mapping[str, Any], row: int) -> str:
+    """`f12_f48` for a pair of frames, `f12` for one, else the number of the unit."""
+    named = [f"f{int(told[name])}" for name in ("frame", "other") if isinstance(told.get(name), int | float)]
+    return "_".join(named) or f"u{row}"
+
+
+def _item(case: Case) -> str:
+    return str(case.annotations["item_id"])
+
+
+def _plain(value: Any) -> Any:
+    made = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+    return None if isinstance(made, float) and not np.isfinite(made) else made
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)

@@ -1,0 +1,173 @@
+"""Package: a folder of generated videos and a list of assignments → the entry of a model in a dataset.
+
+An assignment names a subset, a sample and a condition, one JSON object per line; the list of another model is one. The
+videos are linked, hard-linked or copied to their places and the list of the model is written. Doing it again changes
+nothing; after more videos were generated it adds them, and takes anew what was generated anew. Assignments without a
+video stay on the list, so that coverage counts them.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from revisit.core import UsageError
+from revisit.media.files import replacing
+from revisit.suites.mbench.dataset import LIST, NEEDED, Dataset, is_name
+from revisit.suites.mbench.names import SETTINGS
+
+MODES = ("link", "hardlink", "copy")
+# Where a video may lie in the folder, the first that exists; {sample_id} alone only where it has one condition.
+PATTERNS = (
+    "{subset}/{sample_id}/{condition_id}/video.mp4",
+    "outputs/{subset}/{sample_id}/{condition_id}/video.mp4",
+    "{subset}/{sample_id}/{condition_id}.mp4",
+    "{subset}/{sample_id}_{condition_id}.mp4",
+    "{subset}_{sample_id}_{condition_id}.mp4",
+    "{sample_id}/{condition_id}.mp4",
+    "{sample_id}_{condition_id}.mp4",
+)
+ALONE = ("{subset}/{sample_id}.mp4", "{sample_id}.mp4")
+
+
+@dataclass(frozen=True)
+class Packaged:
+    """What was done."""
+
+    placed: int  # videos that were not there, or were there in another version
+    kept: int
+    missing: tuple[str, ...]  # items without a video
+
+
+def package(
+    data: Dataset, model: str, videos: Path, assignments: Path, mode: str = "link", pattern: str = ""
+) -> Packaged:
+    """Make or complete the entry of a model."""
+    if mode not in MODES:
+        raise UsageError(f"there is no mode {mode!r}; there are {', '.join(MODES)}")
+    if not is_name(model):
+        raise UsageError(f"{model!r} cannot name a model: it becomes a folder")
+    if not videos.is_dir():
+        raise UsageError(f"{videos}: there is no such folder of videos")
+    rows = list(read_assignments(assignments, data))
+    conditions: dict[tuple[str, str], set[str]] = {}
+    for row in rows:
+        conditions.setdefault((row["subset"], row["sample_id"]), set()).add(row["condition_id"])
+    home = data.root / "models" / model
+    known = _rows_of(home / LIST)
+    placed = kept = 0
+    missing = []
+    for row in rows:
+        names = {"model_id": model, **row}
+        id = ":".join(row[name] for name in NEEDED)
+        place = data.place("output_video", **names)
+        alone = len(conditions[row["subset"], row["sample_id"]]) == 1
+        source = _find(videos, row, [pattern] if pattern else [*PATTERNS, *(ALONE if alone else ())])
+        if source is not None and put(source, place, mode):
+            placed += 1
+        elif source is not None or place.is_file():
+            kept += 1
+        else:
+            missing.append(id)
+        known[id] = {**known.get(id, {}), **_row(data, model, row, id, place)}
+    with replacing(home / LIST) as temporary:
+        temporary.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in known.values()), "utf-8")
+    return Packaged(placed, kept, tuple(missing))
+
+
+def read_assignments(path: Path, data: Dataset) -> Iterator[dict[str, str]]:
+    """Subset, sample and condition of every line, each item once."""
+    if not path.is_file():
+        raise UsageError(f"{path}: there is no such list of assignments")
+    seen = set()
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            content = json.loads(line)
+            row = {name: content[name] for name in NEEDED}
+        except (ValueError, TypeError, KeyError):
+            row = {}
+        if not row or not all(map(is_name, row.values())) or row["subset"] not in data.subsets:
+            raise UsageError(
+                f"{path}:{number}: expected subset ({', '.join(data.subsets)}), sample_id and condition_id as names"
+            )
+        if tuple(row.values()) not in seen:
+            seen.add(tuple(row.values()))
+            yield row
+
+
+def put(source: Path, place: Path, mode: str) -> bool:
+    """Bring a video to its place; whether anything had to be done."""
+    if place.is_symlink() or place.exists():
+        linked = place.is_symlink()
+        same_file = place.exists() and place.samefile(source)
+        if mode == "link" and linked and same_file:
+            return False
+        if mode == "hardlink" and not linked and same_file:
+            return False
+        if (
+            mode == "copy"
+            and not linked
+            and place.is_file()
+            and not same_file
+            and filecmp.cmp(source, place, shallow=False)
+        ):
+            return False
+        if same_file and not linked and place.resolve() == source.resolve():
+            return False  # the video already lies where it belongs
+    with replacing(place) as temporary:
+        temporary.unlink(missing_ok=True)
+        if mode == "link":
+            temporary.symlink_to(source.resolve())
+        elif mode == "hardlink":
+            try:
+                os.link(source.resolve(), temporary)
+            except OSError as error:
+                raise UsageError(f"{source} cannot be hard-linked ({error.strerror}); choose link or copy") from None
+        else:
+            shutil.copyfile(source, temporary)
+    return True
+
+
+def _find(videos: Path, row: Mapping[str, str], patterns: Sequence[str]) -> Path | None:
+    for pattern in patterns:
+        try:
+            path = videos / pattern.format(**row)
+        except (KeyError, IndexError, ValueError):
+            raise UsageError(
+                f"{pattern!r}: a pattern may hold {{subset}}, {{sample_id}} and {{condition_id}}"
+            ) from None
+        if path.is_file():
+            return path
+    return None
+
+
+def _row(data: Dataset, model: str, row: Mapping[str, str], id: str, place: Path) -> dict[str, Any]:
+    home = data.root / "models" / model
+    path = place.relative_to(home) if place.is_relative_to(home) else place.relative_to(data.root)
+    return {
+        "item_id": id,
+        "dataset_id": SETTINGS[data.setting],
+        **row,
+        "model_id": model,
+        "media": {"videos": [{"path": path.as_posix(), "role": "generated"}]},
+    }
+
+
+def _rows_of(path: Path) -> dict[str, dict[str, Any]]:
+    """Lines that the list of the model already has, by item; of an item that is there twice the last one."""
+    found: dict[str, dict[str, Any]] = {}
+    for line in path.read_text(encoding="utf-8-sig").splitlines() if path.is_file() else ():
+        try:
+            row = json.loads(line)
+            found[":".join(str(row[name]) for name in NEEDED)] = row
+        except (ValueError, TypeError, KeyError):
+            continue
+    return found

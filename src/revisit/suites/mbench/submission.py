@@ -1,0 +1,153 @@
+"""Submission: the zip file that the public leaderboard takes, made from a run, and its check.
+
+At the root lies `leaderboard_submission.json`: `model_name`, `model_link`, `model_type` (text-conditioned or
+action-conditioned) and `total_m_score` (0-100) are required, `entity_score`, `environment_score`, `causal_score`,
+`trigger_coverage` and `memory_reliability` optional. `verification/{entity,environment,causal}/` may hold
+`summary.json`, `items.jsonl` and `units.jsonl`.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from revisit.core import UsageError
+from revisit.media.files import replacing
+from revisit.suites.mbench.names import AXES, registered
+
+FILE = "leaderboard_submission.json"
+TYPES = {"T": "text-conditioned", "A": "action-conditioned"}
+REQUIRED = ("model_name", "model_link", "model_type", "total_m_score")
+OPTIONAL = ("entity_score", "environment_score", "causal_score", "trigger_coverage", "memory_reliability")
+PARTS = ("summary.json", "items.jsonl", "units.jsonl")
+LARGEST = 256 << 20  # bytes of one member
+DECIMALS = 4
+
+
+def content_of(summary: Mapping[str, Any], model: str, name: str, link: str) -> dict[str, Any]:
+    """What the submission of a model says, from the summary of a run; the lower end where triggers are unknown."""
+    part = summary.get("mbench")
+    if part is None:
+        raise UsageError("this is no run of the suite mbench; `revisit mbench eval` makes one")
+    row = next((row for row in part["ranking"] if row["model"] == model), None)
+    if row is None:
+        raise UsageError(f"the run has no model {model!r}; it has {', '.join(r['model'] for r in part['ranking'])}")
+    if row["rank"] is None:
+        raise UsageError(f"{model} cannot be submitted: {row['reason']}")
+    if row["total"] is None:
+        lacking = [axis for axis in AXES if row[axis] is None]
+        raise UsageError(
+            f"{model} cannot be submitted: a total needs all three axes, and it has no {', '.join(lacking)}"
+        )
+    made = {
+        "model_name": name or model,
+        "model_link": link,
+        "model_type": TYPES[part["setting"]],
+        "total_m_score": round(row["total"][0], DECIMALS),
+        **{f"{axis}_score": round(row[axis][0], DECIMALS) for axis in AXES},
+    }
+    mine = [entry["models"][model] for entry in part["dimensions"].values() if model in entry["models"]]
+    for key, field in (("trigger_coverage", "coverage"), ("memory_reliability", "reliability")):
+        values = [one[field][0] if field == "coverage" else one[field] for one in mine if one[field] is not None]
+        if values:
+            made[key] = round(100 * sum(values) / len(values), DECIMALS)
+    return made
+
+
+def write_submission(run: Path, path: Path, content: Mapping[str, Any], model: str) -> None:
+    """Write the zip file with the files that prove the scores; the same run gives the same bytes."""
+    members = {FILE: json.dumps(content, indent=1, ensure_ascii=False) + "\n"}
+    for axis in AXES:
+        members |= {f"verification/{axis}/{part}": text for part, text in _verification(run, axis, model).items()}
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), text, zipfile.ZIP_DEFLATED)
+
+
+def _verification(run: Path, axis: str, model: str) -> dict[str, str]:
+    """The files of an axis: those of its metrics, one after the other, with the lines of one model."""
+    summaries: dict[str, Any] = {}
+    lines: dict[str, list[str]] = {"items.jsonl": [], "units.jsonl": []}
+    for name, (_, dimension) in registered().items():
+        folder = run / "metrics" / name
+        if dimension.axis != axis or not (folder / "summary.json").is_file():
+            continue
+        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        summaries[name] = {**summary, "groups": {m: g for m, g in summary["groups"].items() if m == model}}
+        for part, found in lines.items():
+            rows = map(json.loads, (folder / part).read_text(encoding="utf-8").splitlines())
+            found += [
+                json.dumps({"metric": name, **row}, ensure_ascii=False) for row in rows if row["model_id"] == model
+            ]
+    if not summaries:
+        return {}
+    texts = {part: "".join(f"{line}\n" for line in found) for part, found in lines.items()}
+    return {"summary.json": json.dumps(summaries, indent=1, ensure_ascii=False) + "\n", **texts}
+
+
+def problems(path: Path) -> list[str]:
+    """Everything that is wrong with a submission, in sentences; none for a valid one."""
+    if not path.is_file():
+        raise UsageError(f"{path}: there is no such file")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _of_archive(archive)
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError):
+        return [f"{path.name} is not a zip file that can be read"]
+
+
+def _of_archive(archive: zipfile.ZipFile) -> list[str]:
+    allowed = {FILE, *(f"verification/{axis}/{part}" for axis in AXES for part in PARTS)}
+    found = []
+    for member in archive.infolist():
+        if member.file_size > LARGEST:
+            return [f"{member.filename} is larger than {LARGEST >> 20} MiB"]
+        if not member.is_dir() and member.filename not in allowed:
+            found.append(f"{member.filename} does not belong there; allowed are {FILE} and verification/<axis>/<file>")
+    names = set(archive.namelist())
+    if FILE not in names:
+        return [*found, f"there is no {FILE} at the root of the zip file"]
+    found += _of_content(_parsed(archive.read(FILE)))
+    for name in sorted(names & allowed - {FILE}):
+        texts = [archive.read(name)] if name.endswith(".json") else archive.read(name).splitlines()
+        bad = next((n for n, text in enumerate(texts, 1) if text.strip() and not isinstance(_parsed(text), dict)), None)
+        if bad is not None:
+            found.append(f"{name}: {'it' if name.endswith('.json') else f'line {bad}'} is not a JSON object")
+    return found
+
+
+def _of_content(content: Any) -> list[str]:
+    if not isinstance(content, dict):
+        return [f"{FILE} is not a JSON object"]
+    found = [f"{FILE} has no {name}" for name in REQUIRED if name not in content]
+    found += [f"{FILE} has {name!r}, which is not known" for name in content if name not in (*REQUIRED, *OPTIONAL)]
+    for name in ("model_name", "model_link"):
+        if name in content and not (isinstance(content[name], str) and content[name].strip()):
+            found.append(f"{name} is {content[name]!r}; expected text")
+    link = content.get("model_link")
+    if isinstance(link, str) and link.strip() and not _is_link(link):
+        found.append(f"model_link is {link!r}; expected an address that begins with http:// or https://")
+    if "model_type" in content and content["model_type"] not in TYPES.values():
+        found.append(f"model_type is {content['model_type']!r}; expected {' or '.join(TYPES.values())}")
+    for name in ("total_m_score", *OPTIONAL):
+        value = content.get(name)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100
+        if name in content and not number:
+            found.append(f"{name} is {value!r}; expected a number from 0 to 100")
+    return found
+
+
+def _is_link(text: str) -> bool:
+    parts: Sequence[str] = urlsplit(text)
+    return parts[0] in ("http", "https") and bool(parts[1])
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
