@@ -320,7 +320,7 @@ def test_a_run_with_a_judge_resumes_repeats_and_replays(tmp_path, source):
         assert scores["wr_visible_state"] == pytest.approx(1 / (1 + 2.718281828**-1.5), abs=1e-5)
         assert scores["judged_progress"] == 0.75
         counted = whole.facts["counters"]["judge"]
-        assert counted["calls"] == 39 - 17 and counted["answers_from_store"] >= 1
+        assert counted["calls"] == 39 - 17 and counted["answers_from_store"] >= 1 and counted["models"] == [MODEL]
 
         again = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server))), out="again")
         assert server.calls == 39 and summary_of(again) == summary_of(whole)

@@ -20,6 +20,7 @@ from revisit.suites.wrbench.read import read, recognises
 from revisit.suites.wrbench.records import event_views
 from revisit.suites.wrbench.summary import summarise
 
+SITUATION_SEED = 1  # a gift that is moved while nobody looks
 SCRIPT = "yaw:left:60@40,yaw:right:60@40"
 
 
@@ -176,6 +177,8 @@ def test_tables(run: tuple[list[Case], list[dict[str, Any]]]) -> None:
     assert summary["wrbench"]["directions"]["good"]["retention_pixels"] == 1
     assert summary["parts"]["event: full"]["models"]["good"]["cases"] == 2
     assert [stage["stage"] for stage in summary["funnel"]][-1] == "return judgeable"
+    assert summary["wrbench"]["situations"]["good"] == {"returned in the right state": 8}
+    assert summary["wrbench"]["situations"]["poor"]["camera never turned"] == 4
     assert summary["models"]["poor"]["funnel"][-1]["n"] == 4
 
 
@@ -221,3 +224,27 @@ def test_frames_of_visual_integrity(frames: int, fps: float, count: int, first: 
     made = sample_frames(frames, fps)
     assert len(made) == count
     assert made[: len(first)].tolist() == first and made[-1] == frames - 1
+
+
+@pytest.mark.slow
+def test_each_situation_lands_in_its_own_row(tmp_path: Path) -> None:
+    """Rendered worlds whose truth is known: six models, six situations."""
+    from revisit.audit.grid import render_grid
+    from revisit.cli.request import Request
+    from revisit.engine.cache import EvidenceCache
+    from revisit.engine.run import evaluate
+
+    made = {
+        "perfect@0": "returned in the right state", "frozen_camera@1": "camera never turned",
+        "partial_return@1": "turned, never returned", "state_reset@1": "returned reset",
+        "teleport@1": "returned elsewhere", "duplicate@1": "duplicated",
+    }  # fmt: skip
+    manifest = render_grid(tmp_path / "grid", [name.partition("@")[0] for name in made], [1.0], [SITUATION_SEED])
+    rows = [json.loads(line) for line in manifest.read_text().splitlines()]
+    for row in rows:
+        row["annotations"] = {"task": row["id"], "factor": "spatial", "camera": "yaw60_LR"}
+    lines(manifest, [row for row in rows if row["model"] in made])
+    request = Request(str(manifest), suite="wrbench")
+    run = evaluate(request.plan(), tmp_path / "run", request=request.as_json(), cache=EvidenceCache(tmp_path / "cache"))
+    found = {model: next(iter(rows)) for model, rows in run.summary["wrbench"]["situations"].items()}
+    assert found == made

@@ -128,9 +128,11 @@ def cast(surfaces: Sequence[Surface], camera: Camera) -> tuple[np.ndarray, np.nd
     lengths = np.linalg.norm(rays, axis=1)
     ways = (rays / lengths[:, None]) @ camera.pose[:3, :3].T
     hit, distance = np.zeros(len(rays), np.int32), np.zeros(len(rays))
+    extra = {"normal": None} if "normal:" in mujoco.mj_multiRay.__doc__ else {}  # newer versions can return them
     mujoco.mj_multiRay(
-        model, data, camera.pose[:3, 3], ways.ravel(), None, True, -1, hit, distance, None, len(rays), 1e3
-    )
+        m=model, d=data, pnt=camera.pose[:3, 3], vec=ways.ravel(), geomgroup=None, flg_static=True, bodyexclude=-1,
+        geomid=hit, dist=distance, nray=len(rays), cutoff=1e3, **extra,
+    )  # fmt: skip
     ids = np.array([drawn.instance for drawn in surfaces] + [0])[hit]
     return (distance / lengths).reshape(camera.size), ids.reshape(camera.size)
 

@@ -29,8 +29,8 @@ def demo(
     source, option = (_mind if suite == "mind" else _folder)(out / "videos", fresh, scenes)
     eval_(
         source=source, suite=suite, set="lite", protocol=None, metric=[], out=out / "run", limit=None,  # type: ignore[arg-type]
-        workers=workers, fresh=fresh, align="auto", root=[], option=option, limits="", report=True, json=json,
-        quiet=False,
+        workers=workers, fresh=fresh, align="auto", root=[], option=option, judge="", limits="", report=True,
+        json=json, quiet=False,
     )  # fmt: skip
 
 

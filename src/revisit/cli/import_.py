@@ -88,3 +88,37 @@ def mbench(
         console.message(f"missing: {id}")
     if len(done.missing) > 10:
         console.message(f"... and {len(done.missing) - 10} more")
+
+
+@app.command()
+def poses(
+    source: Path = typer.Argument(help="Poses of a clip: npz of Depth Anything 3, VGGT, ViPE or MapAnything, COLMAP …"),
+    out: Path = typer.Option(Path("results.npz"), help="The npz file to write."),
+    format: str = typer.Option("auto", help="da3, vggt, mapanything, vipe, colmap or another of docs/poses.md."),
+    intrinsics: str = typer.Option(None, help="A file (ViPE's npz, COLMAP's cameras.txt) or fx,fy,cx,cy in pixels."),
+    depth: Path = typer.Option(None, help="An npz with the array depth (N, H, W), where the source has none."),
+    size: str = typer.Option(None, help="WIDTHxHEIGHT that the intrinsics are for, if that is not the depth's grid."),
+    convention: str = typer.Option("auto", help="w2c or c2w, where the file does not say; auto asks its depth."),
+    force: bool = typer.Option(False, "--force", help="Overwrite an existing file."),
+    json: bool = typer.Option(False, "--json", help="Print what is known about the file as JSON."),
+) -> None:
+    """Write poses, intrinsics and depth as the npz that geometry metrics read; depth in half floats, no pictures."""
+    from revisit.core import UsageError
+    from revisit.observers.geometry_convert import convert
+
+    if out.exists() and not force:
+        raise UsageError(f"{out} exists; --force overwrites it, --out chooses another place")
+    pixels = None
+    if size is not None:
+        width, _, height = size.partition("x")
+        if not (width.isdecimal() and height.isdecimal()):
+            raise UsageError(f"--size takes WIDTHxHEIGHT, such as 1280x720, not {size!r}")
+        pixels = int(width), int(height)
+    found = convert(source, out, format=format, intrinsics=intrinsics, depth=depth, size=pixels, convention=convention)
+    if json:
+        console.data(found)
+        return
+    console.message(
+        f"{found['poses']} poses ({found['convention']}, as {found['said_by']} says) on a grid of "
+        f"{found['grid'][0]} x {found['grid'][1]} in {out}, {found['megabytes']} MB"
+    )

@@ -14,7 +14,9 @@ from revisit.cli import console
 def check(
     labels: Path = typer.Argument(None, help="Labels as .csv or .jsonl (docs/judge-calibration.md)."),
     judge: str = typer.Option(
-        "", "--judge", help="A judge file, a url, or recorded answers; with --worlds, the instrumented judge if not given."
+        "",
+        "--judge",
+        help="A judge file, a url, or recorded answers; with --worlds, the instrumented judge if not given.",
     ),
     worlds: Path = typer.Option(None, help="Render an exam with known truth into this folder, and use its labels."),
     scenes: int = typer.Option(12, min=1, max=12, help="How many scenes of the exam to render."),
@@ -107,14 +109,12 @@ def sentences(report: Mapping[str, Any]) -> list[str]:
     if "position" in report:
         position = report["position"]
         said.append(
-            f"with the options in the other order {_number(position['changed'])} of the answers change; the first option "
-            f"is taken in {_number(position['first_share'])} (0.5 is no bias)"
+            f"with the options in the other order {_number(position['changed'])} of the answers change; the first "
+            f"option is taken in {_number(position['first_share'])} (0.5 is no bias)"
         )
     if "repeats" in report:
-        repeats = report["repeats"]
-        said.append(
-            f"asked {repeats['times']} times, {_number(repeats['always_alike'])} of the questions were always answered alike"
-        )
+        times, alike = report["repeats"]["times"], _number(report["repeats"]["always_alike"])
+        said.append(f"asked {times} times, {alike} of the questions were always answered alike")
     if "blinded" in report:
         said.append("blinded: about another clip's frames; 0.5 balanced is chance")
     return said

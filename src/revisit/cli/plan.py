@@ -52,6 +52,8 @@ def plan(
     )
     if asking and chosen:
         console.message(f"judge {chosen.judge.facts.get('model')}: {asking.said()}")
+        if asking.exceeds(chosen.limit):
+            console.message("that is more than the judge's budget: the run will stop there, and can be resumed")
     reasons = Counter(reason for wanted in made.wanted.values() for reason in wanted.absent.values())
     for reason, count in reasons.most_common():
         console.message(f"{count} x {reason}")

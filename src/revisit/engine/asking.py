@@ -27,7 +27,7 @@ from revisit.engine.plan import ObserverTask, Plan
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.asker import Asker
 from revisit.judges.asking import Answer, Frames, Talk, Usage
-from revisit.judges.budget import expected
+from revisit.judges.budget import Limit, expected
 from revisit.judges.canary import canaries, finding, marked, with_card
 from revisit.judges.questions import Question
 from revisit.judges.settings import ChosenJudge
@@ -138,6 +138,7 @@ class Asking:
             "money": round(budget.price.of(budget.spent), 6),
             "currency": budget.price.currency,
             "answers_from_store": self._asker.from_store,
+            "models": sorted(self._asker.models),
         }
 
     def _start_more(self) -> Iterator[str]:
@@ -262,6 +263,12 @@ class Forecast:
             f"{self.questions} questions, {self.known} answered already; {calls} calls, about {tokens_in} tokens in "
             f"and {tokens_out} out{money}; further passes and questions asked again come on top"
         )
+
+    def exceeds(self, limit: Limit) -> bool:
+        """Whether the budget will be spent before all is asked."""
+        tokens = self.usage.tokens_in + self.usage.tokens_out
+        pairs = ((self.usage.calls, limit.calls), (tokens, limit.tokens), (self.money, limit.money))
+        return any(most is not None and value > most for value, most in pairs)
 
 
 def forecast(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:

@@ -313,8 +313,8 @@ def _task(
     """How to make one kind of evidence for one case, or the reason why it cannot be made."""
     if maker is None:
         return f"needs {evidence_id(kind)}, which no observer of the set {observers.id!r} makes"
-    inputs = {}
-    said = {}  # what the evidence's address says of the inputs: of a file its content, wherever it lies
+    inputs: dict[str, Any] = {}
+    said: dict[str, Any] = {}  # what the evidence's address says of the inputs: of a file its content, wherever it lies
     for name in maker.inputs:
         if name.startswith(BESIDE):
             beside = _beside(case, name.removeprefix(BESIDE), digest_of)

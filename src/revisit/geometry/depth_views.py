@@ -14,7 +14,10 @@ from revisit.geometry.two_view import relative_pose
 
 SAMPLED_POSES = 16
 COMPARED = 12  # pairs of poses that decide on the convention
-MOST_TURN, MOST_WAY = 30.0, 0.5  # degrees and depths: further apart, views have little in common
+TELLING = (
+    12.0  # degrees of motion that tell most: views still share most of what they see, and a wrong reading is far off
+)
+FARTHEST = 40.0  # degrees: further apart, views have little in common
 LEAST_SHARED = 0.2  # of the pixels; where fewer meet, a reading of the poses has failed
 THIN = 48  # pixels on the longer side that are compared
 CLEAR_RATIO = 0.7  # the better reading must disagree at most this share of the worse: noise hits both alike
@@ -44,7 +47,9 @@ def depth_there(depth: np.ndarray, pixels: np.ndarray) -> np.ndarray:
     return np.where(inside, found, 0)
 
 
-def disagreement(depths: tuple[np.ndarray, np.ndarray], ks: tuple[np.ndarray, np.ndarray], pose: tuple) -> float:
+def disagreement(
+    depths: tuple[np.ndarray, np.ndarray], ks: tuple[np.ndarray, np.ndarray], pose: tuple[np.ndarray, np.ndarray]
+) -> float:
     """Median relative difference of depth where two views see one point; 1 where they hardly share any."""
     step = max(1, max(depths[0].shape) // THIN)
     pixels, z = landing(depths[0], ks[0], ks[1], *pose, step)
@@ -56,15 +61,15 @@ def disagreement(depths: tuple[np.ndarray, np.ndarray], ks: tuple[np.ndarray, np
 
 
 def convention_errors(matrices: np.ndarray, intrinsics: np.ndarray, depth: np.ndarray) -> tuple[float, float]:
-    """Disagreement of depth (taken as world-to-camera, taken as camera-to-world), over a few pairs that moved."""
+    """Disagreement of depth (taken as world-to-camera, taken as camera-to-world), over pairs that moved a little."""
     rows = np.unique(np.linspace(0, len(matrices) - 1, min(SAMPLED_POSES, len(matrices))).round().astype(int))
     scale = float(np.median(depth[rows[0]][depth[rows[0]] > 0]))
     turn = geodesic(matrices[rows][:, None, :3, :3], matrices[rows][None, :, :3, :3])
     way = np.linalg.norm(matrices[rows][:, None, :3, 3] - matrices[rows][None, :, :3, 3], axis=2) / scale
     i, j = np.triu_indices(len(rows), 1)
-    motion = np.where((turn <= MOST_TURN) & (way <= MOST_WAY), turn + np.degrees(way), -1.0)[i, j]
-    order = np.argsort(-motion, kind="stable")[:COMPARED]
-    order = order[motion[order] > 0]
+    motion = (turn + np.degrees(way))[i, j]
+    order = np.argsort(np.abs(motion - TELLING), kind="stable")[:COMPARED]
+    order = order[motion[order] <= FARTHEST]
     if not len(order):
         return 0.0, 0.0
     errors = []

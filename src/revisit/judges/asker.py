@@ -54,6 +54,7 @@ class Asker:
         self.patience, self.budget = patience or Patience(), budget or Budget()
         self.tokens_per_image = tokens_per_image
         self.from_store = 0  # answers that cost nothing
+        self.models: set[str] = set()  # as the servers called themselves: more than one tells of a drift
         # Daemons, and no executor: an interrupted run must not wait for a server that is silent.
         self._jobs: queue.SimpleQueue[tuple[Frames, Batch] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
@@ -122,6 +123,7 @@ class Asker:
         known = self.store.get(frames, question, self.judge.facts)
         if known is not None and not (known.status == "unanswered" and self.patience.ask_unanswered):
             self.from_store += 1
+            self.models.add(known.model)
             future.set_result(known)
         return future
 
@@ -147,6 +149,7 @@ class Asker:
                     spent[i] += reply.usage
                     answer = replace(_checked(open_[i], reply), usage=spent[i], tries=attempt + 1)
                     notes[i] = answer.reason
+                    self.models.add(answer.model)
                     if answer.status == "answered" or attempt == self.patience.again:
                         found[i] = answer
                         self.store.put(frames, open_.pop(i), self.judge.facts, answer)

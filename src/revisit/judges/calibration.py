@@ -7,6 +7,7 @@ ways in which a judge can be wrong that agreement alone does not show:
 - position: does its choice depend on the order in which the options are named?
 - blinded: is it no better than chance when every question is asked about another clip's frames? If it is, the words
   of the questions give the answers away.
+Rates are about facts: a question of negative polarity asks for the opposite, and its answer is turned round.
 A question without a valid answer is counted as unanswered and is in no rate; it is never taken for a no.
 """
 
@@ -120,7 +121,7 @@ def _scores(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, Any]:
         "failed": sum(answer.status == "failed" for answer in answers),
         "with_p_yes": sum(answer.p_yes is not None for answer in answers),
     }
-    plain = [(value, row.right) for row, value in known if isinstance(row.question.schema, YesNo)]
+    plain = [_upright(row, value) for row, value in known if isinstance(row.question.schema, YesNo)]
     rated = [(value, row.right) for row, value in known if isinstance(row.question.schema, Rating)]
     chosen = [(value, row.right) for row, value in known if isinstance(row.question.schema, Choice)]
     if plain:
@@ -141,6 +142,15 @@ def _scores(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, Any]:
         same = sum(a == b for a, b in chosen)
         found["choices"] = {"n": len(chosen), "accuracy": same / len(chosen), "kappa": cohen_kappa(said, right)}
     return found
+
+
+def _upright(row: Label, value: bool) -> tuple[bool, bool]:
+    """What was said of a fact, and what is right; the answer to a question for the opposite is turned round.
+
+    Else a fact that nearly always holds would look like as many yeses as noes, and 0.5 would not be chance.
+    """
+    turned = row.polarity == "negative"
+    return value != turned, row.right != turned
 
 
 def _columns(pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
@@ -196,11 +206,11 @@ def _position(asker: Asker, rows: Sequence[Label], frames: Sequence[Frames]) -> 
         answers = _asked(asker, [frames[k] for k, _ in asked], questions)
         both.append([(order, answer) for order, answer in zip(orders, answers, strict=True)])
     pairs = [(one, other) for one, other in zip(*both, strict=True) if _known(one[1]) and _known(other[1])]
-    first = [answer.value == order[0] for pair in pairs for order, answer in pair]
+    first = [_word(answer) == order[0] for pair in pairs for order, answer in pair]
     return {
         "questions": len(asked),
         "answered": len(pairs),
-        "changed": sum(one[1].value != other[1].value for one, other in pairs) / len(pairs) if pairs else None,
+        "changed": sum(_word(one[1]) != _word(other[1]) for one, other in pairs) / len(pairs) if pairs else None,
         # Each question was asked in both orders: a judge who does not mind the order takes the first half of the time.
         "first_share": sum(first) / len(first) if first else None,
     }
@@ -214,6 +224,11 @@ def _options(question: Question) -> tuple[str, ...]:
 
 def _known(answer: Answer) -> bool:
     return answer.status == "answered"
+
+
+def _word(answer: Answer) -> str:
+    """The option that was chosen; a choice of yes and no is the same question as a plain yes or no."""
+    return {True: "yes", False: "no"}.get(answer.value, str(answer.value))
 
 
 def _blinded(asker: Asker, rows: Sequence[Label], frames: Mapping[Path, Frames], plan: Plan) -> dict[str, Any]:

@@ -233,6 +233,7 @@ class ChatJudge:
         said = " ".join(self._secret.redact(text).split())[:200]
         where = self.settings.key_env or self.settings.key_file
         hint = f"; the key is read from {where or 'nowhere: set key_env or key_file'}" if status in (401, 403) else ""
+        hint = "; is the url right, up to and with /v1?" if status == 404 else hint
         return f"the server answered {status}{': ' + said if said else ''}{hint}"
 
 

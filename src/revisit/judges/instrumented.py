@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,12 +24,11 @@ from typing import Any
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.evidence.answers import YES
 from revisit.judges.asking import Frames, Judge, Refused, Reply, Usage
 from revisit.judges.canary import COLOURS
 from revisit.judges.protocols.mbench import RATINGS, TRIGGERS
 from revisit.judges.protocols.wrbench import PROBES
-from revisit.judges.questions import Choice, Many, Question, Rating, Record, YesNo
+from revisit.judges.questions import Many, Question, Record
 from revisit.judges.settings import JUDGES
 from revisit.media import load_npz
 
@@ -207,7 +205,9 @@ class Story:
         """Whether a lasting event has gone on, since it was last seen, for at least half of what the time allows."""
         then = self.before
         known = then is not None and then.place >= 0
-        share = max(float(self.scene.went[then.state if then.state >= 0 else then.place]), 0.0) if known and then else 0.0
+        share = (
+            max(float(self.scene.went[then.state if then.state >= 0 else then.place]), 0.0) if known and then else 0.0
+        )
         since = now.time - then.time if then is not None else now.time
         return bool(self.scene.went[state] >= min(share + PACE * since / self.scene.seconds, 0.9))
 
@@ -256,7 +256,9 @@ class InstrumentedJudge:
     def __init__(self, folder: Path) -> None:
         paths = sorted(folder.glob("*.npz")) if folder.is_dir() else []
         if not paths:
-            raise UsageError(f"{folder}: no scene descriptions (*.npz) in it; `revisit judge check --worlds` writes some")
+            raise UsageError(
+                f"{folder}: no scene descriptions (*.npz) in it; `revisit judge check --worlds` writes some"
+            )
         self.paths = paths
         made = hashlib.sha256()
         for path in paths:
@@ -285,7 +287,9 @@ class InstrumentedJudge:
         ]
 
     def _answer(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> str:
-        colour = next((name for name in COLOURS if f"filled with the colour {name} from edge to edge" in question.text), "")
+        colour = next(
+            (name for name in COLOURS if f"filled with the colour {name} from edge to edge" in question.text), ""
+        )
         if colour:
             return _word(plain_colour(pictures[-1]) == colour)
         ask, negate = asked(question)
@@ -381,14 +385,20 @@ def _judgeable(story: Story, question: Question) -> str:
 def read_scene(path: Path) -> Scene:
     """A scene description from its file."""
     found = load_npz(path)
-    missing = sorted({"views", "marks", "lit", "place", "look", "amount", "went", "prompt", "kind", "seconds"} - set(found))
+    missing = sorted(
+        {"views", "marks", "lit", "place", "look", "amount", "went", "prompt", "kind", "seconds"} - set(found)
+    )
     if missing:
         raise UsageError(f"{path}: this is no scene description: {missing[0]!r} is missing")
     return Scene(
-        path.stem,
-        found["views"],
-        found["views"] + found["marks"],
-        *(found[name] for name in ("lit", "place", "look", "amount", "went")),
+        name=path.stem,
+        views=found["views"],
+        pictures=found["views"] + found["marks"],
+        lit=found["lit"],
+        place=found["place"],
+        look=found["look"],
+        amount=found["amount"],
+        went=found["went"],
         prompt=str(found["prompt"]),
         kind=str(found["kind"]),
         seconds=float(found["seconds"]),
@@ -445,8 +455,7 @@ def _largest(mask: np.ndarray) -> np.ndarray:
 
     _, labels, facts, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8))
     areas = facts[1:, cv2.CC_STAT_AREA]
-    keep = np.flatnonzero(areas >= 0.5 * areas.max()) + 1 if len(areas) else []
-    return np.isin(labels, keep)
+    return np.isin(labels, np.flatnonzero(areas >= 0.5 * areas.max(initial=0)) + 1)
 
 
 def _explained(frame: np.ndarray, empty: np.ndarray, picture: np.ndarray, where: np.ndarray) -> float:
@@ -475,7 +484,9 @@ def _word(yes: bool) -> str:
 
 def _instrumented(settings: dict[str, Any], folder: Path) -> Judge:
     if set(settings) != {"scenes"}:
-        raise UsageError("a judge of kind instrumented takes `scenes:`, a folder of scene descriptions, and nothing else")
+        raise UsageError(
+            "a judge of kind instrumented takes `scenes:`, a folder of scene descriptions, and nothing else"
+        )
     return InstrumentedJudge(folder / str(settings["scenes"]))
 
 

@@ -29,7 +29,7 @@ from revisit.core import MissingPrerequisite, RevisitError
 from revisit.judges.answer_tokens import answer_tokens
 from revisit.judges.asking import Frames, Judge, Refused, Reply, Stopped, Usage
 from revisit.judges.budget import words_of
-from revisit.judges.patches import PatchRule, cut, processor_file, read_rule
+from revisit.judges.patches import FILES, PatchRule, cut, processor_file, read_rule
 from revisit.judges.probability import log_sum_exp
 from revisit.judges.questions import Question, YesNo
 from revisit.judges.settings import JUDGES
@@ -331,10 +331,10 @@ def _load(settings: LocalSettings, path: Path | None) -> _Loaded:
 def _processor(name: str, path: Path | None, how: Mapping[str, Any]) -> dict[str, Any]:
     """The image processor's settings of a checkpoint, without making the processor, which may need torchvision."""
     if path is None:
-        from huggingface_hub import hf_hub_download
+        from transformers.utils import cached_file
 
-        file = hf_hub_download(name, "preprocessor_config.json", revision=how.get("revision"))
-        path = Path(file).parent
+        file = cached_file(name, FILES[0], revision=how.get("revision"))
+        path = Path(str(file)).parent
     return processor_file(path)
 
 

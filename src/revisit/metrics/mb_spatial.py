@@ -62,7 +62,7 @@ def transfer_distance(view: View) -> np.ndarray:
 
     def carried(x: np.ndarray, by: np.ndarray) -> np.ndarray:
         moved = np.column_stack([x, np.ones(len(x))]) @ by.T
-        return moved[:, :2] / moved[:, 2:]
+        return np.asarray(moved[:, :2] / moved[:, 2:])
 
     there = np.linalg.norm(carried(view.x1, turn) - view.x2, axis=1)
     back = np.linalg.norm(carried(view.x2, np.linalg.inv(turn)) - view.x1, axis=1)
@@ -83,7 +83,8 @@ def reprojection_errors(view: View) -> np.ndarray:
         return transfer_distance(view) / 2  # the best direction lies midway between both
     p1, p2 = projection(view.k1), projection(view.k2, view.rotation, view.translation)
     points = triangulate(view.x1, view.x2, p1, p2)
-    return (reprojection_error(points, view.x1, p1) + reprojection_error(points, view.x2, p2)) / 2
+    both = [reprojection_error(points, x, p) for x, p in ((view.x1, p1), (view.x2, p2))]
+    return np.asarray((both[0] + both[1]) / 2)
 
 
 def robust_mean(errors: np.ndarray, rule: str) -> float:
@@ -98,8 +99,8 @@ def validate(track: GeometryTrack, matches: PairMatches) -> None:
     pairs = len(matches.frame)
     if matches.offsets.shape != (pairs + 1,) or matches.points.shape != (int(matches.offsets[-1]), 4):
         raise InvalidEvidence(
-            f"PairMatches has {pairs} pairs, {len(matches.offsets)} offsets and points of shape {matches.points.shape}; "
-            "P pairs need P + 1 offsets, the last of which is the number of points (M, 4)"
+            f"PairMatches has {pairs} pairs, {len(matches.offsets)} offsets and points of shape {matches.points.shape};"
+            " P pairs need P + 1 offsets, the last of which is the number of points (M, 4)"
         )
     if pairs and max(matches.row.max(), matches.other_row.max()) >= len(track.c2w):
         raise InvalidEvidence(f"PairMatches names a row beyond the {len(track.c2w)} poses of GeometryTrack")
@@ -175,7 +176,9 @@ def over_pairs(
         "matches": float(np.mean(counts)),
         "parallax_degrees": float(np.median(angles)),
         "in_one_place": sum(all_views[k].in_one_place for k in rows),
-        "pose_distance": float(np.nanmean(matches.distance[rows])) if np.isfinite(matches.distance[rows]).any() else None,
+        "pose_distance": float(np.nanmean(matches.distance[rows]))
+        if np.isfinite(matches.distance[rows]).any()
+        else None,
         **other_reading(track, matches, errors_of, rule, scale, rows, float(error.mean())),
     }
     units = Series(

@@ -39,10 +39,14 @@ def clips(run: Run, cards: Mapping[str, Mapping[str, Any]], gates: Mapping[str, 
     cases = run.plan["cases"]
     shown = {case["reference"]["path"]: case.get("reference_evidence", {}) for case in cases if case.get("reference")}
     films = Films({**shown, **{case["clip"]["path"]: case.get("evidence", {}) for case in cases}}, cache)
+    diagnoses = run.diagnosis.get("cases", {})
     entries = [
-        _Entry(run, case, by_case[case["id"]], cards, gates, films, clock_of(case, cache), videos).as_json()
+        _Entry(
+            run, case, by_case[case["id"]], cards, gates, films, clock_of(case, cache), videos,
+            diagnoses.get(case["id"]),
+        ).as_json()
         for case in cases
-    ]
+    ]  # fmt: skip
     return {
         "metrics": [
             {"id": id, **{name: card[name] for name in ("title", "unit", "group", "arrow", "range", "bounded")}}
@@ -66,10 +70,11 @@ class _Entry:
         films: Films,
         clock: dict[str, Any] | None,
         videos: Videos,
+        diagnosed: Mapping[str, Any] | None,
     ) -> None:
         self.run, self.case, self.records, self.cards, self.gates = run, case, records, cards, gates
         self.videos, self.clock = videos, clock
-        self.diagnoses: Mapping[str, Any] = run.diagnosis.get("cases", {})
+        self.diagnosed = diagnosed
         self.film = films.of(case["clip"]["path"])
         self.reference_film = films.of(case["reference"]["path"]) if case.get("reference") else None
         self.series = {id: s for id in (*gates, *cards) if (s := read_series(run, records.get(id, {})))}
@@ -129,7 +134,7 @@ class _Entry:
 
     def _diagnosis(self) -> dict[str, Any] | None:
         """What the clip is found to show, in words, with a sentence for each finding; None where nobody asked."""
-        found = self.diagnoses.get(self.case["id"])
+        found = self.diagnosed
         if found is None:
             return None
         return {

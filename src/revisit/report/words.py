@@ -12,6 +12,7 @@ GROUPS = {
     "Fidelity": ("fidelity", "memo_fidelity"),
     "Appearance": ("appearance", "integrity", "visual", "memo_quality", "memo_geometry"),
     "Motion": ("motion", "camera_path", "cuts", "action", "camera", "memo_smoothness", "memo_camera", "true_turn"),
+    "Signs of failures": ("camera_departure", "look_departure", "target_departure"),
 }
 OTHER = "Other"
 ORDER = (*GROUPS, OTHER)

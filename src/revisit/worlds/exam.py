@@ -145,7 +145,9 @@ def render_exam(
             clip = f"clips/{name}-{kind}.mp4"
             if not (folder / clip).is_file():
                 encode_mp4(folder / clip, generate(kind, film), FPS)
-            lines += [{"clip": clip, "pair": f"{name}-{kind}-{row['subset']}", **row} for row in questions_of(film, kind)]
+            lines += [
+                {"clip": clip, "pair": f"{name}-{kind}-{row['subset']}", **row} for row in questions_of(film, kind)
+            ]
     if progress is not None:
         progress(len(stories), len(stories), "done")
     path = folder / "labels.jsonl"

@@ -87,7 +87,9 @@ def faces(path: Path) -> FaceFeatures:
         arrays = read_arrays(path, "vector", FACES)
         found, frame = vectors(arrays, "vector", FACES), arrays["frame"]
         if len(found) != len(frame) or (np.diff(frame) < 0).any():
-            raise MediaError(f"it has {len(found)} faces and {len(frame)} frame numbers in some order; expected {FACES}")
+            raise MediaError(
+                f"it has {len(found)} faces and {len(frame)} frame numbers in some order; expected {FACES}"
+            )
         looked = frame_numbers(np.ravel(arrays.get("looked", frame)), FACES)
     return FaceFeatures(np.union1d(looked, frame), frame, found, said(arrays, "maker"))
 
@@ -113,12 +115,12 @@ def grams(path: Path) -> GramDistances:
         arrays = read_arrays(path, "difference", GRAMS)
         if "other" not in arrays or not {"norm", "other_norm"} <= arrays.keys():
             raise MediaError(f"it holds {', '.join(sorted(arrays))}; expected {GRAMS}")
-        norms = [vectors(arrays, name, GRAMS) for name in ("difference", "norm", "other_norm")]
+        difference, norm, other_norm = (vectors(arrays, name, GRAMS) for name in ("difference", "norm", "other_norm"))
         other = frame_numbers(np.ravel(arrays["other"]), GRAMS)
         fold = np.ravel(arrays.get("fold", np.zeros(len(other)))) > 0
-        if len({len(part) for part in (*norms, other, fold, arrays["frame"])}) > 1:
+        if len({len(part) for part in (difference, norm, other_norm, other, fold, arrays["frame"])}) > 1:
             raise MediaError(f"its arrays have different numbers of rows; expected {GRAMS}")
-    return GramDistances(arrays["frame"], other, fold, *norms, said(arrays, "maker"))
+    return GramDistances(arrays["frame"], other, fold, difference, norm, other_norm, said(arrays, "maker"))
 
 
 @observer(

@@ -81,6 +81,9 @@ class Filter:
 def case_of(data: Dataset, item: Item) -> Case | Rejected:
     """The case of an item, or why there is none."""
     title = _title(item.id, item.model)
+    stray = next((problem for problem in item.problems if problem.kind == "wrong subset"), None)
+    if stray is not None:
+        return Rejected(title, _reason(stray), item.model, item.subset, item.condition)
     if item.video is None:
         lacking = [problem for problem in item.problems if "video" in problem.kind and problem.violation]
         absent = not lacking or lacking[-1].kind in ("missing video", "broken video link")

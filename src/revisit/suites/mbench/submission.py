@@ -38,17 +38,19 @@ def content_of(summary: Mapping[str, Any], model: str, name: str, link: str) -> 
         raise UsageError(f"the run has no model {model!r}; it has {', '.join(r['model'] for r in part['ranking'])}")
     if row["rank"] is None:
         raise UsageError(f"{model} cannot be submitted: {row['reason']}")
-    if row["total"] is None:
-        lacking = [axis for axis in AXES if row[axis] is None]
+    own = row["own"]
+    if own["total"] is None:
+        lacking = [axis for axis in AXES if own[axis] is None]
         raise UsageError(
-            f"{model} cannot be submitted: a total needs all three axes, and it has no {', '.join(lacking)}"
+            f"{model} cannot be submitted: a total takes all dimensions of MBench-{part['setting']}, and some have no "
+            f"score ({', '.join(lacking)})"
         )
     made = {
         "model_name": name or model,
         "model_link": link,
         "model_type": TYPES[part["setting"]],
-        "total_m_score": round(row["total"][0], DECIMALS),
-        **{f"{axis}_score": round(row[axis][0], DECIMALS) for axis in AXES},
+        "total_m_score": round(own["total"][0], DECIMALS),
+        **{f"{axis}_score": round(own[axis][0], DECIMALS) for axis in AXES},
     }
     mine = [entry["models"][model] for entry in part["dimensions"].values() if model in entry["models"]]
     for key, field in (("trigger_coverage", "coverage"), ("memory_reliability", "reliability")):

@@ -1,9 +1,6 @@
-"""Records → tables: dimensions by model on condition that the test is posed, axes, total, and who may be ranked.
+"""Records → tables: dimensions by model on condition that the test is posed, with axes, total and rank.
 
-Setting T: reliability, coverage and M-Score; the M-Score ranks, by its lower end where triggers are unknown. Setting A:
-reliability alone. No table may be won by a model that does nothing: in T what is not posed lowers coverage, and without
-a judge nobody is ranked; in A clips of a resting camera are not averaged, and a model of which fewer than half of the
-clips pose the test is not ranked, because its mean would be one of exceptions.
+Setting T: reliability, coverage and M-Score. Setting A: reliability alone, over clips whose camera moved.
 """
 
 from __future__ import annotations
@@ -16,12 +13,12 @@ from typing import Any
 from revisit.core import Case, Rejected
 from revisit.stats.intervals import mean_interval
 from revisit.suites.folder.summary import labels
-from revisit.suites.mbench.names import AXES, SUBSETS, Dimension, upstream_name
+from revisit.suites.mbench.names import AXES, BY_ID, SUBSETS, Dimension, upstream_name
+from revisit.suites.mbench.ranking import COLUMNS, contribution, ranking
 from revisit.suites.mbench.records import Answers, answers_of
-from revisit.suites.mbench.scoring import Standing, board
+from revisit.suites.mbench.scoring import Standing
 from revisit.suites.tables import Record, clip, column, failures, kind_of, metric_ids, unreadable
 
-LEAST_POSED = 0.5
 NAMED = 5  # items named in a sentence
 NOTES = {
     "trigger": "T: M-Score, 100 times; an interval is what unknown triggers leave open",
@@ -120,69 +117,6 @@ def cell(answers: Answers, model: str, id: str, dimension: Dimension | None) -> 
     return made
 
 
-def ranking(
-    answers: Answers, asked: Sequence[Dimension], standings: Mapping[str, Mapping[str, Standing]]
-) -> list[dict[str, Any]]:
-    """A row per model, the best first: axes and total in percent as intervals, the rank, or why there is none."""
-    reported = [d.id for d in asked if any(_interval(made, answers.rule) for made in standings[d.id].values())]
-    rows = []
-    for model in answers.models:
-        ends = []
-        for end in (0, 1):
-            values = {
-                id: 100 * interval[end] if (interval := _interval(standings[id][model], answers.rule)) else None
-                for id in reported
-            }
-            ends.append(board(values, answers.setting, reported))
-        found = [axis for axis in AXES if ends[0][axis] is not None]
-        row: dict[str, Any] = {"model": model}
-        for name in (*AXES, "total"):
-            low, high = ends[0][name], ends[1][name]
-            row[name] = None if low is None or high is None else [low, high]
-        row["reason"] = _why_not_ranked(answers, model, found, reported)
-        # Without all three axes there is no total; models are then ordered by the axes that all of them have.
-        row["order"] = row["total"] or _mean_of([row[axis] for axis in found])
-        rows.append(row)
-    axes = {frozenset(axis for axis in AXES if row[axis]) for row in rows if not row["reason"]}
-    if len(axes) > 1:
-        most = max(axes, key=lambda names: (len(names), sorted(names)))
-        for row in rows:
-            if not row["reason"] and {axis for axis in AXES if row[axis]} != most:
-                row["reason"] = "it lacks an axis that others have"
-    rows.sort(key=lambda row: (bool(row["reason"]), -(row["order"][0] if row["order"] else 0), row["model"]))
-    position = 0
-    for row in rows:
-        if not row["reason"]:
-            position += 1
-        row["rank"] = None if row["reason"] else position
-    return rows
-
-
-def _mean_of(intervals: Sequence[Sequence[float]]) -> list[float] | None:
-    return [sum(end) / len(intervals) for end in zip(*intervals, strict=True)] if intervals else None
-
-
-def _interval(made: Standing, rule: str) -> tuple[float, float] | None:
-    """What a dimension contributes: the M-Score in T with a judge, else reliability."""
-    if rule == "trigger":
-        return made.m_interval
-    return None if made.reliability is None else (made.reliability, made.reliability)
-
-
-def _why_not_ranked(answers: Answers, model: str, axes: Sequence[str], reported: Sequence[str]) -> str:
-    cases, lacking = answers.of(model)
-    asked = [verdict for case in cases if (verdict := answers.posed[case.id]) is not None]
-    if not asked:
-        who = "no judge said which clips pose the test" if answers.setting == "T" else "its camera was not looked at"
-        return who if cases else "it has no clips"
-    posed, of = sum(verdict.posed is True for verdict in asked), len(cases) + len(lacking)
-    if answers.setting == "A" and posed < LEAST_POSED * of:
-        return f"only {posed} of {of} clips pose the test"
-    if not axes:
-        return "a dimension of each axis has no score" if reported else "nothing was scored"
-    return ""
-
-
 def coverage(cases: Sequence[Case], rejected: Sequence[Rejected]) -> dict[str, dict[str, int]]:
     """Per subset: items of the list, those with a video, and those missing or refused."""
     made = {}
@@ -217,9 +151,9 @@ def _tables(
         rows = []
         for row in ranked:
             made = [standings[d.id][row["model"]] for d in asked]
-            cells = [_percent(one, _interval(one, answers.rule)) for one in made]
+            cells = [_percent(one, contribution(one, answers.rule)) for one in made]
             counted = {"n": len([one for one in made if one.n]), "of": len(made)}
-            sums = [{**counted, **_mean_and_interval(row[name])} for name in (*AXES, "total")]
+            sums = [{**counted, **_mean_and_interval(row[name])} for name in COLUMNS]
             name = row["model"] if row["rank"] is None else f"{row['rank']}. {row['model']}"
             rows.append({"name": name, "cells": [*cells, *sums]})
         title = "M-Score" if answers.rule == "trigger" else "Reliability"
@@ -261,6 +195,9 @@ def _sentences(answers: Answers, ranked: Sequence[Mapping[str, Any]]) -> list[st
     if unknown:
         who = "the judge" if answers.setting == "T" else "the camera gate"
         said.append(f"of {unknown} clips {who} could not say whether they pose the test; they are in no mean")
+    if ranked and ranked[0]["left_out"] and ranked[0]["rank"]:
+        titles = ", ".join(BY_ID[id].title.lower() for id in ranked[0]["left_out"])
+        said.append(f"not every model has a value of {titles}: axes and total are without")
     for row in ranked:
         if row["rank"] is None and (answers.rule != "all" or answers.setting == "A"):
             said.append(f"{row['model']} is not ranked: {row['reason']}")

@@ -18,7 +18,13 @@ COLUMNS = {  # measure of the table -> metrics that serve it, the paper's first
 }
 
 
+DIAGNOSED = ("camera_departure", "look_departure", "target_departure")  # chapters that compare with a reference
+
+
 def metrics() -> Sequence[str]:
     """Ids of the metrics of this suite, in the order of the tables; a plugin's come last."""
     known = [id for ids in COLUMNS.values() for id in ids if id in METRICS]
-    return [*known, *(id for id in METRICS if "wrbench" in METRICS[id].suites and id not in known)]
+    further = [
+        id for id in METRICS if ("wrbench" in METRICS[id].suites or METRICS[id].family in DIAGNOSED) and id not in known
+    ]
+    return [*known, *further]

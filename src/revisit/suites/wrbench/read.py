@@ -21,6 +21,7 @@ from revisit.media import natural_order
 from revisit.suites.folder.read import MANIFEST, find_clips, read_manifest
 
 RECORDS = "records.jsonl"
+PUBLIC = "manifest.json"  # WRBench's own list of videos
 CONDITIONS = ("source_video", "geometry_cache", "model_inferred", "prompt_only")
 SCRIPTS = {  # what WRBench's camera types ask for, over the 81 frames of its default
     "static": "hold@80",
@@ -41,7 +42,7 @@ def recognises(source: Path) -> bool:
         return source.suffix == ".json" and _is_list_of_videos(source)
     if not source.is_dir():
         return False
-    if (source / RECORDS).is_file():
+    if (source / RECORDS).is_file() or _is_list_of_videos(source / PUBLIC):
         return True
     manifests = [source / MANIFEST, *(folder / MANIFEST for folder in source.iterdir() if folder.is_dir())]
     return any(_has_records(path) for path in manifests if path.is_file())
@@ -55,11 +56,14 @@ def read(
     poses: str | None = None,
     condition: str | None = None,
     targets: str | None = None,
+    reference: str | None = None,
 ) -> Iterator[Case | Rejected]:
     """Cases of all models in `source`, and what is missing or cannot be used."""
     if condition is not None and condition not in CONDITIONS:
         raise UsageError(f"--option condition takes {', '.join(CONDITIONS)}, not {condition!r}")
-    extra = _Extra(poses, condition, targets)
+    extra = _Extra(poses, condition, targets, reference)
+    if source.is_dir() and not _manifests(source) and _is_list_of_videos(source / PUBLIC):
+        source = source / PUBLIC
     if source.is_file() and source.suffix == ".json":
         found: Iterator[Case | Rejected] = _upstream(source, roots)
     else:
@@ -81,12 +85,15 @@ def read(
 class _Extra:
     """What the options add to every case."""
 
-    def __init__(self, poses: str | None, condition: str | None, targets: str | None) -> None:
+    def __init__(self, poses: str | None, condition: str | None, targets: str | None, reference: str | None) -> None:
         from revisit.suites.folder.scan import read_targets
 
         self.poses = None if poses is None else Path(poses).expanduser()
         if self.poses is not None and not self.poses.is_dir():
             raise UsageError(f"{self.poses}: no such folder; --option poses names one with a file of poses per clip")
+        self.reference = None if reference is None else Path(reference).expanduser()
+        if self.reference is not None and not self.reference.is_dir():
+            raise UsageError(f"{self.reference}: no such folder; --option reference names one with <record>.mp4")
         self.condition = condition
         self.targets = read_targets(Path(targets).expanduser()) if targets is not None else {}
 
@@ -106,7 +113,11 @@ class _Extra:
             if target is None and key in self.targets:
                 entry = self.targets[key]
                 target = Target(str(entry.get("target", "target")), tuple(entry["box"]))
-        return replace(case, annotations=notes, artifacts=artifacts, target=target)
+        truth = case.reference
+        if self.reference is not None:
+            file = self.reference / f"{case.id.rpartition('@')[0]}.mp4"
+            truth = Clip(file) if file.is_file() else None
+        return replace(case, annotations=notes, artifacts=artifacts, target=target, reference=truth)
 
 
 def _from_manifests(
@@ -123,9 +134,10 @@ def _from_manifests(
             made.add(record)
             model = entry.model
             known = {**wanted.get(record, {}).get("annotations", {}), **entry.annotations}
-            yield _case(
+            case = _case(
                 record, entry.model, entry.clip.path, entry.prompt, entry.camera, entry.seed, known, entry.target
             )
+            yield replace(case, reference=entry.reference, phases=entry.phases)
         yield from _missing(wanted, made, model)
 
 
@@ -219,7 +231,15 @@ def _upstream(path: Path, roots: Sequence[Path]) -> Iterator[Case | Rejected]:
             "factor": str(row.get("event_delta") or _factor(parts[1] if len(parts) > 1 else "")),
             "viewpoint_condition": str(row.get("viewpoint_condition_type") or "").replace("-", "_"),
         }  # fmt: skip
-        yield _case(str(row["video_id"]), model, video, event, "", int(row.get("seed") or 0), notes)
+        yield _case(str(row["video_id"]), model, video, event, _script_beside(video), int(row.get("seed") or 0), notes)
+
+
+def _script_beside(clip: Path) -> str:
+    """The camera script in the sidecar of a clip, if there is one."""
+    try:
+        return str(json.loads(clip.with_suffix(".camera.json").read_text(encoding="utf-8")).get("camera_script") or "")
+    except (OSError, ValueError, AttributeError):
+        return ""
 
 
 def _factor(tier: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from revisit.core import Case, Rejected
 from revisit.suites.tables import ByCase, Record, by_case, cell, column, failures, metric_ids, unreadable
 from revisit.suites.wrbench.metrics import COLUMNS
+from revisit.suites.wrbench.situations import SITUATIONS, situation
 from revisit.suites.wrbench.tables import (
     FACTORS,
     MEASURES,
@@ -28,7 +29,14 @@ from revisit.suites.wrbench.tables import (
 
 RETURNED = (*COLUMNS["returned_spatial"], *COLUMNS["returned_state"])
 JUDGED = "wr_reobservation"
-ABSENT = ("needs ", "no file of ", "no judge", "no target was given", "no camera was given")
+ABSENT = (
+    "needs ",
+    "no reference video was given",
+    "no file of ",
+    "no judge",
+    "no target was given",
+    "no camera was given",
+)
 
 
 def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]) -> dict[str, Any]:
@@ -57,6 +65,7 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
         },
         "funnel": _funnel(cases, answers),
         "parts": _parts(cases, answers, asked),
+        "tables": _situation_tables(groups, answers),
         "wrbench": {
             "rows": [_row_json(row, groups[row.model], answers) for row in rows],
             "totals": {measure: _cell_json(made) for measure, made in totals(rows).items()},
@@ -64,6 +73,7 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
             "frontiers": frontiers(rows),
             "events": _events(groups, answers),
             "directions": {model: _directions(groups[model], answers) for model in models if groups[model]},
+            "situations": {model: _situations(groups[model], answers) for model in models if groups[model]},
             "left_out": {
                 model: count for model in models if (count := sum(_leaks(case) for case in groups[model])) > 0
             },
@@ -161,6 +171,33 @@ def _funnel(cases: Sequence[Case], answers: ByCase) -> list[dict[str, Any]]:
     if any(JUDGED in answers[case.id] and answers[case.id][JUDGED]["status"] != "unscored" for case in readable):
         stages.append({"stage": "return judgeable", "n": len(passing(JUDGED, None, readable))})
     return stages
+
+
+def _situations(cases: Sequence[Case], answers: ByCase) -> dict[str, int]:
+    """How many clips landed in each row, in the order of the rows."""
+    found = Counter(
+        situation(list(answers[case.id].values()))
+        for case in cases
+        if answers.get(case.id) and not unreadable(answers[case.id])
+    )
+    return {name: found[name] for name in SITUATIONS if found[name]}
+
+
+def _situation_tables(groups: dict[str, list[Case]], answers: ByCase) -> list[dict[str, Any]]:
+    """The rows in which each model's clips end, as a table for people: shares, with how many clips they are."""
+    counts = {model: _situations(cases, answers) for model, cases in groups.items() if cases}
+    shown = [name for name in SITUATIONS if any(name in found for found in counts.values())]
+    if not shown:
+        return []
+    rows = []
+    for model, found in counts.items():
+        whole = sum(found.values())
+        cells = [
+            {"n": found.get(name, 0), "of": whole, "failed": 0, "mean": found.get(name, 0) / whole} for name in shown
+        ]
+        rows.append({"name": model, "cells": cells})
+    note = "shares; by the diagnosis where a reference shows the truth, else by the judge"
+    return [{"title": "Where clips end", "note": note, "columns": shown, "rows": rows}]
 
 
 def _labels(cases: Sequence[Case], answers: ByCase) -> dict[str, dict[str, int]]:

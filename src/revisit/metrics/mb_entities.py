@@ -1,0 +1,173 @@
+"""Entities of MBench: does the object keep its texture, the person the face and the clothes?
+
+Evidence: descriptors of networks, from files: `ObjectFeatures`, `FaceFeatures`, `BodyFeatures`. The score is the mean
+cosine of the descriptors of a track with their mean (eq. 5, 6), over tracks.
+
+Two descriptors at a right angle still have a cosine of 0.71 with their mean, so this number moves little; the facts
+hold `return_score`, the cosine between the means before and after the camera turned back, which moves more.
+Frames that do not show the object are not averaged. Faces form tracks by greedy matching, frame by frame, with the
+last and the mean descriptor of each track (a cosine of 0.15 at least); a track counts with two faces and a tenth of the
+frames. `paper` counts every track, also one of a single face, whose cosine with itself is 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
+from revisit.evidence.mbench import BodyFeatures, FaceFeatures, FoldPairs, ObjectFeatures
+from revisit.metrics.mb_rules import PAPER, check_rule
+
+SAME_FACE = 0.15  # least cosine of a face with a track
+LEAST_SHARE = 0.1  # of the frames that were looked at
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Vectors of length 1 along the last axis; zeros stay zeros."""
+    vectors = np.asarray(vectors, dtype=float)
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12))
+
+
+def centroid_cosines(vectors: np.ndarray) -> np.ndarray:
+    """(N,) cosine of each descriptor with the mean of all."""
+    vectors = np.asarray(vectors, dtype=float)
+    return np.asarray(unit(vectors) @ unit(vectors.mean(axis=0)))
+
+
+def return_cosine(vectors: np.ndarray, frame: np.ndarray, turnaround: int) -> float | None:
+    """Cosine between the mean descriptors before and after the camera turned back; None without both."""
+    early, late = (unit(vectors)[frame <= turnaround], unit(vectors)[frame > turnaround])
+    if not len(early) or not len(late):
+        return None
+    return float(unit(early.mean(axis=0)) @ unit(late.mean(axis=0)))
+
+
+def face_tracks(frame: np.ndarray, vectors: np.ndarray, least: float = SAME_FACE) -> np.ndarray:
+    """(N,) number of the track of each face; frames come in order, and a track has one face a frame.
+
+    Each new face is as alike to a track as to its last or its mean face, whichever is more; the most alike go first.
+    """
+    faces = unit(vectors)
+    track = np.full(len(faces), -1)
+    members: list[list[int]] = []
+    for number in np.unique(frame):
+        here = np.flatnonzero(frame == number)
+        alike = [
+            (float(max(faces[k] @ faces[rows[-1]], faces[k] @ unit(faces[rows].mean(axis=0)))), int(k), t)
+            for k in here
+            for t, rows in enumerate(members)
+        ]
+        taken: set[int] = set()
+        for cosine, k, t in sorted(alike, key=lambda found: (-found[0], found[1], found[2])):
+            if cosine >= least and track[k] < 0 and t not in taken:
+                track[k] = t
+                taken.add(t)
+        for k in here.tolist():
+            if track[k] < 0:
+                track[k] = len(members)
+                members.append([k])
+            else:
+                members[track[k]].append(k)
+    return track
+
+
+def over_tracks(
+    frame: np.ndarray, vectors: np.ndarray, track: np.ndarray, looked: int, turnaround: int, rule: str, what: str
+) -> Score | Unscored:
+    """Mean over tracks of the mean cosine with the track's mean."""
+    names, sizes = np.unique(track, return_counts=True)
+    enough = sizes >= (1 if rule == "paper" else max(2, int(np.ceil(LEAST_SHARE * looked))))
+    facts: dict[str, Any] = {
+        "tracks": int(enough.sum()), "left_out": int((~enough).sum()), "frames_looked_at": looked,
+        "track_lengths": sizes[enough].tolist(),
+    }  # fmt: skip
+    if not enough.any():
+        return Unscored(f"no {what} was seen in two frames and a tenth of all ({len(names)} shorter tracks)", facts)
+    means, returns, rows, values = [], [], [], []
+    for name in names[enough]:
+        at = np.flatnonzero(track == name)
+        cosines = centroid_cosines(vectors[at])
+        means.append(float(cosines.mean()))
+        rows.append(at)
+        values.append(cosines)
+        returns.append(return_cosine(vectors[at], frame[at], turnaround))
+    known = [value for value in returns if value is not None]
+    facts |= {"of_each_track": means, "return_score": float(np.mean(known)) if known else None}
+    at = np.concatenate(rows)
+    units = Series(frame=frame[at], track=track[at], value=np.concatenate(values))
+    mean = float(np.mean(means))
+    return Score(float(np.clip(mean, 0, 1)), raw=mean, units=units, facts=facts)
+
+
+def validate(frame: np.ndarray, vectors: np.ndarray, kind: str) -> None:
+    """Raise InvalidEvidence unless each descriptor has its frame."""
+    if vectors.ndim != 2 or frame.shape != (len(vectors),) or not np.isfinite(vectors).all():
+        raise InvalidEvidence(
+            f"{kind} has {frame.shape} frames and descriptors of shape {vectors.shape}; N finite rows (N, D) need (N,)"
+        )
+
+
+@metric(
+    id="mb_object_texture", version=1, title="Object texture", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(ObjectFeatures, FoldPairs), suites=("mbench",), paper=f"{PAPER} eq. 5", upstream="object_texture",
+    responds_to=("texture drift", "another target"), blind_to=("frames without the target", "small changes"),
+)  # fmt: skip
+def object_texture(seen: ObjectFeatures, pairs: FoldPairs, *, rule: str = "corrected") -> Score | Unscored:
+    """Mean cosine of the target's descriptors with their mean; frames that do not show it do not count."""
+    check_rule(rule)
+    validate(seen.frame, seen.vector, "ObjectFeatures")
+    returned = bool((seen.frame > pairs.turnaround).any())
+    facts: dict[str, Any] = {
+        "visible": len(seen.frame) / max(len(seen.index), 1), "return_visible": returned, "described_by": seen.maker,
+        "turnaround": pairs.turnaround,
+    }  # fmt: skip
+    if len(seen.frame) < 2:
+        return Unscored(f"the target is seen in {len(seen.frame)} frames; two are needed", facts)
+    if rule == "corrected" and not returned:
+        return Unscored("the target is never seen after the camera turned back: there is nothing to compare", facts)
+    cosines = centroid_cosines(seen.vector)
+    facts["return_score"] = return_cosine(seen.vector, seen.frame, pairs.turnaround)
+    mean = float(cosines.mean())
+    return Score(
+        float(np.clip(mean, 0, 1)), raw=mean, units=Series(frame=seen.frame, value=cosines), facts=facts
+    )  # fmt: skip
+
+
+@metric(
+    id="mb_human_identity", version=1, title="Human identity", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(FaceFeatures, FoldPairs), suites=("mbench",), paper=f"{PAPER} eq. 6", upstream="human_identity",
+    responds_to=("another face",), blind_to=("people without a visible face", "a person who never returns"),
+)  # fmt: skip
+def human_identity(
+    seen: FaceFeatures, pairs: FoldPairs, *, rule: str = "corrected", same_face: float = SAME_FACE
+) -> Score | Unscored:
+    """Mean over people of the cosine of their faces with the mean face."""
+    check_rule(rule)
+    validate(seen.frame, seen.vector, "FaceFeatures")
+    if not len(seen.frame):
+        return Unscored(f"no face was found in {len(seen.index)} frames")
+    track = face_tracks(seen.frame, seen.vector, same_face)
+    return over_tracks(seen.frame, seen.vector, track, len(seen.index), pairs.turnaround, rule, "face")
+
+
+@metric(
+    id="mb_human_appearance", version=1, title="Human appearance", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(FaceFeatures, BodyFeatures, FoldPairs), suites=("mbench",), paper=f"{PAPER} section 4.2.2",
+    upstream="human_appearance", responds_to=("other clothes",), blind_to=("people without a visible face",),
+)  # fmt: skip
+def human_appearance(
+    seen: FaceFeatures, bodies: BodyFeatures, pairs: FoldPairs, *, rule: str = "corrected", same_face: float = SAME_FACE
+) -> Score | Unscored:
+    """Mean over people of the cosine of their bodies with the mean body; faces say who is who."""
+    check_rule(rule)
+    validate(seen.frame, seen.vector, "FaceFeatures")
+    validate(bodies.face, bodies.vector, "BodyFeatures")
+    if len(bodies.face) and bodies.face.max() >= len(seen.frame):
+        raise InvalidEvidence(f"BodyFeatures names face {bodies.face.max()} and there are {len(seen.frame)} faces")
+    if not len(bodies.face):
+        return Unscored("no body was found")
+    track = face_tracks(seen.frame, seen.vector, same_face)[bodies.face]
+    frame = seen.frame[bodies.face]
+    return over_tracks(frame, bodies.vector, track, len(seen.index), pairs.turnaround, rule, "body")

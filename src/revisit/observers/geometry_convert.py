@@ -1,0 +1,190 @@
+"""Poses, intrinsics and depth of other programs, written as the one npz file that geometry metrics read.
+
+Sources: Depth Anything 3 (extrinsics, intrinsics, depth), VGGT (extrinsic, intrinsic, depth), MapAnything (cam_c2w or
+camera_poses, intrinsics, depth_z), ViPE (data, inds; intrinsics in a file of their own), COLMAP (images.txt; intrinsics
+in cameras.txt), and every other format of docs/poses.md. Poses are written world-to-camera in single floats, depth in
+half floats; no pictures are written, since the clip has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import MediaError, UsageError
+from revisit.geometry.formats.arrays import as_intrinsics
+from revisit.geometry.poses import InvalidPoses, Trajectory, as_4x4, from_w2c, invert
+from revisit.media import load_npz, save_npz
+from revisit.media.names import in_clip, printable
+from revisit.observers.geometry_file import IN_WORDS, Geometry, geometry_of
+from revisit.observers.poses import read_poses, recognise
+
+HALF_MOST = 65504.0  # the largest half float
+# Files that carry everything: who makes them, the name of the poses, whether these are world-to-camera, and the names
+# of intrinsics and depth.
+COMPLETE = (
+    ("vggt", "extrinsic", True, ("intrinsic",), ("depth",)),
+    ("mapanything", "cam_c2w", False, ("intrinsics", "intrinsic"), ("depth_z", "depth")),
+    ("mapanything", "camera_poses", False, ("intrinsics", "intrinsic"), ("depth_z", "depth")),
+)
+# Parameters of COLMAP's camera models, as places of fx, fy, cx, cy; distortion is left out.
+COLMAP_MODELS = {
+    "SIMPLE_PINHOLE": (0, 0, 1, 2), "PINHOLE": (0, 1, 2, 3), "SIMPLE_RADIAL": (0, 0, 1, 2), "RADIAL": (0, 0, 1, 2),
+    "OPENCV": (0, 1, 2, 3),
+}  # fmt: skip
+
+
+def convert(
+    source: Path,
+    out: Path,
+    *,
+    format: str = "auto",
+    intrinsics: str | None = None,
+    depth: Path | None = None,
+    size: tuple[int, int] | None = None,
+    convention: str = "auto",
+) -> dict[str, Any]:
+    """Write the geometry of `source` to `out`, and return what is known about it.
+
+    `intrinsics` is a file (ViPE's npz, COLMAP's cameras.txt) or four numbers "fx,fy,cx,cy"; `depth` an npz with the
+    array depth; `size` the width and height that the intrinsics are for, where that is not the depth's grid.
+    """
+    arrays, producer = _arrays(source, format)
+    if intrinsics is not None:
+        lens, own = _lens(intrinsics, len(arrays["extrinsics"]))
+        arrays["intrinsics"] = lens
+        size = size or own
+    if depth is not None:
+        arrays["depth"] = load_npz(depth, members=("depth",))["depth"]
+    if size is not None:
+        arrays["size"] = np.array(size)
+    with in_clip(source):
+        if "intrinsics" not in arrays:
+            raise MediaError("it holds no intrinsics; give them with --intrinsics, a file or fx,fy,cx,cy")
+        if arrays.pop("normalised", np.array(False)):
+            if size is None:
+                raise MediaError("its intrinsics are shares of the picture; say with --size how large it is")
+            arrays["intrinsics"] = arrays["intrinsics"] * np.array([[size[0]], [size[1]], [1.0]])
+        try:
+            found = geometry_of(arrays, convention)
+        except InvalidPoses as error:
+            raise MediaError(str(error)) from error
+        if found.refused:
+            raise MediaError(f"{found.refused}; here: pass --convention")
+    save_npz(out, packed(found, producer))
+    return {
+        "poses": len(found.c2w),
+        "producer": producer,
+        "convention": IN_WORDS[found.convention],
+        "said_by": found.found,
+        "grid": [found.width, found.height],
+        "depth": found.depth is not None,
+        "megabytes": round(out.stat().st_size / 1e6, 2),
+    }
+
+
+def packed(found: Geometry, producer: str) -> dict[str, np.ndarray]:
+    """The arrays of our file: world-to-camera, single floats, depth in half floats where it fits."""
+    arrays = {
+        "extrinsics": invert(found.c2w)[:, :3].astype(np.float32),
+        "intrinsics": found.intrinsics.astype(np.float32),
+        "size": np.array([found.width, found.height]),
+        "convention": np.array("w2c_opencv"),
+        "producer": np.array(producer),
+    }
+    if len(found.frame):
+        arrays["frame_indices"] = found.frame
+    if found.depth is not None:
+        fits = found.depth.max() < HALF_MOST
+        arrays["depth"] = found.depth.astype(np.float16 if fits else np.float32)
+    return arrays
+
+
+def _arrays(source: Path, format: str) -> tuple[dict[str, np.ndarray], str]:
+    """(arrays under the names of our file, who made them)."""
+    complete = {maker for maker, *_ in COMPLETE}
+    if source.suffix == ".npz" and format in {"auto", "da3", *complete}:
+        arrays = load_npz(source)
+        if {"extrinsics", "intrinsics"} <= arrays.keys() and format in ("auto", "da3"):
+            kept = {"extrinsics", "intrinsics", "depth", "convention", "frame_indices", "size", "producer"}
+            maker = arrays.get("producer", np.array("da3")).item()
+            return {name: array for name, array in arrays.items() if name in kept}, printable(str(maker), 60)
+        for maker, poses, w2c, lenses, depths in COMPLETE:
+            if format in ("auto", maker) and poses in arrays:
+                with in_clip(source):
+                    return _complete(arrays, poses, w2c, lenses, depths), maker
+        if format in complete:
+            raise MediaError(f"{source.name}: it has {', '.join(sorted(arrays))}, so it is no file of {format}")
+    path = read_poses(source, format)
+    return _of_path(path), recognise(source) if format == "auto" else format
+
+
+def _complete(
+    arrays: Mapping[str, np.ndarray], poses: str, w2c: bool, lenses: tuple[str, ...], depths: tuple[str, ...]
+) -> dict[str, np.ndarray]:
+    matrices = arrays[poses][0] if arrays[poses].ndim == 4 else arrays[poses]  # networks keep an axis of batches
+    try:
+        c2w = from_w2c(matrices) if w2c else as_4x4(matrices)
+    except InvalidPoses as error:
+        raise MediaError(str(error)) from error
+    made = {"extrinsics": c2w, "convention": np.array("c2w_opencv")}
+    lens = next((arrays[name] for name in lenses if name in arrays), None)
+    if lens is not None:
+        made["intrinsics"] = lens[0] if lens.ndim == 4 else lens
+    depth = next((arrays[name] for name in depths if name in arrays), None)
+    if depth is not None:
+        n = len(c2w)
+        made["depth"] = depth[0] if depth.ndim > 3 and depth.shape[:2] == (1, n) else depth
+    if "frame_indices" in arrays:
+        made["frame_indices"] = arrays["frame_indices"]
+    return made
+
+
+def _of_path(path: Trajectory) -> dict[str, np.ndarray]:
+    made = {"extrinsics": np.array(path.c2w), "convention": np.array("c2w_opencv")}
+    if path.intrinsics is not None:
+        made["intrinsics"] = np.array(path.intrinsics)
+        made["normalised"] = np.array(path.intrinsics_unit == "normalised")
+    whole = bool((path.times == np.round(path.times)).all() and (np.diff(path.times) > 0).all())
+    if path.time_unit == "frames" and whole:
+        made["frame_indices"] = path.times.astype(np.int64)
+    return made
+
+
+def _lens(given: str, n: int) -> tuple[np.ndarray, tuple[int, int] | None]:
+    """(intrinsics (N, 3, 3), width and height they are for, where the file says so)."""
+    path = Path(given)
+    if path.suffix in (".npz", ".npy"):
+        arrays = load_npz(path)
+        values = arrays.get("data", next(iter(arrays.values())))
+        with in_clip(path):
+            return _matrices(values, n), None
+    if path.suffix == ".txt":
+        with in_clip(path):
+            lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
+            cameras = [words for words in lines if words and not words[0].startswith("#")]
+            if len(cameras) != 1 or cameras[0][1] not in COLMAP_MODELS:
+                raise MediaError(
+                    f"it has {len(cameras)} cameras; expected one of the models {', '.join(COLMAP_MODELS)}"
+                )
+            words = cameras[0]
+            numbers = [float(word) for word in words[4:]]
+            values = np.array([numbers[k] for k in COLMAP_MODELS[words[1]]])
+            return _matrices(values, n), (int(words[2]), int(words[3]))
+    try:
+        values = np.array([float(word) for word in given.split(",")])
+    except ValueError:
+        values = np.zeros(0)
+    if values.shape != (4,):
+        raise UsageError(f"--intrinsics takes a file (npz, cameras.txt) or fx,fy,cx,cy, not {printable(given, 60)!r}")
+    return _matrices(values, n), None
+
+
+def _matrices(values: np.ndarray, n: int) -> np.ndarray:
+    try:
+        return np.array(as_intrinsics(values, n))
+    except InvalidPoses as error:
+        raise MediaError(str(error)) from error

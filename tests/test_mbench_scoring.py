@@ -1,0 +1,257 @@
+"""MBench's scores: the algebra of the M-Score, unknown triggers as intervals, and who may be ranked."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from revisit.core import METRICS, SUITES, Case, Clip, Rejected, UsageError
+from revisit.engine.plan import make_plan
+from revisit.suites.mbench.names import BY_ID, DIMENSIONS, MOVED, TRIGGER, chosen, dimensions_of, registered
+from revisit.suites.mbench.records import NO_JUDGE, answers_of
+from revisit.suites.mbench.scoring import Outcome, board, harmonic, standing
+from revisit.suites.mbench.summary import summarise
+
+share = st.floats(0, 1, allow_subnormal=False)
+some = st.one_of(st.none(), share)
+
+
+# The algebra
+
+
+@given(share, share)
+def test_the_m_score_is_a_harmonic_mean(s: float, c: float):
+    m = harmonic(s, c)
+    assert m == harmonic(c, s)
+    assert min(s, c) - 1e-12 <= m <= max(s, c) + 1e-12
+    assert m <= 2 * min(s, c) + 1e-12 and m <= (s + c) / 2 + 1e-12
+    assert harmonic(s, s) == pytest.approx(s)
+    assert harmonic(s, 0) == 0
+
+
+@given(share, share, share)
+def test_the_m_score_grows_with_both(s: float, c: float, more: float):
+    assert harmonic(max(s, more), c) >= harmonic(s, c) - 1e-12
+    assert harmonic(s, max(c, more)) >= harmonic(s, c) - 1e-12
+
+
+@given(st.lists(st.tuples(some, st.sampled_from([True, False, None])), max_size=6), st.integers(0, 3))
+@settings(max_examples=150, deadline=None)
+def test_unknown_triggers_give_exactly_the_range_of_what_a_judge_might_have_said(items, missing: int):
+    outcomes = [Outcome(score, posed=posed) for score, posed in items]
+    of = len(outcomes) + missing
+    made = standing(outcomes, of, covers=True)
+    unknown = [k for k, outcome in enumerate(outcomes) if outcome.posed is None]
+    found = []
+    for said in product([True, False], repeat=len(unknown)):
+        posed = [outcome.posed for outcome in outcomes]
+        for k, yes in zip(unknown, said, strict=True):
+            posed[k] = yes
+        scores = [o.score for o, yes in zip(outcomes, posed, strict=True) if yes and o.score is not None]
+        found.append((sum(scores) / len(scores) if scores else None, sum(map(bool, posed)) / of if of else None))
+    assert made.posed + made.not_posed + made.unknown == of
+    if not of:
+        assert made.coverage is None and made.m_interval is None
+        return
+    assert made.coverage == (min(c for _, c in found), max(c for _, c in found))
+    reliable = [s for s, _ in found if s is not None]
+    if reliable:
+        assert made.reliability_interval == pytest.approx((min(reliable), max(reliable)), abs=1e-12)
+        scores = [harmonic(s, c) if s is not None else 0.0 for s, c in found if s is not None or c == 0]
+        assert made.m_interval == pytest.approx((min(scores), max(scores)), abs=1e-12)
+    else:
+        assert made.reliability_interval is None
+        assert made.m_interval == ((0, 0) if made.coverage[1] == 0 else None)
+    if not unknown and made.m_interval:
+        assert made.m_score == made.m_interval[0]
+
+
+def test_nothing_posed_is_a_coverage_of_zero_and_no_reliability():
+    made = standing([Outcome(0.9, posed=False), Outcome(0.8, posed=False)], 3, covers=True)
+    assert made.reliability is None and made.coverage == (0, 0) and made.m_score == 0
+    assert made.ungated == pytest.approx(0.85), "what the metric said is kept beside it"
+
+
+def test_a_silent_judge_makes_coverage_an_interval_and_never_a_zero():
+    made = standing([Outcome(0.8), Outcome(0.4, posed=None), Outcome(0.6, posed=False), Outcome(0.8)], 4, covers=True)
+    assert made.coverage == (0.5, 0.75) and made.reliability == pytest.approx(0.8) and made.unknown == 1
+    assert made.m_score is None and made.m_interval[0] < made.m_interval[1]
+    assert made.m_interval[0] == pytest.approx(harmonic(0.8, 0.5))
+    assert made.m_interval[1] == pytest.approx(harmonic(2 / 3, 0.75))
+
+
+def test_missing_videos_lower_coverage_and_not_reliability():
+    made = standing([Outcome(0.5)], 4, covers=True)
+    assert made.reliability == 0.5 and made.coverage == (0.25, 0.25) and made.strict == 0.125
+    without = standing([Outcome(0.5), Outcome(None)], 4, covers=False)
+    assert without.coverage is None and without.m_score is None and (without.n, without.of) == (1, 4)
+
+
+# The leaderboard
+
+HY = {
+    "mb_object_geometry": 47.12, "mb_object_texture": 68.54, "mb_human_identity": 52.46, "mb_human_appearance": 66.58,
+    "mb_spatial_epipolar": 83.86, "mb_spatial_reprojection": 68.17, "mb_rendering_lighting": 82.67,
+    "mb_rendering_style": 98.23, "judged_progress": 49.5, "judged_correctness": 62.4, "mb_camera_interaction": 85.69,
+}  # fmt: skip
+
+
+def test_axes_and_total_are_those_of_the_published_row():
+    published = {"entity": 58.68, "environment": 83.23, "causal": 65.86, "total": 69.26}
+    assert board(HY, "A") == pytest.approx(published, abs=0.0051)
+    assert board({**HY, "mb_prompt_interaction": 1.0}, "A") == board(HY, "A"), "text is no part of A's causal axis"
+
+
+def test_an_axis_with_a_gap_is_no_axis():
+    made = board({**HY, "mb_object_texture": None}, "A")
+    assert made["entity"] is None and made["total"] is None and made["causal"] is not None
+    reported = [id for id in HY if id != "mb_object_texture"]
+    assert board({**HY, "mb_object_texture": None}, "A", reported)["total"] is not None
+    assert board(HY, "T")["causal"] is None, "T has text interaction and no action interaction"
+
+
+# Names
+
+
+def test_upstream_registers_twelve_names_for_a_and_eleven_for_t():
+    names = list(registered())
+    assert len(names) == 23 and sum(name.startswith("mbencha.") for name in names) == 12
+    assert "mbencht.causal.camera_interaction" not in names and "mbencht.entity.object_texture_consistency" in names
+    assert {d.id for d in DIMENSIONS} == set(BY_ID) and len(dimensions_of("T")) == 11
+
+
+def test_names_are_chosen_by_setting():
+    assert [d.id for d in chosen(["mbencha.environment.spatial_epipolar"], "A")] == ["mb_spatial_epipolar"]
+    assert [d.id for d in chosen(["state_progress", "mb_object_texture"], "T")] == [
+        "judged_progress",
+        "mb_object_texture",
+    ]
+    assert len(chosen([], "T")) == 11
+    with pytest.raises(UsageError, match="is of setting A, and this is a dataset of setting T"):
+        chosen(["mbencha.environment.spatial_epipolar"], "T")
+    with pytest.raises(UsageError, match=r"did you mean mbencha\.environment\.spatial_epipolar"):
+        chosen(["mbencha.environment.spatial_epipolr"], "A")
+
+
+# Tables
+
+
+def made_up(setting: str, scores: dict[str, float], gates: dict[str, str], protocol: str = "corrected", per: int = 2):
+    """Cases and records of models whose every score is one number and whose every gate has one state."""
+    cases, records = [], []
+    gate = MOVED if setting == "A" else TRIGGER
+    known = [d for d in dimensions_of(setting) if d.id in METRICS]
+    for model, score in scores.items():
+        for subset in ("object", "human", "environment", "causal"):
+            for k in range(per):
+                id = f"{subset}:s{k}:c@{model}"
+                annotations = {"setting": setting, "item_id": f"{subset}:s{k}:c", "action": "left_then_right"}
+                clip = Clip(Path(f"{model}.mp4"))
+                cases.append(Case(id, "mbench", model, f"s{k}", clip, subset=subset, annotations=annotations))
+                state = gates[model]
+                if state:
+                    facts = {"confidence": 0.9} if gate == TRIGGER else {}
+                    records.append({"case": id, "gate": gate, "status": state, "label": state, "reason": "why",
+                                    "facts": facts, "protocol": f"{protocol}:0"})  # fmt: skip
+                for dimension in known:
+                    if dimension.subset == subset:
+                        answer = {"status": "scored", "score": score, "raw": None, "facts": {"x": 1}, "version": 1}
+                        records.append({"case": id, "metric": dimension.id, "protocol": f"{protocol}:0", **answer})
+    return cases, records
+
+
+@pytest.mark.parametrize("protocol", ["corrected", "paper"])
+@pytest.mark.parametrize("setting", ["A", "T"])
+def test_a_frozen_model_with_perfect_scores_ranks_first_on_no_table(setting: str, protocol: str):
+    states = {"frozen": "closed", "good": "open", "poor": "open"}
+    cases, records = made_up(setting, {"frozen": 1.0, "good": 0.7, "poor": 0.2}, states, protocol)
+    made = summarise(cases, [], records)
+    ranking = made["mbench"]["ranking"]
+    assert [row["model"] for row in ranking][:2] == ["good", "poor"] and ranking[0]["rank"] == 1
+    frozen = next(row for row in ranking if row["model"] == "frozen")
+    assert frozen["rank"] is None and frozen["reason"] == "0 of 8 clips pose the test"
+    for table in [*made["tables"]]:
+        names = [row["name"].split(". ")[-1] for row in table["rows"]]
+        if not table["title"].startswith("Reliability, MBench-A") or protocol != "paper":
+            for column in range(len(table["columns"])):
+                values = {n: row["cells"][column].get("mean", -1) for n, row in zip(names, table["rows"], strict=True)}
+                assert values["frozen"] <= 0 or values["frozen"] < values["good"], (table["title"], column)
+        assert names[-1] == "frozen", "it stands last, whatever its numbers"
+    for entry in (made["models"], *(part["models"] for part in made["parts"].values())):
+        for cell in entry["frozen"]["scores"].values():
+            # What is not conditioned has no interval, so that no column can name it the best.
+            assert "mean" not in cell or cell["interval"] is None
+
+
+def test_without_a_judge_nobody_is_ranked_and_there_is_no_m_score():
+    cases, records = made_up("T", {"frozen": 1.0, "good": 0.7}, {"frozen": "", "good": ""})
+    made = summarise(cases, [], records)
+    assert made["mbench"]["rule"] == "all" and all(row["rank"] is None for row in made["mbench"]["ranking"])
+    for entry in made["mbench"]["dimensions"].values():
+        assert entry["models"]["good"]["m_score"] is None and entry["models"]["good"]["reliability"] == pytest.approx(
+            0.7
+        )
+    assert any("nobody is ranked" in sentence for sentence in made["sentences"])
+
+
+def test_a_judge_that_fails_everywhere_leaves_everything_open():
+    cases, records = made_up("T", {"mute": 1.0, "good": 0.7}, {"mute": "failed", "good": "open"})
+    made = summarise(cases, [], records)
+    mute = next(row for row in made["mbench"]["ranking"] if row["model"] == "mute")
+    assert next(row for row in made["mbench"]["ranking"] if row["rank"] == 1)["model"] == "good"
+    assert mute["rank"] is None, "nothing is known to pose the test"
+    assert mute["order"][0] == 0 and mute["order"][1] == pytest.approx(100), "from never posed to always"
+    entry = next(iter(made["mbench"]["dimensions"].values()))["models"]["mute"]
+    assert entry["coverage"] == (0, 1) and entry["m_score"] is None
+
+
+def test_a_model_without_a_score_where_others_have_one_gains_and_loses_nothing():
+    cases, records = made_up(
+        "A", {"good": 0.7, "poor": 0.2, "frozen": 1.0}, {"good": "open", "poor": "open", "frozen": "closed"}
+    )
+    gone = next(record for record in records if record.get("metric") == "judged_correctness")["metric"]
+    for record in records:
+        if record.get("metric") == gone and record["case"].endswith("@good"):
+            record |= {"status": "unscored", "reason": "no answer"}
+    ranking = summarise(cases, [], records)["mbench"]["ranking"]
+    assert [row["model"] for row in ranking] == ["good", "poor", "frozen"] and ranking[0]["left_out"] == [gone]
+    assert ranking[0]["causal"] == pytest.approx([70, 70]) and ranking[0]["own"]["causal"] is None
+
+
+def test_missing_items_count_in_every_denominator():
+    cases, records = made_up("T", {"good": 0.7}, {"good": "open"})
+    gone = [Rejected("causal:x:c@good", "missing video: x", "good", "causal", "c", missing=True)] * 2
+    made = summarise(cases, gone, records)
+    entry = made["mbench"]["dimensions"]["judged_progress"]["models"]["good"]
+    assert entry["of"] == 4 and entry["coverage"] == (0.5, 0.5) and entry["reliability"] == pytest.approx(0.7)
+    assert made["coverage"]["good"]["causal"] == {"expected": 4, "found": 2, "missing": 2, "refused": 0}
+    assert made["models"]["good"]["scores"]["judged_progress"]["of"] == 4
+
+
+def test_an_unreadable_video_is_not_posed_and_a_silent_judge_is_not_an_unreadable_video():
+    cases, records = made_up("T", {"good": 0.7}, {"good": "open"}, per=1)
+    environment = [record for record in records if record["case"].startswith("environment")]
+    causal = [record for record in records if record["case"].startswith("causal")]
+    if not any(record.get("metric", "").startswith("mb_") for record in environment):
+        environment.append({**environment[0], "metric": "frozen_share"})
+    for record in (*environment, *causal):
+        record |= {"status": "failed", "reason": "no"}
+    causal[:] = [record for record in causal if record.get("gate") or record["metric"].startswith("judged_")]
+    answers = answers_of(cases, [], [*environment, *causal])
+    verdicts = {case.subset: answers.posed[case.id] for case in cases if answers.posed[case.id]}
+    assert verdicts["environment"].posed is False and verdicts["causal"].posed is None
+
+
+def test_how_the_engine_says_that_there_is_no_judge(tmp_path: Path, make_clip):
+    from revisit.engine.needs import ObserverSet
+    from revisit.observers.sets import load_roles
+    from tests.mbench import small_dataset
+
+    root = small_dataset(tmp_path, make_clip, setting="T")
+    plan = make_plan(SUITES["mbench"], root, ObserverSet("lite", load_roles("lite")), metrics=[TRIGGER])
+    assert plan.gates and not plan.metrics
+    assert all(wanted.absent["trigger_answer"].startswith(NO_JUDGE) for wanted in plan.wanted.values())
