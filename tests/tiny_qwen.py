@@ -21,7 +21,7 @@ PROCESSOR = {
 
 def save_tokenizer(folder: Path) -> dict[str, int]:
     """A byte-level tokenizer with a few words; gives the ids of its control tokens."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # type: ignore[import-not-found]
     from transformers import PreTrainedTokenizerFast
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -49,8 +49,8 @@ def save_checkpoint(folder: Path, family: str = "qwen2_5_vl", seed: int = 0) -> 
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [1, 1, 2]},
         "tie_word_embeddings": False,
     }  # fmt: skip
-    vision = {"depth": 2, "num_heads": 2, "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2}
-    vision |= {
+    vision: dict[str, object] = {"depth": 2, "num_heads": 2, "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2}
+    own: dict[str, dict[str, object]] = {
         "qwen2_vl": {"embed_dim": 16, "hidden_size": 32, "mlp_ratio": 2},
         "qwen2_5_vl": {
             "hidden_size": 16, "out_hidden_size": 32, "intermediate_size": 24, "window_size": 56,
@@ -60,11 +60,11 @@ def save_checkpoint(folder: Path, family: str = "qwen2_5_vl", seed: int = 0) -> 
             "hidden_size": 16, "out_hidden_size": 32, "intermediate_size": 24, "num_position_embeddings": 64,
             "deepstack_visual_indexes": [0],
         },
-    }[family]  # fmt: skip
+    }  # fmt: skip
     names = {"qwen2_vl": "Qwen2VL", "qwen2_5_vl": "Qwen2_5_VL", "qwen3_vl": "Qwen3VL"}
     config = getattr(transformers, f"{names[family]}Config")(
         text_config=text,
-        vision_config=vision,
+        vision_config=vision | own[family],
         image_token_id=ids["<|image_pad|>"],
         video_token_id=ids["<|video_pad|>"],
         vision_start_token_id=ids["<|vision_start|>"],

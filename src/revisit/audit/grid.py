@@ -119,6 +119,7 @@ def render_grid(
     strengths: Sequence[float] = (0.25, 0.5, 0.75, 1.0),
     seeds: Sequence[int] = range(6),
     *,
+    middle: Sequence[int] | None = None,
     size: tuple[int, int] = SIZE,
     away: int = 0,
     workers: int | None = None,
@@ -127,7 +128,8 @@ def render_grid(
 ) -> Path:
     """Render what is not there yet and return the path of the manifest, which lists just this grid.
 
-    `workers` processes render one scene each, by default as many as cores; 0 renders in this process.
+    Strengths below 1 are rendered for the seeds in `middle`, by default for all. `workers` processes render one
+    scene each, by default as many as cores; 0 renders in this process.
     """
     from revisit.worlds.failures import FAILURES, FLOORS
 
@@ -139,8 +141,12 @@ def render_grid(
     cells = [(PERFECT, 0.0)]
     cells += [(kind, strength) for kind in kinds if kind in FAILURES and kind != PERFECT for strength in strengths]
     cells += [(kind, 1.0) for kind in kinds if kind in FLOORS]
-    jobs = [Job(folder, seed, tuple(cells), size, away) for seed in dict.fromkeys(seeds)]
-    total, done, lines = len(jobs) * (len(cells) + 1), 0, []
+    full = [cell for cell in cells if cell[1] in (0.0, 1.0)]
+    jobs = [
+        Job(folder, seed, tuple(cells if middle is None or seed in middle else full), size, away)
+        for seed in dict.fromkeys(seeds)
+    ]
+    total, done, lines = sum(len(job.cells) + 1 for job in jobs), 0, []
     for told in _render(jobs, workers):
         if isinstance(told, list):
             lines += told

@@ -61,6 +61,11 @@ class Grid:
     def scenes(self) -> range:
         return range(self.first_seed, self.first_seed + self.seeds)
 
+    @property
+    def middle(self) -> range:
+        """Every second scene: strengths are compared within a scene, which needs fewer of them than AUC does."""
+        return self.scenes[::2]
+
 
 def audit(
     out: Path,
@@ -77,8 +82,8 @@ def audit(
 ) -> dict[str, Any]:
     """Render, evaluate and analyse what is not there yet; return the content of audit.json."""
     render_grid(
-        out / "grid", [*grid.failures, *grid.floors], grid.strengths, grid.scenes, size=grid.size, workers=workers,
-        fresh=fresh, progress=rendered,
+        out / "grid", [*grid.failures, *grid.floors], grid.strengths, grid.scenes, middle=grid.middle, size=grid.size,
+        workers=workers, fresh=fresh, progress=rendered,
     )  # fmt: skip
     plan = plan_of(out / "grid", set, suites, metrics)
     run = evaluate(
@@ -116,6 +121,7 @@ def analysed(plan: Plan, run: Run, grid: Grid) -> dict[str, Any]:
         "seeds": list(grid.scenes),
         "scenes": sorted({case.sample for case in plan.cases}),
         "strengths": list(grid.strengths),
+        "seeds_of_all_strengths": list(grid.middle),
         "clips": len(plan.cases),
         "frames": FRAMES,
         "fps": FPS,

@@ -16,7 +16,7 @@ def audit(
     set: str = SET,
     suite: list[str] = typer.Option(["folder"], "--suite", help="Suites whose metrics are audited (repeat it)."),
     kinds: str = typer.Option("", help="Only these failures, such as vanish,state_reset; all by default."),
-    strengths: str = typer.Option("0.5,1", help="Strengths of each failure; 0, perfect memory, is always there."),
+    strengths: str = typer.Option("0.5,1", help="Strengths of each failure; those below 1 in every second scene."),
     seeds: int = typer.Option(4, help="Scenes; more of them make the figures firmer and the audit longer."),
     first_seed: int = typer.Option(0, help="The first scene, to audit on others than the default ones."),
     metric: list[str] = typer.Option([], "--metric", "-m", help="Only these metrics (repeat it); all by default."),

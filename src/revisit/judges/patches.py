@@ -91,8 +91,9 @@ def cut(pictures: Sequence[np.ndarray], rule: PatchRule) -> tuple[np.ndarray, np
 
 
 def _cut(picture: np.ndarray, rule: PatchRule) -> tuple[np.ndarray, tuple[int, int, int]]:
-    height, width = fitted(*picture.shape[:2], rule)
-    colours = (_resized(picture, height, width) / np.float32(255) - np.float32(rule.mean)) / np.float32(rule.std)
+    height, width = fitted(picture.shape[0], picture.shape[1], rule)
+    mean, std = np.array(rule.mean, np.float32), np.array(rule.std, np.float32)
+    colours = (_resized(picture, height, width) / np.float32(255) - mean) / std
     rows, columns, merge, side = height // rule.patch, width // rule.patch, rule.merge, rule.patch
     blocks = colours.reshape(rows // merge, merge, side, columns // merge, merge, side, 3)
     still = blocks.transpose(0, 3, 1, 4, 6, 2, 5)[:, :, :, :, :, None]  # block, patch in it, colour, time, pixels

@@ -22,8 +22,9 @@ import numpy as np
 from revisit.media import encode_mp4
 from revisit.worlds.describe import save_description
 from revisit.worlds.events import EVENTS
-from revisit.worlds.failures import camera_path, failure, generate, seen_from
+from revisit.worlds.failures import camera_path, failure, generate
 from revisit.worlds.film import Film, play
+from revisit.worlds.paths import seen_from
 from revisit.worlds.places import make_world
 
 SIZE, FRAMES, FPS = (144, 256), 25, 8.0  # as small as the target can still be told

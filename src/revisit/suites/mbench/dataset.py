@@ -23,9 +23,15 @@ from revisit.suites.mbench.names import SETTINGS, SUBSETS
 
 CARD, LIST, SAMPLE = "dataset.yaml", "samples.jsonl", "sample.json"
 ANCHORS = "anchors.json"  # sample id -> object anchor, for samples that came without
+# What networks said of a clip, from whoever ran them (docs/mbench-metrics.md).
+FEATURES = ("masks", "object_features", "faces", "bodies", "grams", "clip_features", "poses")
 PLACES = {
     "output_video": "models/{model_id}/outputs/{subset}/{sample_id}/{condition_id}/video.mp4",
     "artifact_da3": "models/{model_id}/artifacts/{subset}/{sample_id}/{condition_id}/da3/results.npz",
+    **{
+        f"artifact_{name}": f"models/{{model_id}}/artifacts/{{subset}}/{{sample_id}}/{{condition_id}}/{name}.npz"
+        for name in FEATURES
+    },
 }
 LIFTED = ("caption", "caption_segments", "object_anchor", "object_card", "object_name")  # found beside metadata, too
 NEEDED = ("subset", "sample_id", "condition_id")
@@ -61,12 +67,17 @@ class Item:
     row: Mapping[str, Any]
     facts: Mapping[str, Any]  # metadata and annotations of the sample and of the row
     video: Path | None
-    artifact: Path | None
+    artifacts: Mapping[str, Path]
     problems: tuple[Problem, ...] = ()
 
     @property
     def id(self) -> str:
         return f"{self.subset}:{self.sample}:{self.condition}"
+
+    @property
+    def artifact(self) -> Path | None:
+        """The camera poses."""
+        return self.artifacts.get("da3")
 
     @property
     def action(self) -> str:
@@ -201,10 +212,15 @@ class Dataset:
         if videos and named is None:
             wrong("no generated video", "none of media.videos has the role generated")
         video = self._find(model, _mapping(named).get("path"), self.place("output_video", **names), "video", wrong)
-        given = _mapping(_mapping(row.get("artifacts")).get("da3")).get("path")
-        artifact = self._find(model, given, self.place("artifact_da3", **names), "artifact", wrong)
+        artifacts = {}
+        for name in ("da3", *FEATURES):
+            given = _mapping(_mapping(row.get("artifacts")).get(name)).get("path")
+            what = "artifact" if name == "da3" else f"{name} file"
+            path = self._find(model, given, self.place(f"artifact_{name}", **names), what, wrong)
+            if path is not None:
+                artifacts[name] = path
         own = {**facts, **{k: v for k, v in lifted(row).items() if v not in (None, "", [], {})}}
-        return Item(model, subset, sample, condition, line, row, own, video, artifact, tuple(problems))
+        return Item(model, subset, sample, condition, line, row, own, video, artifacts, tuple(problems))
 
     def _find(self, model: str, given: Any, default: Path, what: str, wrong: Any) -> Path | None:
         """The file of an item, by the path its line gives or else by the pattern; tells what is wrong with it."""

@@ -50,7 +50,7 @@ def ranking(
         # Without all three axes there is no total; models are then ordered by the mean of those that are there.
         row["order"] = row["total"] or ([sum(end) / len(found) for end in zip(*found, strict=True)] if found else None)
         row["reason"] = reasons[model] or ("" if found else _no_axis(scored))
-        row["left_out"] = [id for id in scored if id not in common]
+        row["left_out"] = [d.id for d in asked if d.id not in common]
         row["own"] = _axes(values[model], answers.setting, None)
         rows.append(row)
     rows.sort(key=lambda row: (bool(row["reason"]), -(row["order"][0] if row["order"] else 0), row["model"]))

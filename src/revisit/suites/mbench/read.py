@@ -119,7 +119,7 @@ def case_of(data: Dataset, item: Item) -> Case | Rejected:
         camera=item.action if data.setting == "A" else "",
         target=None if box is None else Target(_name(facts), box),
         annotations=annotations,
-        artifacts={} if item.artifact is None else {"da3": item.artifact},
+        artifacts=item.artifacts,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from revisit.core import Case, Rejected
 from revisit.stats.intervals import mean_interval
 from revisit.suites.folder.summary import labels
-from revisit.suites.mbench.names import AXES, BY_ID, SUBSETS, Dimension, upstream_name
+from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, Dimension, upstream_name
 from revisit.suites.mbench.ranking import COLUMNS, contribution, ranking
 from revisit.suites.mbench.records import Answers, answers_of
 from revisit.suites.mbench.scoring import Standing
@@ -21,9 +21,9 @@ from revisit.suites.tables import Record, clip, column, failures, kind_of, metri
 
 NAMED = 5  # items named in a sentence
 NOTES = {
-    "trigger": "T: M-Score, 100 times; an interval is what unknown triggers leave open",
-    "camera": "A: reliability over the clips whose camera moved, 100 times; A has no coverage and no M-Score",
-    "all": "mean over all scored clips, 100 times, whether they pose the test or not; nobody is ranked by it",
+    "trigger": "100 times the M-Score; an interval is what unknown triggers leave open",
+    "camera": "100 times the mean over clips whose camera moved; A has no coverage and no M-Score",
+    "all": "100 times the mean over all scored clips, whether they pose the test or not",
 }
 
 
@@ -152,8 +152,9 @@ def _tables(
         for row in ranked:
             made = [standings[d.id][row["model"]] for d in asked]
             cells = [_percent(one, contribution(one, answers.rule)) for one in made]
-            counted = {"n": len([one for one in made if one.n]), "of": len(made)}
-            sums = [{**counted, **_mean_and_interval(row[name])} for name in COLUMNS]
+            counts = [_counted(axis, answers.setting, asked, row["left_out"]) for axis in AXES]
+            counts.append({key: sum(count[key] for count in counts) for key in ("n", "of")})
+            sums = [{**count, **_mean_and_interval(row[name])} for count, name in zip(counts, COLUMNS, strict=True)]
             name = row["model"] if row["rank"] is None else f"{row['rank']}. {row['model']}"
             rows.append({"name": name, "cells": [*cells, *sums]})
         title = "M-Score" if answers.rule == "trigger" else "Reliability"
@@ -167,6 +168,12 @@ def _tables(
             }
         )
     return tables
+
+
+def _counted(axis: str, setting: str, asked: Sequence[Dimension], left_out: Sequence[str]) -> dict[str, int]:
+    """How many dimensions of an axis its mean is over, of those that it has."""
+    known = [d for d in asked if d.axis == axis and setting in d.averaged and d.id not in left_out]
+    return {"n": len(known), "of": len([d for d in DIMENSIONS if d.axis == axis and setting in d.averaged])}
 
 
 def _percent(made: Standing, interval: tuple[float, float] | None) -> dict[str, Any]:

@@ -178,6 +178,7 @@ def _case(
 ) -> Case:  # fmt: skip
     """A case of a record, with what the sidecar of its clip knows."""
     known = {**notes, **_provenance(path)}
+    known["event"] = _for_judges(str(known.get("event") or prompt), str(known.get("expected", "")))
     camera = str(known.get("camera", ""))
     return Case(
         id=f"{record}@{model}",
@@ -188,16 +189,16 @@ def _case(
         subset=str(known.get("factor", "")),
         condition=camera,
         seed=seed,
-        prompt=_for_judges(prompt, str(known.get("expected", ""))),
+        prompt=prompt,
         camera=script or SCRIPTS.get(camera, ""),
         target=target,
         annotations=known,
     )
 
 
-def _for_judges(prompt: str, expected: str) -> str:
-    """What a judge is told: what the generator was told, and how it should end, which the generator was not."""
-    return f"{prompt} What must be true in the end: {expected}" if expected and expected not in prompt else prompt
+def _for_judges(event: str, expected: str) -> str:
+    """What a judge is told: the event, and how it should end, which the generator was not told."""
+    return f"{event} What must be true in the end: {expected}" if expected and expected not in event else event
 
 
 def _provenance(clip: Path) -> dict[str, Any]:

@@ -1,0 +1,175 @@
+"""The instrumented judge: it reads rendered worlds from their pixels, and knows nothing once it is blinded."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import revisit.judges.instrumented as instrumented
+from revisit.core import UsageError
+from revisit.engine.asking import look
+from revisit.judges.asker import Asker, Patience
+from revisit.judges.asking import Frames
+from revisit.judges.calibration import Plan, calibrate
+from revisit.judges.canary import canaries, finding, with_card
+from revisit.judges.instrumented import InstrumentedJudge, read_scene
+from revisit.judges.labels import read_labels
+from revisit.judges.protocols.mbench import progress, trigger
+from revisit.judges.protocols.wrbench import judgeability, probes
+from revisit.judges.questions import Question
+from revisit.judges.settings import choose_judge
+from revisit.metrics.judged import judged_correctness, judged_progress, triggered
+from revisit.metrics.probes import probe_score
+from revisit.metrics.reobservation import reobservation
+from revisit.worlds.exam import STORIES, exam_film, render_exam, truth_of
+from tests.judging import pictures
+
+# A lasting event, a move, a change and none; a turn, an orbit, a screen and the dark.
+CHOSEN = (STORIES[0], STORIES[1], STORIES[3], STORIES[7])
+
+
+@pytest.fixture(scope="module")
+def exam(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("exam")
+    render_exam(folder, stories=CHOSEN, size=(108, 192))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def judge(exam) -> InstrumentedJudge:
+    return InstrumentedJudge(exam / "scenes")
+
+
+def asker(who) -> Asker:
+    return Asker(who, patience=Patience(concurrency=1, again=0))
+
+
+def clip(exam: Path, story: int, kind: str) -> Frames:
+    return look(exam / f"clips/{story:02d}-{CHOSEN[story].name}-{kind}.mp4", at_most=8)
+
+
+@pytest.mark.slow
+def test_it_recovers_the_truth_and_falls_to_chance_when_blinded(exam, judge):
+    labels = read_labels(exam / "labels.jsonl")
+    frames: dict[Path, Frames] = {}
+    seen = {path: frames.setdefault(path, look(path, at_most=8)) for path in {row.clip for row in labels.rows}}
+    report = calibrate(judge, labels, seen.__getitem__, asker, Plan(positions=True, blinded=10))
+    assert report["unanswered"] == report["failed"] == 0
+    for ask in ("hidden", "returned", "spatial", "state"):
+        found, blind = (part["subsets"][ask]["yes_no"] for part in (report, report["blinded"]))
+        assert found["n"] >= 30 and found["balanced_accuracy"] >= 0.95, ask
+        assert 0.35 <= blind["balanced_accuracy"] <= 0.65, ask
+    assert 0.42 <= report["blinded"]["yes_no"]["balanced_accuracy"] <= 0.58
+    assert report["polarity"]["both_yes"] == report["polarity"]["both_no"] == 0
+    assert report["position"]["changed"] == 0 and report["position"]["first_share"] == 0.5
+
+
+def test_the_truth_of_failures_follows_from_their_definition():
+    film = exam_film(0, CHOSEN[0], (54, 96))
+    right = {kind: truth_of(film, kind) for kind in ("perfect", "frozen_camera", "vanish", "teleport", "state_reset")}
+    assert right["perfect"] == {"hidden": True, "returned": True, "spatial": True, "state": True}
+    assert right["frozen_camera"] == {"hidden": False, "returned": False}
+    assert right["vanish"] == {"hidden": True, "returned": False}
+    assert right["teleport"] == {"hidden": True, "returned": True, "spatial": False, "state": True}
+    assert right["state_reset"] == {"hidden": True, "returned": True, "spatial": True, "state": False}
+
+
+def test_a_description_tells_nothing_of_a_clip(exam):
+    """It follows from the world and the script alone: the same whatever became of the target, and when."""
+    scene = read_scene(exam / f"scenes/00-{CHOSEN[0].name}.npz")
+    with np.load(exam / f"scenes/00-{CHOSEN[0].name}.npz") as arrays:
+        assert set(arrays.files) == {
+            "views", "lit", "marks", "place", "look", "amount", "went", "prompt", "kind", "seconds",
+        }  # fmt: skip
+    assert scene.went.min() == -1 and scene.went.max() == 1
+
+
+def test_it_may_not_look_anywhere_else():
+    """Neither the worlds nor anything but descriptions and pictures is within its reach."""
+    tree = ast.parse(Path(instrumented.__file__).read_text(encoding="utf-8"))
+    used = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    assert not any(name.startswith(("revisit.worlds", "revisit.observers", "revisit.engine")) for name in used)
+
+
+@pytest.mark.slow
+def test_every_judged_metric_end_to_end(exam, judge):
+    """Through the protocols of the benchmarks: the metrics tell perfect memory from failing memory."""
+    prompt = read_scene(exam / f"scenes/00-{CHOSEN[0].name}.npz").prompt
+
+    def heard(kind: str):
+        frames = clip(exam, 0, kind)
+
+        def evidence(talk):
+            questions = next(talk)
+            with asker(judge) as asking:
+                while True:
+                    try:
+                        questions = talk.send(asking.ask(frames, questions))
+                    except StopIteration as stop:
+                        return stop.value
+
+        return {
+            "probes": evidence(probes.fn(frames, prompt, {})),
+            "gate": reobservation.fn(evidence(judgeability.fn(frames, prompt, {}))),
+            "trigger": triggered.fn(evidence(trigger.fn(frames, "causal", prompt, {}))),
+            "ratings": evidence(progress.fn(frames, prompt, {})),
+        }
+
+    right, gone, reset, frozen = (heard(kind) for kind in ("perfect", "vanish", "state_reset", "frozen_camera"))
+    for axis in ("visible_spatial", "visible_state", "returned_spatial", "returned_state"):
+        assert probe_score(right["probes"], axis).value == 1, axis
+    assert probe_score(gone["probes"], "returned_spatial").value == 0
+    assert probe_score(reset["probes"], "returned_spatial").value == 1
+    assert probe_score(reset["probes"], "returned_state").value == 0
+    assert [heard["gate"].status for heard in (right, gone, frozen)] == ["open", "closed", "closed"]
+    assert [heard["trigger"].status for heard in (right, gone, frozen)] == ["open", "open", "closed"]
+    assert judged_progress.fn(right["ratings"]).value == 1 and judged_progress.fn(reset["ratings"]).value == 0
+    assert judged_correctness.fn(right["ratings"]).value == 1 > judged_correctness.fn(reset["ratings"]).value
+
+
+def test_it_passes_the_canaries_by_looking(exam, judge):
+    frames = clip(exam, 1, "perfect")
+    with asker(judge) as asking:
+        assert finding(asking.ask(with_card(frames), canaries(frames))) == "passed"
+        assert finding(asking.ask(frames, canaries(frames))) != "passed"  # no card behind the frames
+
+
+def test_what_it_cannot_place_or_does_not_know_stays_unanswered(exam, judge):
+    known = Question("x", "Is it hidden?", about={"ask": "hidden"})
+    with asker(judge) as asking:
+        noise, prose = (
+            asking.ask(pictures(4, size=(108, 192)), [known])[0],
+            asking.ask(
+                clip(exam, 0, "perfect"), [Question("y", "Is it beautiful?"), Question("z", "?", about={"ask": "mood"})]
+            ),
+        )
+    assert [answer.status for answer in (noise, *prose)] == ["unanswered"] * 3
+
+
+def test_the_order_of_the_frames_matters(exam, judge):
+    frames = clip(exam, 0, "partial_return")
+    backwards = replace(frames, jpegs=frames.jpegs[::-1], digest="backwards")
+    question = Question("x", "Seen again?", about={"ask": "returned"})
+    with asker(judge) as asking:
+        assert asking.ask(frames, [question])[0].value is False
+        hidden = asking.ask(backwards, [Question("h", "Hidden after it was seen?", about={"ask": "hidden"})])[0]
+    assert hidden.value is False  # it comes into sight and stays
+
+
+def test_a_judge_file(exam, tmp_path):
+    path = exam / "judge.yaml"
+    path.write_text("kind: instrumented\nscenes: scenes\n")
+    assert choose_judge(str(path)).judge.facts["judge"] == "instrumented"
+    path.write_text("kind: instrumented\nscenes: clips\n")
+    with pytest.raises(UsageError, match="no scene descriptions"):
+        choose_judge(str(path))
+    path.write_text("kind: instrumented\nmodel: x\n")
+    with pytest.raises(UsageError, match="takes `scenes:`"):
+        choose_judge(str(path))
+    np.savez(tmp_path / "a.npz", views=np.zeros(3))
+    with pytest.raises(UsageError, match="no scene description"):
+        InstrumentedJudge(tmp_path).scenes  # noqa: B018

@@ -1,0 +1,130 @@
+"""Camera interaction of MBench: left is left, however poses are stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from revisit.core import InvalidEvidence, Score, Unscored
+from revisit.evidence.mbench import GeometryTrack
+from revisit.geometry.camera_script import camera_path, parse_script
+from revisit.geometry.poses import invert
+from revisit.geometry.rotations import axis_angle
+from revisit.metrics.mb_camera import camera_interaction, phases, twists
+from revisit.observers.imports.mbench import geometry
+from tests.mbench_world import case, frame_facts, room, track, write_npz
+
+
+def path(script: str) -> np.ndarray:
+    return np.array(camera_path(parse_script(script), np.eye(4)))
+
+
+LEFT_RIGHT = path("yaw:left:60@20,yaw:right:60@20")
+RIGHT_LEFT = path("yaw:right:60@20,yaw:left:60@20")
+
+
+def scored(poses: np.ndarray | GeometryTrack, action: str, **params: object) -> Score:
+    found = poses if isinstance(poses, GeometryTrack) else track(poses)
+    made = camera_interaction(case(action=action), frame_facts(len(found.c2w)), found, **params)
+    assert isinstance(made, Score), made
+    return made
+
+
+@pytest.mark.parametrize("rule", ["corrected", "paper"])
+def test_left_is_left(rule: str) -> None:
+    assert scored(LEFT_RIGHT, "left_then_right", rule=rule).value == pytest.approx(1, abs=1e-9)
+    assert scored(RIGHT_LEFT, "left_then_right", rule=rule).value == 0
+    assert scored(RIGHT_LEFT, "left_then_right", rule=rule).raw == pytest.approx(-1, abs=1e-9)
+    assert scored(RIGHT_LEFT, "right_then_left", rule=rule).value == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("w2c", [True, False])
+def test_left_is_left_in_a_rendered_room_and_in_both_stored_conventions(tmp_path: Path, w2c: bool) -> None:
+    found = geometry.fn(write_npz(tmp_path / "results.npz", w2c=w2c))
+    assert found.convention == ("w2c" if w2c else "c2w") and found.found == "the depth"
+    there, back = room().turn, {"left": "right", "right": "left"}[room().turn]
+    # one step of eight also goes to the side
+    assert scored(found, f"{there}_then_{back}").value > 0.95
+    assert scored(found, f"{back}_then_{there}").value == 0
+
+
+def test_a_mirrored_video_turns_the_other_way() -> None:
+    mirror = np.diag([-1.0, 1, 1, 1])
+    assert scored(mirror @ LEFT_RIGHT @ mirror, "left_then_right").raw == pytest.approx(-1, abs=1e-9)
+
+
+def test_the_papers_left_is_plus_one_of_world_to_camera() -> None:
+    assert twists(LEFT_RIGHT, 1.0)[0, 4] < 0 < twists(LEFT_RIGHT, 1.0, literal=True)[0, 4]
+    forward = path("dolly:forward:1@10")
+    assert twists(forward, 1.0)[0, 2] > 0 > twists(forward, 1.0, literal=True)[0, 2]
+
+
+@pytest.mark.parametrize(
+    ("script", "action"),
+    [
+        ("dolly:forward:2@20,dolly:back:2@20", "forward_then_backward"),
+        ("yaw:left:360@40", "left_360"),
+        ("yaw:right:60@20,yaw:left:60@20", "right_then_left_25s"),
+    ],
+)
+def test_other_actions(script: str, action: str) -> None:
+    action = action.removesuffix("_25s")
+    made = scored(path(script), action)
+    assert made.value == pytest.approx(1, abs=1e-6)
+    if action == "left_360":
+        assert made.facts["total_turn_degrees"] == pytest.approx(-360, abs=1e-6)
+
+
+def test_a_turn_at_an_angle_scores_its_cosine() -> None:
+    axis = axis_angle((0, 0, 1), 30)  # the turn is about an axis that leans by 30 degrees
+    poses = LEFT_RIGHT.copy()
+    poses[:, :3, :3] = axis @ LEFT_RIGHT[:, :3, :3] @ axis.T
+    assert scored(poses, "left_then_right").raw == pytest.approx(np.cos(np.radians(30)), abs=1e-9)
+
+
+def test_sideways_motion_is_weighed_by_the_depth_of_the_scene() -> None:
+    poses = path("yaw:left:60+truck:right:1@20")
+    near, far = (scored(track(poses, depth), "left_60").raw for depth in (1.0, 100.0))
+    assert near is not None and far is not None and near < 0.95 < 0.999 < far
+
+
+def test_pauses_are_left_out_and_counted() -> None:
+    made = scored(path("yaw:left:60@20,hold@10,yaw:right:60@20"), "left_then_right")
+    assert made.value == pytest.approx(1) and made.facts["response_rate"] == pytest.approx(0.8)
+
+
+def test_a_late_turn_costs_and_a_tolerance_forgives() -> None:
+    poses = path("yaw:left:60@24,yaw:right:60@16")
+    strict, lenient = (scored(poses, "left_then_right", tolerance=t) for t in (0.0, 0.15))
+    assert strict.value == pytest.approx(1 - 2 * 4 / 40, abs=0.06) and lenient.value == pytest.approx(1)
+
+
+def test_strided_poses_switch_at_the_middle_of_the_clip() -> None:
+    found = track(LEFT_RIGHT[::4])
+    made = camera_interaction(case(action="left_then_right"), frame_facts(41), found)
+    assert isinstance(made, Score) and made.value == pytest.approx(1) and "every 4th" in made.facts["note"]
+
+
+def test_a_camera_at_rest_obeys_only_static() -> None:
+    still = path("hold@40")
+    assert scored(still, "left_then_right").value == 0 and scored(still, "left_then_right").facts["response_rate"] == 0
+    assert scored(still, "static").value == 1
+    assert scored(LEFT_RIGHT, "static").value < 0.01
+
+
+def test_what_cannot_be_asked_is_unscored() -> None:
+    frames = frame_facts(41)
+    for action in ("", "wave", "left_then_wave"):
+        made = camera_interaction(case(action=action), frames, track(LEFT_RIGHT))
+        assert isinstance(made, Unscored) and "is none of" in made.reason
+    refused = replace(track(LEFT_RIGHT), refused="nothing tells")
+    assert camera_interaction(case(action="left_360"), frames, refused) == Unscored("nothing tells")
+    short = camera_interaction(case(action="left_360"), frame_facts(1), track(LEFT_RIGHT[:1]))
+    assert isinstance(short, Unscored) and "two poses" in short.reason
+    with pytest.raises(InvalidEvidence, match="N poses need"):
+        camera_interaction(case(action="left_360"), frames, replace(track(LEFT_RIGHT), median_depth=np.zeros(3)))
+    assert phases("left_then_right") == ["left", "right"] and phases("right_720") == ["right"]
+    assert np.allclose(invert(invert(LEFT_RIGHT)), LEFT_RIGHT)
