@@ -18,10 +18,12 @@ from revisit.judges.calibration import Plan, calibrate
 from revisit.judges.canary import canaries, finding, with_card
 from revisit.judges.instrumented import InstrumentedJudge, read_scene
 from revisit.judges.labels import read_labels
+from revisit.judges.protocols.banks import vqa
 from revisit.judges.protocols.mbench import progress, trigger
 from revisit.judges.protocols.wrbench import judgeability, probes
 from revisit.judges.questions import Question
 from revisit.judges.settings import choose_judge
+from revisit.metrics.answers import pass_rate
 from revisit.metrics.judged import judged_correctness, judged_progress, triggered
 from revisit.metrics.probes import probe_score
 from revisit.metrics.reobservation import reobservation
@@ -83,7 +85,8 @@ def test_a_description_tells_nothing_of_a_clip(exam):
     scene = read_scene(exam / f"scenes/00-{CHOSEN[0].name}.npz")
     with np.load(exam / f"scenes/00-{CHOSEN[0].name}.npz") as arrays:
         assert set(arrays.files) == {
-            "views", "lit", "marks", "place", "look", "amount", "went", "prompt", "kind", "seconds",
+            "views", "lit", "marks", "place", "look", "amount", "went", "prompt", "kind", "seconds", "questions",
+            "asks", "negate",
         }  # fmt: skip
     assert scene.went.min() == -1 and scene.went.max() == 1
 
@@ -98,7 +101,12 @@ def test_it_may_not_look_anywhere_else():
 @pytest.mark.slow
 def test_every_judged_metric_end_to_end(exam, judge):
     """Through the protocols of the benchmarks: the metrics tell perfect memory from failing memory."""
-    prompt = read_scene(exam / f"scenes/00-{CHOSEN[0].name}.npz").prompt
+    scene = read_scene(exam / f"scenes/00-{CHOSEN[0].name}.npz")
+    prompt = scene.prompt
+    bank = [
+        {"id": k, "dimension": "Continuity of Memory", "positive": not negate, "text": text}
+        for k, (text, (_, negate)) in enumerate(scene.questions.items(), 1)
+    ]
 
     def heard(kind: str):
         frames = clip(exam, 0, kind)
@@ -117,6 +125,7 @@ def test_every_judged_metric_end_to_end(exam, judge):
             "gate": reobservation.fn(evidence(judgeability.fn(frames, prompt, {}))),
             "trigger": triggered.fn(evidence(trigger.fn(frames, "causal", prompt, {}))),
             "ratings": evidence(progress.fn(frames, prompt, {})),
+            "answers": evidence(vqa.fn(frames, {"questions": bank})),
         }
 
     right, gone, reset, frozen = (heard(kind) for kind in ("perfect", "vanish", "state_reset", "frozen_camera"))
@@ -125,9 +134,11 @@ def test_every_judged_metric_end_to_end(exam, judge):
     assert probe_score(gone["probes"], "returned_spatial").value == 0
     assert probe_score(reset["probes"], "returned_spatial").value == 1
     assert probe_score(reset["probes"], "returned_state").value == 0
-    assert [heard["gate"].status for heard in (right, gone, frozen)] == ["open", "closed", "closed"]
-    assert [heard["trigger"].status for heard in (right, gone, frozen)] == ["open", "open", "closed"]
+    assert [heard["gate"].state for heard in (right, gone, frozen)] == ["open", "closed", "closed"]
+    assert [heard["trigger"].state for heard in (right, gone, frozen)] == ["open", "open", "closed"]
     assert judged_progress.fn(right["ratings"]).value == 1 and judged_progress.fn(reset["ratings"]).value == 0
+    passed = [pass_rate(heard["answers"], "Continuity of Memory", "corrected").value for heard in (right, reset, gone)]
+    assert passed == [100, 75, 25]  # of hidden, returned, spatial and state
     assert judged_correctness.fn(right["ratings"]).value == 1 > judged_correctness.fn(reset["ratings"]).value
 
 

@@ -173,6 +173,12 @@ def test_mbench_files_are_as_its_description_has_them(film: Film, tmp_path: Path
     assert reprojection_error(load_npz(root / "models/perfect" / item["artifacts"]["da3"]["path"])) < 0.05
 
 
+def test_the_mbench_suite_reads_its_layout(film: Film, tmp_path: Path):
+    found = cases("mbench", mbench.write(tmp_path, {"object__sample_001__left_then_right_3s": film}, MODELS[:2]))
+    assert [case.model for case in found] == NAMES[:2]
+    assert all(frames_of(case) == FRAMES for case in found)
+
+
 def reprojection_error(results: Mapping[str, np.ndarray]) -> float:
     """Median difference in metres between the depth of the second frame and what the first predicts of it."""
     depth, K = results["depth"], results["intrinsics"][0]

@@ -11,7 +11,6 @@ import pytest
 from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.evidence.mbench import GeometryTrack
 from revisit.geometry.camera_script import camera_path, parse_script
-from revisit.geometry.poses import invert
 from revisit.geometry.rotations import axis_angle
 from revisit.metrics.mb_camera import camera_interaction, phases, twists
 from revisit.observers.imports.mbench import geometry
@@ -127,4 +126,3 @@ def test_what_cannot_be_asked_is_unscored() -> None:
     with pytest.raises(InvalidEvidence, match="N poses need"):
         camera_interaction(case(action="left_360"), frames, replace(track(LEFT_RIGHT), median_depth=np.zeros(3)))
     assert phases("left_then_right") == ["left", "right"] and phases("right_720") == ["right"]
-    assert np.allclose(invert(invert(LEFT_RIGHT)), LEFT_RIGHT)

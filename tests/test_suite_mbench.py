@@ -244,13 +244,16 @@ def test_paths_out_of_the_dataset_need_leave(broken: Path, tmp_path: Path, monke
         ({**poses(), "depth": np.ones((2, 24, 32))}, "bad artifact", "beside 3 poses"),
         ({**poses(), "extrinsics": np.ones((3, 6))}, "bad artifact", "extrinsics are"),
         ({**poses(), "extrinsics": np.full((3, 3, 4), np.nan)}, "bad artifact", "NaN"),
-        (poses(centre=(640, 360)), "wrong grid", "about 1280 x 720, and depth is 32 x 24"),
+        ({name: array for name, array in poses().items() if name != "depth"}, "bad artifact", "neither depth nor size"),
+        (poses(centre=(640, 360)), "wrong grid", "about 1280 x 720, and the grid is 32 x 24"),
     ],
 )
 def test_artifacts_that_cannot_be_used(tmp_path: Path, arrays, kind: str, says: str):
     save_npz(tmp_path / "results.npz", arrays)
     assert artifact_problem(tmp_path / "results.npz")[0] == kind
     assert says in artifact_problem(tmp_path / "results.npz")[1]
+    save_npz(tmp_path / "results.npz", {**poses(centre=(640, 360)), "size": np.array([1280, 720])})
+    assert artifact_problem(tmp_path / "results.npz") is None, "intrinsics may be for another size, if it is told"
 
 
 def test_folders_that_are_no_dataset(tmp_path: Path):
@@ -454,6 +457,36 @@ def test_setting_a_has_reliability_alone_and_a_frozen_model_is_not_ranked(render
     for id, column in summary["metrics"].items():
         cell = summary["models"]["frozen_camera"]["scores"][id]
         assert "mean" not in cell or column["higher_is_better"] is None, id
+
+
+def test_the_leaderboard_shows_no_values_of_a_frozen_model(judged):
+    run, _, _ = judged
+    (board,) = json.loads(invoke("leaderboard", run, "--json").stdout)
+    assert board["title"] == "mbench T, M-Score"
+    cells = {row["model"]: row["cells"] for row in board["rows"]}
+    assert cells["perfect"]["judged_progress"]["value"] == pytest.approx(100)
+    assert all(cell["value"] is None and cell["reason"] for cell in cells["frozen_camera"].values())
+    assert (
+        "judged_progress"
+        not in json.loads(invoke("leaderboard", run, "--subset", "object", "--json").stdout)[0]["columns"]
+    )
+
+
+def test_what_networks_said_is_found_beside_the_poses(tmp_path: Path, make_clip):
+    root = small_dataset(tmp_path, make_clip)
+    home = root / "models/one"
+    place = f"artifacts/human/s0/{CONDITIONS['A']}"
+    for name in ("faces", "bodies"):
+        save_npz(home / place / f"{name}.npz", poses())
+    case = next(case for case in read(root) if case.subset == "human")
+    assert sorted(case.artifacts) == ["bodies", "faces"]
+    listed = home / "samples.jsonl"
+    rows = [json.loads(line) for line in listed.read_text().splitlines()]
+    rows[0]["artifacts"] = {"masks": {"path": f"{place}/faces.npz"}, "da3": {"path": f"{place}/none.npz"}}
+    listed.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    case = next(case for case in read(root) if case.sample == "s0")
+    assert case.artifacts == {"masks": home / place / "faces.npz"}
+    assert any(p.kind == "missing artifact" and p.line == 1 for p in found(root))
 
 
 # Packaging and submission

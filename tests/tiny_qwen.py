@@ -49,7 +49,13 @@ def save_checkpoint(folder: Path, family: str = "qwen2_5_vl", seed: int = 0) -> 
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [1, 1, 2]},
         "tie_word_embeddings": False,
     }  # fmt: skip
-    vision: dict[str, object] = {"depth": 2, "num_heads": 2, "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2}
+    vision: dict[str, object] = {
+        "depth": 2,
+        "num_heads": 2,
+        "patch_size": 14,
+        "spatial_merge_size": 2,
+        "temporal_patch_size": 2,
+    }
     own: dict[str, dict[str, object]] = {
         "qwen2_vl": {"embed_dim": 16, "hidden_size": 32, "mlp_ratio": 2},
         "qwen2_5_vl": {

@@ -62,6 +62,7 @@ def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) ->
     """The boards asked for: those of runs, then those of result files, then the printed ones."""
     from revisit.engine.run import Run
     from revisit.suites.boards import RunFacts, board_of_run, joined
+    from revisit.suites.mbench import leaderboard as mbench
     from revisit.suites.memobench import leaderboard as memobench
     from revisit.suites.memobench.published import MAIN, SUPPLEMENT
     from revisit.suites.memobench.published import published as table
@@ -72,7 +73,8 @@ def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) ->
             run = Run(path)
             known = memobench.COLUMNS if run.facts["suite"] == "memobench" else ()
             facts = RunFacts(path.resolve().name, run.facts, run.plan, run.records, run.summary)
-            own.append(board_of_run(facts, known, subset))
+            conditioned = run.facts["suite"] == "mbench"  # whose scores count only where the test is posed
+            own.append(mbench.board_of(facts, subset) if conditioned else board_of_run(facts, known, subset))
         else:
             files.append(memobench.upstream_board(path, subset))
     printed = [*(MAIN if published or supplement else ()), *(SUPPLEMENT if supplement else ())]

@@ -2,8 +2,8 @@
 
 `odometry` is our own visual odometry: turns without lengths and without depth. `command` runs a program of the user's
 for every clip, such as a script around a depth network, and stores what it wrote: depth as half floats, no pictures.
-An artifact is written whole or not at all and names its producer and the digest of its video, so what is there and
-still fits is kept.
+What `revisit import poses` reads may come from it. An artifact is written whole or not at all and names its producer and
+the digest of its video, so what is there and still fits is kept.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import Clip, MediaError, UsageError, digest
-from revisit.media import announced_frames, clip_digest, load_npz, open_clip
-from revisit.suites.mbench.artifact import check_convention, is_of, store
-from revisit.suites.mbench.check import artifact_problem
+from revisit.media import announced_frames, clip_digest, load_npz, npz_shapes, open_clip, save_npz
 from revisit.suites.mbench.dataset import Dataset, Item, Problem
 from revisit.suites.mbench.read import Filter
 
@@ -53,12 +51,13 @@ def produce(
     output: Path | None,
     *,
     command: str = "",
-    convention: str = "unknown",
+    convention: str = "auto",
     workers: int | None = None,
     tell: Tell | None = None,
 ) -> Prepared:
     """Make the artifacts of the chosen items that have none of this producer."""
-    check_convention(convention)
+    if convention not in ("auto", "w2c", "c2w"):
+        raise UsageError(f"there is no convention {convention!r}; choose w2c, c2w or auto")
     if producer not in ("odometry", "command"):
         raise UsageError(f"there is no producer {producer!r}; there are odometry and command (with --command)")
     if (producer == "command") != bool(command):
@@ -73,7 +72,7 @@ def produce(
             continue
         video = clip_digest(Clip(item.video))
         place = _place(data, item, output)
-        if is_of(place, video, name):
+        if _is_of(place, video, name):
             kept += 1
         else:
             tasks.append(_Task(item, item.video, place, video))
@@ -99,6 +98,8 @@ def _place(data: Dataset, item: Item, output: Path | None) -> Path:
 
 def _commands(tasks: Sequence[_Task], command: str, convention: str, name: str, tell: Tell | None) -> list[str]:
     """Run the user's program for each clip; a sentence for each that failed."""
+    from revisit.observers.geometry_convert import convert
+
     failed = []
     for number, task in enumerate(tasks, start=1):
         with tempfile.TemporaryDirectory() as folder:
@@ -107,17 +108,14 @@ def _commands(tasks: Sequence[_Task], command: str, convention: str, name: str, 
             done = subprocess.run(
                 [_filled(part, values) for part in shlex.split(command)], capture_output=True, text=True, check=False
             )
-            problem: str | None = None
+            problem = None
             if done.returncode or not npz.is_file():
                 said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1][:200]
                 problem = f"the command ended with {done.returncode} and wrote no usable file: {said}"
-            elif (trouble := artifact_problem(npz)) is not None:
-                problem = f"{trouble[0]}: {trouble[1]}"
             else:
                 try:
-                    frames = announced_frames(task.video)
-                    arrays = load_npz(npz)
-                    store(task.place, arrays, convention=convention, producer=name, video=task.digest, frames=frames)
+                    convert(npz, npz.with_name("ours.npz"), convention=convention)
+                    _store(task, load_npz(npz.with_name("ours.npz")), name)
                 except MediaError as error:
                     problem = str(error)
         if problem is not None:
@@ -125,6 +123,27 @@ def _commands(tasks: Sequence[_Task], command: str, convention: str, name: str, 
         if tell is not None:
             tell(number, len(tasks), task.item.id)
     return failed
+
+
+def _store(task: _Task, arrays: dict[str, np.ndarray], producer: str) -> None:
+    """Write an artifact with where it is from; frames are numbered where there is a pose of each."""
+    count = len(arrays["extrinsics"])
+    if "frame_indices" not in arrays and count == announced_frames(task.video):
+        arrays["frame_indices"] = np.arange(count)
+    save_npz(
+        task.place, {**arrays, "producer": np.array(producer), "video_digest": np.array(task.digest)}, compress=True
+    )
+
+
+def _is_of(path: Path, video: str, producer: str) -> bool:
+    """Whether an artifact is there, whole, and made of this video by this producer."""
+    try:
+        if not path.is_file() or not {"video_digest", "producer"} <= npz_shapes(path).keys():
+            return False
+        told = load_npz(path, members=("video_digest", "producer"))
+    except MediaError:
+        return False
+    return str(told["video_digest"]) == video and str(told["producer"]) == producer
 
 
 def _filled(part: str, values: Mapping[str, str]) -> str:
@@ -141,6 +160,8 @@ def _odometry(data: Dataset, tasks: Sequence[_Task], workers: int | None, tell: 
     from revisit.engine.plan import make_plan
     from revisit.engine.run import evaluate
     from revisit.evidence.camera import CameraPath
+    from revisit.observers.geometry_convert import packed
+    from revisit.observers.geometry_file import geometry_of
     from revisit.observers.sets import load_roles
 
     if not tasks:
@@ -169,7 +190,7 @@ def _odometry(data: Dataset, tasks: Sequence[_Task], workers: int | None, tell: 
             with open_clip(case.clip, wanted=np.arange(0)) as stream:
                 width, height = stream.info.width, stream.info.height
             arrays = _turns(path.rotation, path.index, path.field_of_view, width, height)
-            store(task.place, arrays, convention="w2c", producer=ODOMETRY, video=task.digest, frames=None)
+            _store(task, packed(geometry_of(arrays, "w2c"), ODOMETRY), ODOMETRY)
         if tell is not None:
             tell(number, len(tasks), task.item.id)
     return failed
@@ -180,4 +201,5 @@ def _turns(rotation: np.ndarray, index: np.ndarray, degrees: float, width: int, 
     focal = width / 2 / np.tan(np.radians(degrees) / 2)
     K = np.array([[focal, 0, (width - 1) / 2], [0, focal, (height - 1) / 2], [0, 0, 1]])
     extrinsics = np.concatenate([rotation.transpose(0, 2, 1), np.zeros((len(rotation), 3, 1))], axis=2)
-    return {"extrinsics": extrinsics, "intrinsics": np.tile(K, (len(rotation), 1, 1)), "frame_indices": index}
+    intrinsics, size = np.tile(K, (len(rotation), 1, 1)), np.array([width, height])
+    return {"extrinsics": extrinsics, "intrinsics": intrinsics, "frame_indices": index, "size": size}

@@ -7,8 +7,8 @@ the empty place for the target, and compares it with the target's known states. 
 unanswered.
 
 It answers what `Question.about` asks under `ask` (with `negate` for the opposite): hidden, returned, spatial, state,
-in_view, triggered. It also knows the questions of the protocols by their wording, so that every judged metric can be
-exercised end to end on clips whose truth is known.
+in_view, triggered. It also knows the questions of descriptions and protocols by their wording, so that every judged
+metric can be exercised end to end on clips whose truth is known.
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ PACE = 0.5  # share of what the time allows that a lasting event must have gone 
 NEAR = 0.1  # metres within which two places are the same
 DARK = 0.25  # share of the light below which nothing counts as seen
 UNKNOWN, ELSEWHERE = -2, -1
+ARRAYS = (
+    "views", "marks", "lit", "place", "look", "amount", "went", "prompt", "kind", "seconds", "questions", "asks",
+    "negate",
+)  # fmt: skip
 THUMB = 8  # pixels of a picture per pixel of the thumbnail by which views are found
 
 
@@ -73,6 +77,7 @@ class Scene:
     prompt: str
     kind: str
     seconds: float
+    questions: Mapping[str, tuple[str, bool]]  # text -> what it asks for, and whether for its opposite
 
     @cached_property
     def thumbs(self) -> np.ndarray:
@@ -292,7 +297,7 @@ class InstrumentedJudge:
         )
         if colour:
             return _word(plain_colour(pictures[-1]) == colour)
-        ask, negate = asked(question)
+        ask, negate = asked(question, self.scenes)
         if not ask:
             return ""
         story = self._story(frames, pictures, question)
@@ -323,10 +328,13 @@ def _told(scenes: Sequence[Scene], pictures: Sequence[np.ndarray], times: Sequen
     return Story(scene, tuple(map(scene.read, pictures, times)))
 
 
-def asked(question: Question) -> tuple[str, bool]:
+def asked(question: Question, scenes: Sequence[Scene]) -> tuple[str, bool]:
     """What a question asks, and whether for its opposite; "" where this judge does not know."""
     if "ask" in question.about:
         return str(question.about["ask"]), bool(question.about.get("negate", False))
+    for scene in scenes:
+        if question.text in scene.questions:
+            return scene.questions[question.text]
     for probe in PROBES:
         if question.text.endswith(probe.text):
             return probe.dimension, not probe.positive
@@ -385,11 +393,11 @@ def _judgeable(story: Story, question: Question) -> str:
 def read_scene(path: Path) -> Scene:
     """A scene description from its file."""
     found = load_npz(path)
-    missing = sorted(
-        {"views", "marks", "lit", "place", "look", "amount", "went", "prompt", "kind", "seconds"} - set(found)
-    )
+    missing = [name for name in ARRAYS if name not in found]
     if missing:
-        raise UsageError(f"{path}: this is no scene description: {missing[0]!r} is missing")
+        raise UsageError(
+            f"{path}: no scene description: {missing[0]!r} is missing; `revisit judge check --worlds` writes some"
+        )
     return Scene(
         name=path.stem,
         views=found["views"],
@@ -402,6 +410,10 @@ def read_scene(path: Path) -> Scene:
         prompt=str(found["prompt"]),
         kind=str(found["kind"]),
         seconds=float(found["seconds"]),
+        questions={
+            str(text): (str(ask), bool(negate))
+            for text, ask, negate in zip(*(found[name] for name in ("questions", "asks", "negate")), strict=True)
+        },
     )
 
 

@@ -15,7 +15,7 @@ from revisit.metrics.rows import require_rows
 def validate(signal: CutSignal) -> None:
     """Raise InvalidEvidence unless every cue has one value in 0-1 per step."""
     names = ("histogram", "structure", "disagreement", "lasting", "score")
-    require_rows(signal, seconds=(), **dict.fromkeys(names, ()))
+    require_rows(signal, several=False, seconds=(), **dict.fromkeys(names, ()))
     for name in names:
         values = getattr(signal, name)
         if len(values) and (values.min() < 0 or values.max() > 1):

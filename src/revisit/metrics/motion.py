@@ -32,7 +32,7 @@ def validate(flow: FlowStats) -> None:
         "inside",
         "texture",
     )
-    require_rows(flow, median=(2,), shift=(2,), **dict.fromkeys(plain, ()))
+    require_rows(flow, several=False, median=(2,), shift=(2,), **dict.fromkeys(plain, ()))
 
 
 def durations(flow: FlowStats) -> np.ndarray:

@@ -9,6 +9,7 @@ views (v, h, w, 3)       the empty place in each view of the script; lit (v,) th
 marks (s, v, h, w, 3)    what the target in each of the states adds to a view, modulo 256: nearly all of it is 0
 place (s, 3), look, amount (s,)   the states; went (s,) is the share of the event that lies behind each, -1 off its way
 prompt, kind             words of the card
+questions, asks, negate  questions about the target, what each asks for, and whether for its opposite
 seconds                  how long the event takes; 0 where it happens at once and unseen
 """
 
@@ -26,6 +27,26 @@ from revisit.worlds.state import State
 
 LONG_SIDE = 192  # pixels of a picture: the target is still some ten pixels wide
 STEPS = 9  # states along a lasting event
+# what is asked -> a question whose right answer is yes where it holds, and one whose right answer is no
+WORDING = {
+    "hidden": (
+        "Is {it} out of sight at some time after it was in sight?",
+        "Is {it} in sight all the time?",
+    ),
+    "returned": (
+        "After a time out of sight, is {it} seen again?",
+        "Is it so that {it} never comes into sight a second time, after a time out of sight?",
+    ),
+    "spatial": (
+        "{before} Once {it} is in sight again, is it where it should be?",
+        "{before} Once {it} is in sight again, is it in a wrong place?",
+    ),
+    "state": (
+        "{before} Once {it} is in sight again, does it look as it should by then?",
+        "{before} Once {it} is in sight again, does it look wrong: unchanged where it should have changed, or changed "
+        "where it should not?",
+    ),
+}
 
 
 def describe(film: Film, long_side: int = LONG_SIDE) -> dict[str, np.ndarray]:
@@ -46,7 +67,20 @@ def describe(film: Film, long_side: int = LONG_SIDE) -> dict[str, np.ndarray]:
         "went": np.array(list(states.values())),
         "prompt": np.array(film.prompt),
         "kind": np.array(film.world.kind),
+        "questions": np.array(list(questions_about(film))),
+        "asks": np.array([ask for ask, _ in questions_about(film).values()]),
+        "negate": np.array([negate for _, negate in questions_about(film).values()]),
         "seconds": np.float64(STEADY if event.in_view else 0.0),
+    }
+
+
+def questions_about(film: Film) -> dict[str, tuple[str, bool]]:
+    """Questions about the target of a film, each with what it asks for, and whether for its opposite."""
+    subject, before = f"the {film.world.instances[1]}", f"The video was asked to show this: {film.prompt}"
+    return {
+        text.format(it=subject, before=before): (ask, bool(opposite))
+        for ask, texts in WORDING.items()
+        for opposite, text in enumerate(texts)
     }
 
 

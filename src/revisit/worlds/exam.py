@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from revisit.media import encode_mp4
-from revisit.worlds.describe import save_description
+from revisit.worlds.describe import questions_about, save_description
 from revisit.worlds.events import EVENTS
 from revisit.worlds.failures import camera_path, failure, generate
 from revisit.worlds.film import Film, play
@@ -64,26 +64,6 @@ KINDS = (
     "perfect", "frozen_camera", "timid_camera", "partial_return", "vanish", "teleport", "state_reset", "state_frozen",
     "colour_drift",
 )  # fmt: skip
-# what is asked -> a question whose right answer is yes where it holds, and one whose right answer is no
-WORDING = {
-    "hidden": (
-        "Is {it} out of sight at some time after it was in sight?",
-        "Is {it} in sight all the time?",
-    ),
-    "returned": (
-        "After a time out of sight, is {it} seen again?",
-        "Is it so that {it} never comes into sight a second time, after a time out of sight?",
-    ),
-    "spatial": (
-        "{before} Once {it} is in sight again, is it where it should be?",
-        "{before} Once {it} is in sight again, is it in a wrong place?",
-    ),
-    "state": (
-        "{before} Once {it} is in sight again, does it look as it should by then?",
-        "{before} Once {it} is in sight again, does it look wrong: unchanged where it should have changed, or changed "
-        "where it should not?",
-    ),
-}
 
 
 def exam_film(number: int, story: Story, size: tuple[int, int] = SIZE, frames: int = FRAMES) -> Film:
@@ -109,16 +89,15 @@ def truth_of(film: Film, kind: str) -> dict[str, bool]:
 
 def questions_of(film: Film, kind: str) -> Iterator[dict[str, Any]]:
     """The questions about a clip as lines of a label file, without the clip."""
-    subject = f"the {film.world.instances[1]}"
-    before = f"The video was asked to show this: {film.prompt}"
-    for ask, holds in truth_of(film, kind).items():
-        for negate, text in enumerate(WORDING[ask]):
+    right = truth_of(film, kind)
+    for text, (ask, negate) in questions_about(film).items():
+        if ask in right:
             yield {
-                "question": text.format(it=subject, before=before),
-                "label": "yes" if holds != bool(negate) else "no",
+                "question": text,
+                "label": "yes" if right[ask] != negate else "no",
                 "subset": ask,
                 "polarity": "negative" if negate else "positive",
-                "about": {"ask": ask, "negate": bool(negate)},
+                "about": {"ask": ask, "negate": negate},
             }
 
 

@@ -82,7 +82,7 @@ def artifact_problem(path: Path) -> tuple[str, str] | None:
         absent = [name for name in POSES if name not in shapes]
         if absent:
             return "bad artifact", f"it has no {absent[0]}; {EXPECTED}"
-        arrays = load_npz(path, members=POSES)
+        arrays = load_npz(path, members=[*POSES, *({"size"} & shapes.keys())])
     except MediaError as error:
         return "bad artifact", str(error)
     extrinsics, K = arrays["extrinsics"], arrays["intrinsics"]
@@ -91,18 +91,20 @@ def artifact_problem(path: Path) -> tuple[str, str] | None:
         return "bad artifact", f"extrinsics are {extrinsics.shape} and intrinsics {K.shape}; {EXPECTED}"
     if not (np.isfinite(extrinsics).all() and np.isfinite(K).all()):
         return "bad artifact", "its poses hold NaN or infinite values"
-    depth = shapes.get("depth")
-    if depth is None:
-        return None
-    if len(depth) != 3 or depth[0] != count:
+    depth, size = shapes.get("depth"), arrays.get("size")
+    if depth is not None and (len(depth) != 3 or depth[0] != count):
         return "bad artifact", f"depth is {depth} beside {count} poses; {EXPECTED}"
-    height, width = depth[1:]
+    if size is not None and np.size(size) != 2:
+        return "bad artifact", f"size has {np.size(size)} values; expected width and height"
+    if depth is None and size is None:
+        return "bad artifact", "it has neither depth nor size, so the grid of its intrinsics is not known"
+    width, height = np.ravel(size).tolist() if size is not None else (depth or (0, 0, 0))[:0:-1]
     centre = np.median(K[:, :2, 2], axis=0)
     away = np.abs(centre / (width, height) - 0.5)
     if (away > OFF_CENTRE).any():
         return "wrong grid", (
             f"the intrinsics have their centre at {centre[0]:.0f}, {centre[1]:.0f}, so they are for pictures of about "
-            f"{2 * centre[0]:.0f} x {2 * centre[1]:.0f}, and depth is {width} x {height}; store both on one grid"
+            f"{2 * centre[0]:.0f} x {2 * centre[1]:.0f}, and the grid is {width} x {height}; store both on one grid"
         )
     frames = (
         len(list((path.parent / "input_images").glob("*.png"))) if (path.parent / "input_images").is_dir() else None

@@ -1,0 +1,59 @@
+"""The leaderboard of MBench from a run: dimensions, axes and total, 100 times, of the models that may be ranked.
+
+A model that may not be ranked stands on the board without values, and with the reason: no column can be sorted so that
+it comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from revisit.core import UsageError
+from revisit.stats.boards import Board, Cell, Column, Row
+from revisit.suites.boards import RunFacts, columns_of
+from revisit.suites.mbench.names import AXES, BY_ID, SUBSETS
+
+SUMS = (*(Column(axis, f"{axis} axis") for axis in AXES), Column("total", "total"))
+TITLES = {"trigger": "M-Score", "camera": "reliability", "all": "mean over all scored clips"}
+
+
+def board_of(run: RunFacts, subset: str = "") -> Board:
+    """The board of a run, or of the dimensions of one subset."""
+    if subset and subset.lower() not in SUBSETS:
+        raise UsageError(f"{run.name} has no subset {subset!r}; MBench has {', '.join(SUBSETS)}")
+    part = run.summary["mbench"]
+    known = [
+        Column(id, BY_ID[id].short) for id in part["dimensions"] if not subset or BY_ID[id].subset == subset.lower()
+    ]
+    columns = (*columns_of(run, known), *(SUMS if not subset else ()))
+    rows = tuple(Row(row["model"], run.name, _cells(row, part, columns)) for row in part["ranking"])
+    protocol = run.facts["protocol"]
+    return Board(
+        title=f"mbench {part['setting']}, {TITLES[part['rule']]}{', ' + subset if subset else ''}",
+        protocol=f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}",
+        columns=columns,
+        rows=rows,
+        note="; ".join(f"{row['model']} is not ranked: {row['reason']}" for row in part["ranking"] if row["reason"]),
+    )
+
+
+def _cells(row: Mapping[str, Any], part: Mapping[str, Any], columns: tuple[Column, ...]) -> dict[str, Cell]:
+    cells = {}
+    for column in columns:
+        made = part["dimensions"].get(column.key, {}).get("models", {}).get(row["model"])
+        if made is not None:
+            s = made["reliability"]
+            ends = made["m_interval"] if part["rule"] == "trigger" else None if s is None else (s, s)
+            scaled = None if ends is None else (100 * ends[0], 100 * ends[1])
+            cells[column.key] = _cell(scaled, row["reason"], made["n"], made["of"])
+        else:
+            cells[column.key] = _cell(row.get(column.key), row["reason"])
+    return cells
+
+
+def _cell(ends: Any, reason: str, n: int | None = None, of: int | None = None) -> Cell:
+    if ends is None or reason:
+        return Cell(None, n, of, reason=reason or "no score")
+    low, high = ends
+    return Cell((low + high) / 2, n, of, None if low == high else (low, high))
