@@ -27,6 +27,7 @@ PERFECT = {
     "target_outline": 1.0, "first_state": 0.0,
 }  # fmt: skip
 FACTS: dict[str, dict[str, Any]] = {
+    "camera_strays": {"direct": True},
     "light_departure": {"lightness": 0.0},
     "sharpness_departure": {"early": 0.0, "late": 0.0},
     "style_departure": {"chroma": 0.0},

@@ -11,17 +11,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revisit.core import InvalidEvidence, MediaError, Score, Unscored
+from revisit.core import Case, Clip, InvalidEvidence, MediaError, Score, Suite, Unscored
+from revisit.engine.needs import ObserverSet
+from revisit.engine.plan import make_plan
+from revisit.engine.run import evaluate
 from revisit.evidence.mbench import GeometryTrack, PairMatches
 from revisit.geometry.poses import invert
 from revisit.geometry.rotations import axis_angle
 from revisit.geometry.two_view import relative_pose
-from revisit.media import load_npz, save_npz
+from revisit.media import encode_mp4, load_npz, save_npz
 from revisit.metrics.mb_spatial import View, epipolar_errors, spatial_epipolar, spatial_reprojection
 from revisit.observers.geometry_convert import convert
 from revisit.observers.geometry_file import read_geometry
 from revisit.observers.imports.mbench import geometry
 from revisit.observers.lite.returned_pairs import found_points, matched, return_matches
+from revisit.observers.sets import load_roles
+from revisit.suites.folder.summary import summarise
 from tests.looking import as_frames, look, read
 from tests.mbench_world import HALF, SIZE, room, track, write_npz
 
@@ -161,6 +166,34 @@ def test_strided_poses_and_segments(tmp_path: Path) -> None:
     assert score(spatial_epipolar, geometry.fn(path), found).value > 0.94
     with pytest.raises(MediaError, match="another clip"):
         look(return_matches, as_frames(room().rgb), path=path, annotations={})
+
+
+def test_the_engine_hands_the_file_to_observers_and_notices_when_it_changes(tmp_path: Path) -> None:
+    pictures, poses = [room().rgb[k] for k in (0, 1, HALF, -2, -1)], room().film.poses[[0, 1, HALF, -2, -1]]
+    encode_mp4(tmp_path / "a.mp4", pictures, fps=8)
+    five = {"depth": room().depth[[0, 1, HALF, -2, -1]], "intrinsics": np.tile(room().film.K, (5, 1, 1))}
+    file = tmp_path / "results.npz"
+    mine = Case("s@m", "test", "m", "s", Clip(tmp_path / "a.mp4"), annotations={"setting": "A"})
+
+    def run(artifacts: dict[str, Path]) -> dict[str, Any]:
+        chosen = ("mb_spatial_epipolar",)
+        cases = [replace(mine, artifacts=artifacts)]
+        card = {"protocols": {"p": {}}}
+        suite = Suite("test", card, lambda source, roots: cases, lambda source: True, lambda: chosen, summarise)
+        plan = make_plan(suite, tmp_path / "a.mp4", ObserverSet("lite", load_roles("lite")), metrics=chosen)
+        found = evaluate(plan, tmp_path / "run", workers=0).records
+        return next(record for record in found if record.get("metric") == chosen[0])
+
+    assert run({})["reason"] == "no file of da3 was given for this case"
+    write_npz(file, extrinsics=invert(poses), **five)
+    exact = run({"da3": file})
+    assert exact["status"] == "scored" and exact["raw"] < 1, "compression moves points a little"
+    poses[3:, :3, :3] = poses[3:, :3, :3] @ axis_angle((1, 0, 0), 2)
+    write_npz(file, "w2c_opencv", extrinsics=invert(poses), **five)
+    assert run({"da3": file})["raw"] > 5
+    write_npz(file, extrinsics=invert(poses) * np.nan, **five)
+    broken = run({"da3": file})
+    assert broken["status"] == "failed" and broken["reason"].startswith("results.npz: pose 0 holds NaN")
 
 
 # The file

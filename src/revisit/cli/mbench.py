@@ -179,7 +179,7 @@ def eval_(
 @app.command()
 def prepare(
     source: Path = SOURCE,
-    producer: str = typer.Option(..., help="odometry (turns only, ours), or command (what --command says)."),
+    producer: str = typer.Option(..., help="odometry (turns only, ours), pycolmap, or command (what --command says)."),
     output: Path = typer.Option(None, help="Folder for the artifacts; their places in the dataset by default."),
     command: str = typer.Option("", help="For the producer `command`: a program that reads {video} and writes {npz}."),
     convention: str = typer.Option("auto", help="How that program stores poses: w2c, c2w, or auto to ask its depth."),

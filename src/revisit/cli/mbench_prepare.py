@@ -2,8 +2,9 @@
 
 `odometry` is our own visual odometry: turns without lengths and without depth. `command` runs a program of the user's
 for every clip, such as a script around a depth network, and stores what it wrote: depth as half floats, no pictures.
-What `revisit import poses` reads may come from it. An artifact is written whole or not at all and names its producer and
-the digest of its video, so what is there and still fits is kept.
+`pycolmap` runs structure from motion, where that package is installed.
+It may write whatever `revisit import poses` reads. An artifact is written whole or not at all and names its producer
+and the digest of its video, so what is there and still fits is kept.
 """
 
 from __future__ import annotations
@@ -11,19 +12,24 @@ from __future__ import annotations
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
-from revisit.core import Clip, MediaError, UsageError, digest
+from revisit.core import Clip, MediaError, MissingPrerequisite, UsageError, digest
 from revisit.media import announced_frames, clip_digest, load_npz, npz_shapes, open_clip, save_npz
 from revisit.suites.mbench.dataset import Dataset, Item, Problem
 from revisit.suites.mbench.read import Filter
 
+PRODUCERS = ("odometry", "pycolmap", "command")
 ODOMETRY = "revisit odometry 1"
+NAMES = {"odometry": ODOMETRY, "pycolmap": "pycolmap"}
+MOST_FRAMES = 120  # that structure from motion is given of a clip: its time grows faster than their number
 Tell = Callable[[int, int, str], None]
+Maker = Callable[[Path, Path], dict[str, np.ndarray]]  # (video, empty folder) -> arrays of the artifact
 
 
 @dataclass(frozen=True)
@@ -58,13 +64,13 @@ def produce(
     """Make the artifacts of the chosen items that have none of this producer."""
     if convention not in ("auto", "w2c", "c2w"):
         raise UsageError(f"there is no convention {convention!r}; choose w2c, c2w or auto")
-    if producer not in ("odometry", "command"):
-        raise UsageError(f"there is no producer {producer!r}; there are odometry and command (with --command)")
+    if producer not in PRODUCERS:
+        raise UsageError(f"there is no producer {producer!r}; there are {', '.join(PRODUCERS)}")
     if (producer == "command") != bool(command):
         raise UsageError("--producer command and --command go together: a program that reads {video} and writes {npz}")
     if command and not all(name in command for name in ("{video}", "{npz}")):
         raise UsageError(f"--command {command!r}: it needs {{video}}, the clip to read, and {{npz}}, the file to write")
-    name = ODOMETRY if producer == "odometry" else f"command {digest([command, convention])}"
+    name = f"command {digest([command, convention])}" if command else NAMES[producer]
     tasks, kept, missing = [], 0, 0
     for item in _items(data, keep):
         if item.video is None:
@@ -79,7 +85,8 @@ def produce(
     if producer == "odometry":
         failed = _odometry(data, tasks, workers, tell)
     else:
-        failed = _commands(tasks, command, convention, name, tell)
+        maker = by_structure() if producer == "pycolmap" else by_command(command, convention)
+        failed = _each(tasks, maker, name, tell)
     return Prepared(len(tasks) - len(failed), kept, missing, tuple(failed))
 
 
@@ -96,33 +103,70 @@ def _place(data: Dataset, item: Item, output: Path | None) -> Path:
     )
 
 
-def _commands(tasks: Sequence[_Task], command: str, convention: str, name: str, tell: Tell | None) -> list[str]:
-    """Run the user's program for each clip; a sentence for each that failed."""
-    from revisit.observers.geometry_convert import convert
-
+def _each(tasks: Sequence[_Task], make: Maker, name: str, tell: Tell | None) -> list[str]:
+    """Make the artifact of each clip in a folder of its own; a sentence for each that failed."""
     failed = []
     for number, task in enumerate(tasks, start=1):
         with tempfile.TemporaryDirectory() as folder:
-            npz = Path(folder) / "results.npz"
-            values = {"{video}": str(task.video), "{npz}": str(npz)}
-            done = subprocess.run(
-                [_filled(part, values) for part in shlex.split(command)], capture_output=True, text=True, check=False
-            )
-            problem = None
-            if done.returncode or not npz.is_file():
-                said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1][:200]
-                problem = f"the command ended with {done.returncode} and wrote no usable file: {said}"
-            else:
-                try:
-                    convert(npz, npz.with_name("ours.npz"), convention=convention)
-                    _store(task, load_npz(npz.with_name("ours.npz")), name)
-                except MediaError as error:
-                    problem = str(error)
-        if problem is not None:
-            failed.append(f"{task.item.id}@{task.item.model}: {problem}")
+            try:
+                _store(task, make(task.video, Path(folder)), name)
+            except MediaError as error:
+                failed.append(f"{task.item.id}@{task.item.model}: {error}")
         if tell is not None:
             tell(number, len(tasks), task.item.id)
     return failed
+
+
+def by_command(command: str, convention: str) -> Maker:
+    """Runs the user's program for a clip."""
+    from revisit.observers.geometry_convert import convert
+
+    def make(video: Path, folder: Path) -> dict[str, np.ndarray]:
+        npz, ours = folder / "results.npz", folder / "ours.npz"
+        parts = [part.replace("{video}", str(video)).replace("{npz}", str(npz)) for part in shlex.split(command)]
+        done = subprocess.run(parts, capture_output=True, text=True, check=False)
+        if done.returncode or not npz.is_file():
+            said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1][:200]
+            raise MediaError(f"the command ended with {done.returncode} and wrote no usable file: {said}")
+        convert(npz, ours, convention=convention)
+        return load_npz(ours)
+
+    return make
+
+
+def by_structure() -> Maker:
+    """Runs pycolmap on evenly spread frames of a clip: poses and one lens, no depth."""
+    from revisit.observers.geometry_convert import convert
+
+    try:
+        pycolmap = import_module("pycolmap")
+    except ImportError:
+        raise MissingPrerequisite("the producer pycolmap needs: pip install pycolmap") from None
+
+    def make(video: Path, folder: Path) -> dict[str, np.ndarray]:
+        import cv2
+
+        images, model, ours = folder / "images", folder / "model", folder / "ours.npz"
+        images.mkdir()
+        model.mkdir()
+        count = announced_frames(video) or MOST_FRAMES
+        wanted = np.unique(np.linspace(0, count - 1, min(count, MOST_FRAMES)).round().astype(int))
+        with open_clip(Clip(video), wanted=wanted) as stream:
+            for frame in stream:
+                cv2.imwrite(str(images / f"{frame.index:06d}.png"), frame.rgb[:, :, ::-1])
+        database = folder / "database.db"
+        pycolmap.extract_features(database, images, camera_mode=pycolmap.CameraMode.SINGLE)
+        pycolmap.match_sequential(database)
+        found = pycolmap.incremental_mapping(database, images, folder)
+        if not found:
+            raise MediaError("no structure was found; the clip moves too little, or shows too little texture")
+        max(found.values(), key=lambda one: one.num_reg_images()).write_text(model)
+        convert(model / "images.txt", ours, format="colmap", intrinsics=str(model / "cameras.txt"))
+        lines = (model / "images.txt").read_text(encoding="utf-8").splitlines()
+        names = sorted(line.split()[-1] for line in lines if line.endswith(".png") and not line.startswith("#"))
+        return {**load_npz(ours), "frame_indices": np.array([int(Path(name).stem) for name in names])}
+
+    return make
 
 
 def _store(task: _Task, arrays: dict[str, np.ndarray], producer: str) -> None:
@@ -144,12 +188,6 @@ def _is_of(path: Path, video: str, producer: str) -> bool:
     except MediaError:
         return False
     return str(told["video_digest"]) == video and str(told["producer"]) == producer
-
-
-def _filled(part: str, values: Mapping[str, str]) -> str:
-    for name, value in values.items():
-        part = part.replace(name, value)
-    return part
 
 
 def _odometry(data: Dataset, tasks: Sequence[_Task], workers: int | None, tell: Tell | None) -> list[str]:

@@ -22,7 +22,9 @@ from revisit.metrics.rows import nearest_rows
 WINDOW, SIGMA = 11, 1.5
 C1, C2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
 EROSION = WINDOW // 2
-LEAST_PIXELS, LEAST_SHARE = 400, 0.3
+LEAST_PIXELS, LEAST_SHARE = 400, 0.3  # of the target, after erosion, on a grid with a longer side of 504; of its mask
+FEWEST_PIXELS = 100  # on whatever grid: about one window of SSIM
+LONG_SIDE = 504
 NEAR_FRAMES = 2  # a mask may belong to a neighbouring frame, where only some were segmented
 
 
@@ -128,6 +130,8 @@ def object_geometry(
         return Unscored("no pair of frames could be warped" + (f": {views.note}" if views.note else ""), facts)
     if not len(region.index):
         return Unscored("nobody said where the target is in any frame", facts)
+    shrunk = min(1.0, max(views.picture.shape[1:]) / LONG_SIDE)
+    least = max(min(FEWEST_PIXELS, least_pixels), round(least_pixels * shrunk**2))
     near = nearest_rows(region.index, views.frame)
     rows, inside, zeroed, shares = [], [], [], []
     unseen = small = 0
@@ -138,18 +142,18 @@ def object_geometry(
         mask = mask_on_grid(region, at, views.picture.shape[1:])
         valid = mask & views.visible[k]
         core = eroded(valid)
-        if core.sum() < least_pixels or valid.sum() < least_share * mask.sum():
+        if core.sum() < least or valid.sum() < least_share * mask.sum():
             small += 1
             continue
         rows.append(k)
         inside.append(float(ssim_map(views.picture[k], views.warped[k])[core].mean()))
         zeroed.append(float(ssim_map(views.picture[k] * mask, views.warped[k] * mask).mean()))
         shares.append(float(valid.sum() / mask.sum()))
-    facts |= {"pairs_without_target": unseen, "pairs_with_too_little_of_it": small}
+    facts |= {"least_pixels": least, "pairs_without_target": unseen, "pairs_with_too_little_of_it": small}
     if not rows:
         return Unscored(
             f"no pair shows enough of the target twice: {unseen} do not show it, {small} share less than "
-            f"{least_pixels} of its pixels or {least_share:.0%} of it",
+            f"{least} of its pixels or {least_share:.0%} of it",
             facts,
         )
     value = np.array(zeroed if rule == "paper" else inside)

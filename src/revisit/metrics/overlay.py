@@ -297,6 +297,10 @@ def whereabouts(first: np.ndarray, truth: np.ndarray, was: np.ndarray, valid: np
     parts = blobs(change, max(4, int(LEAST_MARK * size)))
     near = grown(was, 2)
     away = [part & ~near for part in parts if (part & ~near).sum() > 0.25 * size]
+    if not away:
+        # A target before a busy wall changes it in pieces; pieces next to each other, clear of the old place, are one.
+        joined = [part for part in blobs(grown(change, 2), max(4, int(LEAST_MARK * size))) if not (part & near).any()]
+        away = [part for part in joined if (part & change).sum() > 0.15 * size]
     if (change & was).sum() > 0.3 * size and away:
         return grown(max(away, key=lambda part: int(part.sum())), 1), True
     touching = [part for part in parts if (part & near).any()]

@@ -15,6 +15,7 @@ from typing import Any
 from revisit.core import Case
 from revisit.suites.tables import ByCase
 from revisit.suites.wrbench.metrics import COLUMNS
+from revisit.suites.wrbench.records import record_of
 from revisit.suites.wrbench.tables import MEASURES
 
 MARGIN = 0.1  # of a score from 0 to 1: smaller differences are ties
@@ -26,7 +27,7 @@ def preference_pairs(cases: Sequence[Case], answers: ByCase, *, margin: float = 
     by_record: dict[str, list[Case]] = defaultdict(list)
     for case in cases:
         if not case.annotations.get("leaks"):
-            by_record[case.id.rpartition("@")[0]].append(case)
+            by_record[record_of(case)].append(case)
     for record, clips in sorted(by_record.items()):
         for a, b in combinations(sorted(clips, key=lambda case: case.model), 2):
             gates = {side: _gates(case, answers) for side, case in (("a", a), ("b", b))}

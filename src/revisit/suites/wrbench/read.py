@@ -19,6 +19,7 @@ from typing import Any
 from revisit.core import Case, Clip, Rejected, Target, UsageError
 from revisit.media import natural_order
 from revisit.suites.folder.read import MANIFEST, find_clips, read_manifest
+from revisit.suites.wrbench.records import record_of
 
 RECORDS = "records.jsonl"
 PUBLIC = "manifest.json"  # WRBench's own list of videos
@@ -103,7 +104,7 @@ class _Extra:
             notes["viewpoint_condition"] = self.condition
         artifacts = dict(case.artifacts)
         if self.poses is not None:
-            record = case.id.rpartition("@")[0]
+            record = record_of(case)
             names = [name.format(id=id) for id in (f"{case.model}/{record}", case.id, record) for name in POSE_FILES]
             file = next((self.poses / name for name in names if (self.poses / name).is_file()), None)
             if file is not None:
@@ -115,7 +116,7 @@ class _Extra:
                 target = Target(str(entry.get("target", "target")), tuple(entry["box"]))
         truth = case.reference
         if self.reference is not None:
-            file = self.reference / f"{case.id.rpartition('@')[0]}.mp4"
+            file = self.reference / f"{record_of(case)}.mp4"
             truth = Clip(file) if file.is_file() else None
         return replace(case, annotations=notes, artifacts=artifacts, target=target, reference=truth)
 
@@ -130,7 +131,7 @@ def _from_manifests(
             if isinstance(entry, Rejected):
                 yield entry
                 continue
-            record = entry.id.rpartition("@")[0]
+            record = entry.id.removesuffix(f"@{entry.model}#{entry.seed}")
             made.add(record)
             model = entry.model
             known = {**wanted.get(record, {}).get("annotations", {}), **entry.annotations}

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from revisit.core import UsageError
+from revisit.core import Case, UsageError
 from revisit.suites.wrbench.prompts import Task
 
 # label -> (camera preset, degrees)
@@ -93,6 +93,11 @@ def event_views(
                     raise UsageError(f"{task.id} has no prompt for generators that get no first frame")
                 told = task.from_nothing
             yield EventView(f"{task.id}__{camera}", task, camera, preset, degrees, told, interface)
+
+
+def record_of(case: Case) -> str:
+    """The id of the record that a case is a clip of; a model's name may hold an @ itself."""
+    return case.id.removesuffix(f"@{case.model}")
 
 
 def clip_id(view: EventView, model: str) -> str:
