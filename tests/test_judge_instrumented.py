@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,12 @@ import numpy as np
 import pytest
 
 import revisit.judges.instrumented as instrumented
-from revisit.core import UsageError
+from revisit.core import SUITES, UsageError
 from revisit.engine.asking import look
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.needs import ObserverSet
+from revisit.engine.plan import make_plan
+from revisit.engine.run import evaluate
 from revisit.judges.asker import Asker, Patience
 from revisit.judges.asking import Frames
 from revisit.judges.calibration import Plan, calibrate
@@ -27,6 +32,7 @@ from revisit.metrics.answers import pass_rate
 from revisit.metrics.judged import judged_correctness, judged_progress, triggered
 from revisit.metrics.probes import probe_score
 from revisit.metrics.reobservation import reobservation
+from revisit.observers.sets import load_roles
 from revisit.worlds.exam import STORIES, exam_film, render_exam, truth_of
 from tests.judging import pictures
 
@@ -140,6 +146,40 @@ def test_every_judged_metric_end_to_end(exam, judge):
     passed = [pass_rate(heard["answers"], "Continuity of Memory", "corrected").value for heard in (right, reset, gone)]
     assert passed == [100, 75, 25]  # of hidden, returned, spatial and state
     assert judged_correctness.fn(right["ratings"]).value == 1 > judged_correctness.fn(reset["ratings"]).value
+
+
+@pytest.mark.slow
+def test_a_whole_run_with_canaries(exam, tmp_path):
+    """Through the engine: decoding, pictures, questions, canaries, evidence, gates and scores."""
+    scene = read_scene(exam / f"scenes/00-{CHOSEN[0].name}.npz")
+    bank = [
+        {"id": k, "dimension": "Continuity of Memory", "positive": not negate, "text": text}
+        for k, (text, (_, negate)) in enumerate(scene.questions.items(), 1)
+    ]
+    lines = [
+        {"id": "cup", "model": kind, "video": str(exam / f"clips/00-{CHOSEN[0].name}-{kind}.mp4"), "prompt": scene.prompt,
+         "annotations": {"questions": bank}}
+        for kind in ("perfect", "state_reset", "frozen_camera")
+    ]  # fmt: skip
+    (tmp_path / "manifest.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "judge.yaml").write_text(f"kind: instrumented\nscenes: {exam / 'scenes'}\nagain: 0\n")
+    chosen = choose_judge(str(tmp_path / "judge.yaml"))
+    metrics = ("wr_visible_spatial", "wr_returned_spatial", "wr_returned_state", "judged_progress", "memo_vqa_cm")
+    observers = ObserverSet("lite", load_roles("lite", judge=True), chosen.judge.facts)
+    plan = make_plan(SUITES["folder"], tmp_path / "manifest.jsonl", observers, metrics=metrics)
+    run = evaluate(plan, tmp_path / "run", workers=0, cache=EvidenceCache(tmp_path / "cache"), judge=chosen)
+    assert run.exit_code == 0
+    scores = {
+        model: {
+            record["metric"]: record.get("score")
+            for record in run.records
+            if record["case"].split("/")[0] == model and "metric" in record
+        }
+        for model in ("perfect", "state_reset", "frozen_camera")
+    }
+    assert scores["perfect"] == dict(zip(metrics, (1, 1, 1, 1, 100), strict=True))
+    assert scores["state_reset"] == dict(zip(metrics, (1, 1, 0, 0, 75), strict=True))
+    assert scores["frozen_camera"]["wr_returned_state"] is None  # its gate is closed: there was no return
 
 
 def test_it_passes_the_canaries_by_looking(exam, judge):

@@ -32,7 +32,7 @@ from revisit.metrics.mb_entities import (
     human_identity,
     object_texture,
 )
-from revisit.metrics.mb_objects import eroded, object_geometry, object_region, ssim_map
+from revisit.metrics.mb_objects import eroded, object_geometry, object_region, ssim_inside, ssim_map, ssim_zeroed
 from revisit.metrics.mb_prompt import prompt_interaction
 from revisit.metrics.mb_rendering import rendering_lighting, rendering_style
 from revisit.observers.imports import mbench as imports
@@ -118,6 +118,10 @@ def test_ssim_agrees_with_an_independent_one() -> None:
     )
     assert np.allclose(ssim_map(first, second)[5:-5, 5:-5], known[5:-5, 5:-5], atol=1e-7)
     assert np.allclose(ssim_map(first, first), 1)
+    mask = np.zeros(first.shape, bool)
+    mask[10:40, 50:79] = True
+    assert ssim_inside(first, second, eroded(mask)) == pytest.approx(known[eroded(mask)].mean())
+    assert ssim_zeroed(first, second, mask) == pytest.approx(ssim_map(first * mask, second * mask).mean())
 
 
 def test_erosion_keeps_pixels_whose_neighbours_are_inside() -> None:

@@ -347,6 +347,32 @@ def judged(rendered, shared_cache, tmp_path_factory) -> tuple[Path, list[dict], 
     return run, asked, done.output
 
 
+def test_the_second_example_of_the_readme(rendered, shared_cache, tmp_path: Path):
+    root = tmp_path / "set"
+    shutil.copytree(rendered["T"], root)
+    frame = np.arange(0, 17, 2)
+    like = np.random.default_rng(0).normal(size=(len(frame), 8)) * 0.05 + 1
+    for model in ("perfect", "frozen_camera"):
+        place = root / "models" / model / "artifacts/human/sample_001/text/faces.npz"
+        save_npz(place, {"vector": like, "frame": frame, "looked": frame, "maker": np.array("stand-in")})
+    name = "mbencht.entity.human_identity_consistency"
+    flags = ("--metrics", name, "--models", "perfect,frozen_camera", "--subsets", "human", "--workers", 0)
+    with serving(judge) as server:
+        env = {"MBENCH_VLM_BASE_URL": server.url, "MBENCH_VLM_MODEL": MODEL, "REVISIT_CACHE": shared_cache}
+        invoke(
+            "mbench", "eval", root, *flags, "--vlm-judge", "openai-compatible", "--output", tmp_path / "with", env=env
+        )
+    groups = json.loads((tmp_path / f"with/metrics/{name}/summary.json").read_text())["groups"]
+    assert groups["perfect"]["score"] > 0.99 and groups["perfect"]["triggered"] == 1.0
+    assert groups["frozen_camera"]["triggered"] == 0.0 and "score" not in groups["frozen_camera"]
+    # Without --vlm-judge the same command gives raw consistency.
+    invoke("mbench", "eval", root, *flags, "--output", tmp_path / "raw", env={"REVISIT_CACHE": shared_cache})
+    items = lines(tmp_path / f"raw/metrics/{name}/items.jsonl")
+    assert [set(item["scores"]) - {"score_raw"} for item in items] == [{"score"}, {"score"}]
+    units = lines(tmp_path / f"raw/metrics/{name}/units.jsonl")
+    assert len(units) == 2 * len(frame) and units[0]["unit_id"].endswith("__f0")
+
+
 def test_a_run_with_a_judge_conditions_on_the_trigger(judged):
     run, asked, output = judged
     part = json.loads((run / "summary.json").read_text())["mbench"]

@@ -266,3 +266,58 @@ def test_each_situation_lands_in_its_own_row(tmp_path: Path) -> None:
     run = evaluate(request.plan(), tmp_path / "run", request=request.as_json(), cache=EvidenceCache(tmp_path / "cache"))
     found = {model: next(iter(rows)) for model, rows in run.summary["wrbench"]["situations"].items()}
     assert found == made
+
+
+def test_a_judge_gates_and_scores_from_prompt_to_table(tmp_path: Path, views: list[dict[str, Any]]) -> None:
+    """Over real HTTP with a scripted judge: the gate is one question, the probes are others; both reach the table."""
+    import base64
+
+    import cv2
+    import numpy as np
+
+    from revisit.engine.cache import EvidenceCache
+    from revisit.engine.needs import ObserverSet
+    from revisit.engine.plan import make_plan
+    from revisit.engine.run import evaluate
+    from revisit.judges.settings import choose_judge
+    from revisit.media import encode_mp4
+    from revisit.observers.sets import load_roles
+    from tests.judging import MODEL, completion, images_of, question_of, sees_cards, serving, token
+
+    lines(tmp_path / "clips/records.jsonl", views[:2])
+    (tmp_path / "clips/mine").mkdir()
+    for row, level in zip(
+        views[:2], (40, 200), strict=True
+    ):  # four seconds each; only the bright one hides its subject
+        frames = np.random.default_rng(0).integers(level, level + 40, (33, 48, 64, 3), dtype=np.uint8)
+        encode_mp4(tmp_path / f"clips/mine/{row['id']}.mp4", frames, 8)
+
+    def judge(body: dict[str, Any]) -> Any:
+        text = question_of(body)
+        if (card := sees_cards(body)) is not None:
+            return "yes" if card else "no"
+        if '"seconds"' in text:
+            picture = np.frombuffer(base64.b64decode(images_of(body)[0].partition(",")[2]), np.uint8)
+            bright = cv2.imdecode(picture, cv2.IMREAD_GRAYSCALE).mean() > 128
+            said = {"subject": "a potter"} if "Name the main subject" in text else {"place": "no", "state": "no"}
+            return json.dumps({**said, "seconds": ["yes", "no", "no", "no", "yes"] if bright else ["yes"] * 5})
+        no_is_right = any(word in text for word in ("mistake", "missing", "stopped"))
+        word, other = ("No", "Yes") if no_is_right else ("Yes", "No")
+        return completion(word, {"content": [token(word, -0.1, **{word: -0.1, other: -2.4})]})
+
+    with serving(judge) as server:
+        config = tmp_path / "judge.yaml"
+        config.write_text(f"url: {server.url}\nmodel: {MODEL}\npause: 0.01\n")
+        chosen = choose_judge(str(config))
+        observers = ObserverSet("lite", load_roles("lite", judge=True), chosen.judge.facts)
+        metrics = ["wr_visible_spatial", "wr_returned_spatial", "wr_returned_state"]
+        plan = make_plan(SUITES["wrbench"], tmp_path / "clips", observers, metrics=metrics)
+        run = evaluate(plan, tmp_path / "run", workers=0, cache=EvidenceCache(tmp_path / "cache"), judge=chosen)
+    gates = [record for record in run.records if record.get("gate") == "wr_reobservation"]
+    assert sorted(record["status"] for record in gates) == ["closed", "open"], gates
+    returned = [record for record in run.records if record.get("metric") == "wr_returned_state"]
+    assert sorted(record["status"] for record in returned) == ["scored", "unscored"]
+    row = run.summary["wrbench"]["rows"][0]
+    assert row["support"]["judged"] == {"open": 1, "of": 2, "share": 0.5, "unsure": 0}
+    assert row["returned_state"]["value"] == pytest.approx(1 / (1 + 2.718281828**-2.3), abs=1e-4)
+    assert row["visible_spatial"]["n"] == 2 and row["sparse"]

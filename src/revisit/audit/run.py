@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from revisit.audit.grid import FPS, FRAMES, SIZE, Progress, render_grid
 from revisit.core import SUITES, UsageError
 from revisit.engine.needs import ObserverSet
 from revisit.engine.plan import Plan, make_plan
-from revisit.engine.records import write_json
+from revisit.engine.records import write_json, write_text
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import Run, evaluate, protocol_hash
 from revisit.observers.sets import load_roles, read_set
@@ -151,7 +152,7 @@ def save_results(found: Mapping[str, Any]) -> Path:
         "not_asked": found["not_asked"],
     }
     path = Path(str(results.__file__)).with_name(f"{found['grid']['set']}.json")
-    write_json(path, _rounded(content))
+    write_text(path, json.dumps(_rounded(content), separators=(",", ":"), allow_nan=False) + "\n")
     return path
 
 

@@ -47,6 +47,27 @@ def ssim_map(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.asarray((2 * mx * my + C1) * (2 * cov + C2) / ((mx * mx + my * my + C1) * (vx + vy + C2)))
 
 
+def around(mask: np.ndarray) -> tuple[slice, slice]:
+    """Rows and columns of the mask and of a margin as wide as the window reaches twice."""
+    spans = [np.flatnonzero(mask.any(axis=axis)) for axis in (1, 0)]
+    margin = 2 * EROSION
+    first, second = (slice(max(0, int(at[0]) - margin), int(at[-1]) + margin + 1) for at in spans)
+    return first, second
+
+
+def ssim_inside(first: np.ndarray, second: np.ndarray, core: np.ndarray) -> float:
+    """Mean SSIM over the pixels in `core`."""
+    part = around(core)
+    return float(ssim_map(first[part], second[part])[core[part]].mean())
+
+
+def ssim_zeroed(first: np.ndarray, second: np.ndarray, mask: np.ndarray) -> float:
+    """Mean SSIM over the whole frame of two pictures that are zero outside the mask: 1 wherever both are zero."""
+    part = around(mask)
+    near = ssim_map(first[part] * mask[part], second[part] * mask[part])
+    return float((near.sum() + mask.size - near.size) / mask.size)
+
+
 def eroded(mask: np.ndarray, by: int = EROSION) -> np.ndarray:
     """The pixels whose neighbours up to `by` away are all in the mask; outside the picture there is nothing."""
     rows, columns = mask.shape
@@ -120,7 +141,7 @@ def object_geometry(
     """
     validate(views, region)
     check_rule(rule)
-    later = region.index > (views.frame.max() if len(views.frame) else 0)
+    later = region.index >= (views.other.min() if len(views.other) else 0)
     facts = {
         "pairs": len(views.frame), "pairs_chosen_by": views.how, "target_from": region.source, "note": views.note,
         "visible": float(region.visible.mean()) if len(region.visible) else 0.0,
@@ -146,8 +167,8 @@ def object_geometry(
             small += 1
             continue
         rows.append(k)
-        inside.append(float(ssim_map(views.picture[k], views.warped[k])[core].mean()))
-        zeroed.append(float(ssim_map(views.picture[k] * mask, views.warped[k] * mask).mean()))
+        inside.append(ssim_inside(views.picture[k], views.warped[k], core))
+        zeroed.append(ssim_zeroed(views.picture[k], views.warped[k], mask))
         shares.append(float(valid.sum() / mask.sum()))
     facts |= {"least_pixels": least, "pairs_without_target": unseen, "pairs_with_too_little_of_it": small}
     if not rows:

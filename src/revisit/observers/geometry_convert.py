@@ -19,7 +19,7 @@ from revisit.geometry.formats.arrays import as_intrinsics
 from revisit.geometry.poses import InvalidPoses, Trajectory, as_4x4, from_w2c, invert
 from revisit.media import load_npz, save_npz
 from revisit.media.names import in_clip, printable
-from revisit.observers.geometry_file import IN_WORDS, Geometry, geometry_of
+from revisit.observers.geometry_file import IN_WORDS, READ, Geometry, geometry_of
 from revisit.observers.poses import read_poses, recognise
 
 HALF_MOST = 65504.0  # the largest half float
@@ -109,9 +109,8 @@ def _arrays(source: Path, format: str) -> tuple[dict[str, np.ndarray], str]:
     if source.suffix == ".npz" and format in {"auto", "da3", *complete}:
         arrays = load_npz(source)
         if {"extrinsics", "intrinsics"} <= arrays.keys() and format in ("auto", "da3"):
-            kept = {"extrinsics", "intrinsics", "depth", "convention", "frame_indices", "size", "producer"}
             maker = arrays.get("producer", np.array("da3")).item()
-            return {name: array for name, array in arrays.items() if name in kept}, printable(str(maker), 60)
+            return {name: array for name, array in arrays.items() if name in READ}, printable(str(maker), 60)
         for maker, poses, w2c, lenses, depths in COMPLETE:
             if format in ("auto", maker) and poses in arrays:
                 with in_clip(source):

@@ -8,7 +8,7 @@ An npz with
     convention                          "w2c_opencv" or "c2w_opencv". May be missing: depth then decides
     frame_indices (N,)                  numbers of the frames in the clip. May be missing
     size (2,)                           width and height that the intrinsics are for, where that is not the depth's grid
-    producer, video_digest              may be missing
+    producer                            who made it. May be missing
 
 Files in the wild carry no convention, and both kinds go by the name `extrinsics`. Whichever lets the depths of
 different frames agree is right; where neither does so clearly (a camera at rest), the reader refuses to guess.
@@ -16,7 +16,7 @@ different frames agree is right; where neither does so clearly (a camera at rest
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,11 @@ import numpy as np
 from revisit.core import MediaError, UsageError
 from revisit.geometry.depth_views import clearly_less, convention_errors
 from revisit.geometry.poses import InvalidPoses, as_4x4, check_rigid, invert
-from revisit.media import load_npz
+from revisit.media import load_npz, npz_shapes
 from revisit.media.names import in_clip, printable
 
 CONVENTIONS = ("w2c", "c2w")
+READ = ("extrinsics", "intrinsics", "depth", "convention", "frame_indices", "size", "producer")  # not the pictures
 OFF_CENTRE = 0.3  # a principal point further from the middle, in halves of the grid, belongs to another grid
 OTHER = {"w2c": "c2w", "c2w": "w2c"}
 IN_WORDS = {"w2c": "world-to-camera", "c2w": "camera-to-world"}
@@ -63,7 +64,10 @@ def read_geometry(path: Path, convention: str = "auto") -> Geometry:
     """The geometry in an npz file; `convention` is w2c, c2w, or auto for what the file or its depth says."""
     if convention not in (*CONVENTIONS, "auto"):
         raise UsageError(f"there is no convention {convention!r} of poses; choose w2c, c2w or auto")
-    arrays = load_npz(path)
+    names = npz_shapes(path)
+    with in_clip(path):
+        _complete(names)
+    arrays = load_npz(path, members=[name for name in READ if name in names])
     with in_clip(path):
         try:
             return geometry_of(arrays, convention)
@@ -73,12 +77,7 @@ def read_geometry(path: Path, convention: str = "auto") -> Geometry:
 
 def geometry_of(arrays: Mapping[str, np.ndarray], convention: str = "auto") -> Geometry:
     """The geometry in arrays by name, as this module's header lists them."""
-    for name in ("extrinsics", "intrinsics"):
-        if name not in arrays:
-            raise MediaError(
-                f"it has no array {name!r} but {', '.join(sorted(arrays)) or 'none'}; expected extrinsics (N, 3, 4), "
-                "intrinsics (N, 3, 3) and depth (N, H, W); `revisit import poses` makes such a file"
-            )
+    _complete(arrays)
     matrices = as_4x4(arrays["extrinsics"])
     check_rigid(matrices)
     n = len(matrices)
@@ -92,6 +91,15 @@ def geometry_of(arrays: Mapping[str, np.ndarray], convention: str = "auto") -> G
     c2w = matrices if chosen == "c2w" else invert(matrices)
     maker = _word(arrays, "producer") or "not stated"
     return Geometry(c2w, intrinsics, depth, frame, width, height, chosen, found, errors, refused, maker)
+
+
+def _complete(names: Collection[str]) -> None:
+    for name in ("extrinsics", "intrinsics"):
+        if name not in names:
+            raise MediaError(
+                f"it has no array {name!r} but {printable(', '.join(sorted(names)), 80) or 'none'}; expected "
+                "extrinsics (N, 3, 4), intrinsics (N, 3, 3) and depth (N, H, W); `revisit import poses` makes such a file"
+            )
 
 
 def _depth(values: np.ndarray, n: int) -> np.ndarray:
