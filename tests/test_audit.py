@@ -51,6 +51,7 @@ def test_stories_mix_and_a_negative_seed_is_refused() -> None:
         story(-1)
 
 
+@pytest.mark.slow
 def test_the_grid_is_resumed_and_lists_what_was_asked(tmp_path: Path) -> None:
     heard: list[str] = []
     manifest = render_grid(tmp_path, ["vanish"], (1.0,), [1], size=SMALL, workers=0)
@@ -266,6 +267,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict
         )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_audit_finds_what_the_metrics_are_for(small: tuple[Path, dict[str, Any]]) -> None:
     out, found = small
     metrics = found["metrics"]
@@ -278,6 +280,7 @@ def test_the_audit_finds_what_the_metrics_are_for(small: tuple[Path, dict[str, A
     assert json.loads((out / "audit.json").read_text()) == json.loads(json.dumps(found))
 
 
+@pytest.mark.slow
 def test_the_matrix_and_the_page_show_every_metric(small: tuple[Path, dict[str, Any]]) -> None:
     out, found = small
     shown = text.matrix(found)
@@ -296,15 +299,13 @@ def test_abbreviations_differ() -> None:
 
 def test_a_page_escapes_what_comes_from_outside(tmp_path: Path) -> None:
     points = [{"gap": 1.0, "n": 1, "of": 1, "mean": 0.5, "interval": None}, {"gap": 2.0, "n": 0, "of": 1}]
-    curve = {
-        "title": "A",
-        "higher_is_better": True,
-        "range": [0, 1],
-        "models": {"<b>": {"points": points, "tau": None}},
-    }
+    models = {name: {"points": points, "tau": None} for name in ("<b>", *(f"model {k}" for k in range(8)))}
+    curve = {"title": "A", "higher_is_better": True, "range": [0, 1], "models": models}
     found = {"set": "lite", "fps": 8.0, "scenes": ["a"], "forgotten_after": 6.0, "curves": {"x": curve}}
     html = write_horizon(tmp_path, found).read_text()
     assert "<b>" not in html.replace("<b>fades</b>", "") and "&lt;b&gt;" in html
+    # the names of equal curves stand apart
+    assert len(set(re.findall(r'class="name m\d" x="[\d.]+" y="([\d.]+)"', html))) == 9
 
 
 # What is kept with the package

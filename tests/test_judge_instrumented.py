@@ -33,7 +33,7 @@ from revisit.metrics.judged import judged_correctness, judged_progress, triggere
 from revisit.metrics.probes import probe_score
 from revisit.metrics.reobservation import reobservation
 from revisit.observers.sets import load_roles
-from revisit.worlds.exam import STORIES, exam_film, render_exam, truth_of
+from revisit.worlds.exam import KINDS, STORIES, exam_film, render_exam, truth_of
 from tests.judging import pictures
 
 # A lasting event, a move, a change and none; a turn, an orbit, a screen and the dark.
@@ -43,7 +43,8 @@ CHOSEN = (STORIES[0], STORIES[1], STORIES[3], STORIES[7])
 @pytest.fixture(scope="module")
 def exam(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("exam")
-    render_exam(folder, stories=CHOSEN, size=(108, 192))
+    kinds = [kind for kind in KINDS if kind != "timid_camera"]  # costs most, and asks what frozen_camera asks
+    render_exam(folder, stories=CHOSEN, kinds=kinds, size=(108, 192))
     return folder
 
 
@@ -65,11 +66,11 @@ def test_it_recovers_the_truth_and_falls_to_chance_when_blinded(exam, judge):
     labels = read_labels(exam / "labels.jsonl")
     frames: dict[Path, Frames] = {}
     seen = {path: frames.setdefault(path, look(path, at_most=8)) for path in {row.clip for row in labels.rows}}
-    report = calibrate(judge, labels, seen.__getitem__, asker, Plan(positions=True, blinded=10))
+    report = calibrate(judge, labels, seen.__getitem__, asker, Plan(positions=True, blinded=5))
     assert report["unanswered"] == report["failed"] == 0
     for ask in ("hidden", "returned", "spatial", "state"):
         found, blind = (part["subsets"][ask]["yes_no"] for part in (report, report["blinded"]))
-        assert found["n"] >= 30 and found["balanced_accuracy"] >= 0.95, ask
+        assert found["n"] >= 24 and found["balanced_accuracy"] >= 0.95, ask
         assert 0.35 <= blind["balanced_accuracy"] <= 0.65, ask
     assert 0.42 <= report["blinded"]["yes_no"]["balanced_accuracy"] <= 0.58
     assert report["polarity"]["both_yes"] == report["polarity"]["both_no"] == 0
@@ -156,26 +157,25 @@ def test_a_whole_run_with_canaries(exam, tmp_path):
         {"id": k, "dimension": "Continuity of Memory", "positive": not negate, "text": text}
         for k, (text, (_, negate)) in enumerate(scene.questions.items(), 1)
     ]
-    lines = [
-        {"id": "cup", "model": kind, "video": str(exam / f"clips/00-{CHOSEN[0].name}-{kind}.mp4"), "prompt": scene.prompt,
-         "annotations": {"questions": bank}}
-        for kind in ("perfect", "state_reset", "frozen_camera")
-    ]  # fmt: skip
-    (tmp_path / "manifest.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    video, kinds = f"clips/00-{CHOSEN[0].name}-{{}}.mp4", ("perfect", "state_reset", "frozen_camera")
+    more = {"id": "cup", "prompt": scene.prompt, "annotations": {"questions": bank}}
+    lines = [{"model": kind, "video": video.format(kind), **more} for kind in kinds]
+    manifest = exam / "manifest.jsonl"
+    manifest.write_text("".join(json.dumps(line) + "\n" for line in lines))
     (tmp_path / "judge.yaml").write_text(f"kind: instrumented\nscenes: {exam / 'scenes'}\nagain: 0\n")
     chosen = choose_judge(str(tmp_path / "judge.yaml"))
     metrics = ("wr_visible_spatial", "wr_returned_spatial", "wr_returned_state", "judged_progress", "memo_vqa_cm")
     observers = ObserverSet("lite", load_roles("lite", judge=True), chosen.judge.facts)
-    plan = make_plan(SUITES["folder"], tmp_path / "manifest.jsonl", observers, metrics=metrics)
+    plan = make_plan(SUITES["folder"], manifest, observers, metrics=metrics)
     run = evaluate(plan, tmp_path / "run", workers=0, cache=EvidenceCache(tmp_path / "cache"), judge=chosen)
     assert run.exit_code == 0
     scores = {
         model: {
             record["metric"]: record.get("score")
             for record in run.records
-            if record["case"].split("/")[0] == model and "metric" in record
+            if record["case"] == f"cup@{model}#0" and "metric" in record
         }
-        for model in ("perfect", "state_reset", "frozen_camera")
+        for model in kinds
     }
     assert scores["perfect"] == dict(zip(metrics, (1, 1, 1, 1, 100), strict=True))
     assert scores["state_reset"] == dict(zip(metrics, (1, 1, 0, 0, 75), strict=True))

@@ -179,6 +179,15 @@ def test_the_mbench_suite_reads_its_layout(film: Film, tmp_path: Path):
     assert all(frames_of(case) == FRAMES for case in found)
 
 
+def test_mbench_by_text_tells_the_film_in_five_parts(film: Film, tmp_path: Path):
+    found = cases("mbench", mbench.write(tmp_path, {"object__sample_001__text": film}, MODELS[:1]))
+    (case,) = found
+    assert case.annotations["setting"] == "T" and len(case.annotations["segments"]) == 5 and case.condition == "text"
+    assert case.annotations["object_card"]["name"] in case.annotations["segments"][1] and case.camera == ""
+    names = [order.name for order in rendering.LAYOUTS["mbench-t"].films(3)]
+    assert all(name.endswith("__sample_003__text") for name in names) and len(set(names)) == 4
+
+
 def reprojection_error(results: Mapping[str, np.ndarray]) -> float:
     """Median difference in metres between the depth of the second frame and what the first predicts of it."""
     depth, K = results["depth"], results["intrinsics"][0]

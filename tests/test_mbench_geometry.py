@@ -178,7 +178,7 @@ def test_the_engine_hands_the_file_to_observers_and_notices_when_it_changes(tmp_
     def run(artifacts: dict[str, Path]) -> dict[str, Any]:
         chosen = ("mb_spatial_epipolar",)
         cases = [replace(mine, artifacts=artifacts)]
-        card = {"protocols": {"p": {}}}
+        card: dict[str, Any] = {"protocols": {"p": {}}}
         suite = Suite("test", card, lambda source, roots: cases, lambda source: True, lambda: chosen, summarise)
         plan = make_plan(suite, tmp_path / "a.mp4", ObserverSet("lite", load_roles("lite")), metrics=chosen)
         found = evaluate(plan, tmp_path / "run", workers=0).records

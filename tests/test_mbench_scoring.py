@@ -24,6 +24,7 @@ some = st.one_of(st.none(), share)
 
 
 @given(share, share)
+@settings(deadline=None)
 def test_the_m_score_is_a_harmonic_mean(s: float, c: float):
     m = harmonic(s, c)
     assert m == harmonic(c, s)
@@ -34,6 +35,7 @@ def test_the_m_score_is_a_harmonic_mean(s: float, c: float):
 
 
 @given(share, share, share)
+@settings(deadline=None)
 def test_the_m_score_grows_with_both(s: float, c: float, more: float):
     assert harmonic(max(s, more), c) >= harmonic(s, c) - 1e-12
     assert harmonic(s, max(c, more)) >= harmonic(s, c) - 1e-12

@@ -124,7 +124,7 @@ def poses(count: int = 3, size: tuple[int, int] = (24, 32), centre: tuple[float,
     }  # fmt: skip
 
 
-# Everything that can be wrong (Must show 7)
+# Everything that can be wrong
 
 
 @pytest.fixture
@@ -271,7 +271,29 @@ def test_folders_that_are_no_dataset(tmp_path: Path):
         list(read(tmp_path))
 
 
-# The README's own commands on rendered datasets (Must show 1)
+def test_odd_lines_and_patterns_are_told_and_never_followed(tmp_path: Path, make_clip):
+    root = small_dataset(tmp_path, make_clip)
+    listed = root / "models/one/samples.jsonl"
+    rows = [json.loads(line) for line in listed.read_text().splitlines()]
+    for row_, media in zip(
+        rows, ({"videos": 5}, {"videos": [{"path": 7}]}, {"videos": ["x"]}, {"videos": []}), strict=True
+    ):
+        row_["media"] = media
+    loop = root / "models/one/loop.mp4"
+    loop.symlink_to(loop)
+    rows.append({**rows[0], "sample_id": "loop", "media": {"videos": [{"path": "loop.mp4"}]}})
+    rows.append({**rows[0], "sample_id": "../../etc"})
+    listed.write_text("".join(json.dumps(entry) + "\n" for entry in rows))
+    kinds = {problem.kind for problem in found(root)}
+    assert {"no generated video", "bad video path", "broken video link", "no name", "wrong item_id"} <= kinds
+    (root / "dataset.yaml").write_text("dataset_id: mbencha\npaths: {output_video: /etc/hostname}\n")
+    assert any(p.kind == "video outside" and "/etc/hostname" in p.text for p in found(root))
+    (root / "dataset.yaml").write_text("dataset_id: mbencha\npaths: {output_video: '{model}/x.mp4'}\n")
+    with pytest.raises(UsageError, match=r"it may hold \{model_id\}"):
+        found(root)
+
+
+# The README's own commands on rendered datasets
 
 
 @pytest.fixture(scope="module")
@@ -639,18 +661,18 @@ def test_prepare_runs_a_command_once_per_video(tmp_path: Path, make_clip):
     log = tmp_path / "log"
     command = f"{sys.executable} {script} {{video}} {{npz}} {log}"
     arguments = ("mbench", "prepare", root, "--producer", "command", "--command", command, "--convention", "w2c")
+    arguments += ("--subsets", "object,human")
     done = invoke(*arguments, code=1)
-    assert "3 made, 0 kept, 1 failed" in done.output and "no people please" in done.output
+    assert "1 made, 0 kept, 1 failed" in done.output and "no people please" in done.output
     place = root / f"models/one/artifacts/object/s0/{CONDITIONS['A']}/da3/results.npz"
     arrays = load_npz(place)
     assert arrays["depth"].dtype == np.float16 and arrays["extrinsics"].dtype == np.float32 and "image" not in arrays
     assert arrays["frame_indices"].tolist() == list(range(12)) and str(arrays["convention"]) == "w2c_opencv"
-    assert "0 made, 3 kept, 1 failed" in invoke(*arguments, code=1).output and len(log.read_text().splitlines()) == 5
-    make_clip(place.parents[4].parent / "unused.mp4")
+    assert "0 made, 1 kept, 1 failed" in invoke(*arguments, code=1).output and len(log.read_text().splitlines()) == 3
     video = root / f"models/one/outputs/object/s0/{CONDITIONS['A']}/video.mp4"
     make_clip(video, seed=8)
-    assert "1 made, 2 kept" in invoke(*arguments, code=1).output, "a new video needs a new artifact"
-    assert not any(p.kind == "missing artifact" for p in found(root, subsets="object,environment,causal"))
+    assert "1 made, 0 kept" in invoke(*arguments, code=1).output, "a new video needs a new artifact"
+    assert not any(p.kind == "missing artifact" for p in found(root, subsets="object"))
 
 
 def test_prepare_by_odometry(rendered, shared_cache, tmp_path: Path):

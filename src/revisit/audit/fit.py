@@ -47,7 +47,7 @@ from revisit.worlds.failures import FAILURES, generate
 OBSERVERS = (departures, frame_facts, cut_signal)
 FAMILIES = ("camera_departure", "look_departure", "target_departure")
 TRAINING = (0, 1, 2, 4, 5, 8, 9)
-HELD_OUT = (123, 124, 127)
+HELD_OUT = (103, 107, 110, 111, 114, 123, 124, 127)
 STRENGTHS = (0.5, 1.0)
 RIDGE = 0.3  # weight of the squared weights: signs lie in 0 to 1, so a weight of 5 decides
 HEAVIEST = 6.0  # most that a clip with the failure counts against one without

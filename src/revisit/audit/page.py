@@ -29,6 +29,7 @@ HEADINGS = {
     "Place": ("background", "lighting", "style"),
     "Whole clip": ("flicker", "cut", "blur", "collapse"),
 }  # fmt: skip
+MOST_LINES = 12  # models in one plot
 WORDS = {
     "responds": "noticed, and more of it is worse",
     "responds, not in order": "noticed, but more of it is not always worse",
@@ -224,7 +225,12 @@ def _gates(found: Mapping[str, Any], columns: Sequence[Mapping[str, Any]]) -> li
 
 
 def _lines(ticks: Sequence[str], models: Mapping[str, Sequence[Mapping[str, Any]]]) -> Markup:
-    """An SVG of one line per model with its intervals; made of numbers and escaped names only."""
+    """An SVG of one line per model with its intervals; none where there are too many models to tell apart.
+
+    It is made of numbers and escaped names only.
+    """
+    if len(models) > MOST_LINES:
+        return Markup("")
     width, height, left, right, top, bottom = 760, 260, 52, 170, 12, 30
     ends = [value for points in models.values() for point in points if "mean" in point for value in _span(point)]
     low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
@@ -255,7 +261,7 @@ def _lines(ticks: Sequence[str], models: Mapping[str, Sequence[Mapping[str, Any]
                 x(position), height - 8, tick
             )
         )
-    named: list[float] = []
+    ends_at: dict[str, tuple[int, float, float]] = {}  # model -> colour, x and y of its last point
     for k, (model, points) in enumerate(models.items()):
         seen = [(x(i), point) for i, point in enumerate(points) if "mean" in point]
         if not seen:
@@ -263,10 +269,10 @@ def _lines(ticks: Sequence[str], models: Mapping[str, Sequence[Mapping[str, Any]
         shift = 3.0 * (k - (len(models) - 1) / 2)  # so that intervals of equal values do not hide each other
         for at, point in seen:
             if point.get("interval"):
-                first, last = point["interval"]
+                first, last = (y(max(min(end, high), low)) for end in point["interval"])
                 parts.append(
                     Markup('<line class="reach m{}" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>').format(
-                        k % 6, at + shift, at + shift, y(max(min(first, high), low)), y(max(min(last, high), low))
+                        k % 6, at + shift, at + shift, first, last
                     )
                 )
             parts.append(
@@ -274,20 +280,14 @@ def _lines(ticks: Sequence[str], models: Mapping[str, Sequence[Mapping[str, Any]
                     k % 6, at + shift, y(point["mean"])
                 )
             )
-        path = " ".join(
-            f"{'M' if not i else 'L'}{at + shift:.1f} {y(point['mean']):.1f}" for i, (at, point) in enumerate(seen)
-        )
-        parts.append(Markup('<path class="m{}" d="{}"/>').format(k % 6, path))
-        label = y(seen[-1][1]["mean"]) + 4
-        while any(abs(label - other) < 13 for other in named):
-            label += 13 if label < height / 2 or not named else -13
-            if label > height or label < 0:
-                break
-        named.append(label)
+        joined = " L".join(f"{at + shift:.1f} {y(point['mean']):.1f}" for at, point in seen)
+        parts.append(Markup('<path class="m{}" d="M{}"/>').format(k % 6, joined))
+        ends_at[model] = k % 6, seen[-1][0], y(seen[-1][1]["mean"]) + 4
+    lowest = 0.0
+    for model, (colour, at, label) in sorted(ends_at.items(), key=lambda item: item[1][2]):
+        lowest = max(label, lowest + 13)  # names stand below each other
         parts.append(
-            Markup('<text class="name m{}" x="{:.1f}" y="{:.1f}">{}</text>').format(
-                k % 6, seen[-1][0] + 14, label, model
-            )
+            Markup('<text class="name m{}" x="{:.1f}" y="{:.1f}">{}</text>').format(colour, at + 22, lowest, model)
         )
     return Markup('<svg class="lines" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
         width, height, f"One line per model over {', '.join(ticks)}", Markup("").join(parts)

@@ -105,21 +105,22 @@ def abbreviations(kinds: Sequence[str]) -> dict[str, str]:
 
 
 def sweep_table(found: Mapping[str, Any]) -> str:
-    """Values down, models across, for each metric that depends on the parameter."""
-    models = found["models"]
+    """Models down, values across, for each metric that depends on the parameter; then the taus of each value."""
+    rows = found["rows"]
+    heads = [_clipped(f"{row['value']}{' *' if row['default'] else ''}", 17) for row in rows]
+    width = max([12, *map(len, found["models"])])
     lines = [f"{found['parameter']} (default {found['default']}), suite {found['suite']}, {found['cases']} clips"]
     for id, metric in found["metrics"].items():
         arrow = {True: " ↑", False: " ↓", None: ""}[metric["higher_is_better"]]
-        names = [_clipped(model, 16) for model in models]
+        cells = [row["metrics"][id] for row in rows]
         lines += ["", f"{metric['title']} ({id}){arrow}: mean (scored/all)"]
-        lines.append(
-            f"  {'value':<14}" + "".join(f"{name:>18}" for name in names) + f"{'tau models':>13}{'tau clips':>12}"
-        )
-        for row in found["rows"]:
-            cells = row["metrics"][id]
-            value = f"{row['value']}{' *' if row['default'] else ''}"
-            text = f"  {value:<14}" + "".join(f"{_mean(cells['models'][model]):>18}" for model in models)
-            lines.append(text + f"{_tau(cells['tau_models']):>13}{_tau(cells['tau_clips']):>12}")
+        lines.append(f"  {'':<{width}}" + "".join(f"{head:>18}" for head in heads))
+        for model in found["models"]:
+            means = "".join(f"{_mean(cell['models'][model]):>18}" for cell in cells)
+            lines.append(f"  {_clipped(model, width):<{width}}{means}")
+        for name in ("models", "clips"):
+            taus = "".join(f"{_tau(cell[f'tau_{name}']):>18}" for cell in cells)
+            lines.append(f"  {f'tau, {name}':<{width}}{taus}")
     return "\n".join([*lines, "", f"  * default. {found['read']}."])
 
 

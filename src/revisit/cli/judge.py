@@ -45,11 +45,12 @@ def ask(
     json: bool = typer.Option(False, "--json", help="Print the answer as JSON, with the raw reply and what it cost."),
 ) -> None:
     """Ask one question about one clip."""
+    from revisit.judges.labels import schema_of
     from revisit.judges.questions import Question
 
     chosen = _chosen(judge)
     with chosen.asker(_store(chosen)) as asker:
-        answer = asker.ask(_look(clip, frames), [Question("asked", question, _form(form))])[0]
+        answer = asker.ask(_look(clip, frames), [Question("asked", question, schema_of(form))])[0]
     if json:
         console.data(answer.as_json())
     elif answer.status == "answered":
@@ -158,18 +159,3 @@ def _look(clip: Path, frames: int) -> Frames:
     from revisit.engine.asking import look
 
     return look(clip, at_most=frames)
-
-
-def _form(form: str) -> Any:
-    from revisit.core import UsageError
-    from revisit.judges.questions import Choice, Rating, YesNo
-
-    low, dash, high = form.partition("-")
-    if form == "yes-no":
-        return YesNo()
-    if dash and low.isdecimal() and high.isdecimal() and int(low) < int(high):
-        return Rating(int(low), int(high))
-    options = tuple(option.strip() for option in form.split(",") if option.strip())
-    if len(options) < 2:
-        raise UsageError(f"--form takes yes-no, a range such as 1-5, or words such as red,green,blue, not {form!r}")
-    return Choice(options)

@@ -19,7 +19,8 @@ def world() -> None:
 @app.command("render")
 def render(
     suite: list[str] = typer.Option(
-        ["all"], help="In whose layout: all, folder, mind, memobench, wrbench or mbench; repeat it, or use commas."
+        ["all"],
+        help="In whose layout: all, folder, mind, memobench, wrbench, mbench (actions) or mbench-t (text); repeat it.",
     ),
     out: Path = typer.Option(Path("worlds"), help="Folder to write to, with one folder per suite."),
     seeds: int = typer.Option(2, min=1, max=1000, help="How many places; each suite makes one to four films of each."),
@@ -82,5 +83,10 @@ def _command(name: str, folder: Path) -> str:
         "wrbench": f"revisit eval {folder}/manifest.json --suite wrbench --option poses={folder}/poses "
         f"--option targets={folder}/targets.json",
         "mbench": f"revisit eval {folder} --suite mbench",
+        "mbench-t": f"revisit eval {folder} --suite mbench",
     }
-    return commands[name] if name in SUITES else f"(this version has no suite {name}; the files are in its layout)"
+    return (
+        commands[name]
+        if name.partition("-")[0] in SUITES
+        else f"(this version has no suite {name}; the files are in its layout)"
+    )

@@ -15,7 +15,8 @@ CAMERA_SIGNS = ("stands", "never left", "less of a turn", "not as far", "late", 
 PICTURE_SIGNS = ("other place", "melts", "stylised", "soft", "other light", "unsteady", "cut")
 TARGET_SIGNS = (
     "gone", "recoloured", "other pattern", "other outline", "as at first", "as last seen", "moved aside", "doubled",
-    "other place", "melts", "stylised", "soft", "unsteady", "strays", "ends off", "ends short", "not as far",
+    "other place", "melts", "stylised", "soft", "other light", "unsteady", "strays", "ends off",
+    "ends short", "not as far",
 )  # fmt: skip
 
 

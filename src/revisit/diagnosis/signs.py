@@ -88,12 +88,14 @@ def look_signs(scores: Scores) -> dict[str, float]:
     """Signs of another light, style, sharpness or place than the reference's."""
     early, late = scores.of("sharpness_departure", "early"), scores.of("sharpness_departure", "late")
     style, chroma = scores.of("style_departure"), scores.of("style_departure", "chroma")
-    melts = min(between(scores.of("structure_decay"), 0.08, 0.18), between(late - max(early, 0.0), 0.04, 0.14))
+    stylised = min(between(style, 0.1, 0.25), between(chroma, 0.15, 0.35))
+    softer = between(late - max(early, 0.0), 0.05, 0.14)
+    melts = min(between(scores.of("structure_decay"), 0.08, 0.18), softer) * (1 - stylised)
     return {
         "other light": between(scores.of("light_departure"), 5.0, 14.0),
         "darker": between(-scores.of("light_departure", "lightness"), 5.0, 14.0),
         "other style": between(style, 0.1, 0.3),
-        "stylised": min(between(style, 0.1, 0.25), between(chroma, 0.15, 0.35)),
+        "stylised": stylised,
         "fainter colours": between(-chroma, 0.15, 0.4),
         "soft": between(scores.of("sharpness_departure"), 0.15, 0.4),
         "melts": melts,
@@ -115,6 +117,9 @@ def target_signs(scores: Scores) -> dict[str, float]:
     back = between(scores.of("target_elsewhere", "towards_first"), 0.15, 0.35) * (1 - between(aside, 0.35, 0.7))
     first = changed * between(scores.of("first_state"), 0.15, 0.4) * between(scores.of("first_state", "fit"), 0.5, 0.85)
     last = changed * between(scores.of("last_state"), 0.15, 0.4) * between(scores.of("last_state", "fit"), 0.5, 0.85)
+    # gone explains as much as an earlier state does: then it is gone
+    better = between(scores.of("first_state", "fit") - scores.of("target_faded", "fit"), -0.15, 0.05)
+    first *= better
     stuck = between(scores.of("last_state", "nearer_last"), 0.45, 0.65)
     as_before = max(first, last, moved * back)
     faded = (
@@ -130,7 +135,7 @@ def target_signs(scores: Scores) -> dict[str, float]:
         "as at first": max(first * (1 - stuck), moved * back * (1 - last * stuck)),
         "as last seen": last * stuck,
         "moved aside": moved * (1 - back) * (1 - max(first, last)),
-        "doubled": between(scores.of("target_doubled"), 0.1, 0.4),
+        "doubled": between(scores.of("target_doubled"), 0.25, 0.55),
         "gone": faded * still_there,
         "evenly": between(scores.of("target_faded", "even"), 0.2, 0.6) * changed,
         "recoloured": hue * between(1 - lost, 0.4, 0.8) * still_there,

@@ -231,6 +231,8 @@ def write_summary(plan: Plan, out: Path) -> None:
         write_json(out / "diagnosis.json", found)
         words = {case: diagnosis["words"] for case, diagnosis in found["cases"].items()}
         summary["diagnosis"] = {"fitted": found["fitted"], "models": found["models"], "cases": words}
+    else:
+        (out / "diagnosis.json").unlink(missing_ok=True)
     write_json(out / "summary.json", {**facts, **summary})
     if plan.suite.export is not None:
         made = plan.suite.export(out, facts, plan.cases, plan.rejected, records)

@@ -7,8 +7,9 @@ network writes them (world-to-camera, in a unit of its own); `literal=True` does
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ MOST_FOLDS, MOST_SEGMENT_PAIRS = 20, 5
 LEAST_GAP = 0.1  # of the clip between the frames of a pair: nearer ones are no memory
 EDGE = 0.1  # a turnaround in the first or last tenth of a clip leaves no way out or back
 LEAST_TURN, LEAST_WAY = 5.0, 0.05  # degrees, depths: less is what pose networks make of a camera at rest
+SEGMENTS = 5  # of a text-conditioned clip whose captions are not known
 PER_SEGMENT = 8  # frames taken of each early and late segment
 FADES = 0.1, 10.0  # depths and degrees over which a return counts for 1/e
 
@@ -126,6 +128,16 @@ def segment_pairs(
     apart = (way + turn / 180)[rows[:, 0], rows[:, 1]]
     note = "" if len(rows) else f"{segments} segments leave no early and late frames apart"
     return Pairs(rows[:, 0], rows[:, 1], apart, middle, "segments", note)
+
+
+def returning_pairs(
+    c2w: np.ndarray, frames: np.ndarray, count: int, annotations: Mapping[str, Any], depth: float, literal: bool
+) -> Pairs:
+    """The pairs of a clip of `count` frames: of segments in MBench's setting T, else of the ways out and back."""
+    if annotations.get("setting") == "T":
+        segments = len(annotations.get("segments") or ()) or SEGMENTS
+        return segment_pairs(c2w, frames, count, segments, depth, literal=literal)
+    return fold_pairs(c2w, depth, literal=literal)
 
 
 def _sample(frames: np.ndarray, bounds: Sequence[int] | np.ndarray, segment: int) -> np.ndarray:

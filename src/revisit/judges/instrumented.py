@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.judges.asking import Frames, Judge, Refused, Reply, Usage
+from revisit.judges.asking import Frames, Judge, Reply, Usage
 from revisit.judges.canary import COLOURS
+from revisit.judges.pictures import decoded
 from revisit.judges.protocols.mbench import RATINGS, TRIGGERS
 from revisit.judges.protocols.wrbench import PROBES
 from revisit.judges.questions import Many, Question, Record
@@ -415,16 +416,6 @@ def read_scene(path: Path) -> Scene:
             for text, ask, negate in zip(*(found[name] for name in ("questions", "asks", "negate")), strict=True)
         },
     )
-
-
-def decoded(jpeg: bytes) -> np.ndarray:
-    """The RGB picture in a JPEG file."""
-    import cv2
-
-    picture = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
-    if picture is None:
-        raise Refused("a frame is no picture that can be decoded")
-    return np.asarray(picture[:, :, ::-1])
 
 
 def plain_colour(picture: np.ndarray) -> str:

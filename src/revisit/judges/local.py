@@ -30,6 +30,7 @@ from revisit.judges.answer_tokens import answer_tokens
 from revisit.judges.asking import Frames, Judge, Refused, Reply, Stopped, Usage
 from revisit.judges.budget import words_of
 from revisit.judges.patches import FILES, PatchRule, cut, processor_file, read_rule
+from revisit.judges.pictures import decoded
 from revisit.judges.probability import log_sum_exp
 from revisit.judges.questions import Question, YesNo
 from revisit.judges.settings import JUDGES
@@ -251,7 +252,7 @@ class _Loaded:
         head = [start, *self.text(f"system\n{RULES}"), end, *self.text("\n"), start, *self.text("user\n")]
         if not frames.jpegs:
             raise Refused("a local judge needs at least one frame to look at")
-        patches, grid = cut([_decoded(jpeg) for jpeg in frames.jpegs], self.rule)
+        patches, grid = cut([decoded(jpeg) for jpeg in frames.jpegs], self.rule)
         ids, places = [*head, *self.text(before(frames.times)), self.special["picture"]], []
         places.append(np.broadcast_to(np.arange(len(ids)), (3, len(ids))))
         place = len(ids)
@@ -349,15 +350,6 @@ def _log_softmax(logits: Any) -> Any:
 def _counted(reply: Reply, first: bool) -> Reply:
     usage = Usage(int(first), reply.usage.tokens_in, reply.usage.tokens_out)
     return Reply(reply.text, reply.p_yes, reply.p_from, usage, reply.model, reply.cut)
-
-
-def _decoded(jpeg: bytes) -> np.ndarray:
-    import cv2
-
-    picture = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
-    if picture is None:
-        raise Refused("a frame is no picture that can be decoded")
-    return np.ascontiguousarray(picture[:, :, ::-1])
 
 
 def _local(settings: dict[str, Any], folder: Path) -> Judge:

@@ -13,11 +13,10 @@ import numpy as np
 from revisit.core import Case, InvalidEvidence, Unscored, UsageError, derived
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.mbench import FoldPairs, GeometryTrack
-from revisit.geometry.fold_pairs import fold_pairs, frame_numbers, segment_pairs, symmetric_pairs
+from revisit.geometry.fold_pairs import frame_numbers, returning_pairs, symmetric_pairs
 
 RULES = ("corrected", "paper")
 PAPER = "arXiv:2606.00793"
-SEGMENTS = 5
 
 
 def check_rule(rule: str) -> str:
@@ -30,11 +29,6 @@ def check_rule(rule: str) -> str:
 def setting(case: Case) -> str:
     """A for clips that follow camera actions, T for those that follow text."""
     return "T" if case.annotations.get("setting") == "T" else "A"
-
-
-def segments(case: Case) -> int:
-    """How many captions the clip follows one after another."""
-    return len(case.annotations.get("segments") or ()) or SEGMENTS
 
 
 def validate_track(track: GeometryTrack) -> None:
@@ -58,6 +52,7 @@ def pairs_of(
     case: Case, frames: FrameFacts, track: GeometryTrack | None, *, rule: str = "corrected"
 ) -> FoldPairs | Unscored:
     """Frames that see one view out and back; without poses, frames at equal times from both ends."""
+    check_rule(rule)
     count = int(frames.index[-1]) + 1 if len(frames.index) else 0
     if count < 2:
         return Unscored("too short: a pair takes two frames")
@@ -67,11 +62,7 @@ def pairs_of(
     else:
         validate_track(track)
         numbers, note = frame_numbers(len(track.c2w), track.frame, count)
-        literal, depth = check_rule(rule) == "paper", scene_depth(track)
-        if setting(case) == "T":
-            found = segment_pairs(track.c2w, numbers, count, segments(case), depth, literal=literal)
-        else:
-            found = fold_pairs(track.c2w, depth, literal=literal)
+        found = returning_pairs(track.c2w, numbers, count, case.annotations, scene_depth(track), rule == "paper")
     notes = "; ".join(text for text in (note, found.note) if text)
     turn = int(numbers[found.turnaround])
     return FoldPairs(numbers[found.row], numbers[found.other], found.distance, turn, found.how, notes)

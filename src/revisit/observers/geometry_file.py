@@ -97,8 +97,8 @@ def _complete(names: Collection[str]) -> None:
     for name in ("extrinsics", "intrinsics"):
         if name not in names:
             raise MediaError(
-                f"it has no array {name!r} but {printable(', '.join(sorted(names)), 80) or 'none'}; expected "
-                "extrinsics (N, 3, 4), intrinsics (N, 3, 3) and depth (N, H, W); `revisit import poses` makes such a file"
+                f"it has no array {name!r} but {printable(', '.join(sorted(names)), 80) or 'none'}; expected extrinsics"
+                " (N, 3, 4), intrinsics (N, 3, 3) and depth (N, H, W); `revisit import poses` makes such a file"
             )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from revisit.core import ClipInfo, Frame, MediaError, Sight, observer
 from revisit.evidence.mbench import PairMatches, WarpedViews
 from revisit.geometry.depth_views import depth_there, landing
-from revisit.geometry.fold_pairs import Pairs, fold_pairs, frame_numbers, segment_pairs
+from revisit.geometry.fold_pairs import Pairs, frame_numbers, returning_pairs
 from revisit.geometry.poses import InvalidPoses
 from revisit.geometry.two_view import relative_pose
 from revisit.observers.geometry_file import Geometry, read_geometry
@@ -26,7 +26,6 @@ from revisit.observers.geometry_file import Geometry, read_geometry
 POINTS = 4000
 RATIO = 0.75
 OCCLUDED = 0.05  # of the depth: a point that much further than what is seen there is hidden
-SEGMENTS = 5  # of a text-conditioned clip whose captions are not known
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +44,7 @@ class Chosen:
         return set(self.frame[rows].tolist())
 
 
-def choose(
-    clip: ClipInfo, path: Path, annotations: Mapping[str, Any], rule: str, convention: str, most: int | None = None
-) -> Chosen:
+def choose(clip: ClipInfo, path: Path, annotations: Mapping[str, Any], rule: str, convention: str) -> Chosen:
     """The pairs of frames of a clip, from the poses in the file and the setting of the case."""
     geometry = read_geometry(path, convention)
     try:
@@ -55,12 +52,7 @@ def choose(
     except InvalidPoses as error:
         raise MediaError(f"{path.name}: {error}") from error
     depth = float(np.nan_to_num(geometry.median_depth[0], nan=1.0))
-    literal = rule == "paper"
-    if annotations.get("setting") == "T":
-        segments = len(annotations.get("segments") or ()) or SEGMENTS
-        pairs = segment_pairs(geometry.c2w, frame, clip.count, segments, depth, literal=literal)
-    else:
-        pairs = fold_pairs(geometry.c2w, depth, literal=literal)
+    pairs = returning_pairs(geometry.c2w, frame, clip.count, annotations, depth, literal=rule == "paper")
     notes = [text for text in (note, pairs.note, "" if geometry.depth is not None else "no depth") if text]
     return Chosen(geometry, pairs, frame, "; ".join(notes))
 

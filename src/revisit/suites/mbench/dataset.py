@@ -208,7 +208,8 @@ class Dataset:
             if row.get(name, expected) != expected:
                 wrong(f"wrong {name}", f"it says {row[name]!r}; expected {expected!r}")
         videos = _mapping(row.get("media")).get("videos")
-        named = next((v for v in videos or () if isinstance(v, dict) and v.get("role") in ("generated", None)), None)
+        listed = [entry for entry in videos if isinstance(entry, dict)] if isinstance(videos, list) else []
+        named = next((entry for entry in listed if entry.get("role") in ("generated", None)), None)
         if videos and named is None:
             wrong("no generated video", "none of media.videos has the role generated")
         video = self._find(model, _mapping(named).get("path"), self.place("output_video", **names), "video", wrong)
@@ -237,10 +238,13 @@ class Dataset:
                 )
             places = [Path(os.path.normpath(base / given)) for base in (home, self.root, Path.cwd())]
         allowed = [self.root, Path.cwd(), *self.roots]
-        inside = [p for p in places if any(p.is_relative_to(r) or p.resolve().is_relative_to(r) for r in allowed)]
+        inside = [place for place in places if any(_leads_into(place, root) for root in allowed)]
         path = next((place for place in inside if place.is_file()), None)
         if path is None and not inside:
-            wrong(f"{what} outside", f"{given} leads out of the dataset; allow its folder with --root, or move it")
+            wrong(
+                f"{what} outside",
+                f"{given or default} leads out of the dataset; allow its folder with --root, or move it",
+            )
         elif path is None:
             links = [place for place in inside if place.is_symlink()]
             if links:
@@ -312,6 +316,11 @@ def is_name(value: Any) -> bool:
     return (
         isinstance(value, str) and value not in ("", ".", "..") and value.isprintable() and not set(value) & set("/\\:")
     )
+
+
+def _leads_into(path: Path, root: Path) -> bool:
+    """Whether a path lies in a folder, as it is written or after following links."""
+    return path.is_relative_to(root) or Path(os.path.realpath(path)).is_relative_to(root)
 
 
 def _below(path: Path, root: Path) -> str:

@@ -43,8 +43,8 @@ def read(
     for model in keep.models:
         for entry in data.items(model):
             if isinstance(entry, Problem):
-                # What no filter can sort out is told whole; a line that is there twice is scored once.
-                if entry.kind != "duplicate item" and not keep.filtered:
+                # A line that no filter can be asked about is always told; one that is there twice is scored once.
+                if entry.kind != "duplicate item":
                     yield Rejected(_title(entry.item or f"line {entry.line}", model), _reason(entry), model)
             elif keep.takes(entry):
                 yield case_of(data, entry)
@@ -67,10 +67,6 @@ class Filter:
         if not data.models:
             raise UsageError(f"{data.root}: no model has a list; expected models/<id>/samples.jsonl")
         return cls(wanted or data.models, kinds, parts([conditions]), parts([samples]))
-
-    @property
-    def filtered(self) -> bool:
-        return bool(self.subsets or self.conditions or self.samples)
 
     def takes(self, item: Item) -> bool:
         """Whether an item is wanted."""

@@ -11,7 +11,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -108,6 +108,10 @@ def _mbench(seed: int) -> list[Order]:
     ]
 
 
+def _mbench_text(seed: int) -> list[Order]:
+    return [replace(order, name=order.name.replace("{action}_3s", mbench.TEXT)) for order in _mbench(seed)]
+
+
 @dataclass(frozen=True)
 class Layout:
     """How a benchmark's files are written, the films of a seed, and the models that show what it asks about."""
@@ -136,6 +140,9 @@ LAYOUTS: dict[str, Layout | None] = {
         mbench,
         _mbench,
         ("perfect", "frozen_camera", "texture_drift", "shape_drift", "state_reset", "background", "lighting", "style"),
+    ),
+    "mbench-t": Layout(
+        mbench, _mbench_text, ("perfect", "frozen_camera", "texture_drift", "state_reset", "lighting"),
     ),
     "mind": None,  # its films and models are its own
 }  # fmt: skip
