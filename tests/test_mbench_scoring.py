@@ -161,7 +161,9 @@ def made_up(setting: str, scores: dict[str, float], gates: dict[str, str], proto
                                     "facts": facts, "protocol": f"{protocol}:0"})  # fmt: skip
                 for dimension in known:
                     if dimension.subset == subset:
-                        answer = {"status": "scored", "score": score, "raw": None, "facts": {"x": 1}, "version": 1}
+                        rests = dimension.id == "mb_camera_interaction" and gates[model] == "closed"
+                        value = 0.0 if rests else score
+                        answer = {"status": "scored", "score": value, "raw": None, "facts": {"x": 1}, "version": 1}
                         records.append({"case": id, "metric": dimension.id, "protocol": f"{protocol}:0", **answer})
     return cases, records
 
@@ -186,7 +188,15 @@ def test_a_frozen_model_with_perfect_scores_ranks_first_on_no_table(setting: str
     for entry in (made["models"], *(part["models"] for part in made["parts"].values())):
         for cell in entry["frozen"]["scores"].values():
             # What is not conditioned has no interval, so that no column can name it the best.
-            assert "mean" not in cell or cell["interval"] is None
+            assert "mean" not in cell or cell["interval"] is None or cell["mean"] == 0
+
+
+def test_a_camera_that_rests_has_disobeyed():
+    cases, records = made_up("A", {"frozen": 1.0, "good": 0.7}, {"frozen": "closed", "good": "open"})
+    made = summarise(cases, [], records)["mbench"]["dimensions"]
+    if "mb_camera_interaction" in made:
+        assert made["mb_camera_interaction"]["models"]["frozen"]["reliability"] == 0, "not left out of the mean"
+    assert made["judged_progress"]["models"]["frozen"]["reliability"] is None
 
 
 def test_without_a_judge_nobody_is_ranked_and_there_is_no_m_score():

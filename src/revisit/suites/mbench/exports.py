@@ -47,7 +47,7 @@ def export(
 def item(answers: Answers, case: Case, dimension: Dimension) -> dict[str, Any]:
     """The line of an item: canonical scores, its status, and everything the metric said."""
     record = answers.records[case.id][dimension.id]
-    verdict = answers.verdict(case)
+    verdict = answers.verdict(case, dimension.id)
     status, reason = record["status"], record.get("reason", "")
     if status == "scored" and not verdict.posed:
         status = "not_triggered" if verdict.posed is False else "trigger_unknown"
@@ -73,7 +73,7 @@ def item(answers: Answers, case: Case, dimension: Dimension) -> dict[str, Any]:
 def units(run: Path, answers: Answers, case: Case, dimension: Dimension) -> Iterator[dict[str, Any]]:
     """The lines of the units of an item; none where the item has no score."""
     record = answers.records[case.id][dimension.id]
-    verdict = answers.verdict(case)
+    verdict = answers.verdict(case, dimension.id)
     if record["status"] != "scored" or not verdict.posed:
         return
     columns = load_npz(run / record["units"]) if record.get("units") else {}
@@ -112,7 +112,7 @@ def group(answers: Answers, model: str, dimension: Dimension, made: Standing) ->
     scores = _scores(made.reliability, made.raw)
     if answers.rule == "trigger":
         cases, _ = answers.of(model, dimension.subset)
-        sure = [v.confidence for case in cases if (v := answers.verdict(case)).confidence is not None]
+        sure = [v.confidence for case in cases if (v := answers.verdict(case, dimension.id)).confidence is not None]
         known = made.of - made.unknown
         if known:
             scores["triggered"] = made.posed / known

@@ -32,6 +32,7 @@ class Dimension:
     settings: str = "AT"
     averaged: str = "AT"  # settings in which it counts in the mean of its axis
     poses: bool = False  # whether it needs the camera-pose artifact
+    conditioned: bool = True  # whether only clips that pose the test count; a camera that rests has disobeyed
 
 
 DIMENSIONS = (
@@ -58,7 +59,7 @@ DIMENSIONS = (
     ),
     Dimension(
         "causal", "camera_interaction", "mb_camera_interaction", "causal", "Action interaction", "action", "A", "A",
-        poses=True,
+        poses=True, conditioned=False,
     ),
     Dimension(
         "causal", "prompt_interaction", "mb_prompt_interaction", "causal", "Text interaction", "text", averaged="T"

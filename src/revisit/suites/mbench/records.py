@@ -4,7 +4,7 @@ Who says that an item poses the test:
 - T: a judge (`judged_trigger`). Without one, every scored item counts, as upstream does, and there is no M-Score.
 - A: the camera (`camera_moved`). The paper holds that an action always poses the test; a model that ignores its action
   then wins with a still picture. The protocol `paper` averages all items; the gate is still asked, and decides who is
-  ranked. An action that asks the camera to rest needs no gate.
+  ranked. An action that asks the camera to rest needs no gate, and action interaction is averaged over all clips.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Answers:
         """What an item comes to under a metric, by the rule."""
         record = self.records.get(case.id, {}).get(id, {})
         scored = record.get("status") == "scored"
-        verdict = self.verdict(case)
+        verdict = self.verdict(case, id)
         return Outcome(
             float(record["score"]) if scored else None,
             record.get("raw") if scored else None,
@@ -65,9 +65,10 @@ class Answers:
             verdict.confidence,
         )
 
-    def verdict(self, case: Case) -> Posed:
-        """Whether an item counts, by the rule."""
-        return (self.posed[case.id] if self.rule != "all" else None) or Posed(True)
+    def verdict(self, case: Case, id: str) -> Posed:
+        """Whether an item counts under a metric, by the rule."""
+        conditioned = self.rule != "all" and (id not in BY_ID or BY_ID[id].conditioned)
+        return (self.posed[case.id] if conditioned else None) or Posed(True)
 
     def standing(self, model: str, dimension: Dimension) -> Standing:
         """What a model comes to in a dimension."""

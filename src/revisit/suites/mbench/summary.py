@@ -22,7 +22,7 @@ from revisit.suites.tables import Record, clip, column, failures, kind_of, metri
 NAMED = 5  # items named in a sentence
 NOTES = {
     "trigger": "100 times the M-Score; an interval is what unknown triggers leave open",
-    "camera": "100 times the mean over clips whose camera moved; A has no coverage and no M-Score",
+    "camera": "100 times the mean over clips whose camera moved, for action over all; A has no M-Score",
     "all": "100 times the mean over all scored clips, whether they pose the test or not",
 }
 
@@ -95,7 +95,7 @@ def cell(answers: Answers, model: str, id: str, dimension: Dimension | None) -> 
     failed = 0
     for case in cases:
         record = answers.records.get(case.id, {}).get(id)
-        verdict = answers.verdict(case)
+        verdict = answers.verdict(case, id)
         if record is None:
             continue
         if record["status"] == "failed":
