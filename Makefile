@@ -1,5 +1,5 @@
 # Two commands do everything on a fresh clone: `make demo` and `make test`.
-# `make test TORCH=2.13.0` also installs torch, lpips and a llama.cpp server, for the tests that are skipped without them.
+# `make test TORCH=2.13.0` also installs torch, lpips, transformers and a llama.cpp server, for tests skipped without them.
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -41,7 +41,7 @@ benchmarks: .venv/installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 ifdef TORCH
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH) safetensors
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check lpips torch==$(TORCH) xllamacpp gguf
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check lpips torch==$(TORCH) xllamacpp gguf 'transformers>=5,<6'
 endif
 	@touch .venv/installed $@
 

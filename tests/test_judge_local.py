@@ -64,12 +64,18 @@ def test_without_torch_the_sentence_says_what_to_install(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def transformers():
-    pytest.importorskip("torch", reason="the local judge needs torch: pip install 'revisit-bench[local]'")
-    found = pytest.importorskip("transformers", reason="the local judge needs transformers")
-    import torch
+    from revisit.judges.local import without_broken_torchvision
 
-    torch.set_num_threads(1)
-    return found
+    for name in ("torch", "transformers"):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"the local judge needs {name}: pip install 'revisit-bench[local]'")
+    with without_broken_torchvision():
+        import torch
+        import transformers
+
+        torch.set_num_threads(1)
+        assert transformers.AutoModelForImageTextToText and transformers.Qwen3VLForConditionalGeneration
+        yield transformers
 
 
 @pytest.fixture(scope="module", params=FAMILIES)

@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import importlib
 import math
+import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -288,7 +291,34 @@ def checkpoint_digest(folder: Path) -> str:
     return made.hexdigest()[:24]
 
 
+@contextmanager
+def without_broken_torchvision() -> Iterator[None]:
+    """Hide a torchvision that cannot be imported (built for another torch), which transformers would stumble over."""
+    try:
+        if find_spec("torchvision") is not None:
+            importlib.import_module("torchvision")
+        broken = False
+    except Exception:  # it fails in many ways: a missing library, an unknown operator
+        broken = True
+    if not broken:
+        yield
+        return
+    for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+        del sys.modules[name]
+    sys.modules["torchvision"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        sys.modules.pop("torchvision", None)
+
+
 def _load(settings: LocalSettings, path: Path | None) -> _Loaded:
+    """The checkpoint, ready to be asked; Stopped where it cannot be."""
+    with without_broken_torchvision():
+        return _load_now(settings, path)
+
+
+def _load_now(settings: LocalSettings, path: Path | None) -> _Loaded:
     import torch
     from transformers import AutoConfig, AutoModelForImageTextToText, AutoTokenizer
 
