@@ -46,6 +46,9 @@ class _Clip:
     canaries: list[Future[Answer]]
 
 
+AWAKE = 0.5  # seconds after which a waiting run looks up
+
+
 class Asking:
     """The questions of a run. Give it keys as their evidence is made; it gives back keys as answers come in."""
 
@@ -94,8 +97,10 @@ class Asking:
             if not self._open:
                 return
             try:
-                clip = self._heard.get(block=wait)
+                clip = self._heard.get(block=wait, timeout=AWAKE if wait else None)
             except queue.Empty:
+                if wait:
+                    continue  # woken to hear Ctrl-C, which another thread may have been given
                 return
             key = self._go_on(clip)
             if key is not None:
