@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,12 +105,20 @@ def test_options(tmp_path: Path, views: list[dict[str, Any]]) -> None:
     poses.write_bytes(b"")
     boxes = tmp_path / "targets.json"
     boxes.write_text(json.dumps({views[0]["annotations"]["task"]: {"box": [0.1, 0.1, 0.3, 0.5], "target": "potter"}}))
-    options = {"records": str(record), "poses": str(tmp_path / "poses"), "condition": "prompt_only"}
+    family = tmp_path / "series.json"
+    family.write_text(json.dumps({"mine": "mine-family"}))
+    options = {
+        "series": str(family),
+        "records": str(record),
+        "poses": str(tmp_path / "poses"),
+        "condition": "prompt_only",
+    }
     case = next(iter(read(tmp_path / "clips", targets=str(boxes), **options)))
     assert isinstance(case, Case)
     assert case.artifacts["poses"] == poses
     assert case.target is not None and case.target.name == "potter"
     assert case.annotations["viewpoint_condition"] == "prompt_only"
+    assert case.annotations["series"] == "mine-family"
     with pytest.raises(UsageError, match="condition takes"):
         list(read(tmp_path / "clips", condition="wishful"))
     with pytest.raises(UsageError, match="no records found"):
@@ -180,6 +189,14 @@ def test_tables(run: tuple[list[Case], list[dict[str, Any]]]) -> None:
     assert summary["wrbench"]["situations"]["good"] == {"returned in the right state": 8}
     assert summary["wrbench"]["situations"]["poor"]["camera never turned"] == 4
     assert summary["models"]["poor"]["funnel"][-1]["n"] == 4
+
+
+def test_series_pool_their_models(run: tuple[list[Case], list[dict[str, Any]]]) -> None:
+    cases, records = run
+    named = [replace(case, annotations={**case.annotations, "series": "both"}) for case in cases]
+    made = summarise(named, [], records)["wrbench"]["series"]["both"]
+    assert made["models"] == ["good", "poor"]
+    assert made["returned_spatial"] == {"value": pytest.approx((0.9 * 8 + 0.5 * 3) / 11), "n": 11}
 
 
 def test_exports(run: tuple[list[Case], list[dict[str, Any]]], tmp_path: Path) -> None:

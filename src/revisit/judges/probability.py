@@ -92,4 +92,5 @@ def _at_answer(reply: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str,
 
 
 def _plain(token: str) -> str:
-    return re.sub(r"[^a-z]+", "", token.replace("Ġ", " ").lower())
+    """A token without what may stand around its word; letters within, such as in `não`, are kept."""
+    return re.sub(r"^[\W_]+|[\W_]+$", "", token.replace("Ġ", " ").lower())

@@ -58,11 +58,12 @@ def read(
     condition: str | None = None,
     targets: str | None = None,
     reference: str | None = None,
+    series: str | None = None,
 ) -> Iterator[Case | Rejected]:
     """Cases of all models in `source`, and what is missing or cannot be used."""
     if condition is not None and condition not in CONDITIONS:
         raise UsageError(f"--option condition takes {', '.join(CONDITIONS)}, not {condition!r}")
-    extra = _Extra(poses, condition, targets, reference)
+    extra = _Extra(poses, condition, targets, reference, series)
     if source.is_dir() and not _manifests(source) and _is_list_of_videos(source / PUBLIC):
         source = source / PUBLIC
     if source.is_file() and source.suffix == ".json":
@@ -86,7 +87,9 @@ def read(
 class _Extra:
     """What the options add to every case."""
 
-    def __init__(self, poses: str | None, condition: str | None, targets: str | None, reference: str | None) -> None:
+    def __init__(
+        self, poses: str | None, condition: str | None, targets: str | None, reference: str | None, series: str | None
+    ) -> None:
         from revisit.suites.folder.scan import read_targets
 
         self.poses = None if poses is None else Path(poses).expanduser()
@@ -96,12 +99,15 @@ class _Extra:
         if self.reference is not None and not self.reference.is_dir():
             raise UsageError(f"{self.reference}: no such folder; --option reference names one with <record>.mp4")
         self.condition = condition
+        self.series = _series(Path(series).expanduser()) if series is not None else {}
         self.targets = read_targets(Path(targets).expanduser()) if targets is not None else {}
 
     def onto(self, case: Case) -> Case:
         notes = dict(case.annotations)
         if self.condition is not None:
             notes["viewpoint_condition"] = self.condition
+        if case.model in self.series:
+            notes["series"] = self.series[case.model]
         artifacts = dict(case.artifacts)
         if self.poses is not None:
             record = record_of(case)
@@ -273,6 +279,15 @@ def _records(path: Path, required: bool) -> dict[str, dict[str, Any]]:
             except (ValueError, KeyError, TypeError) as error:
                 raise UsageError(f"{path}:{number}: expected a JSON object with an id") from error
     return found
+
+
+def _series(path: Path) -> dict[str, str]:
+    """Model -> the series it belongs to."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return {str(model): str(name) for model, name in content.items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise UsageError(f"{path}: expected a JSON object from models to the name of their series ({error})") from error
 
 
 def _has_records(path: Path) -> bool:

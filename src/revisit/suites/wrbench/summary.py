@@ -72,6 +72,7 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
             "correlations": correlations(rows) if len(rows) > 2 else None,
             "frontiers": frontiers(rows),
             "events": _events(groups, answers),
+            "series": _series(rows, groups),
             "directions": {model: _directions(groups[model], answers) for model in models if groups[model]},
             "situations": {model: _situations(groups[model], answers) for model in models if groups[model]},
             "left_out": {
@@ -252,6 +253,22 @@ def _events(groups: dict[str, list[Case]], answers: ByCase) -> list[dict[str, An
         }
         for made in event_contrasts(means, MEASURES)
     ]  # fmt: skip
+
+
+def _series(rows: Sequence[ModelRow], groups: dict[str, list[Case]]) -> dict[str, dict[str, Any]]:
+    """Per series of models, in the order of their names: its models, and the means over all their outputs."""
+    found: dict[str, list[ModelRow]] = defaultdict(list)
+    for row in rows:
+        name = groups[row.model][0].annotations.get("series")
+        if name:
+            found[str(name)].append(row)
+    return {
+        name: {
+            "models": [row.model for row in members],
+            **{measure: _cell_json(made) for measure, made in totals(members).items()},
+        }
+        for name, members in sorted(found.items())
+    }
 
 
 def _directions(cases: Sequence[Case], answers: ByCase) -> dict[str, Any]:
