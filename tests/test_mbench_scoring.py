@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -59,7 +60,8 @@ def test_unknown_triggers_give_exactly_the_range_of_what_a_judge_might_have_said
     if not of:
         assert made.coverage is None and made.m_interval is None
         return
-    assert made.coverage == (min(c for _, c in found), max(c for _, c in found))
+    shares = [c for _, c in found if c is not None]
+    assert made.coverage == (min(shares), max(shares))
     reliable = [s for s, _ in found if s is not None]
     if reliable:
         assert made.reliability_interval == pytest.approx((min(reliable), max(reliable)), abs=1e-12)
@@ -163,8 +165,10 @@ def made_up(setting: str, scores: dict[str, float], gates: dict[str, str], proto
                     if dimension.subset == subset:
                         rests = dimension.id == "mb_camera_interaction" and gates[model] == "closed"
                         value = 0.0 if rests else score
-                        answer = {"status": "scored", "score": value, "raw": None, "facts": {"x": 1}, "version": 1}
-                        records.append({"case": id, "metric": dimension.id, "protocol": f"{protocol}:0", **answer})
+                        answer: dict[str, Any] = {"status": "scored", "score": value, "raw": None, "facts": {"x": 1}}
+                        named = {"case": id, "metric": dimension.id, "protocol": f"{protocol}:0", "version": 1}
+                        answer |= named
+                        records.append(answer)
     return cases, records
 
 

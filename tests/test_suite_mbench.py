@@ -9,6 +9,7 @@ import sys
 import types
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -352,7 +353,7 @@ def test_the_first_example_of_the_readme(rendered, shared_cache, tmp_path: Path)
 
 
 @pytest.fixture(scope="module")
-def judged(rendered, shared_cache, tmp_path_factory) -> tuple[Path, list[dict], str]:
+def judged(rendered, shared_cache, tmp_path_factory) -> tuple[Path, list[str], str]:
     """A run of setting T with a judge, all dimensions, as the README's second example has it."""
     run = tmp_path_factory.mktemp("runs") / "my_t_run_with_trigger"
     with serving(judge) as server:
@@ -661,8 +662,8 @@ def test_prepare_runs_a_command_once_per_video(tmp_path: Path, make_clip):
     )
     log = tmp_path / "log"
     command = f"{sys.executable} {script} {{video}} {{npz}} {log}"
-    arguments = ("mbench", "prepare", root, "--producer", "command", "--command", command, "--convention", "w2c")
-    arguments += ("--subsets", "object,human")
+    producer = ("--producer", "command", "--command", command, "--convention", "w2c")
+    arguments = ("mbench", "prepare", root, *producer, "--subsets", "object,human")
     done = invoke(*arguments, code=1)
     assert "1 made, 0 kept, 1 failed" in done.output and "no people please" in done.output
     place = root / f"models/one/artifacts/object/s0/{CONDITIONS['A']}/da3/results.npz"
@@ -699,7 +700,7 @@ def test_prepare_by_structure_from_motion(tmp_path: Path, make_clip, monkeypatch
     monkeypatch.setitem(sys.modules, "pycolmap", None)
     done = CliRunner().invoke(app, [str(part) for part in arguments])
     assert isinstance(done.exception, MissingPrerequisite)
-    seen = {}
+    seen: dict[str, Any] = {}
 
     class Model:
         def num_reg_images(self) -> int:
