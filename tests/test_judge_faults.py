@@ -407,6 +407,11 @@ def test_the_key_appears_nowhere(tmp_path, source, revisit):
     assert "Your key is [key]" in (tmp_path / "run/answers.jsonl").read_text()
 
 
+def hears_ctrl_c():
+    """What a shell in the background makes its children ignore."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.slow
 def test_ctrl_c_does_not_wait_for_a_silent_server(tmp_path, source):
     with serving(obedient) as server:
@@ -414,8 +419,9 @@ def test_ctrl_c_does_not_wait_for_a_silent_server(tmp_path, source):
         path = judge_file(tmp_path, server, timeout=60)
         command = [sys.executable, "-m", "revisit", "eval", str(source), "-m", "judged_progress", "--judge", str(path)]
         process = subprocess.Popen(
-            [*command, "--no-report", "--workers", "1"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        )
+            [*command, "--no-report", "--workers", "1"], cwd=tmp_path, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, preexec_fn=hears_ctrl_c,
+        )  # fmt: skip
         deadline = time.monotonic() + 60
         while not server.calls and time.monotonic() < deadline:
             time.sleep(0.05)

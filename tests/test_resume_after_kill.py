@@ -61,7 +61,10 @@ def test_ctrl_c_ends_with_130_and_says_that_the_run_can_go_on(make_clip, tmp_pat
     for i in range(6):
         make_clip(tmp_path / f"videos/m/{i}.mp4", seed=i, size=(192, 256), count=40)
     command = [sys.executable, "-m", "revisit", "eval", "videos", "--workers", "2", "--no-report"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell in the background has it ignored
+    )  # fmt: skip
     deadline = time.monotonic() + 60
     while not (tmp_path / "runs/videos/run.json").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
