@@ -222,7 +222,7 @@ def test_missing_clips_count() -> None:
     made = case("scene__none", "m", "none", "static")
     summary = summarise([made], [absent], [scored(made, "wr_static_hold", 1.0)])
     assert summary["models"]["m"]["scores"]["wr_static_hold"]["of"] == 2
-    assert summary["rejected"] == [{"id": "m", "reason": "1 clips are missing"}]
+    assert summary["rejected"] == [{"id": "m", "reason": "1 clip is missing: r"}]
 
 
 def test_the_suite_is_listed_with_its_protocols() -> None:

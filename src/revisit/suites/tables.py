@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from revisit.core import METRICS, Case
+from revisit.core import METRICS, Case, Rejected
 from revisit.stats.intervals import mean_interval
 
 Record = dict[str, Any]
+NAMED = 5  # missing clips named in a sentence
 Range = tuple[float | None, float | None]
 ByCase = Mapping[str, Mapping[str, Record]]  # case id -> metric or gate id -> record
 
@@ -93,3 +94,31 @@ def clip(interval: tuple[float, float], range: Range) -> list[float]:
     """The interval within the range of its metric."""
     low, high = interval
     return [low if range[0] is None else max(low, range[0]), high if range[1] is None else min(high, range[1])]
+
+
+def in_sentences(
+    rejected: Iterable[Rejected], noun: str = "clip", place: Callable[[Rejected], str] = lambda entry: entry.subset
+) -> list[dict[str, str]]:
+    """What was refused, one by one; what is missing, in one sentence per model and place, which names a few."""
+    told: list[dict[str, str]] = []
+    missing: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for entry in rejected:
+        if entry.missing:
+            name = entry.id.removesuffix(f"@{entry.model}").removeprefix(f"{place(entry)}/")
+            missing[entry.model, place(entry)].append(name)
+        else:
+            told.append({"id": entry.id, "reason": entry.reason})
+    for (model, where), names in missing.items():
+        shown = ", ".join(names[:NAMED]) + (" and others" if len(names) > NAMED else "")
+        said = f"1 {noun} is missing" if len(names) == 1 else f"{len(names)} {noun}s are missing"
+        told.append({"id": f"{where}@{model}" if where else model, "reason": f"{said}: {shown}"})
+    return told
+
+
+def never_asked(id: str, records: Iterable[Record]) -> str | None:
+    """Why nobody could be asked: one reason for all clips, and no clip looked at."""
+    mine = [record for record in records if record.get("metric") == id]
+    reasons = {
+        record["reason"] if record["status"] == "unscored" and not record.get("facts") else None for record in mine
+    }
+    return next(iter(reasons)) if len(reasons) == 1 else None

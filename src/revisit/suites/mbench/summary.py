@@ -17,9 +17,18 @@ from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, Dimens
 from revisit.suites.mbench.ranking import COLUMNS, contribution, ranking
 from revisit.suites.mbench.records import Answers, answers_of
 from revisit.suites.mbench.scoring import Standing
-from revisit.suites.tables import Record, clip, column, failures, kind_of, metric_ids, unreadable
+from revisit.suites.tables import (
+    Record,
+    clip,
+    column,
+    failures,
+    in_sentences,
+    kind_of,
+    metric_ids,
+    never_asked,
+    unreadable,
+)
 
-NAMED = 5  # items named in a sentence
 NOTES = {
     "trigger": "100 times the M-Score; an interval is what unknown triggers leave open",
     "camera": "100 times the mean over clips whose camera moved, for action over all; A has no M-Score",
@@ -30,7 +39,7 @@ NOTES = {
 def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]) -> dict[str, Any]:
     """The tables of the suite."""
     answers = answers_of(cases, rejected, records)
-    reasons = {id: _never_asked(id, records) for id in metric_ids(records)}
+    reasons = {id: never_asked(id, records) for id in metric_ids(records)}
     shown = [id for id, reason in reasons.items() if reason is None]
     models = answers.models
     asked = [dimension for dimension in answers.asked() if dimension.id in shown]
@@ -51,7 +60,7 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
             parts[subset] = {"metrics": ids, "models": mine}
     return {
         "cases": len(cases),
-        "rejected": _in_sentences(rejected),
+        "rejected": in_sentences(rejected, "video"),
         "failed": failures(records),
         "metrics": {id: column(id, records) for id in shown},
         "not_asked": {id: reason for id, reason in reasons.items() if reason is not None},
@@ -231,26 +240,3 @@ def _funnel(answers: Answers, model: str | None) -> list[dict[str, Any]]:
 
 def _as_json(made: Standing) -> dict[str, Any]:
     return {**asdict(made), "m_score": made.m_score}
-
-
-def _in_sentences(rejected: Sequence[Rejected]) -> list[dict[str, str]]:
-    """What was refused, one by one; what is missing, in one sentence per model and subset."""
-    told = [{"id": entry.id, "reason": entry.reason} for entry in rejected if not entry.missing]
-    missing: dict[tuple[str, str], list[str]] = {}
-    for entry in rejected:
-        if entry.missing:
-            missing.setdefault((entry.model, entry.subset), []).append(entry.id.rpartition("@")[0])
-    for (model, subset), names in missing.items():
-        shown = ", ".join(names[:NAMED]) + (" and others" if len(names) > NAMED else "")
-        said = "1 video is missing" if len(names) == 1 else f"{len(names)} videos are missing"
-        told.append({"id": f"{subset}@{model}", "reason": f"{said}: {shown}"})
-    return told
-
-
-def _never_asked(id: str, records: Sequence[Mapping[str, Any]]) -> str | None:
-    """Why nobody could be asked: one reason for all clips, and no clip looked at."""
-    mine = [record for record in records if record.get("metric") == id]
-    reasons = {
-        record["reason"] if record["status"] == "unscored" and not record.get("facts") else None for record in mine
-    }
-    return next(iter(reasons)) if len(reasons) == 1 else None

@@ -6,7 +6,7 @@ taken from, and where files of the dataset disagree.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,10 +17,21 @@ from revisit.suites.memobench.answers import answered_tables
 from revisit.suites.memobench.metrics import FIDELITY
 from revisit.suites.memobench.sentences import sentences
 from revisit.suites.memobench.sheets import SHEETS
-from revisit.suites.tables import ByCase, Range, Record, by_case, cell, clip, column, failures, metric_ids
+from revisit.suites.tables import (
+    ByCase,
+    Range,
+    Record,
+    by_case,
+    cell,
+    clip,
+    column,
+    failures,
+    in_sentences,
+    metric_ids,
+    never_asked,
+)
 
 PHASES = ("visible", "hidden", "returned", "all")
-NAMED = 5  # missing clips named in a sentence
 CAMERA = "memo_camera"
 CAMERA_COLUMNS: Mapping[str, tuple[str, Range]] = {  # column -> fact, and its limits
     "score": ("score", (0, 100)),
@@ -34,7 +45,7 @@ CAMERA_COLUMNS: Mapping[str, tuple[str, Range]] = {  # column -> fact, and its l
 def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]) -> dict[str, Any]:
     """The tables of the suite."""
     answers = by_case(records)
-    reasons = {id: _never_asked(id, records) for id in metric_ids(records)}
+    reasons = {id: never_asked(id, records) for id in metric_ids(records)}
     asked = [id for id, reason in reasons.items() if reason is None]
     models = sorted({case.model for case in cases} | {entry.model for entry in rejected})
 
@@ -60,7 +71,7 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
             parts[subset] = {"metrics": asked, "models": shown}
     return {
         "cases": len(cases),
-        "rejected": _in_sentences(rejected),
+        "rejected": in_sentences(rejected),
         "failed": failures(records),
         "notes": [f"{case.id}: {note}" for case in cases for note in case.annotations.get("notes", ())],
         "metrics": {id: column(id, records) for id in asked},
@@ -174,26 +185,3 @@ def _mean(values: Sequence[tuple[float | None, str]], count: int, limits: Range)
         interval = mean_interval(numbers, [sample for _, sample in known])
         made |= {"mean": sum(numbers) / len(numbers), "interval": None if interval is None else clip(interval, limits)}
     return made
-
-
-def _in_sentences(rejected: Sequence[Rejected]) -> list[dict[str, str]]:
-    """What was refused, one by one; what is missing, in one sentence per model and split."""
-    told = [{"id": entry.id, "reason": entry.reason} for entry in rejected if not entry.missing]
-    missing: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for entry in rejected:
-        if entry.missing:
-            missing[entry.model, entry.subset].append(entry.id.rpartition("@")[0].removeprefix(f"{entry.subset}/"))
-    for (model, subset), names in missing.items():
-        shown = ", ".join(names[:NAMED]) + (" and others" if len(names) > NAMED else "")
-        said = "1 clip is missing" if len(names) == 1 else f"{len(names)} clips are missing"
-        told.append({"id": f"{subset}@{model}", "reason": f"{said}: {shown}"})
-    return told
-
-
-def _never_asked(id: str, records: Sequence[Mapping[str, Any]]) -> str | None:
-    """Why nobody could be asked: one reason for all clips, and no clip looked at."""
-    mine = [record for record in records if record.get("metric") == id]
-    reasons = {
-        record["reason"] if record["status"] == "unscored" and not record.get("facts") else None for record in mine
-    }
-    return next(iter(reasons)) if len(reasons) == 1 else None

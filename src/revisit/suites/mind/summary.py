@@ -13,10 +13,9 @@ from typing import Any
 from revisit.core import Case, Rejected
 from revisit.suites.mind.metrics import KEYS, tests_of
 from revisit.suites.mind.read import PERSPECTIVES, TESTS
-from revisit.suites.tables import ByCase, Record, by_case, cell, column, failures, metric_ids, unreadable
+from revisit.suites.tables import ByCase, Record, by_case, cell, column, failures, in_sentences, metric_ids, unreadable
 
 MEMORY = (*KEYS["lcm"].values(), *KEYS["gsc"].values())
-NAMED = 5  # missing clips named in a sentence
 
 
 def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]) -> dict[str, Any]:
@@ -55,7 +54,7 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
             }
     return {
         "cases": len(cases),
-        "rejected": _in_sentences(rejected),
+        "rejected": in_sentences(rejected, "prediction", lambda entry: f"{entry.subset}/{entry.condition}"),
         "failed": failures(records),
         "metrics": {id: column(id, records) for id in asked},
         "not_asked": {id: reason for id, reason in reasons.items() if reason is not None},
@@ -90,21 +89,6 @@ def coverage(cases: Sequence[Case], rejected: Sequence[Rejected]) -> dict[str, d
         }
         for part in sorted({*found, *lacking})
     }
-
-
-def _in_sentences(rejected: Sequence[Rejected]) -> list[dict[str, str]]:
-    """What was refused, one by one; what is missing, in one sentence per model, perspective and test."""
-    told = [{"id": entry.id, "reason": entry.reason} for entry in rejected if not entry.missing]
-    missing: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for entry in rejected:
-        if entry.missing:
-            name = entry.id.rpartition("@")[0].removeprefix(f"{entry.subset}/{entry.condition}/")
-            missing[entry.model, entry.subset, entry.condition].append(name)
-    for (model, perspective, test), names in missing.items():
-        shown = ", ".join(names[:NAMED]) + (" and others" if len(names) > NAMED else "")
-        said = "1 prediction is missing" if len(names) == 1 else f"{len(names)} predictions are missing"
-        told.append({"id": f"{perspective}/{test}@{model}", "reason": f"{said}: {shown}"})
-    return told
 
 
 def _never_asked(id: str, cases: Sequence[Case], answers: ByCase) -> str | None:

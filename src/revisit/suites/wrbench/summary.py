@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from revisit.core import Case, Rejected
-from revisit.suites.tables import ByCase, Record, by_case, cell, column, failures, metric_ids, unreadable
+from revisit.suites.tables import ByCase, Record, by_case, cell, column, failures, in_sentences, metric_ids, unreadable
 from revisit.suites.wrbench.metrics import COLUMNS
 from revisit.suites.wrbench.situations import SITUATIONS, situation
 from revisit.suites.wrbench.tables import (
@@ -50,7 +50,7 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
     rows = [_row(model, groups[model], answers) for model in models if groups[model]]
     return {
         "cases": len(cases),
-        "rejected": _rejected(rejected),
+        "rejected": in_sentences(rejected),
         "failed": failures(records),
         "metrics": {id: column(id, records) for id in asked},
         "not_asked": {id: reason for id, reason in reasons.items() if reason is not None},
@@ -291,13 +291,3 @@ def _never_asked(id: str, records: Sequence[Record]) -> str | None:
     reasons = {record.get("reason", "") for record in answers}
     reason = next(iter(reasons)) if len(reasons) == 1 else ""
     return reason if reason.startswith(ABSENT) else None
-
-
-def _rejected(rejected: Sequence[Rejected]) -> list[dict[str, str]]:
-    """What was refused, one by one; what is missing, by model."""
-    missing = Counter(entry.model for entry in rejected if entry.missing)
-    refused = [{"id": entry.id, "reason": entry.reason} for entry in rejected if not entry.missing]
-    return [
-        *refused,
-        *({"id": model, "reason": f"{count} clips are missing"} for model, count in sorted(missing.items())),
-    ]
