@@ -17,9 +17,9 @@ from revisit.metrics.camera_request import (
     camera_alignment,
     camera_precision,
     hold,
-    seen_camera,
     static_hold,
 )
+from revisit.metrics.seen_camera import seen_camera
 
 N = 81
 OUT_AND_BACK = "yaw:left:60@40,yaw:right:60@41"

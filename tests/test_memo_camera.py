@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, Unscored
-from revisit.evidence.camera import CameraPath
-from revisit.evidence.memory_clips import SeenTurns
+from revisit.evidence.camera import CameraPath, SeenCamera
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
 from revisit.geometry.rotations import from_yaw_pitch
-from revisit.metrics.memo_camera import camera_controllability, seen_turns
+from revisit.metrics.memo_camera import camera_controllability
+from revisit.metrics.seen_camera import seen_camera
 from revisit.suites.memobench.summary import summarise
 from tests.memo import RULES, case, frames, refused, scored
 
@@ -25,7 +25,7 @@ def poses(yaws) -> np.ndarray:
 
 
 def judged(yaws, true_yaws, rule="corrected"):
-    turns = SeenTurns(np.arange(len(yaws)), poses(yaws)[:, :3, :3], "made up", 0.0, False)
+    turns = SeenCamera(np.arange(len(yaws)), poses(yaws)[:, :3, :3], None, "made up")
     truth = TruePoseTrack(np.arange(len(true_yaws)), poses(true_yaws), True, "made up")
     return scored(camera_controllability(frames(len(yaws)), truth, turns, rule=rule))
 
@@ -69,7 +69,7 @@ def test_a_true_camera_that_rests_leaves_nothing_to_be_better_at():
 
 def test_too_few_poses_are_unscored():
     truth = TruePoseTrack(np.arange(81), poses(RAMP), True, "made up")
-    one = SeenTurns(np.array([0]), np.eye(3)[None], "made up", 0.0, False)
+    one = SeenCamera(np.array([0]), np.eye(3)[None], None, "made up")
     assert refused(camera_controllability(frames(1), truth, one)).startswith("too few poses: 1 of the clip's 1 frames")
 
 
@@ -79,22 +79,22 @@ def test_a_file_of_poses_comes_before_odometry():
     turns = poses(2 * RAMP[:n])[:, :3, :3]
     flags = np.ones(n, bool)
     path = CameraPath(np.arange(n), np.arange(n) / 16, turns, np.zeros((n, 3)), flags, flags, flags, 60.0, False)
-    assert seen_turns.fn(track, path).source == "vipe"
-    from_picture = seen_turns.fn(None, path)
+    assert seen_camera.fn(track, path).source == "vipe"
+    from_picture = seen_camera.fn(None, path)
     assert (from_picture.source, from_picture.field_of_view) == ("odometry", 60.0)
     truth = TruePoseTrack(np.arange(n), track.c2w, False, "x")
     assert scored(camera_controllability(frames(n), truth, from_picture)).facts["field_of_view_estimated"] is False
     lost = CameraPath(path.index, path.time, turns, path.direction, flags, flags, flags & False, 60.0, False)
-    assert "0% of the frames only" in seen_turns.fn(None, lost).reason
-    assert isinstance(seen_turns.fn(None, None), Unscored)
+    assert "0% of the frames only" in seen_camera.fn(None, lost).reason
+    assert isinstance(seen_camera.fn(None, None), Unscored)
 
 
 def test_malformed_evidence_says_what_a_valid_one_looks_like():
     truth = TruePoseTrack(np.arange(3), poses(RAMP[:3]), True, "x")
     with pytest.raises(InvalidEvidence, match="rotation matrices: orthonormal"):
-        camera_controllability(frames(3), truth, SeenTurns(np.arange(3), np.ones((3, 3, 3)), "x", 0.0, False))
+        camera_controllability(frames(3), truth, SeenCamera(np.arange(3), np.ones((3, 3, 3)), None, "x"))
     with pytest.raises(InvalidEvidence, match="one row each"):
-        camera_controllability(frames(3), truth, SeenTurns(np.arange(3), np.ones((2, 3, 3)), "x", 0.0, False))
+        camera_controllability(frames(3), truth, SeenCamera(np.arange(3), np.ones((2, 3, 3)), None, "x"))
 
 
 def test_upstream_is_reproduced(shared):
@@ -103,7 +103,7 @@ def test_upstream_is_reproduced(shared):
     assert len(cases) == 5
     for one in cases:
         arrays = np.load(folder / one["file"])
-        turns = SeenTurns(np.arange(one["n_gen"]), arrays["est"][:, :3, :3], "network", 0.0, False)
+        turns = SeenCamera(np.arange(one["n_gen"]), arrays["est"][:, :3, :3], None, "network")
         truth = TruePoseTrack(np.arange(one["n_gt"]), arrays["gt"], True, "dataset")
         made = scored(camera_controllability(frames(one["n_gen"]), truth, turns, rule="upstream"))
         assert {

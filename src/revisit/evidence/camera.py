@@ -34,3 +34,5 @@ class SeenCamera:
     rotation: np.ndarray  # (N, 3, 3) camera to world
     centre: np.ndarray | None  # (N, 3) in the source's own unit; None where only turns are known
     source: str  # the format of the file, or "odometry"
+    field_of_view: float = 0.0  # degrees; 0 where the source does not rest on one
+    field_of_view_estimated: bool = False

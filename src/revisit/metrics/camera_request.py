@@ -21,14 +21,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, UsageError, derived, metric
-from revisit.evidence.camera import CameraPath, SeenCamera
+from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, UsageError, metric
+from revisit.evidence.camera import SeenCamera
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.poses import PoseTrack
 from revisit.geometry.camera_script import Step, parse_script
 from revisit.geometry.rotations import geodesic
 from revisit.geometry.script_path import timed_path
-from revisit.metrics.camera import LEAST_RELIABLE
 from revisit.metrics.rows import require_rows
 
 PAPER = "arXiv:2606.20545"
@@ -40,22 +38,6 @@ UPSTREAM_YAW = 30.0  # degrees: what the public code asks of every turn
 PROMPTED_YAW = 30.0  # degrees: what a sentence without a number is taken to ask for
 STATIC_DEGREES, STATIC_WAY = 2.0, 0.05  # CamPrec of a resting camera: within these it is 1
 HOLD_DEGREES, HOLD_WAY = 5.0, 0.10  # static hold falls to 0 there
-
-
-@derived(makes=SeenCamera, needs=(), optional=(PoseTrack, CameraPath), version=1)
-def seen_camera(track: PoseTrack | None, path: CameraPath | None) -> SeenCamera | Unscored:
-    """The clip's camera: as its file of poses says, or else as the picture shows its turns."""
-    if track is not None:
-        return SeenCamera(track.frame, track.c2w[:, :3, :3], track.c2w[:, :3, 3], track.source)
-    if path is None:
-        return Unscored("no camera: no file of poses was given, and no observer of the set follows the camera")
-    share = float(path.reliable.mean()) if len(path.index) else 0.0
-    if share < LEAST_RELIABLE:
-        return Unscored(
-            f"the camera could be followed in {share:.0%} of the frames only: too little texture, or cuts; "
-            "a file of poses from a network would serve"
-        )
-    return SeenCamera(path.index, path.rotation, None, "odometry")
 
 
 @dataclass(frozen=True, eq=False)

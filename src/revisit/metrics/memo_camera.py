@@ -1,6 +1,6 @@
 """Camera controllability of MemoBench: did the camera turn as the true one did?
 
-Evidence: `SeenTurns` (a file of poses where one was given, else odometry) and `TruePoseTrack`. The true poses are
+Evidence: `SeenCamera` (a file of poses where one was given, else odometry) and `TruePoseTrack`. The true poses are
 resampled to the clip's frames by the nearest of them; both paths are laid onto each other in the first frame. With e_i
 the angle between the two cameras in frame i,
 
@@ -20,35 +20,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Score, Series, Unscored, derived, metric
-from revisit.evidence.camera import CameraPath
+from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
+from revisit.evidence.camera import SeenCamera
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.memory_clips import SeenTurns
-from revisit.evidence.poses import PoseTrack, TruePoseTrack
+from revisit.evidence.poses import TruePoseTrack
 from revisit.geometry.rotations import geodesic
-from revisit.metrics.camera import LEAST_RELIABLE
 from revisit.metrics.memo_rules import PAPER, check_rule, percent, rounded
 from revisit.metrics.rows import require_rows
 
 LEAST_BUDGET = 10.0  # degrees, theta_0
 MOMENTS = 25  # of the true path whose turns are added, so that the shake of single poses does not add up
 RESTING = 1.0  # degrees: a true camera that turns less gives nothing to be better at
-
-
-@derived(makes=SeenTurns, needs=(), optional=(PoseTrack, CameraPath), version=1)
-def seen_turns(track: PoseTrack | None, path: CameraPath | None) -> SeenTurns | Unscored:
-    """The turns of the clip's camera: those of its file of poses, or else those that the picture shows."""
-    if track is not None:
-        return SeenTurns(track.frame, track.c2w[:, :3, :3], track.source, 0.0, False)
-    if path is None:
-        return Unscored("no camera: no file of poses was given, and no observer of the set follows the camera")
-    if not len(path.index) or float(path.reliable.mean()) < LEAST_RELIABLE:
-        share = float(path.reliable.mean()) if len(path.index) else 0.0
-        return Unscored(
-            f"the camera could be followed in {share:.0%} of the frames only: too little texture, or cuts; "
-            "a file of poses from a network would serve"
-        )
-    return SeenTurns(path.index, path.rotation, "odometry", path.field_of_view, path.field_of_view_estimated)
 
 
 @dataclass(frozen=True)
@@ -88,21 +70,21 @@ def resampled(poses: int, frames: int, wanted: np.ndarray) -> np.ndarray:
     return np.minimum(np.rint(wanted * (poses - 1) / max(frames - 1, 1)).astype(int), poses - 1)
 
 
-def validate(seen: SeenTurns) -> None:
+def validate(seen: SeenCamera) -> None:
     """Raise InvalidEvidence unless there is one proper rotation for each frame."""
     require_rows(seen, rotation=(3, 3))
     if not np.allclose(seen.rotation @ np.swapaxes(seen.rotation, 1, 2), np.eye(3), atol=1e-3):
-        raise InvalidEvidence("SeenTurns.rotation must hold rotation matrices: orthonormal, camera to world")
+        raise InvalidEvidence("SeenCamera.rotation must hold rotation matrices: orthonormal, camera to world")
 
 
 @metric(
     id="memo_camera", version=1, title="Camera controllability", unit="percent", range=(0, 100), higher_is_better=True,
-    needs=(FrameFacts, TruePoseTrack, SeenTurns), suites=("memobench",), paper=f"{PAPER} eq. 7",
+    needs=(FrameFacts, TruePoseTrack, SeenCamera), suites=("memobench",), paper=f"{PAPER} eq. 7",
     upstream="CameraControllability", responds_to=("wrong camera", "turn cut short", "camera drift"),
     blind_to=("content", "distance travelled", "frozen camera on a path that turns evenly"),
 )  # fmt: skip
 def camera_controllability(
-    frames: FrameFacts, truth: TruePoseTrack, seen: SeenTurns, *, rule: str = "corrected"
+    frames: FrameFacts, truth: TruePoseTrack, seen: SeenCamera, *, rule: str = "corrected"
 ) -> Score | Unscored:
     """100 * (1 - rotation error / net true rotation), not below 0; the facts hold what a resting camera would score.
 

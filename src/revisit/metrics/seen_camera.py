@@ -1,0 +1,27 @@
+"""The seen camera: from a file of poses where one was given, else from what the picture shows.
+
+Odometry knows turns and no ways; what asks for a way has to say so.
+"""
+
+from __future__ import annotations
+
+from revisit.core import Unscored, derived
+from revisit.evidence.camera import CameraPath, SeenCamera
+from revisit.evidence.poses import PoseTrack
+from revisit.metrics.camera import LEAST_RELIABLE
+
+
+@derived(makes=SeenCamera, needs=(), optional=(PoseTrack, CameraPath), version=1)
+def seen_camera(track: PoseTrack | None, path: CameraPath | None) -> SeenCamera | Unscored:
+    """The clip's camera: as its file of poses says, or else as the picture shows its turns."""
+    if track is not None:
+        return SeenCamera(track.frame, track.c2w[:, :3, :3], track.c2w[:, :3, 3], track.source)
+    if path is None:
+        return Unscored("no camera: no file of poses was given, and no observer of the set follows the camera")
+    share = float(path.reliable.mean()) if len(path.index) else 0.0
+    if share < LEAST_RELIABLE:
+        return Unscored(
+            f"the camera could be followed in {share:.0%} of the frames only: too little texture, or cuts; "
+            "a file of poses from a network would serve"
+        )
+    return SeenCamera(path.index, path.rotation, None, "odometry", path.field_of_view, path.field_of_view_estimated)
