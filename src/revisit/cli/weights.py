@@ -1,0 +1,218 @@
+"""`revisit weights`: files of networks, where they come from and whether they are here."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import typer
+
+from revisit.cli import console
+
+app = typer.Typer(help="Weights of networks: list, pull, verify, path.", no_args_is_help=True, rich_markup_mode=None)
+IDS = typer.Argument(None, help="Ids from `revisit weights list`; all that the options choose by default.")
+SET = typer.Option("", "--set", help="Those of an observer set: a name from `revisit list sets`, or a YAML file.")
+SUITE = typer.Option("", "--suite", help="Those that a suite's metrics rest on, in the set (small by default).")
+METRIC = typer.Option([], "--metric", "-m", help="Those that a metric rests on, in the set (small by default).")
+JSON = typer.Option(False, "--json", help="Print as JSON.")
+DEFAULT_SET = "small"
+
+
+def chosen(ids: list[str] | None, set: str, suite: str, metric: list[str], *, everything: bool) -> list[str]:
+    """The ids that the arguments mean."""
+    from revisit.core import UsageError
+    from revisit.weights.lock import entries, entry
+
+    known = entries()
+    if ids:
+        if set or suite or metric:
+            raise UsageError("name ids, or choose them with --set, --suite and --metric, not both")
+        return [entry(id).id for id in ids]
+    if suite or metric:
+        from revisit.engine.networks import weights_used
+
+        used = weights_used(set or DEFAULT_SET, suite, metric)
+        if not used:
+            raise UsageError(f"nothing of that needs weights in the set {set or DEFAULT_SET!r}")
+        return [entry(id).id for id in used]
+    if set:
+        from revisit.engine.networks import weights_used
+
+        used = weights_used(set)
+        return [id for id, one in known.items() if set in one.sets or id in used]
+    if not everything:
+        raise UsageError("say which: ids, --set small, --suite NAME or --metric NAME; `revisit weights list` shows all")
+    return list(known)
+
+
+@app.command("list")
+def list_(
+    ids: list[str] = IDS, set: str = SET, suite: str = SUITE, metric: list[str] = METRIC, json: bool = JSON
+) -> None:
+    """Show weights: whether they are here, size, licence, and the observers that use them."""
+    from revisit.engine.networks import users_of_weights
+
+    users = users_of_weights()
+    rows = [facts(id, users) for id in chosen(ids, set, suite, metric, everything=True)]
+    if json:
+        console.data(rows)
+        return
+    shown = [
+        [
+            row["id"],
+            row["state"],
+            megabytes(row["size"]),
+            row["licence"],
+            ", ".join(row["sets"]),
+            ", ".join(row["used_by"]),
+        ]
+        for row in rows
+    ]
+    console.table(["id", "state", "size", "licence", "sets", "used by"], shown)
+
+
+def facts(id: str, users: dict[str, list[str]]) -> dict[str, Any]:
+    """What there is to say about an entry of the lock."""
+    from revisit.weights.lock import entry
+    from revisit.weights.places import look, root, source_digest
+
+    one, here = entry(id), look(entry(id))
+    state = "by hand" if not isinstance(here, str) and here.by_hand else "here"
+    if isinstance(here, str):
+        state = "gated" if one.gated else "missing"
+    return {
+        "id": id,
+        "title": one.title,
+        "state": state,
+        "path": str(here.first) if not isinstance(here, str) else str(root() / id / one.files[0].becomes),
+        "size": one.size,
+        "sha256": source_digest(one),
+        "licence": one.licence,
+        "gated": one.gated,
+        "sets": list(one.sets),
+        "needs": list(one.needs),
+        "sources": [str(source) for source in one.sources],
+        "used_by": users.get(id, []),
+        "note": one.note,
+    }
+
+
+@app.command()
+def pull(
+    ids: list[str] = IDS,
+    set: str = SET,
+    suite: str = SUITE,
+    metric: list[str] = METRIC,
+    offline: bool = typer.Option(False, "--offline", help="Fetch nothing; use only what lies on this machine."),
+    again: bool = typer.Option(False, "--again", help="Also what is here already."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Show what would be fetched, with sizes and licences."),
+    json: bool = JSON,
+) -> None:
+    """Fetch weights, verify them by digest and convert them once."""
+    from revisit.weights.pull import forecast
+    from revisit.weights.pull import pull as fetch
+
+    wanted = chosen(ids, set, suite, metric, everything=False)
+    if dry_run:
+        rows = forecast(wanted, again=again)
+        if json:
+            console.data(rows)
+            return
+        console.table(
+            ["id", "state", "to fetch", "licence", "from"],
+            [[r["id"], r["state"], megabytes(r["bytes"]), r["licence"], r["source"]] for r in rows],
+        )
+        unknown = sum(row["bytes"] is None for row in rows)
+        rest = f", and {unknown} of unknown size" if unknown else ""
+        console.message(f"{megabytes(sum(row['bytes'] or 0 for row in rows))} to fetch{rest}")
+        return
+    bar = Transfer()
+    begun = time.monotonic()
+    try:
+        outcomes = fetch(wanted, offline=offline, again=again, progress=bar, say=bar.say)
+    except KeyboardInterrupt:
+        console.message("interrupted; the same command goes on where it stopped")
+        raise typer.Exit(130) from None
+    finally:
+        bar.finish()
+    if json:
+        console.data([outcome.__dict__ for outcome in outcomes])
+    for outcome in outcomes:
+        if outcome.state == "failed":
+            console.message(f"revisit: {outcome.said}")
+    failed = [outcome.exit_code for outcome in outcomes if outcome.state == "failed"]
+    if not json:
+        done = sum(outcome.state == "pulled" for outcome in outcomes)
+        console.message(
+            f"{done} pulled, {len(outcomes) - done - len(failed)} were here, {len(failed)} failed "
+            f"in {time.monotonic() - begun:.0f} s"
+        )
+    raise typer.Exit(min(failed) if failed else 0)
+
+
+@app.command()
+def verify(
+    ids: list[str] = IDS, set: str = SET, suite: str = SUITE, metric: list[str] = METRIC, json: bool = JSON
+) -> None:
+    """Read every file that is here and compare it with its digest."""
+    from revisit.weights.verify import verify as check
+
+    found = [check(id) for id in chosen(ids, set, suite, metric, everything=True)]
+    if json:
+        console.data([one.__dict__ for one in found])
+    else:
+        console.table(["id", "state", "finding"], [[one.id, one.state, one.said] for one in found])
+    asked = bool(ids or set or suite or metric)
+    if any(one.state == "bad" for one in found):
+        raise typer.Exit(1)
+    raise typer.Exit(3 if asked and any(one.state == "missing" for one in found) else 0)
+
+
+@app.command()
+def path(
+    id: str = typer.Argument(None, help="An id; the folder of all weights without it."), json: bool = JSON
+) -> None:
+    """Print where weights lie."""
+    from revisit.weights.files import file
+    from revisit.weights.lock import entry
+    from revisit.weights.places import root
+
+    found = file(entry(id).id) if id else root()
+    console.data({"path": str(found)}) if json else typer.echo(str(found))
+
+
+def megabytes(count: int | None) -> str:
+    """A number of bytes in a table."""
+    return "unknown" if count is None else f"{count / 1e6:.1f} MB"
+
+
+class Transfer:
+    """Progress of downloads: one line that is written over on a terminal, a line every few seconds elsewhere."""
+
+    def __init__(self, every: float = 5.0) -> None:
+        self.every, self.said, self.terminal, self.open = every, time.monotonic(), sys.stderr.isatty(), False
+
+    def __call__(self, what: str, done: int, total: int | None) -> None:
+        now = time.monotonic()
+        if now - self.said < (0.1 if self.terminal else self.every):
+            return
+        self.said = now
+        of = f" of {total / 1e6:.1f}" if total else ""
+        line = console.clean(f"{what}: {done / 1e6:.1f}{of} MB")
+        if self.terminal:
+            self.open = True
+            typer.echo(f"\r\x1b[K{line}", err=True, nl=False)
+        else:
+            console.message(line)
+
+    def say(self, text: str) -> None:
+        """Print a line of its own."""
+        self.finish()
+        console.message(text)
+
+    def finish(self) -> None:
+        """Wipe the line that is written over."""
+        if self.open:
+            typer.echo("\r\x1b[K", err=True, nl=False)
+            self.open = False

@@ -1,0 +1,109 @@
+"""Archives: one member of a wheel, a source archive or an npm package, by its exact name.
+
+Nothing is unpacked under the name it has inside, nothing is imported, and no link is followed. An archive that holds a
+name outside itself, or whose member is a link, a device, twice there or larger than expected, is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from revisit.core import RevisitError
+from revisit.weights.lock import is_inside
+
+LARGEST_MEMBER = 16 << 30
+MEMBERS = 200_000
+EXPANSION = 64  # an archive may unpack to so many times its size: weights hardly shrink
+SMALL = 1 << 28  # bytes that any archive may unpack to
+PIECE = 1 << 20
+
+
+def take(archive: Path, wanted: Mapping[str, Path], sizes: Mapping[str, int | None]) -> dict[str, str]:
+    """SHA-256 of each wanted member, whose bytes are written to the file that `wanted` names for it."""
+    name = archive.name
+    found: dict[str, str] = {}
+    seen = 0
+    total = 0
+    most = max(EXPANSION * archive.stat().st_size, SMALL)
+    try:
+        with _members(archive) as members:
+            for member, size, regular, open_member in members:
+                seen, total = seen + 1, total + size
+                if seen > MEMBERS or total > most:
+                    raise RevisitError(f"{name}: it unpacks to far more than it should; nothing was taken from it")
+                if not is_inside(member.removeprefix("./").rstrip("/")) and member.strip("./"):
+                    raise RevisitError(f"{name}: its member {member!r} lies outside of it; nothing was taken from it")
+                if member not in wanted:
+                    continue
+                if member in found:
+                    raise RevisitError(f"{name}: {member} is there twice; nothing was taken from it")
+                if not regular:
+                    raise RevisitError(f"{name}: {member} is a link or no plain file; nothing was taken from it")
+                limit = sizes.get(member)
+                limit = LARGEST_MEMBER if limit is None else limit
+                if size > limit:
+                    raise RevisitError(f"{name}: {member} has {size} bytes, expected at most {limit}")
+                with open_member() as source:
+                    found[member] = _copy(source, wanted[member], limit, f"{name}: {member}")
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        cause = " ".join(str(error).split())[:200]
+        raise RevisitError(f"{name}: this archive is damaged ({type(error).__name__}: {cause})") from error
+    if missing := [member for member in wanted if member not in found]:
+        raise RevisitError(f"{name}: there is no {missing[0]} in it")
+    return found
+
+
+Member = tuple[str, int, bool, "Opener"]
+
+
+class Opener:
+    """Opens a member when it is called."""
+
+    def __init__(self, archive: zipfile.ZipFile | tarfile.TarFile, member: zipfile.ZipInfo | tarfile.TarInfo) -> None:
+        self.archive, self.member = archive, member
+
+    def __call__(self) -> IO[bytes]:
+        if isinstance(self.archive, zipfile.ZipFile) and isinstance(self.member, zipfile.ZipInfo):
+            return self.archive.open(self.member)
+        assert isinstance(self.archive, tarfile.TarFile) and isinstance(self.member, tarfile.TarInfo)
+        opened = self.archive.extractfile(self.member)
+        if opened is None:
+            raise tarfile.TarError(f"{self.member.name} has no bytes")
+        return opened
+
+
+@contextmanager
+def _members(path: Path) -> Iterator[Iterator[Member]]:
+    """Name, size, whether it is a plain file, and how to open it, for each member in turn."""
+    if path.name.endswith((".whl", ".zip")):
+        with zipfile.ZipFile(path) as packed:
+            yield ((info.filename, info.file_size, _plain(info), Opener(packed, info)) for info in packed.infolist())
+    else:
+        with tarfile.open(path, mode="r|*") as tape:  # read once from front to back, so memory stays small
+            yield ((member.name, member.size, member.isreg(), Opener(tape, member)) for member in tape)
+
+
+def _plain(info: zipfile.ZipInfo) -> bool:
+    mode = info.external_attr >> 16
+    return not info.is_dir() and (not stat.S_IFMT(mode) or stat.S_ISREG(mode))
+
+
+def _copy(source: IO[bytes], to: Path, limit: int, what: str) -> str:
+    made = hashlib.sha256()
+    written = 0
+    with to.open("wb") as file:
+        while piece := source.read(PIECE):
+            written += len(piece)
+            if written > limit:
+                raise RevisitError(f"{what} holds more than the {limit} bytes it should have")
+            made.update(piece)
+            file.write(piece)
+    return made.hexdigest()

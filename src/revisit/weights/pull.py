@@ -1,0 +1,402 @@
+"""Pulling: weights fetched, verified, converted and put in their place, whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from revisit.core import MissingPrerequisite, RevisitError, UsageError
+from revisit.weights import archives, convert, http, hub, registries
+from revisit.weights.http import Progress, Unavailable, silent
+from revisit.weights.lock import Entry, LockedFile, Source, entry
+from revisit.weights.places import RECEIPT, look, missing, receipt_of, root
+
+MIRROR, OFFLINE = "REVISIT_MIRROR", "REVISIT_OFFLINE"
+WORK = ".pulling"  # downloads and unfinished folders, below the root
+REGISTRIES = ("pypi", "npm")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one entry."""
+
+    id: str
+    state: str  # here, by hand, pulled, failed
+    said: str = ""  # where it came from, or why it failed
+    seconds: float = 0.0
+    exit_code: int = 0
+
+
+@dataclass
+class Pull:
+    """One round of pulling: what it may do, and the archives that several entries share."""
+
+    offline: bool = False
+    progress: Progress = silent
+    work: Path = field(default_factory=lambda: root() / WORK)
+    archives: dict[str, Path] = field(default_factory=dict)
+
+
+def is_offline(asked: bool = False) -> bool:
+    """Whether nothing may be fetched from elsewhere."""
+    return asked or os.environ.get(OFFLINE, "") not in ("", "0")
+
+
+def pull(
+    ids: Sequence[str],
+    *,
+    offline: bool = False,
+    again: bool = False,
+    progress: Progress = silent,
+    say: Callable[[str], None] = lambda text: None,
+) -> list[Outcome]:
+    """Bring the weights of these ids here; what is here already is left alone unless it is wanted `again`."""
+    wanted = [entry(id) for id in dict.fromkeys(ids)]
+    if not again and all(not isinstance(look(one), str) for one in wanted):
+        return [_already(one) for one in wanted]
+    with _writing(), _alone(say):
+        round = Pull(is_offline(offline), progress)
+        try:
+            outcomes = []
+            for one in wanted:
+                outcomes.append(_one(one, round, again))
+                if outcomes[-1].state == "pulled":
+                    say(f"{one.id}: pulled from {outcomes[-1].said}")
+            return outcomes
+        finally:
+            for archive in round.archives.values():
+                archive.unlink(missing_ok=True)
+
+
+def forecast(ids: Sequence[str], *, again: bool = False) -> list[dict[str, Any]]:
+    """What a pull would fetch: id, state, bytes, licence and the first source; a shared archive counts once."""
+    rows = []
+    counted: set[str] = set()
+    for id in dict.fromkeys(ids):
+        wanted, here = entry(id), look(entry(id))
+        source = wanted.sources[0] if wanted.sources else None
+        row: dict[str, Any] = {"id": id, "title": wanted.title, "licence": wanted.licence, "gated": wanted.gated}
+        if not isinstance(here, str) and (here.by_hand or not again):
+            row |= {"state": "by hand" if here.by_hand else "here", "bytes": 0, "source": str(here.first)}
+        elif source is None:
+            row |= {"state": "missing", "bytes": 0, "source": wanted.note or "nobody; put it there by hand"}
+        else:
+            archive = source.kind in REGISTRIES
+            size = source.size if archive else wanted.size
+            row |= {"state": "gated" if wanted.gated else "to fetch", "source": str(source)}
+            row["bytes"] = 0 if archive and str(source) in counted else size
+            counted.add(str(source))
+        rows.append(row)
+    return rows
+
+
+def _already(wanted: Entry) -> Outcome:
+    here = look(wanted)
+    assert not isinstance(here, str)
+    return Outcome(wanted.id, "by hand" if here.by_hand else "here", str(here.first))
+
+
+def _one(wanted: Entry, round: Pull, again: bool) -> Outcome:
+    here = look(wanted)
+    if not isinstance(here, str) and (here.by_hand or not again):
+        return _already(wanted)
+    begun = time.monotonic()
+    try:
+        source = fetch(wanted, round)
+    except RevisitError as error:
+        return Outcome(wanted.id, "failed", str(error), time.monotonic() - begun, error.exit_code)
+    return Outcome(wanted.id, "pulled", source, time.monotonic() - begun)
+
+
+def fetch(wanted: Entry, round: Pull) -> str:
+    """The source that gave all files of an entry, which now lie in their place; raises where none did."""
+    for file in wanted.files:
+        if file.pickle and not file.sha256 and wanted.sources:
+            raise UsageError(f"{wanted.id}: {file.name} is a pickle without a digest in the lock; it is not taken")
+        if reason := convert.why_not(file.convert):
+            raise MissingPrerequisite(f"{wanted.id}: {reason}")
+    place = root() / wanted.id
+    if receipt_of(place) is None and place.is_dir() and any(place.iterdir()):
+        raise RevisitError(f"{place}: it holds files that were not pulled; move them away, or complete them by hand")
+    said: list[str] = []
+    code = MissingPrerequisite.exit_code
+    for label, get in _attempts(wanted, round):
+        try:
+            with _staging(round.work / wanted.id, wanted) as staging:
+                archive = get(staging)
+                _settle(staging, place, _finish(wanted, staging, label, archive))
+            return label
+        except Unavailable as error:
+            if error.status in hub.DENIED:
+                said.append(f"{label}: {hub.denied(wanted, error) if label.startswith('hub') else error}")
+            else:
+                said.append(f"{label}: {error}")
+        except RevisitError as error:
+            said.append(f"{label}: {error}")
+            code = min(code, error.exit_code)
+    where = place / wanted.files[0].becomes
+    tried = f": {'; '.join(said)}" if said else ""
+    if round.offline:
+        failed = RevisitError(f"{wanted.id}: {where} is missing, and nothing is fetched offline{tried}")
+    elif said:
+        failed = RevisitError(f"{wanted.id}{tried}")
+    else:
+        failed = RevisitError(missing(wanted, f"{where} is missing"))
+    failed.exit_code = code
+    raise failed
+
+
+Getter = Callable[[Path], "dict[str, str] | None"]  # fills a folder with the files; tells the archive they came from
+
+
+def _attempts(wanted: Entry, round: Pull) -> Iterator[tuple[str, Getter]]:
+    """Ways to get an entry, in the order in which they are tried."""
+    mirror = os.environ.get(MIRROR, "")
+    if mirror and not (round.offline and _is_remote(mirror)):
+        yield (
+            f"mirror {http.shown(mirror) if _is_remote(mirror) else mirror}",
+            _from_place(wanted, mirror, round, id=True),
+        )
+    for source in wanted.sources:
+        if source.kind == "folder":
+            yield str(source), _from_place(wanted, source.where, round, source)
+        elif all(any(True for _ in hub.cached(source, file)) for file in wanted.files):
+            yield f"cache of {source}", _from_cache(wanted, source)
+    for source in () if round.offline else wanted.sources:
+        if source.kind in REGISTRIES:
+            yield str(source), _from_archive(wanted, source, round)
+        elif source.kind == "hub":
+            yield str(source), _from_hub(wanted, source, round)
+        elif source.kind == "url":
+            yield str(source), _from_place(wanted, source.where, round, source)
+
+
+def _is_remote(place: str) -> bool:
+    return "://" in place
+
+
+def _from_place(wanted: Entry, place: str, round: Pull, source: Source | None = None, *, id: bool = False) -> Getter:
+    """From a folder or an address, where the files lie by their names (in a mirror below the id)."""
+
+    def get(staging: Path) -> None:
+        for file in wanted.files:
+            path = source.path(file) if source else file.name
+            path = f"{wanted.id}/{path}" if id else path
+            if _is_remote(place):
+                single = not id and not place.endswith("/")
+                url = place if single else f"{place.rstrip('/')}/{urllib.parse.quote(path)}"
+                _file(registries.Found(url), wanted, file, staging, round)
+            else:
+                _copy(Path(place).expanduser() / path, staging / file.name)
+
+    return get
+
+
+def _from_cache(wanted: Entry, source: Source) -> Getter:
+    def get(staging: Path) -> None:
+        for file in wanted.files:
+            _copy(next(hub.cached(source, file)), staging / file.name)
+
+    return get
+
+
+def _from_hub(wanted: Entry, source: Source, round: Pull) -> Getter:
+    def get(staging: Path) -> None:
+        for file in wanted.files:
+            _file(hub.hub(source, source.path(file)), wanted, file, staging, round)
+
+    return get
+
+
+def _from_archive(wanted: Entry, source: Source, round: Pull) -> Getter:
+    def get(staging: Path) -> dict[str, str]:
+        path, digest = _archive(source, round)
+        archives.take(
+            path,
+            {source.path(file): _inside(staging, file.name) for file in wanted.files},
+            {source.path(file): file.size for file in wanted.files},
+        )
+        return {"name": path.name, "sha256": digest}
+
+    return get
+
+
+def _archive(source: Source, round: Pull) -> tuple[Path, str]:
+    """An archive of a registry and its digest, verified before anybody opens it; each is fetched once in a round."""
+    if source.kind == "pypi":
+        name = source.archive
+    else:
+        package, _, version = source.where.rpartition("@")
+        name = f"{package.replace('/', '-').lstrip('@')}-{version}.tgz"
+    path = round.work / name
+    if str(source) not in round.archives:
+        if source.kind == "pypi":
+            found = registries.pypi(source.where.partition("==")[0], source.archive)
+        else:
+            found = registries.npm(package, version)
+        digest = _download(found, path, source.sha256, source.size, round, name)
+        round.archives[str(source)] = path
+        return path, digest
+    return round.archives[str(source)], source.sha256 or http.sha256(path)
+
+
+def _download(found: registries.Found, to: Path, pin: str, size: int | None, round: Pull, what: str) -> str:
+    """SHA-256 of a file that was fetched and is what the lock says."""
+    part = _part(round.work, what, pin)
+    begun = part.exists()
+
+    def fetched() -> str:
+        return http.download(found.url, part, headers=found.headers, most=size, progress=round.progress, what=what)
+
+    digest = fetched()
+    if begun and not digest.startswith(pin):  # what an earlier pull left may not belong to this file
+        part.unlink()
+        digest = fetched()
+    _hold(digest, pin, what, part)
+    part.replace(to)
+    return digest
+
+
+def _file(found: registries.Found, wanted: Entry, file: LockedFile, staging: Path, round: Pull) -> None:
+    to = _inside(staging, file.name)
+    if not _is_right(staging, file):
+        _download(found, to, file.sha256, file.size, round, f"{wanted.id}/{file.name}")
+
+
+def _part(work: Path, name: str, pin: str) -> Path:
+    """Where a download grows. It is taken up by a later pull only where the digest tells whether the whole is right."""
+    part = work / f"{name.replace('/', '--')}{'-' + pin[:16] if pin else ''}.part"
+    if not pin:
+        part.unlink(missing_ok=True)
+    return part
+
+
+def _hold(digest: str, pin: str, name: str, path: Path) -> None:
+    """Refuse and remove a file that is not what the lock says."""
+    if not digest.startswith(pin):
+        path.unlink(missing_ok=True)
+        raise RevisitError(f"{name}: its SHA-256 is {digest}, and the lock says {pin}; it was not used")
+
+
+def _copy(source: Path, to: Path) -> None:
+    if not source.is_file():
+        raise Unavailable(f"{source}: there is no such file")
+    to.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, to)
+
+
+def _inside(folder: Path, name: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _trusted(wanted: Entry, file: LockedFile, digest: str) -> None:
+    """Refuse a file without a digest in the lock that is not what an earlier pull got."""
+    earlier = (receipt_of(root() / wanted.id) or {}).get("files", {}).get(file.becomes, {}).get("source_sha256")
+    if not file.sha256 and earlier and digest != earlier:
+        raise RevisitError(
+            f"{file.name}: its SHA-256 is {digest}, and was {earlier} at the first pull; "
+            f"remove {root() / wanted.id} to accept the new one"
+        )
+
+
+def _finish(wanted: Entry, staging: Path, label: str, archive: dict[str, str] | None) -> dict[str, Any]:
+    """Verify and convert what lies in the staging folder; the receipt of it."""
+    files: dict[str, Any] = {}
+    for file in wanted.files:
+        raw, done = staging / file.name, staging / file.becomes
+        digest = http.sha256(raw)
+        _hold(digest, file.sha256, file.name, raw)
+        _trusted(wanted, file, digest)
+        if file.convert:
+            convert.convert(file.convert, raw, _inside(staging, f".converted-{file.becomes}"))
+            raw.unlink()
+            (staging / f".converted-{file.becomes}").replace(done)
+        elif raw != done:
+            raw.replace(_inside(staging, file.becomes))
+        files[file.becomes] = {
+            "source": file.name,
+            "source_sha256": digest,
+            "sha256": http.sha256(done) if file.convert else digest,
+            "size": done.stat().st_size,
+        }
+        if file.convert:
+            files[file.becomes] |= {"convert": file.convert, "converter": convert.VERSION}
+    return {"id": wanted.id, "source": label, "archive": archive, "licence": wanted.licence, "files": files}
+
+
+def _settle(staging: Path, place: Path, receipt: dict[str, Any]) -> None:
+    """Put the finished folder in its place; an older one there vanishes."""
+    (staging / RECEIPT).write_text(json.dumps(receipt, indent=1), encoding="utf-8")
+    older = staging.with_name(f"{staging.name}-older")
+    if place.exists():
+        place.replace(older)
+    staging.replace(place)
+    shutil.rmtree(older, ignore_errors=True)
+
+
+@contextmanager
+def _staging(path: Path, wanted: Entry) -> Iterator[Path]:
+    """A folder to fill. Files that are right stay in it when others cannot be had now, for the next attempt."""
+    path.mkdir(parents=True, exist_ok=True)
+    right = {path / file.name for file in wanted.files if _is_right(path, file)}
+    for other in [one for one in path.rglob("*") if one.is_file() and one not in right]:
+        other.unlink()
+    try:
+        yield path
+    except (Unavailable, KeyboardInterrupt):
+        raise
+    except BaseException:
+        shutil.rmtree(path, ignore_errors=True)
+        raise
+
+
+def _is_right(staging: Path, file: LockedFile) -> bool:
+    """Whether a file that the lock pins is there already."""
+    path = staging / file.name
+    return bool(file.sha256) and path.is_file() and http.sha256(path).startswith(file.sha256)
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Turn what a disk may refuse into sentences."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            said = "the disk is full; free some space, or set REVISIT_WEIGHTS to another folder"
+        else:
+            cause = error.strerror or type(error).__name__
+            said = f"it cannot be written to ({cause}); set REVISIT_WEIGHTS to a folder of yours"
+        raise RevisitError(f"{root()}: {said}") from error
+
+
+@contextmanager
+def _alone(say: Callable[[str], None]) -> Iterator[None]:
+    """Hold the root, so that two pulls at a time do not fetch the same; the second waits and finds the files there."""
+    work = root() / WORK
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:  # files are still put in place whole
+        yield
+        return
+    with (work / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"another pull is at work in {root()}; waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError:
+            pass  # a file system without locks; files are still put in place whole
+        yield

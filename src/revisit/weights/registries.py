@@ -1,0 +1,250 @@
+"""Package registries: where an archive lies. Pages are read here, because pip and npm could run code of a package.
+
+Indexes, mirrors and secrets are those that pip and npm are set up with: environment variables and their configuration
+files. Where these name none, the clients are asked for the registry that they would use by themselves. A secret goes to
+the host it was given for and to no other.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from revisit.weights.http import Unavailable, read, same_host, shown, without_secret
+
+SECONDS = 60  # for a client to say where it would look
+ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
+
+
+@dataclass(frozen=True)
+class Found:
+    """The address of an archive, with the headers its host asks for."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def pypi(name: str, archive: str) -> Found:
+    """Where the archive with this file name lies; all indexes of pip's configuration are asked in turn."""
+    settings = pip_settings()
+    for place in settings.get("find-links", "").split():
+        if (beside := _local(place) / archive).is_file():
+            return Found(beside.resolve().as_uri())
+    said: list[str] = []
+    for index in indexes(settings):
+        page = f"{index.rstrip('/')}/{re.sub(r'[-_.]+', '-', name).lower()}/"
+        try:
+            links = _links(page)
+        except Unavailable as error:
+            said.append(str(error))
+            continue
+        if archive in links:
+            return Found(links[archive], _secret_for(links[archive], index))
+        said.append(f"{shown(page)}: it does not list {archive}")
+    raise Unavailable("; ".join(said) or "pip is set up without an index (no-index)")
+
+
+def indexes(settings: Mapping[str, str]) -> list[str]:
+    """Addresses of the package indexes, in the order in which they are asked."""
+    if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+        return []
+    return [settings.get("index-url") or default_index(), *settings.get("extra-index-url", "").split()]
+
+
+@cache
+def default_index() -> str:
+    """The index that pip uses where nobody names one: its help says it."""
+    said = " ".join(_said([sys.executable, "-m", "pip", "download", "--help"]).split())
+    if found := re.search(r"\(default:? (https?://[^\s)]+)\)", said):
+        return found[1]
+    raise Unavailable("no package index is known: set PIP_INDEX_URL, or install pip into this environment")
+
+
+@cache
+def default_registry() -> str:
+    """The registry that npm uses where nobody names one."""
+    found = _said([shutil.which("npm") or "", "config", "get", "registry"]).strip().rstrip("/")
+    if found.startswith(("http://", "https://")):
+        return found
+    raise Unavailable("no npm registry is known: set npm_config_registry to its address, or install npm")
+
+
+def _said(command: list[str]) -> str:
+    """What a client prints by itself, without settings of its user; nothing where it is not there."""
+    plain = {name: value for name, value in os.environ.items() if not name.lower().startswith(("npm_config_", "pip_"))}
+    plain |= dict.fromkeys(("npm_config_userconfig", "PIP_CONFIG_FILE"), os.devnull)
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=SECONDS, check=True, env=plain, cwd=tempfile.gettempdir()
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def pip_settings() -> dict[str, str]:
+    """What pip's configuration files and environment variables say, the latter first."""
+    found: dict[str, str] = {}
+    for path in _pip_files():
+        parser = configparser.RawConfigParser()
+        try:
+            parser.read(path, encoding="utf-8")
+        except (configparser.Error, UnicodeDecodeError, OSError):
+            continue  # pip itself complains of it
+        for section in ("global", "download", "install"):
+            if parser.has_section(section):
+                found.update({key.replace("_", "-"): value.strip() for key, value in parser.items(section)})
+    for name in ("index-url", "extra-index-url", "find-links", "no-index"):
+        if value := os.environ.get("PIP_" + name.upper().replace("-", "_")):
+            found[name] = value
+    return found
+
+
+def _pip_files() -> Iterator[Path]:
+    """Configuration files of pip, the weakest first."""
+    own = os.environ.get("PIP_CONFIG_FILE", "")
+    if own == os.devnull:
+        return
+    home = Path.home()
+    yield from (Path("/etc/xdg/pip/pip.conf"), Path("/etc/pip.conf"))
+    yield from (home / ".pip/pip.conf", Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip/pip.conf")
+    if sys.platform == "darwin":
+        yield home / "Library/Application Support/pip/pip.conf"
+    if appdata := os.environ.get("APPDATA"):
+        yield Path(appdata) / "pip/pip.ini"
+    yield Path(sys.prefix) / ("pip.ini" if sys.platform == "win32" else "pip.conf")
+    if own:
+        yield Path(own)
+
+
+def _links(page: str) -> dict[str, str]:
+    """File name → address, from an index's page in either form."""
+    if page.startswith("file:"):
+        page += "index.html"
+    body, base = read(page, {"Accept": ACCEPT})
+    text = body.decode("utf-8", "replace")
+    base, _ = without_secret(base)
+    if text.lstrip().startswith("{"):
+        try:
+            files = json.loads(text)["files"]
+            return {str(one["filename"]): urllib.parse.urljoin(base, str(one["url"])) for one in files}
+        except (ValueError, KeyError, TypeError) as error:
+            raise Unavailable(f"{shown(page)}: this is no page of a package index") from error
+    parser = Anchors()
+    parser.feed(text)
+    addresses = [urllib.parse.urljoin(parser.base or base, href).partition("#")[0] for href in parser.found]
+    return {urllib.parse.unquote(urllib.parse.urlsplit(url).path.rpartition("/")[2]): url for url in addresses}
+
+
+class Anchors(HTMLParser):
+    """Collects the addresses of a page's links."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.base = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        href = dict(attrs).get("href")
+        if tag == "a" and href:
+            self.found.append(href)
+        elif tag == "base" and href:
+            self.base = href
+
+
+def _secret_for(url: str, index: str) -> dict[str, str]:
+    """The header with the index's user and password, where the file lies on the same host."""
+    plain, secret = without_secret(index)
+    return secret if same_host(plain, url) else {}
+
+
+def _local(place: str) -> Path:
+    return Path(urllib.request.url2pathname(urllib.parse.urlsplit(place).path) if "://" in place else place)
+
+
+def npm(name: str, version: str) -> Found:
+    """Where the archive of this version of a package lies."""
+    settings = npm_settings()
+    scope = name.partition("/")[0] if name.startswith("@") else ""
+    registry = settings.get(f"{scope}:registry") or settings.get("registry") or default_registry()
+    base, _ = without_secret(registry.rstrip("/"))
+    page = f"{base}/{name.replace('/', '%2f')}"
+    try:
+        about = _json(f"{page}/{urllib.parse.quote(version)}", npm_secret(page, settings, registry))
+    except Unavailable as error:
+        if error.status not in (404, 405):
+            raise
+        # Some registries answer for the whole package only.
+        about = _json(page, npm_secret(page, settings, registry)).get("versions", {}).get(version)
+    tarball = about.get("dist", {}).get("tarball") if isinstance(about, dict) else None
+    if not isinstance(tarball, str):
+        raise Unavailable(f"{shown(page)}: it does not list version {version}")
+    if not same_host(tarball, base) and _is_public(tarball):  # a mirror passes on the pages of the public registry
+        tarball = base + urllib.parse.urlsplit(tarball).path
+    return Found(tarball, npm_secret(tarball, settings, registry))
+
+
+def _is_public(url: str) -> bool:
+    """Whether an address lies on the registry that npm uses by itself, where that is known."""
+    try:
+        return same_host(url, default_registry())
+    except Unavailable:
+        return False
+
+
+def npm_settings() -> dict[str, str]:
+    """What npm's configuration files and environment variables say, the latter first."""
+    found: dict[str, str] = {}
+    said = {name.lower(): value for name, value in os.environ.items() if name.lower().startswith("npm_config_")}
+    own = said.get("npm_config_userconfig")
+    for path in (Path("/etc/npmrc"), Path(own) if own else Path.home() / ".npmrc"):
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            continue
+        for line in lines:
+            key, equals, value = line.partition("=")
+            if equals and not line.lstrip().startswith((";", "#")):
+                found[key.strip()] = _filled(value.strip().strip("\"'"))
+    if said.get("npm_config_registry"):
+        found["registry"] = said["npm_config_registry"]
+    return found
+
+
+def _filled(value: str) -> str:
+    """The value with ${NAME} replaced by that environment variable."""
+    return re.sub(r"\$\{(\w+)\}", lambda name: os.environ.get(name[1], ""), value)
+
+
+def npm_secret(url: str, settings: Mapping[str, str], registry: str) -> dict[str, str]:
+    """The header for an address: the token given for its host and path, or the registry's user and password."""
+    place = urllib.parse.urlsplit(url)
+    for key, value in settings.items():
+        prefix, _, kind = key.rpartition(":")
+        if prefix.startswith("//") and f"//{place.netloc}{place.path}".startswith(prefix.rstrip("/") + "/"):
+            if kind == "_authToken":
+                return {"Authorization": f"Bearer {value}"}
+            if kind == "_auth":
+                return {"Authorization": f"Basic {value}"}
+    return _secret_for(url, registry)
+
+
+def _json(url: str, headers: Mapping[str, str]) -> Any:
+    body, _ = read(url, {"Accept": "application/json", **headers})
+    try:
+        return json.loads(body)
+    except ValueError as error:
+        raise Unavailable(f"{shown(url)}: this is no page of a package registry") from error

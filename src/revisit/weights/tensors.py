@@ -1,0 +1,90 @@
+"""Tensors: a file of weights read without running anything that it may hold."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from revisit.core import MissingPrerequisite
+from revisit.media.names import printable
+from revisit.weights.torchscript import is_torchscript, torchscript_tensors
+
+WRAPPERS = ("state_dict", "model_state_dict", "params_ema", "params", "model", "net")
+INSTALL = "pip install 'revisit-bench[networks]'"
+
+
+def tensors(path: Path) -> dict[str, Any]:
+    """Name → tensor on the CPU, from safetensors, a TorchScript archive or a state dict saved by torch.
+
+    A tensor that was saved alone is called "tensor".
+    """
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            return dict(load_file(path))
+        import torch
+
+        if is_torchscript(path):
+            return torchscript_tensors(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of torch about pickles it may not understand; it then refuses them
+            content = torch.load(path, map_location="cpu", weights_only=True)
+        if isinstance(content, torch.Tensor):
+            return {"tensor": content.detach()}
+        while (inner := _inner(content)) is not None:
+            content = inner
+        named = content.items() if isinstance(content, dict) else ()
+        found = {str(name): one for name, one in named if isinstance(one, torch.Tensor)}
+    except MissingPrerequisite:
+        raise
+    except ImportError as error:
+        raise MissingPrerequisite(f"{error.name or 'torch'} is not installed: {INSTALL}") from error
+    except Exception as error:  # damaged files, files that hold code and files of other kinds differ in this
+        raise unreadable(path, error) from error
+    if not found:
+        raise MissingPrerequisite(f"{path}: it holds no tensors by name; put a state dict or safetensors there")
+    return found
+
+
+def unreadable(path: Path, error: Exception) -> MissingPrerequisite:
+    """A sentence about a file that is damaged or holds something else than numbers."""
+    cause = printable(" ".join(f"{type(error).__name__}: {error}".split()), 240)
+    return MissingPrerequisite(f"{path}: cannot be read as weights ({cause}); nothing in it was run")
+
+
+def _inner(content: Any) -> dict[Any, Any] | None:
+    """The state dict inside a checkpoint, where it lies under one of the usual names."""
+    if not isinstance(content, dict):
+        return None
+    return next((content[name] for name in WRAPPERS if isinstance(content.get(name), dict)), None)
+
+
+class NumbersOnly(pickle.Unpickler):
+    """Reads a pickle of numpy arrays: three names of numpy are known to it, and no other."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if name == "_reconstruct" and module in ("numpy.core.multiarray", "numpy._core.multiarray"):
+            return _array
+        if module == "numpy" and name in ("ndarray", "dtype"):
+            return getattr(np, name)
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+
+
+def _array(kind: type, shape: tuple[int, ...], code: bytes) -> np.ndarray:
+    """An empty array, which the pickle then fills."""
+    if kind is not np.ndarray:
+        raise pickle.UnpicklingError("it asks for an array of another kind")
+    return np.ndarray.__new__(np.ndarray, shape, np.dtype(code.decode() if isinstance(code, bytes) else code))
+
+
+def numpy_pickle(file: IO[bytes], path: Path) -> Any:
+    """What a pickle of numpy arrays holds."""
+    try:
+        return NumbersOnly(file).load()
+    except Exception as error:  # a hostile pickle may raise anything
+        raise unreadable(path, error) from error
