@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -26,6 +27,9 @@ def eval_(
     root: list[Path] = ROOT,
     option: list[str] = OPTION,
     judge: str = JUDGE,
+    device: str = typer.Option("", help="Where networks run: cpu, cuda:1, or cuda:0,cuda:1; the first GPU by default."),
+    precision: str = typer.Option("", help="float32 forbids networks to use half precision on a GPU."),
+    batch: int = typer.Option(None, min=1, help="Frames that a network on a GPU takes at once; what fits by default."),
     limits: str = typer.Option("", help="Limits on decoding, such as frames=5000,seconds=60,memory=2G."),
     report: bool = typer.Option(True, "--report/--no-report", help="Write the HTML report at the end."),
     json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
@@ -33,8 +37,14 @@ def eval_(
 ) -> None:
     """Score a dataset or a folder of videos. The same command resumes."""
     from revisit.engine.run import evaluate
+    from revisit.engine.workers import BATCH_SIZE
     from revisit.media import Limits
+    from revisit.networks.runtime import DEVICE, PRECISION
 
+    # Workers and the process that runs the networks inherit these.
+    for name, value in ((DEVICE, device), (PRECISION, precision), (BATCH_SIZE, str(batch or ""))):
+        if value:
+            os.environ[name] = value
     request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge)
     chosen = request.chosen_judge()
     folder = out or Path("runs") / (source.resolve().stem if source.is_file() else source.resolve().name)

@@ -2,8 +2,8 @@
 
 Five kinds, told apart by what they are given:
 
-- `frame`: a function of a Batch of single frames; called batch by batch, its evidence is joined
-  along the first axis of every array;
+- `frame`: a function of a Batch of single frames, of one clip or of several; every array of its evidence has a row for
+  each frame, by which the evidence is split and joined again. With `pairs=True` the batch holds reference frames too;
 - `sequence`: a generator that receives the frames of one clip in order through `yield`, ends on
   None and returns its evidence. With `pairs=True` it receives (frame, reference frame) instead;
 - `clip`: a function of all chosen frames of a clip at once (bounded by the request);
@@ -99,11 +99,14 @@ class Frame:
 
 @dataclass(frozen=True)
 class Batch:
-    """A few frames of one clip, at the size the observer asked for."""
+    """A few frames, at the size the observer asked for. Those of a network are all of one size, from any clips."""
 
     index: np.ndarray
     time: np.ndarray
-    rgb: Sequence[np.ndarray]
+    rgb: Sequence[np.ndarray]  # on a GPU one tensor (frames, height, width, 3)
+    reference: Sequence[np.ndarray] = ()  # the frame each is compared with, for observers of pairs
+    reference_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    inputs: Sequence[tuple[Any, ...]] = ()  # what the case says, for each frame: values of the observer's `inputs`
 
 
 Sight = Generator[None, Any, Any]  # what a sequence observer is: frames are sent in, evidence is returned
@@ -121,13 +124,27 @@ class Observer:
     frames: Sampling = field(default_factory=every)
     size: int | None = None  # longer side in pixels; None for the clip's own size
     pairs: bool = False  # receives the reference clip's frames too
-    inputs: tuple[str, ...] = ()  # fields of the Case it reads, such as "target"
-    weights: tuple[str, ...] = ()  # ids in weights.lock
+    inputs: tuple[str, ...] = ()  # fields of the Case it reads, such as "target"; None for "target?" without one
+    weights: tuple[str, ...] = ()  # ids in weights.lock; an observer with weights runs where the networks are
+    choose: Callable[..., np.ndarray] | None = None  # (count, fps, *inputs, **params) -> frames wanted, for `frames`
+    prepare: Callable[..., Any] | None = None  # (frame or pair, **params) -> picture(s) of a batch, for `size`
     sets: tuple[str, ...] = ()  # observer sets it joins without being named in their file
     params: Mapping[str, Any] = field(default_factory=dict)
     ready: Callable[[], str | None] | None = None  # says why it cannot run here; asked before anything is decoded
     artifact: str = ""  # the file that an importer reads, as Case.artifacts calls it
     shows: type | None = None  # the kind of evidence that holds the pictures a judge is shown
+
+    def wanted(self, count: int, fps: float, inputs: Sequence[Any], params: Mapping[str, Any]) -> np.ndarray:
+        """Numbers of the frames it wants of a clip with `count` frames."""
+        if self.choose is None:
+            return self.frames.pick(count, fps)
+        chosen = np.unique(np.asarray(self.choose(count, fps, *inputs, **params), dtype=np.int64))
+        return chosen[(chosen >= 0) & (chosen < count)]
+
+    @property
+    def sees(self) -> str:
+        """Which frames it wants, in words."""
+        return str(self.frames) if self.choose is None else "some, by the case"
 
     @property
     def summary(self) -> str:
@@ -148,6 +165,8 @@ def observer(
     pairs: bool = False,
     inputs: tuple[str, ...] = (),
     weights: tuple[str, ...] = (),
+    choose: Callable[..., np.ndarray] | None = None,
+    prepare: Callable[..., Any] | None = None,
     sets: tuple[str, ...] = (),
     ready: Callable[[], str | None] | None = None,
     artifact: str = "",
@@ -162,8 +181,8 @@ def observer(
 
     def register(fn: Callable[..., Any]) -> Observer:
         made = Observer(
-            id, version, kind, makes, fn, frames or every(), size, pairs, inputs, weights, sets,
-            keyword_defaults(fn), ready, artifact, shows,
+            id, version, kind, makes, fn, frames or every(), size, pairs, inputs, weights, choose, prepare,
+            sets, keyword_defaults(fn), ready, artifact, shows,
         )  # fmt: skip
         OBSERVERS.add(id, made)
         return made

@@ -21,7 +21,8 @@ ENTRY_POINT_GROUP = "revisit.plugins"
 ROOMS = (
     "revisit.observers.lite",
     "revisit.observers.imports",
-    "revisit.observers.torch",
+    "revisit.observers.small",
+    "revisit.observers.paper",
     "revisit.judges",
     "revisit.judges.protocols",
     "revisit.metrics",

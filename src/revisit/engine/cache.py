@@ -6,7 +6,6 @@ weights, parameters, decoding rule), so it is never stale and never overwritten 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +13,9 @@ from typing import Any
 
 from revisit.core import MediaError, from_arrays, to_arrays
 from revisit.media import load_npz, save_npz
+from revisit.media.places import cache_root
 
-
-def cache_root() -> Path:
-    """Where evidence lives: $REVISIT_CACHE, or the user's cache folder."""
-    chosen = os.environ.get("REVISIT_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "revisit"
+__all__ = ["EvidenceCache", "cache_root"]
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,15 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from importlib.util import find_spec
 
+from revisit.core import UsageError
 from revisit.core.registry import ENTRY_POINT_GROUP
 from revisit.engine.cache import cache_root
+from revisit.observers.sets import set_names
+from revisit.weights.lock import entries
+from revisit.weights.places import look, root
 
 LIBRARIES = {
     "numpy": "import numpy; print(numpy.__version__)",
@@ -20,6 +24,20 @@ LIBRARIES = {
     "pyav": "import av; print(av.__version__, 'with libavcodec', *av.library_versions['libavcodec'])",
 }
 DECODERS = "import av; print(' '.join(n for n in ('h264', 'hevc', 'vp9', 'av1', 'ffv1') if n in av.codecs_available))"
+# One line for each device that networks can run on, and one for the version; imported away from here, because it takes
+# seconds and a broken driver may take the process with it.
+DEVICES = """
+import torch
+print(torch.__version__)
+for k in range(torch.cuda.device_count()):
+    facts = torch.cuda.get_device_properties(k)
+    free, total = torch.cuda.mem_get_info(k)
+    print(f"cuda:{k}: {facts.name}, {total / 1e9:.0f} GB, {free / 1e9:.0f} GB free")
+if getattr(torch.backends, "mps", None) and torch.backends.mps.is_available():
+    print("mps: Apple GPU, shares the memory of the machine")
+"""
+NETWORKS = ("transformers", "safetensors", "onnxruntime", "tokenizers")
+EXTRA = "not installed; the sets small and paper need it: pip install 'revisit-bench[networks]'"
 MEMORY_WANTED, DISK_WANTED = 2e9, 5e9
 
 
@@ -37,14 +55,49 @@ def checks() -> list[Check]:
     found = [_python()]
     found += [_import(name, code) for name, code in LIBRARIES.items()]
     found += [_import("video decoders", DECODERS), _cache(), _disk(), _memory()]
-    found += [
-        Check("torch", "note", "installed" if find_spec("torch") else "not installed; the lite set does not need it")
-    ]
+    found += [*_devices(), *(_extra(name) for name in NETWORKS), *_weights()]
     http = "installed" if find_spec("httpx") else "not installed; only a judge over HTTP needs it"
     found += [Check("httpx", "note", http)]
     found += [
         Check("plugin", "note", f"{point.name} ({point.value})") for point in entry_points(group=ENTRY_POINT_GROUP)
     ]
+    return found
+
+
+def _devices() -> list[Check]:
+    """torch and the devices it finds; on a machine without it nothing is wrong."""
+    if find_spec("torch") is None:
+        return [Check("torch", "note", EXTRA)]
+    tried = _import("torch", DEVICES)
+    if tried.state == "bad":
+        return [Check("torch", "bad", tried.finding.replace("revisit-bench", "'revisit-bench[networks]'"))]
+    version, *devices = tried.finding.splitlines()
+    cpu = f"cpu: {os.cpu_count()} cores" + ("" if devices else "; no GPU found")
+    asked = os.environ.get("REVISIT_DEVICE")
+    chosen = f"; REVISIT_DEVICE={asked}" if asked else ""
+    return [Check("torch", "ok", version), *(Check("device", "ok", line + chosen) for line in (*devices, cpu))]
+
+
+def _extra(name: str) -> Check:
+    try:
+        return Check(name, "note", version(name))
+    except PackageNotFoundError:
+        return Check(name, "note", EXTRA)
+
+
+def _weights() -> list[Check]:
+    """Where weights lie, and how many of each set are here."""
+    try:
+        known = {id: look(entry) for id, entry in entries().items()}
+        sets = {name: [id for id, entry in entries().items() if name in entry.sets] for name in set_names()}
+    except UsageError as error:
+        return [Check("weights", "bad", str(error))]
+    found = [Check("weights", "note", str(root()))]
+    for name, ids in sets.items():
+        if ids:
+            here = [id for id in ids if not isinstance(known[id], str)]
+            rest = "" if len(here) == len(ids) else f"; revisit weights pull --set {name}"
+            found.append(Check(f"weights of {name}", "note", f"{len(here)} of {len(ids)} here{rest}"))
     return found
 
 
@@ -87,7 +140,12 @@ def _disk() -> Check:
 
 def _memory() -> Check:
     try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
+        page = os.sysconf("SC_PAGE_SIZE")
+        total = page * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
         return Check("memory", "note", "unknown")
-    return Check("memory", "ok" if total > MEMORY_WANTED else "note", f"{total / 1e9:.0f} GB")
+    try:
+        free = f", {page * os.sysconf('SC_AVPHYS_PAGES') / 1e9:.0f} GB free"
+    except (ValueError, OSError):
+        free = ""
+    return Check("memory", "ok" if total > MEMORY_WANTED else "note", f"{total / 1e9:.0f} GB{free}")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from revisit import weights
 from revisit.core import DERIVED, GATES, Case, Derived, Gate, Metric, Observer, UsageError, digest, evidence_id
 from revisit.media import DECODING_RULE
 
@@ -62,7 +63,7 @@ def observer_facts(observer: Observer, chosen: Parameters) -> dict[str, Any]:
         "version": observer.version,
         "frames": str(observer.frames),
         "size": observer.size,
-        "weights": list(observer.weights),
+        "weights": weights.digests(observer.weights),
         "params": parameters_of(observer, chosen),
         "decoding": DECODING_RULE,
     }

@@ -8,23 +8,23 @@ first half. Importers read a file beside the clip, which is not decoded for them
 
 from __future__ import annotations
 
-import importlib
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from revisit.core import OBSERVERS, Batch, ClipInfo, Frame, MediaError, Observer, RevisitError
+from revisit.core import ClipInfo, Frame, MediaError, RevisitError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.plan import ClipTask, Job, ObserverTask
+from revisit.engine.remote import Remote, RemoteClip
+from revisit.engine.watch import Watcher, observer_of, sentence, wanted_frames, watch
 from revisit.media import Limits, open_clip
 from revisit.metrics.phase_pairs import RULE, phase_maps, read_phase_rule, stretched
 
-BATCH = 16  # frames handed to a frame observer at a time
 Use = tuple[str, int]  # (rule of alignment, frames of the clip that is compared)
 WHOLE = ("auto", "time")  # rules that may need any frame of a reference
 
@@ -40,28 +40,26 @@ class Outcome:
     frames: int = 0  # decoded in all
     runs: dict[str, dict[str, int]] = field(default_factory=dict)  # clip digest -> observer -> runs
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # clip digest -> remarks on the file
+    device: str = ""  # that networks ran on, if one process ran them all
 
 
-class Watcher(Protocol):
-    """An observer at work on one clip."""
+def observe(
+    job: Job, cache: EvidenceCache, limits: Limits, host: Remote | None = None
+) -> Iterator[tuple[ClipTask, Outcome]]:
+    """Make all evidence of a job, decoding each of its clips once; tell what became of each clip when it is done.
 
-    def see(self, frame: Frame, reference: Frame | None) -> None: ...
-
-    def finish(self) -> Any: ...
-
-
-def observe(job: Job, cache: EvidenceCache, limits: Limits) -> Iterator[tuple[ClipTask, Outcome]]:
-    """Make all evidence of a job, decoding each of its clips once; tell what became of each clip when it is done."""
+    With a host, observers with networks run there.
+    """
     _steady_opencv()
     broken: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="revisit-") as scratch:
         shelves: dict[str, Shelf] = {}
         uses = _uses(job, limits)
         for clip in job.clips:
-            outcome = Outcome(broken=dict(broken))
+            outcome = Outcome(broken=dict(broken), device=host.device if host is not None else "")
             shelf = Shelf(Path(scratch) / clip.digest) if clip.digest in job.references else None
             try:
-                _observe_clip(clip, shelf, uses.get(clip.digest, ()), shelves, cache, limits, outcome)
+                _observe_clip(clip, shelf, uses.get(clip.digest, ()), shelves, cache, limits, outcome, host)
             except MediaError as error:
                 broken[clip.digest] = outcome.broken[clip.digest] = str(error)
             else:
@@ -78,6 +76,7 @@ def _observe_clip(
     cache: EvidenceCache,
     limits: Limits,
     out: Outcome,
+    host: Remote | None,
 ) -> None:
     for todo in task.observers:
         if todo.file is not None:
@@ -107,23 +106,25 @@ def _observe_clip(
 
     def choose(count: int, fps: float) -> np.ndarray:
         """Frame numbers that somebody wants; the rest is decoded but never converted to RGB."""
-        picks = [_observer(todo).frames.pick(count, fps) for todo in watching]
+        picks = [wanted_frames(todo, count, fps) for todo in watching]
         return np.unique(np.concatenate([kept(count), *picks])).astype(np.int64)
 
     with open_clip(task.clip, limits, wanted=choose) as stream:
         info: ClipInfo = stream.info
+        far = RemoteClip(host, info, [todo for todo in watching if host.takes(todo)]) if host is not None else None
         for todo in watching:
-            observer = _observer(todo)
+            observer = observer_of(todo)
             try:
                 if todo.reference == task.digest:
                     partners[todo.key] = _backwards(info, shelf) if backwards else None
                 elif todo.reference is not None:
                     partners[todo.key] = _partner(todo, info, shelves, out, remarks)
-                watchers[todo.key] = _watch(observer, info, todo)
+                hosted = far is not None and todo.key in far.tasks
+                watchers[todo.key] = far.watcher(todo) if far and hosted else watch(observer, info, todo)
             except Exception as error:  # as below
-                fail(todo.key, _sentence(error))
+                fail(todo.key, sentence(error))
                 continue
-            wanted[todo.key] = set(observer.frames.pick(info.count, info.fps).tolist())
+            wanted[todo.key] = set(wanted_frames(todo, info.count, info.fps).tolist())
             seconds[todo.key] = 0.0
             runs = out.runs.setdefault(task.digest, {})
             runs[todo.key] = runs.get(todo.key, 0) + 1
@@ -144,7 +145,7 @@ def _observe_clip(
                     for partner in shown:
                         watchers[todo.key].see(frame, partner)
                 except Exception as error:  # one observer that fails must not cost the others their evidence
-                    fail(todo.key, f"{todo.observer} failed on frame {frame.index}: {_sentence(error)}")
+                    fail(todo.key, f"{todo.observer} failed on frame {frame.index}: {sentence(error)}")
                 seconds[todo.key] += time.perf_counter() - started
         out.decoded[task.digest] = out.decoded.get(task.digest, 0) + 1
         out.frames += stream.passed
@@ -160,15 +161,16 @@ def _observe_clip(
             record = watchers[todo.key].finish()
             cache.save(todo.key, record)
         except Exception as error:  # as above
-            fail(todo.key, f"{todo.observer} failed: {_sentence(error)}")
+            fail(todo.key, f"{todo.observer} failed: {sentence(error)}")
             continue
-        out.made[todo.key] = seconds[todo.key] + time.perf_counter() - started
+        spent = seconds[todo.key] + time.perf_counter() - started
+        out.made[todo.key] = far.seconds[todo.key] if far is not None and todo.key in far.tasks else spent
 
 
 def _import(task: ClipTask, todo: ObserverTask, cache: EvidenceCache, out: Outcome) -> None:
     """Make evidence from a file that came with the clip."""
     started = time.perf_counter()
-    observer = _observer(todo)
+    observer = observer_of(todo)
     runs = out.runs.setdefault(task.digest, {})
     runs[todo.key] = runs.get(todo.key, 0) + 1
     try:
@@ -177,7 +179,7 @@ def _import(task: ClipTask, todo: ObserverTask, cache: EvidenceCache, out: Outco
     except RevisitError as error:
         out.failed[todo.key] = str(error)
     except Exception as error:  # one file that cannot be read must not cost the clip its other evidence
-        out.failed[todo.key] = f"{todo.observer} failed: {_sentence(error)}"
+        out.failed[todo.key] = f"{todo.observer} failed: {sentence(error)}"
     else:
         out.made[todo.key] = time.perf_counter() - started
 
@@ -214,80 +216,6 @@ def _length(task: ClipTask, limits: Limits) -> int:
             return stream.info.count
     except MediaError:
         return 0
-
-
-def _observer(task: ObserverTask) -> Observer:
-    if task.observer not in OBSERVERS:
-        importlib.import_module(task.module)  # a plugin that registered itself in the parent process only
-    return OBSERVERS[task.observer]
-
-
-def _watch(observer: Observer, info: ClipInfo, task: ObserverTask) -> Watcher:
-    inputs = [task.inputs[name] for name in observer.inputs]
-    if observer.kind == "sequence":
-        return _Sequence(observer, info, inputs, task.params)
-    if observer.kind == "frame":
-        return _Frames(observer, task.params, limit=BATCH)
-    return _Frames(observer, {**task.params, **dict(zip(observer.inputs, inputs, strict=True))}, limit=None)
-
-
-class _Sequence:
-    """Drives a generator that receives frames through `yield`."""
-
-    def __init__(self, observer: Observer, info: ClipInfo, inputs: list[Any], params: Mapping[str, Any]) -> None:
-        self.pairs = observer.pairs
-        self.sight = observer.fn(info, *inputs, **params)
-        self.result: Any = None
-        next(self.sight)
-
-    def see(self, frame: Frame, reference: Frame | None) -> None:
-        if self.pairs and reference is None:
-            return  # the reference ended before the clip
-        self.sight.send((frame, reference) if self.pairs else frame)
-
-    def finish(self) -> Any:
-        try:
-            self.sight.send(None)
-        except StopIteration as stop:
-            return stop.value
-        raise TypeError("a sequence observer returns its evidence when it receives None")
-
-
-class _Frames:
-    """Collects frames and calls a function of a Batch; `limit` None means all frames at once."""
-
-    def __init__(self, observer: Observer, params: Mapping[str, Any], limit: int | None) -> None:
-        self.observer, self.params, self.limit = observer, params, limit
-        self.waiting: list[Frame] = []
-        self.parts: list[Any] = []
-
-    def see(self, frame: Frame, reference: Frame | None) -> None:
-        self.waiting.append(frame)
-        if self.limit is not None and len(self.waiting) >= self.limit:
-            self._flush()
-
-    def _flush(self) -> None:
-        batch = Batch(
-            np.array([frame.index for frame in self.waiting]),
-            np.array([frame.time for frame in self.waiting]),
-            [frame.at(self.observer.size) for frame in self.waiting],
-        )
-        self.waiting = []
-        self.parts.append(self.observer.fn(batch, **self.params))
-
-    def finish(self) -> Any:
-        if self.waiting:
-            self._flush()
-        if not self.parts:
-            raise MediaError("the clip has no frames")
-        if len(self.parts) == 1:
-            return self.parts[0]
-        first = self.parts[0]
-        joined = {}
-        for f in fields(first):
-            values = [getattr(part, f.name) for part in self.parts]
-            joined[f.name] = np.concatenate(values) if isinstance(values[0], np.ndarray) else values[0]
-        return type(first)(**joined)
 
 
 class Shelf:
@@ -384,11 +312,6 @@ def alignment(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
         return lambda frame: int(np.abs(times - frame.time).argmin())
     span = max(info.count - 1, 1)
     return lambda frame: min(round(frame.index * (count - 1) / span), count - 1)
-
-
-def _sentence(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if isinstance(error, RevisitError) else f"{type(error).__name__}: {text[:300]}"
 
 
 def _steady_opencv() -> None:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from revisit import weights
 from revisit.core import (
     DERIVED,
     GATES,
@@ -40,9 +41,11 @@ from revisit.engine.needs import (
     short_hash,
 )
 from revisit.media import clip_digest, file_digest
+from revisit.observers.sets import sets_that_make
 
 ALWAYS = ("frame_facts", "thumbnails")  # evidence the report shows, whatever is scored
 BESIDE = "artifacts."  # an observer's input that is a file beside the clip, such as artifacts.da3
+OPTIONAL = "?"  # behind an input without which an observer can do its work, too
 PICTURES = ("thumbnails",)  # what it shows of a reference, which may be long
 
 
@@ -312,19 +315,24 @@ def _task(
 ) -> ObserverTask | str:
     """How to make one kind of evidence for one case, or the reason why it cannot be made."""
     if maker is None:
-        return f"needs {evidence_id(kind)}, which no observer of the set {observers.id!r} makes"
+        others = " or ".join(name for name in ("small", "paper") if name in sets_that_make(evidence_id(kind)))
+        hint = f"; --set {others} has one" if others else ""
+        return f"needs {evidence_id(kind)}, which no observer of the set {observers.id!r} makes{hint}"
     inputs: dict[str, Any] = {}
     said: dict[str, Any] = {}  # what the evidence's address says of the inputs: of a file its content, wherever it lies
     for name in maker.inputs:
-        if name.startswith(BESIDE):
-            beside = _beside(case, name.removeprefix(BESIDE), digest_of)
+        asked, optional = name.removesuffix(OPTIONAL), name.endswith(OPTIONAL)
+        if asked.startswith(BESIDE):
+            artifact = asked.removeprefix(BESIDE)
+            given = artifact in case.artifacts or not optional
+            beside: tuple[Path | None, str] | str = _beside(case, artifact, digest_of) if given else (None, "")
             if isinstance(beside, str):
                 return beside
             inputs[name], said[name] = beside
             continue
-        value = getattr(case, name)
-        if value in (None, ""):
-            return f"no {name} was given for this case"
+        value = getattr(case, asked)
+        if value in (None, "") and not optional:
+            return f"no {asked} was given for this case"
         inputs[name], said[name] = value, _plain(value)
     params = parameters_of(maker, parameters)
     facts = {**observer_facts(maker, parameters), "inputs": said}
@@ -355,6 +363,8 @@ def _task(
             return f"the reference cannot be read: {error}"
         facts |= {"reference": reference, "align": align}
         inputs["align"] = align
+    if maker.weights and (reason := weights.why_missing(maker.weights)):
+        return reason
     if maker.ready is not None and (reason := maker.ready()):
         return reason
     return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, reference)

@@ -36,7 +36,7 @@ from revisit.engine.workers import run_jobs
 from revisit.judges.settings import ChosenJudge
 from revisit.media import Limits
 
-LIBRARIES = ("numpy", "opencv-python-headless", "av")
+LIBRARIES = ("numpy", "opencv-python-headless", "av", "torch", "transformers", "onnxruntime")
 OURS = (
     "run.json",
     "plan.json",
@@ -286,11 +286,13 @@ class _Counters:
         self.runs: Counter[tuple[str, str]] = Counter()
         self.seconds: dict[str, float] = {}
         self.notes: dict[str, tuple[str, ...]] = {}
+        self.devices: set[str] = set()
         self.asked: dict[str, Any] = {}  # what a judge was asked, and what it cost
 
     def add(self, outcome: Outcome) -> None:
         self.decodes.update(outcome.decoded)
         self.frames += outcome.frames
+        self.devices |= {outcome.device} - {""}
         for clip, runs in outcome.runs.items():
             self.runs.update({(clip, key): count for key, count in runs.items()})
         for key, seconds in outcome.made.items():
@@ -311,6 +313,7 @@ class _Counters:
             "most_runs_of_one_observer_on_one_clip": max(self.runs.values(), default=0),
             "evidence_from_cache": self.cached,
             "observer_seconds": {id: round(seconds, 3) for id, seconds in sorted(self.seconds.items())},
+            **({"networks_on": sorted(self.devices)} if self.devices else {}),
             **({"judge": self.asked} if self.asked else {}),
         }
 

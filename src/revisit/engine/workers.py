@@ -7,17 +7,27 @@ import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import cycle
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
+from revisit import weights
+from revisit.core import RevisitError, UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.observe import Outcome, observe
 from revisit.engine.plan import ClipTask, Job
+from revisit.engine.remote import Address, Remote
+from revisit.engine.watch import observer_of
 from revisit.media import Limits
+from revisit.networks.runtime import DEVICE
 
+NETWORKS = "REVISIT_NETWORKS"
+BATCH_SIZE = "REVISIT_BATCH"
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
@@ -31,13 +41,23 @@ def run_jobs(
         return
     # Spawned, not forked: a forked child inherits the locks of OpenCV's and libav's threads.
     context = multiprocessing.get_context("spawn")
+    with _hosts_of_networks(context, jobs) as hosts:
+        yield from _share_out(context, jobs, cache, limits, workers, hosts)
+
+
+def _share_out(
+    context: Any, jobs: Sequence[Job], cache: EvidenceCache, limits: Limits, workers: int, hosts: Sequence[Address]
+) -> Iterator[tuple[ClipTask, Outcome]]:
     waiting = list(reversed(jobs))
+    addresses: Iterator[Address | None] = cycle(hosts or [None])  # workers share the hosts out among themselves
     busy: dict[Connection, tuple[Any, list[ClipTask]]] = {}  # with the clips that are still to come
     idle: list[tuple[Any, Connection]] = []
     try:
         while waiting or busy:
             while waiting and len(busy) < workers:
-                process, connection = idle.pop() if idle else _start(context, cache, limits)
+                process, connection = (
+                    idle.pop() if idle else _start(context, _work, (cache, limits, os.getpid(), next(addresses)))
+                )
                 job = waiting.pop()
                 connection.send(job)
                 busy[connection] = (process, list(job.clips))
@@ -64,9 +84,64 @@ def run_jobs(
             process.join(5)
 
 
-def _start(context: Any, cache: EvidenceCache, limits: Limits) -> tuple[Any, Connection]:
+@contextmanager
+def _hosts_of_networks(context: Any, jobs: Sequence[Job]) -> Iterator[list[Address]]:
+    """Where the networks are, if processes of their own run them: one for each GPU, where there is work for it."""
+    wanted = any(
+        "torch" in weights.needs(observer_of(task).weights)
+        for job in jobs
+        for clip in job.clips
+        for task in clip.observers
+    )
+    with ExitStack() as stack:
+        devices = os.environ.get(DEVICE, "").split(",") if wanted and _hosted() else []
+        yield [stack.enter_context(_host(context, device)) for device in devices]
+
+
+@contextmanager
+def _host(context: Any, device: str) -> Iterator[Address]:
+    """A process that runs networks on one device."""
+    with tempfile.TemporaryDirectory(prefix="revisit-") as folder:
+        address = Address(str(Path(folder) / "host"), os.urandom(16), device)
+        process, connection = _start(context, _serve, (address,))
+        try:
+            try:
+                found = connection.recv()
+            except EOFError:
+                raise RevisitError("the process that runs the networks did not start; try --device cpu") from None
+            if isinstance(found, UsageError):
+                raise found
+            yield address._replace(device=found)
+        finally:
+            connection.close()
+            process.join(5)
+            process.terminate()
+
+
+def _hosted() -> bool:
+    """Whether one process runs the networks: on a GPU, unless `REVISIT_NETWORKS` (host or workers) says otherwise."""
+    chosen = os.environ.get(NETWORKS, "auto")
+    if chosen not in ("auto", "host", "workers"):
+        raise UsageError(f"{NETWORKS}={chosen}: it is auto, host (one process) or workers (each its own)")
+    device = os.environ.get(DEVICE, "")
+    gpu = not device.startswith("cpu") if device else Path("/dev/nvidiactl").exists()
+    return gpu if chosen == "auto" else chosen == "host"
+
+
+def _serve(connection: Connection, address: Address) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if address.device:
+        os.environ[DEVICE] = address.device
+    from revisit.engine.host import serve
+
+    serve(address, connection)
+    os._exit(0)  # threads still wait for workers that are gone
+
+
+def _start(context: Any, target: Any, args: tuple[Any, ...]) -> tuple[Any, Connection]:
+    """A process whose main function is given a connection to us, and these arguments."""
     ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs, cache, limits, os.getpid()), daemon=True)
+    process = context.Process(target=target, args=(theirs, *args), daemon=True)
     with one_thread_each(), _uninterrupted():
         process.start()
     theirs.close()
@@ -108,15 +183,18 @@ def one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _work(connection: Connection, cache: EvidenceCache, limits: Limits, parent: int) -> None:
+def _work(connection: Connection, cache: EvidenceCache, limits: Limits, parent: int, address: Address | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and closes the pipe
     _die_with(parent)
+    host = None if address is None else Remote(address)
     while True:
         try:
             job = connection.recv()
         except EOFError:
+            if host is not None:
+                host.close()
             return
-        for _, outcome in observe(job, cache, limits):
+        for _, outcome in observe(job, cache, limits, host):
             connection.send(outcome)
         connection.send(None)  # ready for the next job
 

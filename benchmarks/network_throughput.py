@@ -1,0 +1,276 @@
+"""How busy the GPU is: frames a second from clips to evidence, against what decoding and the networks manage alone.
+
+Four full-size networks (DINOv2-B, CLIP ViT-B/32, Depth Anything V2 small, LPIPS on AlexNet; random weights, saved and
+loaded as published ones are) look at every frame of 480p clips; LPIPS compares each clip with a reference. In one run:
+
+- decoding alone: the same workers, no network;
+- forward passes alone: batches that already lie on the device;
+- everything together, through the engine;
+- a loop as the benchmarks' own code has it: for each network again, decode, and frame by frame resize on the CPU,
+  float32, batch 1.
+
+Steady rates leave out the start of processes and the loading of networks, which is told by itself.
+Run on a machine with a GPU: python benchmarks/network_throughput.py [--jobs 16] [--each 8] [--frames 81]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "throughput")]
+
+WIDTH, HEIGHT = 832, 480
+
+
+def make_clip(path: Path, seed: int, count: int) -> Path:
+    """A window that drifts over a photograph-like texture, with noise, so that the encoder has something to keep."""
+    import cv2
+
+    from revisit.media import encode_mp4
+
+    rng = np.random.default_rng(seed)
+    wall = np.zeros((HEIGHT + 64, WIDTH + 256, 3), np.float32)
+    for scale in (4, 16, 64):
+        grain = rng.random((wall.shape[0] // scale + 1, wall.shape[1] // scale + 1, 3), dtype=np.float32)
+        wall += cv2.resize(grain, wall.shape[1::-1], interpolation=cv2.INTER_CUBIC) * scale**0.5
+    wall = ((wall - wall.min()) / np.ptp(wall) * 235).astype(np.uint8)
+    offsets = 100 + 90 * np.sin(np.linspace(0, np.pi, count))
+    noise = rng.integers(0, 12, (8, HEIGHT, WIDTH, 3), dtype=np.uint8)
+    frames = [wall[20 : 20 + HEIGHT, int(x) : int(x) + WIDTH] + noise[n % 8] for n, x in enumerate(offsets)]
+    encode_mp4(path, frames, fps=16)
+    return path
+
+
+def make_jobs(clips: list[list[Path]], observers: tuple[str, ...]) -> list[Any]:
+    """A job for each group of clips: the first one is the reference of the others."""
+    from four_networks import OBSERVERS  # registers them
+
+    from revisit.core import OBSERVERS as KNOWN
+    from revisit.core import Clip
+    from revisit.engine.plan import ClipTask, Job, ObserverTask
+
+    assert OBSERVERS
+
+    def tasks(path: Path, reference: str | None) -> Iterator[ObserverTask]:
+        for id in observers:
+            known = KNOWN[id]
+            if known.pairs and reference is None:
+                continue
+            inputs = {"align": "index"} if known.pairs else {}
+            yield ObserverTask(
+                f"{id}-{path.stem}".replace(".", "_"), id, "four_networks", known.params, inputs,
+                reference if known.pairs else None,
+            )  # fmt: skip
+
+    jobs = []
+    for group in clips:
+        first = group[0].stem
+        members = tuple(
+            ClipTask(path.stem, Clip(path), tuple(tasks(path, first if path.stem != first else None))) for path in group
+        )
+        pairs = any(KNOWN[id].pairs for id in observers)
+        jobs.append(Job(members, frozenset({first} if pairs else ())))
+    return jobs
+
+
+def through_the_engine(clips: list[list[Path]], observers: tuple[str, ...], workers: int) -> dict[str, float]:
+    """Frames a second from the first finished clips to the last, and with everything."""
+    from revisit.engine.cache import EvidenceCache
+    from revisit.engine.workers import run_jobs
+    from revisit.media import Limits
+
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        seen: list[tuple[float, int]] = []
+        for _, outcome in run_jobs(make_jobs(clips, observers), EvidenceCache(Path(folder)), Limits(), workers):
+            if outcome.failed or outcome.broken:
+                sys.exit(f"failed: {outcome.failed or outcome.broken}")
+            seen.append((time.perf_counter(), outcome.frames))
+    total = sum(frames for _, frames in seen)
+    # The last clips come while the workers run out of work: they are left out, like the first ones.
+    first, last = len(seen) // 8, len(seen) - len(seen) // 8
+    steady = sum(frames for _, frames in seen[first + 1 : last]) / (seen[last - 1][0] - seen[first][0])
+    return {
+        "frames": total,
+        "whole": total / (seen[-1][0] - started),
+        "steady": steady,
+        "first_clip_after": seen[0][0] - started,
+    }
+
+
+def forward_alone(frames: np.ndarray, batch: int, share_of_pairs: float, repeats: int = 6) -> dict[str, float]:
+    """Seconds a frame of each network on batches that lie on the device, and frames a second of all together."""
+    import torch
+    from four_networks import OBSERVERS
+
+    from revisit.core import OBSERVERS as KNOWN
+    from revisit.core import Batch
+    from revisit.networks import runtime
+
+    def sync() -> None:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+
+    def on_device(pictures: np.ndarray) -> Any:
+        return torch.from_numpy(np.ascontiguousarray(pictures)).to(runtime.device())
+
+    each: dict[str, float] = {}
+    for id in OBSERVERS:
+        known = KNOWN[id]
+        shown = frames[np.arange(batch) % len(frames)]
+        if known.prepare is not None:
+            from revisit.core import Frame
+
+            pair = [known.prepare((Frame(0, 0.0, f, ""), Frame(0, 0.0, f[::-1], "")), **known.params) for f in shown]
+            mine, other = (on_device(np.stack(side)) for side in zip(*pair, strict=True))
+        else:
+            mine, other = on_device(shown), ()
+        index = np.arange(batch)
+        made = Batch(index, index / 16.0, mine, other, index)
+        for _ in range(2):
+            known.fn(made, **known.params)
+        sync()
+        started = time.perf_counter()
+        for _ in range(repeats):
+            known.fn(made, **known.params)
+        sync()
+        each[id] = (time.perf_counter() - started) / repeats / batch
+    spent = sum(seconds * (share_of_pairs if KNOWN[id].pairs else 1) for id, seconds in each.items())
+    return {**{f"{id} ms": 1000 * seconds for id, seconds in each.items()}, "together": 1 / spent}
+
+
+def loop_of_one(paths: list[Path], reference: Path) -> float:
+    """Frames a second of a plain loop: each network decodes for itself and takes single frames in float32."""
+    import cv2
+    import torch
+    from PIL import Image
+
+    from revisit.networks import clip, depth_anything, dino, lpips, pictures, runtime
+
+    os.environ["REVISIT_PRECISION"] = "float32"
+    where = runtime.device()
+    networks = {
+        "dino": dino.network("dinov2-base"),
+        "clip": clip.network("clip-vit-b-32-openai"),
+        "depth": runtime.network("depth-anything-v2-small", depth_anything.build),
+        "lpips": runtime.network("lpips_alex", lpips.lpips_alex),
+    }
+
+    def decoded(path: Path) -> Iterator[np.ndarray]:
+        video = cv2.VideoCapture(str(path))
+        while True:
+            good, bgr = video.read()
+            if not good:
+                return
+            yield cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB)
+
+    def squared(rgb: np.ndarray, short: int, crop: int) -> torch.Tensor:
+        image = Image.fromarray(rgb)
+        scale = short / min(image.size)
+        image = image.resize((round(image.width * scale), round(image.height * scale)), Image.Resampling.BICUBIC)
+        left, top = (image.width - crop) // 2, (image.height - crop) // 2
+        return torch.from_numpy(np.array(image.crop((left, top, left + crop, top + crop))))
+
+    def to_device(levels: torch.Tensor) -> Any:
+        return levels.permute(2, 0, 1)[None].to(where)
+
+    def one(name: str, rgb: np.ndarray, other: np.ndarray | None) -> Any:
+        network = networks[name]
+        if name == "dino":
+            return network(pictures.normalised(to_device(squared(rgb, 256, 224))))[0].cpu()
+        if name == "clip":
+            pixels = pictures.normalised(to_device(squared(rgb, 224, 224)), pictures.CLIP_MEAN, pictures.CLIP_STD)
+            return network.embed(pixels).cpu()
+        if name == "depth":
+            height, width = depth_anything.seen_size((HEIGHT, WIDTH))
+            image = Image.fromarray(rgb).resize((width, height), Image.Resampling.BICUBIC)
+            pixels = pictures.normalised(to_device(torch.from_numpy(np.array(image))))
+            return network(pixel_values=pixels).predicted_depth.cpu()
+        size = (640, round(640 * HEIGHT / WIDTH))
+        small = [cv2.resize(picture, size, interpolation=cv2.INTER_AREA) for picture in (rgb, other)]
+        return network(*(to_device(torch.from_numpy(picture)) for picture in small)).cpu()
+
+    def all_of(path: Path) -> int:
+        count = 0
+        for name in networks:
+            others = decoded(reference) if name == "lpips" else None
+            for rgb in decoded(path):
+                one(name, rgb, next(others) if others is not None else None)
+                count += name == "dino"
+        return count
+
+    with torch.inference_mode():
+        all_of(paths[0])
+        started = time.perf_counter()
+        frames = sum(all_of(path) for path in paths)
+        rate = frames / (time.perf_counter() - started)
+    del os.environ["REVISIT_PRECISION"]
+    return rate
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    asked.add_argument("--jobs", type=int, default=16, help="groups of clips with one reference")
+    asked.add_argument("--each", type=int, default=8, help="clips of a group, the reference among them")
+    asked.add_argument("--frames", type=int, default=81)
+    asked.add_argument("--batch", type=int, default=64)
+    asked.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    asked.add_argument("--out", type=Path, help="write the figures as JSON")
+    asked.add_argument("--anyway", action="store_true", help="also without a GPU")
+    chosen = asked.parse_args()
+    import torch
+
+    if not torch.cuda.is_available() and not chosen.anyway:
+        print("left out: this needs a GPU (--anyway for a few frames on the CPU)")
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        from full_size import write_checkpoints
+
+        os.environ["REVISIT_WEIGHTS"] = str(Path(scratch) / "weights")
+        write_checkpoints(Path(scratch) / "weights")
+        names = [[Path(scratch) / f"{job}-{n}.mp4" for n in range(chosen.each)] for job in range(chosen.jobs)]
+        with ProcessPoolExecutor(chosen.workers) as pool:
+            flat = [path for group in names for path in group]
+            list(pool.map(make_clip, flat, range(len(flat)), [chosen.frames] * len(flat)))
+        print(f"{len(flat)} clips of {chosen.frames} frames, {WIDTH} x {HEIGHT}; {chosen.workers} workers", flush=True)
+
+        import cv2
+        from four_networks import OBSERVERS
+
+        decode = through_the_engine(names, ("bench.seen",), chosen.workers)
+        print(f"decoding alone        {decode['steady']:7.0f} frames/s", flush=True)
+        together = through_the_engine(names, OBSERVERS, chosen.workers)
+        print(
+            f"everything together   {together['steady']:7.0f} frames/s ({together['whole']:.0f} with the start of "
+            f"{together['first_clip_after']:.0f} s until the first clip)",
+            flush=True,
+        )
+        video = cv2.VideoCapture(str(names[0][0]))
+        frames = np.stack([cv2.cvtColor(video.read()[1], cv2.COLOR_BGR2RGB) for _ in range(min(32, chosen.frames))])
+        forward = forward_alone(frames, chosen.batch, (chosen.each - 1) / chosen.each)
+        print(f"forward passes alone  {forward['together']:7.0f} frames/s", flush=True)
+        for id in OBSERVERS:
+            print(f"  {id:18s}  {forward[id + ' ms']:7.3f} ms a frame", flush=True)
+        loop = loop_of_one(names[0][1:3], names[0][0])
+        print(f"loop of single frames {loop:7.1f} frames/s", flush=True)
+        slower = min(decode["steady"], forward["together"])
+        print(f"together / slower of decoding and forward  {together['steady'] / slower:.2f}")
+        print(f"together / loop of single frames           {together['steady'] / loop:.1f}")
+        if chosen.out:
+            figures = {"decode": decode, "together": together, "forward": forward, "loop": loop}
+            chosen.out.write_text(json.dumps(figures, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,418 @@
+"""The host: one process that holds the networks and the GPU, and serves the processes that decode.
+
+A worker sends the frames of a clip in chunks, through a file in shared memory. The host uploads each chunk once, for
+all observers that want its frames, and puts the frames of all clips into one queue per observer and picture size, so
+that a GPU gets full batches from short clips. It never waits while there is work: a batch is as large as what has
+arrived, at most what fits. Frames that wait on the device are bounded; a worker that is too fast waits for its chunk.
+Sequence observers with networks run here, too, fed frame by frame.
+
+A worker sends, on one connection and clip by clip:
+
+    ("clip", info, [task, ...])                      what is to be observed
+    ("frames", file, shape, type, pairs, rows)       a chunk; rows = [(index, time, partner, [key, ...]), ...]; with
+                                                     pairs, every second picture is the partner of the one before
+    ("end",)                                         answered by {key: (record or None, sentence, seconds)}
+
+and a chunk is answered by ("free", file) as soon as its memory can be written again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from multiprocessing.connection import Connection, Listener
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Batch, ClipInfo, Frame, Observer, UsageError
+from revisit.engine.plan import ObserverTask
+from revisit.engine.remote import Address
+from revisit.engine.watch import joined, observer_of, sentence, watch
+
+FIRST, MOST = 8, 64  # rows of the first batch, by which memory is measured, and of the largest
+SHARE = 0.5  # of the device's memory that networks at work may take
+WAITING = 0.1  # of it that frames which wait may take
+
+
+@dataclass(eq=False)
+class Chunk:
+    """A few pictures of one clip on the device, for several observers."""
+
+    clip: HostedClip
+    pictures: Any  # (rows, height, width, 3) uint8
+    partners: Any  # likewise, or None
+    rows: Sequence[tuple[int, float, int | None, Sequence[str]]]
+    bytes: int
+    users: int = 0  # observers whose queue still holds it
+
+
+@dataclass(eq=False)
+class HostedClip:
+    """A clip that a worker decodes."""
+
+    connection: Connection
+    sending: threading.Lock
+    info: ClipInfo
+    tasks: dict[str, ObserverTask]
+    parts: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    watchers: dict[str, Any] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    pending: int = 0  # rows in queues
+    ended: bool = False
+
+
+Entry = tuple[Chunk, str, list[int]]  # chunk, evidence key, rows of the chunk
+
+
+class Queue:
+    """Rows that wait for one observer with one set of parameters, all of one size."""
+
+    def __init__(self, observer: Observer, params: Mapping[str, Any]) -> None:
+        self.observer, self.params = observer, params
+        self.waiting: deque[Entry] = deque()
+        self.rows = 0
+        self.most = _asked_batch() or FIRST
+        self.measured = _asked_batch() is not None
+
+    def put(self, chunk: Chunk, key: str, rows: list[int]) -> None:
+        self.waiting.append((chunk, key, rows))
+        self.rows += len(rows)
+        chunk.users += 1
+        chunk.clip.pending += len(rows)
+
+    def take(self) -> list[Entry]:
+        """At most `most` rows, oldest first."""
+        taken: list[Entry] = []
+        room = self.most
+        while self.waiting and room:
+            chunk, key, rows = self.waiting.popleft()
+            if len(rows) > room:
+                self.waiting.appendleft((chunk, key, rows[room:]))
+                chunk.users += 1  # what is left of it counts by itself
+                rows = rows[:room]
+            room -= len(rows)
+            taken.append((chunk, key, rows))
+        self.rows -= self.most - room
+        return taken
+
+    def put_back(self, taken: Sequence[Entry]) -> None:
+        for entry in reversed(taken):
+            self.waiting.appendleft(entry)
+            self.rows += len(entry[2])
+
+
+def serve(address: Address, parent: Connection) -> None:
+    """Run the host until its parent goes away. The parent hears the device once the host is ready, or what is wrong."""
+    from revisit.networks import runtime
+
+    try:
+        device = runtime.described()
+    except UsageError as error:
+        parent.send(error)
+        return
+    listener = Listener(address.path, family="AF_UNIX", authkey=address.key, backlog=64)
+    parent.send(device)
+    Host().run(listener, parent)
+
+
+class Host:
+    """The networks at work: threads receive and upload, the main thread computes."""
+
+    def __init__(self) -> None:
+        from revisit.networks import runtime
+
+        self.device = runtime.device()
+        self.gpu = self.device.startswith("cuda")
+        self.events: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self.queues: dict[Any, Queue] = {}
+        self.held = 0  # bytes of frames that wait
+        self.room = threading.Condition()
+        self.limit = int(self._memory() * WAITING)
+        self.largest = 0
+
+    def run(self, listener: Listener, parent: Connection) -> None:
+        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+        threading.Thread(target=self._end_with, args=(parent,), daemon=True).start()
+        while True:
+            if not self._handle(block=not any(q.rows for q in self.queues.values())):
+                return
+            full = [q for q in self.queues.values() if q.rows >= q.most]
+            waiting = full or [q for q in self.queues.values() if q.rows]
+            if waiting:
+                self._compute(max(waiting, key=lambda q: q.rows))
+
+    def _accept(self, listener: Listener) -> None:
+        while True:
+            connection = listener.accept()
+            threading.Thread(target=self._receive, args=(connection,), daemon=True).start()
+
+    def _end_with(self, parent: Connection) -> None:
+        with contextlib.suppress(EOFError, OSError):
+            parent.recv()
+        self.events.put(("stop", None))
+
+    def _receive(self, connection: Connection) -> None:
+        """Messages of one worker, in order; chunks are on the device before they become events."""
+        slots: dict[str, Any] = {}
+        sending = threading.Lock()
+        clip: HostedClip | None = None
+        try:
+            while True:
+                kind, *rest = connection.recv()
+                if kind == "clip":
+                    info, tasks = rest
+                    clip = HostedClip(connection, sending, info, {task.key: task for task in tasks})
+                    self.events.put(("clip", clip))
+                elif kind == "frames":
+                    assert clip is not None
+                    name, shape, dtype, pairs, rows = rest
+                    if name not in slots:
+                        slots[name] = _shared(name, self.gpu)
+                    self.events.put(("frames", self._upload(clip, slots[name], shape, dtype, pairs, rows)))
+                    with sending:
+                        connection.send(("free", name))
+                else:
+                    self.events.put(("end", clip))
+        except (EOFError, OSError):
+            self.events.put(("gone", connection))
+
+    def _upload(self, clip: HostedClip, slot: Any, shape: Sequence[int], dtype: str, pairs: bool, rows: Any) -> Chunk:
+        import torch
+
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        with self.room:  # frames that wait are bounded: the worker waits for this chunk to be free
+            self.room.wait_for(lambda: self.held + size <= self.limit or self.held == 0)
+            self.held += size
+        there = slot[:size].view(getattr(torch, dtype)).view(*shape)
+        if self.gpu:
+            stream = torch.cuda.Stream()
+            with torch.cuda.stream(stream):
+                here = there.to(self.device, non_blocking=True)
+            stream.synchronize()
+        else:
+            here = there.clone()
+        return Chunk(clip, here[::2] if pairs else here, here[1::2] if pairs else None, rows, size)
+
+    def _handle(self, block: bool) -> bool:
+        """Take in what has arrived; False when the parent is gone."""
+        while True:
+            try:
+                kind, thing = self.events.get(block=block)
+            except queue.Empty:
+                return True
+            block = False
+            if kind == "stop":
+                return False
+            if kind == "clip":
+                self._begin(thing)
+            elif kind == "frames":
+                self._enqueue(thing)
+            elif kind == "end":
+                thing.ended = True
+                self._answer(thing)
+            else:
+                self._drop(thing)
+
+    def _begin(self, clip: HostedClip) -> None:
+        for key, task in clip.tasks.items():
+            observer = observer_of(task)
+            if observer.kind != "frame":
+                try:
+                    clip.watchers[key] = watch(observer, clip.info, task)
+                except Exception as error:  # one observer that fails must not cost the others their evidence
+                    clip.failed[key] = sentence(error)
+
+    def _enqueue(self, chunk: Chunk) -> None:
+        clip = chunk.clip
+        wanted: dict[str, list[int]] = defaultdict(list)
+        for number, (_, _, _, keys) in enumerate(chunk.rows):
+            for key in keys:
+                wanted[key].append(number)
+        pictures: np.ndarray | None = None
+        for key, rows in wanted.items():
+            if key in clip.failed:
+                continue
+            if key in clip.watchers:
+                if pictures is None:
+                    pictures = chunk.pictures.cpu().numpy()
+                self._feed(chunk, key, rows, pictures)
+                continue
+            task = clip.tasks[key]
+            shape = tuple(chunk.pictures.shape[1:])
+            partner = None if chunk.partners is None else tuple(chunk.partners.shape[1:])
+            place = (task.observer, repr(sorted(task.params.items())), shape, partner)
+            if place not in self.queues:
+                self.queues[place] = Queue(observer_of(task), task.params)
+            self.queues[place].put(chunk, key, rows)
+        if not chunk.users:
+            self._release(chunk)
+
+    def _feed(self, chunk: Chunk, key: str, rows: list[int], pictures: np.ndarray) -> None:
+        """Show frames to an observer that sees a clip in order."""
+        started = time.perf_counter()
+        clip = chunk.clip
+        partners = None if chunk.partners is None else chunk.partners.cpu().numpy()
+        for row in rows:
+            index, seconds, partner, _ = chunk.rows[row]
+            other = None if partners is None or partner is None else Frame(partner, seconds, partners[row], "")
+            try:
+                clip.watchers[key].see(Frame(index, seconds, pictures[row], ""), other)
+            except Exception as error:  # as above
+                clip.failed[key] = f"{clip.tasks[key].observer} failed on frame {index}: {sentence(error)}"
+                del clip.watchers[key]
+                break
+        clip.seconds[key] += time.perf_counter() - started
+
+    def _compute(self, q: Queue) -> None:
+        """Run one batch and give its rows to their clips."""
+        taken = q.take()
+        started = time.perf_counter()
+        try:
+            record = self._forward(q, taken)
+            count = sum(len(rows) for _, _, rows in taken)
+            place = 0
+            for chunk, key, rows in taken:
+                chunk.clip.parts[key].append(_rows(record, place, place + len(rows), count, q.observer.id))
+                place += len(rows)
+        except _TooLarge:
+            q.put_back(taken)
+            return
+        except Exception as error:  # as above
+            for chunk, key, _ in taken:
+                chunk.clip.failed[key] = f"{q.observer.id} failed: {sentence(error)}"
+        spent = time.perf_counter() - started
+        everything = sum(len(rows) for _, _, rows in taken)
+        self.largest = max(self.largest, everything)
+        for chunk, key, rows in taken:
+            chunk.clip.seconds[key] += spent * len(rows) / everything
+            chunk.clip.pending -= len(rows)
+            chunk.users -= 1
+            if not chunk.users:
+                self._release(chunk)
+            self._answer(chunk.clip)
+
+    def _forward(self, q: Queue, taken: Sequence[Entry]) -> Any:
+        import torch
+
+        def rows_of(chunk: Chunk, rows: list[int], pictures: Any) -> Any:
+            whole = len(rows) == len(pictures) and rows[0] == 0
+            return pictures if whole else pictures[torch.tensor(rows, device=pictures.device)]
+
+        def together(parts: list[Any]) -> Any:
+            return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+        described = [chunk.rows[row] for chunk, _, rows in taken for row in rows]
+        pairs = taken[0][0].partners is not None
+        before = torch.cuda.memory_allocated() if self.gpu else 0
+        if self.gpu and not q.measured:
+            torch.cuda.reset_peak_memory_stats()
+        try:
+            batch = Batch(
+                np.array([row[0] for row in described]),
+                np.array([row[1] for row in described]),
+                together([rows_of(chunk, rows, chunk.pictures) for chunk, _, rows in taken]),
+                together([rows_of(chunk, rows, chunk.partners) for chunk, _, rows in taken]) if pairs else (),
+                np.array([row[2] for row in described if pairs], dtype=np.int64),
+                [_inputs(chunk.clip.tasks[key], q.observer) for chunk, key, rows in taken for _ in rows],
+            )
+            record = q.observer.fn(batch, **q.params)
+        except torch.OutOfMemoryError as error:
+            torch.cuda.empty_cache()
+            if q.most == 1:
+                raise RuntimeError(
+                    "a single frame does not fit into the memory of the GPU; close other programs, or pass --device cpu"
+                ) from error
+            q.most, q.measured = max(1, min(q.most, len(described)) // 2), True
+            raise _TooLarge from error
+        if self.gpu and not q.measured:
+            q.measured = True
+            each = max((torch.cuda.max_memory_allocated() - before) / len(described), 1)
+            q.most = int(np.clip(self._memory() * SHARE / each, 1, MOST))
+        return record
+
+    def _answer(self, clip: HostedClip) -> None:
+        """Send a clip's evidence back once all of it is there."""
+        if not clip.ended or clip.pending or not clip.tasks:
+            return
+        answer: dict[str, tuple[Any, str, float]] = {}
+        for key, task in clip.tasks.items():
+            record = None
+            started = time.perf_counter()
+            if key not in clip.failed:
+                try:
+                    record = clip.watchers[key].finish() if key in clip.watchers else joined(clip.parts[key])
+                except Exception as error:  # as above
+                    clip.failed[key] = f"{task.observer} failed: {sentence(error)}"
+            clip.seconds[key] += time.perf_counter() - started
+            answer[key] = (record, clip.failed.get(key, ""), clip.seconds[key])
+        clip.tasks = {}
+        with clip.sending, contextlib.suppress(OSError):  # where its worker died, the engine says so
+            clip.connection.send(answer)
+
+    def _release(self, chunk: Chunk) -> None:
+        with self.room:
+            self.held -= chunk.bytes
+            self.room.notify_all()
+
+    def _drop(self, connection: Connection) -> None:
+        """Forget the rows of a worker that is gone."""
+        for q in self.queues.values():
+            kept = deque(entry for entry in q.waiting if entry[0].clip.connection is not connection)
+            for chunk, _, rows in q.waiting:
+                if chunk.clip.connection is connection:
+                    q.rows -= len(rows)
+                    chunk.users -= 1
+                    if not chunk.users:
+                        self._release(chunk)
+            q.waiting = kept
+
+    def _memory(self) -> int:
+        """Bytes of the device."""
+        if self.gpu:
+            import torch
+
+            return int(torch.cuda.get_device_properties(self.device).total_memory)
+        return 4 << 30
+
+
+class _TooLarge(Exception):
+    """A batch that did not fit; it is tried again in parts."""
+
+
+def _asked_batch() -> int | None:
+    return int(os.environ["REVISIT_BATCH"]) if os.environ.get("REVISIT_BATCH") else None
+
+
+def _inputs(task: ObserverTask, observer: Observer) -> tuple[Any, ...]:
+    return tuple(task.inputs[name] for name in observer.inputs)
+
+
+def _rows(record: Any, start: int, end: int, count: int, observer: str) -> Any:
+    """Some rows of a record."""
+    parts = {}
+    for f in fields(record):
+        value = getattr(record, f.name)
+        if isinstance(value, np.ndarray):
+            if len(value) != count:
+                raise ValueError(f"{observer} made {len(value)} rows of {f.name} from {count} frames")
+            value = value[start:end]
+        parts[f.name] = value
+    return type(record)(**parts)
+
+
+def _shared(name: str, gpu: bool) -> Any:
+    """A file in shared memory as a flat tensor; with a GPU it is pinned, so that copies need no second buffer."""
+    import torch
+
+    flat = torch.from_numpy(np.memmap(name, dtype=np.uint8, mode="r+"))
+    if gpu:
+        torch.cuda.cudart().cudaHostRegister(flat.data_ptr(), flat.numel(), 0)  # a failure only makes it slower
+    return flat

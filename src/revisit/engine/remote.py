@@ -1,0 +1,214 @@
+"""The way from a worker to the host of the networks: frames through shared memory, evidence back.
+
+Frames that several observers want at one size travel once. A worker writes into one of a few files in shared memory
+while the host copies from the others; when all are in use it waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import tempfile
+from collections.abc import Sequence
+from multiprocessing.connection import Client, Connection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from revisit import weights
+from revisit.core import ClipInfo, Frame, RevisitError
+from revisit.engine.plan import ObserverTask
+from revisit.engine.watch import Prepared, observer_of, prepared
+
+SLOTS = 3  # files in shared memory for each worker
+SLOT_BYTES = 24 << 20  # a chunk is at most so large, or one frame
+MEMORY = Path("/dev/shm")
+
+
+class Address(NamedTuple):
+    """Where the host listens."""
+
+    path: str
+    key: bytes
+    device: str = ""  # and on what it runs the networks
+
+
+class HostGone(RevisitError):
+    """The process that runs the networks ended."""
+
+
+class Remote:
+    """A worker's connection to the host."""
+
+    def __init__(self, address: Address) -> None:
+        self.device = address.device
+        self.connection: Connection = Client(address.path, family="AF_UNIX", authkey=address.key)
+        self.folder = tempfile.TemporaryDirectory(prefix="revisit-", dir=MEMORY if MEMORY.is_dir() else None)
+        self.free: list[Path] = []
+        self.sizes: dict[Path, int] = {}
+        self.answer: dict[str, tuple[Any, str, float]] | None = None
+
+    def takes(self, task: ObserverTask) -> bool:
+        """Whether an observer runs at the host: one whose networks run on torch."""
+        return "torch" in weights.needs(observer_of(task).weights)
+
+    def send(self, message: Any) -> None:
+        try:
+            self.connection.send(message)
+        except OSError as error:
+            raise _gone() from error
+
+    def hear(self) -> None:
+        """Take one message of the host."""
+        try:
+            message = self.connection.recv()
+        except (EOFError, OSError) as error:
+            raise _gone() from error
+        if isinstance(message, dict):
+            self.answer = message
+        else:
+            self.free.append(Path(message[1]))
+
+    def slot(self, size: int) -> tuple[Path, np.ndarray]:
+        """A file that may be written, of at least this size."""
+        while True:
+            for path in self.free:
+                if self.sizes[path] >= size:
+                    self.free.remove(path)
+                    return path, np.memmap(path, dtype=np.uint8, mode="r+")
+            if len(self.sizes) - len(self.free) < SLOTS:
+                return self._new_slot(max(size, SLOT_BYTES))
+            self.hear()
+
+    def _new_slot(self, size: int) -> tuple[Path, np.ndarray]:
+        for path in self.free:  # too small for this clip
+            path.unlink()
+            del self.sizes[path]
+        self.free = []
+        path = Path(self.folder.name) / f"{len(self.sizes)}-{os.urandom(4).hex()}"
+        try:
+            _allocate(path, size)
+        except OSError as error:
+            if error.errno != errno.ENOSPC or not self.folder.name.startswith(str(MEMORY)):
+                raise
+            path.unlink(missing_ok=True)  # little shared memory, as in a container: an ordinary file serves, too
+            self.folder = tempfile.TemporaryDirectory(prefix="revisit-")
+            path = Path(self.folder.name) / path.name
+            _allocate(path, size)
+        self.sizes[path] = size
+        return path, np.memmap(path, dtype=np.uint8, mode="r+")
+
+    def close(self) -> None:
+        self.connection.close()
+        with contextlib.suppress(OSError):
+            self.folder.cleanup()
+
+
+class RemoteClip:
+    """One clip's observers at the host."""
+
+    def __init__(self, host: Remote, info: ClipInfo, tasks: Sequence[ObserverTask]) -> None:
+        self.host = host
+        self.tasks = {task.key: task for task in tasks}
+        self.streams: dict[Any, _Stream] = {}
+        self.seconds: dict[str, float] = {}
+        self.answers: dict[str, tuple[Any, str, float]] | None = None
+        if tasks:
+            host.send(("clip", info, list(tasks)))
+
+    def watcher(self, task: ObserverTask) -> RemoteWatcher:
+        return RemoteWatcher(self, task)
+
+    def stream(self, place: Any, pairs: bool) -> _Stream:
+        if place not in self.streams:
+            self.streams[place] = _Stream(self.host, pairs)
+        return self.streams[place]
+
+    def finish(self, key: str) -> Any:
+        """The evidence under `key`; the first call waits for all of the clip's."""
+        if self.answers is None:
+            for stream in self.streams.values():
+                stream.flush()
+            self.host.send(("end",))
+            while self.host.answer is None:
+                self.host.hear()
+            self.answers, self.host.answer = self.host.answer, None
+        record, sentence, self.seconds[key] = self.answers[key]
+        if sentence:
+            raise RevisitError(sentence)
+        return record
+
+
+class RemoteWatcher:
+    """An observer at the host, as a worker sees it."""
+
+    def __init__(self, clip: RemoteClip, task: ObserverTask) -> None:
+        self.clip, self.task, self.observer = clip, task, observer_of(task)
+
+    def see(self, frame: Frame, reference: Frame | None) -> None:
+        if self.observer.pairs and reference is None:
+            return  # the reference ended before the clip
+        own = self.observer.pairs or self.observer.prepare is not None
+        place = self.task.key if own else self.observer.size
+        stream = self.clip.stream(place, self.observer.pairs)
+        if not stream.also(frame.index, self.task.key, repeat=self.observer.pairs):
+            stream.put(prepared(self.observer, self.task.params, frame, reference), self.task.key)
+
+    def finish(self) -> Any:
+        return self.clip.finish(self.task.key)
+
+
+class _Stream:
+    """Pictures of one size on their way to the host."""
+
+    def __init__(self, host: Remote, pairs: bool) -> None:
+        self.host, self.pairs = host, pairs
+        self.rows: list[tuple[int, float, int | None, list[str]]] = []
+        self.memory: np.ndarray | None = None
+        self.path = Path()
+        self.shape: tuple[int, ...] = ()
+        self.dtype = np.dtype(np.uint8)
+        self.room = 0
+
+    def also(self, index: int, key: str, repeat: bool) -> bool:
+        """Whether this frame is the last one that was put, which then serves one more observer."""
+        if repeat or not self.rows or self.rows[-1][0] != index:
+            return False
+        self.rows[-1][3].append(key)
+        return True
+
+    def put(self, picture: Prepared, key: str) -> None:
+        if len(self.rows) and (len(self.rows) == self.room or picture.rgb.shape != self.shape):
+            self.flush()
+        if self.memory is None:
+            self.shape, self.dtype = picture.rgb.shape, picture.rgb.dtype
+            each = picture.rgb.nbytes * (2 if self.pairs else 1)
+            self.room = max(1, SLOT_BYTES // each)
+            self.path, self.memory = self.host.slot(self.room * each)
+        shown = [picture.rgb] if picture.reference is None else [picture.rgb, picture.reference]
+        for number, array in enumerate(shown, len(self.rows) * len(shown)):
+            place = number * array.nbytes
+            self.memory[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        self.rows.append((picture.index, picture.time, picture.reference_index, [key]))
+
+    def flush(self) -> None:
+        """Send what has been put."""
+        if self.memory is None or not self.rows:
+            return
+        shape = ((2 if self.pairs else 1) * len(self.rows), *self.shape)
+        self.host.send(("frames", str(self.path), shape, self.dtype.name, self.pairs, self.rows))
+        self.rows, self.memory = [], None
+
+
+def _allocate(path: Path, size: int) -> None:
+    """Make a file whose memory is really there: a sparse one would end the process when the memory runs out."""
+    with path.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, size)
+
+
+def _gone() -> HostGone:
+    return HostGone(
+        "the process that runs the networks ended; run the same command again, with --device cpu to spare the GPU"
+    )

@@ -1,0 +1,154 @@
+"""Watching: an observer at work on one clip, whatever its kind, fed frame by frame."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
+
+import numpy as np
+
+from revisit.core import OBSERVERS, Batch, ClipInfo, Frame, MediaError, Observer, RevisitError
+from revisit.engine.plan import ObserverTask
+
+BATCH = 16  # frames handed to a frame observer at a time, where it works on one clip
+
+
+class Watcher(Protocol):
+    """An observer at work on one clip."""
+
+    def see(self, frame: Frame, reference: Frame | None) -> None: ...
+
+    def finish(self) -> Any: ...
+
+
+def observer_of(task: ObserverTask) -> Observer:
+    """The observer that a task names."""
+    if task.observer not in OBSERVERS:
+        importlib.import_module(task.module)  # a plugin that registered itself in the parent process only
+    return OBSERVERS[task.observer]
+
+
+def wanted_frames(task: ObserverTask, count: int, fps: float) -> np.ndarray:
+    """Numbers of the frames that a task wants of a clip."""
+    observer = observer_of(task)
+    return observer.wanted(count, fps, [task.inputs[name] for name in observer.inputs], task.params)
+
+
+def watch(observer: Observer, info: ClipInfo, task: ObserverTask) -> Watcher:
+    """An observer that is ready for the first frame of a clip."""
+    inputs = [task.inputs[name] for name in observer.inputs]
+    if observer.kind == "sequence":
+        return _Sequence(observer, info, inputs, task.params)
+    if observer.kind == "frame":
+        return _Frames(observer, inputs, task.params, limit=BATCH)
+    return _Frames(observer, inputs, {**task.params, **dict(zip(observer.inputs, inputs, strict=True))}, limit=None)
+
+
+class _Sequence:
+    """Drives a generator that receives frames through `yield`."""
+
+    def __init__(self, observer: Observer, info: ClipInfo, inputs: list[Any], params: Mapping[str, Any]) -> None:
+        self.pairs = observer.pairs
+        self.sight = observer.fn(info, *inputs, **params)
+        self.result: Any = None
+        next(self.sight)
+
+    def see(self, frame: Frame, reference: Frame | None) -> None:
+        if self.pairs and reference is None:
+            return  # the reference ended before the clip
+        self.sight.send((frame, reference) if self.pairs else frame)
+
+    def finish(self) -> Any:
+        try:
+            self.sight.send(None)
+        except StopIteration as stop:
+            return stop.value
+        raise TypeError("a sequence observer returns its evidence when it receives None")
+
+
+class _Frames:
+    """Collects frames and calls a function of a Batch; `limit` None means all frames at once."""
+
+    def __init__(self, observer: Observer, inputs: Sequence[Any], params: Mapping[str, Any], limit: int | None) -> None:
+        self.observer, self.inputs, self.params, self.limit = observer, tuple(inputs), params, limit
+        self.waiting: list[Prepared] = []
+        self.parts: list[Any] = []
+
+    def see(self, frame: Frame, reference: Frame | None) -> None:
+        if self.observer.pairs and reference is None:
+            return  # the reference ended before the clip
+        self.waiting.append(prepared(self.observer, self.params, frame, reference))
+        if self.limit is not None and len(self.waiting) >= self.limit:
+            self._flush()
+
+    def _flush(self) -> None:
+        rows, self.waiting = self.waiting, []
+        self.parts.append(self.observer.fn(batch_of(rows, [self.inputs] * len(rows)), **self.params))
+
+    def finish(self) -> Any:
+        if self.waiting:
+            self._flush()
+        return joined(self.parts)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One frame as an observer wants it, with the reference's, at the same size, where it observes pairs."""
+
+    index: int
+    time: float
+    rgb: np.ndarray
+    reference_index: int | None = None
+    reference: np.ndarray | None = None
+
+
+def prepared(observer: Observer, params: Mapping[str, Any], frame: Frame, reference: Frame | None) -> Prepared:
+    """A frame, or a pair of them, at the size that the observer asks for."""
+    if not observer.pairs:
+        picture = frame.at(observer.size) if observer.prepare is None else observer.prepare(frame, **params)
+        return Prepared(frame.index, frame.time, picture)
+    assert reference is not None
+    if observer.prepare is None:
+        mine, other = frame.at(observer.size), reference.at(observer.size)
+    else:
+        mine, other = observer.prepare((frame, reference), **params)
+    if mine.shape != other.shape:
+        import cv2
+
+        other = cv2.resize(other, mine.shape[1::-1], interpolation=cv2.INTER_AREA)
+    return Prepared(frame.index, frame.time, mine, reference.index, other)
+
+
+def batch_of(rows: Sequence[Prepared], inputs: Sequence[tuple[Any, ...]]) -> Batch:
+    """Prepared frames as one batch."""
+    pairs = rows[0].reference is not None
+    return Batch(
+        np.array([row.index for row in rows]),
+        np.array([row.time for row in rows]),
+        [row.rgb for row in rows],
+        [row.reference for row in rows if row.reference is not None],
+        np.array([row.reference_index for row in rows if pairs], dtype=np.int64),
+        inputs,
+    )
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Evidence of several batches as one record, along the first axis of every array."""
+    if not parts:
+        raise MediaError("there is no frame to look at")
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    together = {}
+    for f in fields(first):
+        values = [getattr(part, f.name) for part in parts]
+        together[f.name] = np.concatenate(values) if isinstance(values[0], np.ndarray) else values[0]
+    return type(first)(**together)
+
+
+def sentence(error: Exception) -> str:
+    """What went wrong, in one line."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, RevisitError) else f"{type(error).__name__}: {text[:300]}"

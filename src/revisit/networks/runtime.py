@@ -1,0 +1,127 @@
+"""How networks run: on one device, each loaded once in a process, in a precision that is stated.
+
+The device is `REVISIT_DEVICE` (cpu, cuda, cuda:1, mps), or the first GPU where there is one. Sums are exact float32 by
+default: TF32 is off, algorithms are deterministic, denormal numbers are flushed on a CPU. A network whose card says
+that half precision moves no score beyond its tolerance runs so on a GPU; `REVISIT_PRECISION=float32` forbids it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from revisit import weights
+from revisit.core import UsageError
+
+DEVICE, PRECISION, THREADS = "REVISIT_DEVICE", "REVISIT_PRECISION", "REVISIT_THREADS"
+PRECISIONS = ("float32", "float16", "bfloat16")
+T = TypeVar("T")
+
+
+@cache
+def device() -> str:
+    """Where networks run in this process."""
+    import torch
+
+    asked = os.environ.get(DEVICE, "").split(",")[0] or ("cuda" if torch.cuda.is_available() else "cpu")
+    if asked.startswith("cuda") and not torch.cuda.is_available():
+        raise UsageError(f"{DEVICE}={asked}: torch finds no GPU here; unset it, or install torch with CUDA")
+    _steady(asked)
+    return asked
+
+
+def described() -> str:
+    """The device in words, with the precision that a network may use there."""
+    import torch
+
+    where = device()
+    if not where.startswith("cuda"):
+        return where
+    half = "float32 only" if precision("float16") == "float32" else "half precision where a network allows it"
+    return f"{where} ({torch.cuda.get_device_name(where)}, {half})"
+
+
+def _steady(chosen: str) -> None:
+    """Exact and repeatable sums."""
+    import torch
+
+    torch.set_flush_denormal(True)  # denormals slow a CPU down tenfold and carry nothing
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+    if chosen == "cpu":
+        # As with OpenCV: the workers fill the cores, and sums keep their order. For few clips on many cores, say more.
+        torch.set_num_threads(int(os.environ.get(THREADS) or 1))
+
+
+_loaded: dict[tuple[str, str, str], Any] = {}  # weights, what is built of them, device
+
+
+def network(id: str, build: Callable[[Path], T]) -> T:
+    """The network of these weights, on the device and ready; `build` makes it from the file, once per process."""
+    where = device()
+    key = id, f"{build.__module__}.{getattr(build, '__qualname__', repr(build))}", where
+    if key not in _loaded:
+        made: Any = build(weights.file(id))
+        if hasattr(made, "requires_grad_"):
+            made = made.requires_grad_(False).eval().to(where)
+        _loaded[key] = made
+    return _loaded[key]
+
+
+def forget() -> None:
+    """Drop all networks that this process holds."""
+    _loaded.clear()
+    device.cache_clear()
+
+
+def on_device(pictures: Any) -> Any:
+    """RGB pictures of one size, (B, 3, H, W) uint8 on the device; those that are there already are not copied."""
+    import torch
+
+    if isinstance(pictures, torch.Tensor):
+        return pictures.permute(0, 3, 1, 2)
+    stacked = torch.from_numpy(np.stack(list(pictures)))
+    return stacked.to(device()).permute(0, 3, 1, 2)
+
+
+@contextmanager
+def inference(half: str | None = None) -> Iterator[None]:
+    """A context without gradients; with `half` (float16 or bfloat16) a GPU may use it where torch deems it safe."""
+    import torch
+
+    chosen = precision(half)
+    kind = device().partition(":")[0]
+    with torch.inference_mode():
+        if chosen == "float32" or kind != "cuda":
+            yield
+        else:
+            with torch.autocast(kind, dtype=getattr(torch, chosen)):
+                yield
+
+
+def precision(half: str | None) -> str:
+    """The precision that a network with this default runs in here."""
+    asked = os.environ.get(PRECISION, "")
+    if asked and asked not in PRECISIONS:
+        raise UsageError(f"{PRECISION}={asked}: it is one of {', '.join(PRECISIONS)}")
+    if device().partition(":")[0] != "cuda":
+        return "float32"
+    return asked or half or "float32"
+
+
+def numbers(tensor: Any, dtype: Any = np.float32) -> np.ndarray:
+    """A tensor as an array on the CPU."""
+    return np.asarray(tensor.detach().float().cpu().numpy(), dtype=dtype)
+
+
+def in_batches(pictures: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    """Runs of at most `size`."""
+    return (pictures[start : start + size] for start in range(0, len(pictures), size))

@@ -1,0 +1,106 @@
+"""Observers with a made-up network, for the tests of the host. Imported in workers and in the host, too."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from revisit.core import Batch, ClipInfo, Frame, Sight, evidence, observer, per_second
+
+
+@evidence(id="toy_rows")
+@dataclass(frozen=True)
+class ToyRows:
+    """What a made-up network says of frames."""
+
+    index: np.ndarray
+    mean: np.ndarray
+    told: np.ndarray  # what the case said
+    together: np.ndarray  # frames in the batch
+    process: np.ndarray
+    maker: str
+
+
+@evidence(id="toy_pairs")
+@dataclass(frozen=True)
+class ToyPairs:
+    """Differences to a reference."""
+
+    index: np.ndarray
+    reference: np.ndarray
+    difference: np.ndarray
+
+
+@evidence(id="toy_walk")
+@dataclass(frozen=True)
+class ToyWalk:
+    """Differences of neighbours."""
+
+    step: np.ndarray
+    process: int
+
+
+@observer(
+    id="toy.rows", version=1, kind="frame", makes=ToyRows, weights=("toy",), inputs=("prompt",), frames=per_second(4)
+)  # fmt: skip
+def toy_rows(batch: Batch) -> ToyRows:
+    """Means of frames."""
+    from revisit.networks import runtime
+
+    with runtime.inference():
+        mean = runtime.on_device(batch.rgb).float().mean(dim=(1, 2, 3))
+    count = len(batch.index)
+    told = np.array([len(prompt) for (prompt,) in batch.inputs])
+    return ToyRows(batch.index, runtime.numbers(mean), told, np.full(count, count), np.full(count, os.getpid()), "toy")
+
+
+@observer(id="toy.pairs", version=1, kind="frame", makes=ToyPairs, weights=("toy",), pairs=True, size=32)
+def toy_pairs(batch: Batch) -> ToyPairs:
+    """Mean differences to the reference."""
+    from revisit.networks import runtime
+
+    with runtime.inference():
+        mine, other = runtime.on_device(batch.rgb).float(), runtime.on_device(batch.reference).float()
+        difference = (mine - other).abs().mean(dim=(1, 2, 3))
+    return ToyPairs(batch.index, batch.reference_index, runtime.numbers(difference))
+
+
+def as_shares(pair: tuple[Frame, Frame]) -> tuple[np.ndarray, np.ndarray]:
+    """Both pictures from 0 to 1, as some protocols prepare them."""
+    mine, other = (np.asarray(frame.rgb / 255, dtype=np.float32) for frame in pair)
+    return mine, other
+
+
+@observer(
+    id="toy.shares", version=1, kind="frame", makes=ToyPairs, weights=("toy",), pairs=True, prepare=as_shares
+)  # fmt: skip
+def toy_shares(batch: Batch) -> ToyPairs:
+    """Mean differences to the reference, of pictures that are no bytes."""
+    return toy_pairs.fn(batch)
+
+
+@observer(id="toy.walk", version=1, kind="sequence", makes=ToyWalk, weights=("toy",))
+def toy_walk(clip: ClipInfo) -> Sight:
+    """Mean differences of neighbouring frames."""
+    steps: list[float] = []
+    before: Frame | None = None
+    frame: Frame
+    while (frame := (yield)) is not None:
+        if before is not None:
+            steps.append(float(np.abs(frame.rgb.astype(float) - before.rgb).mean()))
+        before = frame
+    return ToyWalk(np.array(steps), os.getpid())
+
+
+@observer(id="toy.broken", version=1, kind="frame", makes=ToyRows, weights=("toy",))
+def toy_broken(batch: Batch) -> ToyRows:
+    """Nothing: it fails."""
+    raise ValueError("the network is upset")
+
+
+@observer(id="toy.deadly", version=1, kind="frame", makes=ToyRows, weights=("toy",))
+def toy_deadly(batch: Batch) -> ToyRows:
+    """Nothing: it ends the process."""
+    os._exit(7)

@@ -1,0 +1,178 @@
+"""One process runs all networks: batches across clips, frames sent once, failures that stay where they belong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from revisit.core import Clip, evidence_id
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.plan import ClipTask, Job, ObserverTask
+from revisit.engine.watch import observer_of
+from revisit.engine.workers import run_jobs
+from revisit.media import Limits
+from tests import hosted
+
+pytest.importorskip("torch", reason="the host runs networks on torch")
+pytestmark = pytest.mark.slow
+
+LOCK = """
+weights:
+  toy:
+    title: Nothing
+    licence: none
+    needs: [torch]
+    files: [{name: toy.safetensors}]
+    sources: [{folder: /nowhere}]
+"""
+
+
+@pytest.fixture(autouse=True)
+def toy_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lock.yaml").write_text(LOCK)
+    monkeypatch.setenv("REVISIT_WEIGHTS_LOCK", str(tmp_path / "lock.yaml"))
+    monkeypatch.setenv("REVISIT_DEVICE", "cpu")
+
+
+def task(observer: str, clip: str, reference: str | None = None) -> ObserverTask:
+    inputs = {"prompt": clip, "align": "index"} if reference else {"prompt": clip}
+    return ObserverTask(f"{observer}-{clip}", observer, "tests.hosted", {}, inputs, reference)
+
+
+def made(cache: EvidenceCache, key: str) -> object:
+    observer = key.split("-")[0]
+    kind = observer_of(task(observer, "")).makes
+    found = cache.load(kind, key)
+    assert found is not None, f"no {evidence_id(kind)} under {key}"
+    return found
+
+
+def run(jobs: list[Job], cache: EvidenceCache, workers: int = 2) -> dict[str, str]:
+    failed: dict[str, str] = {}
+    for _, outcome in run_jobs(jobs, cache, Limits(), workers):
+        failed.update(outcome.failed)
+        failed.update(outcome.broken)
+    return failed
+
+
+@pytest.fixture
+def clips(tmp_path: Path, make_clip: Callable[..., Path]) -> list[Path]:
+    sizes = [(48, 64), (48, 64), (48, 64), (64, 48)]
+    return [make_clip(tmp_path / f"{n}.mp4", count=24, seed=n, size=size) for n, size in enumerate(sizes)]
+
+
+def jobs_of(clips: list[Path], *observers: str) -> list[Job]:
+    return [
+        Job((ClipTask(path.stem, Clip(path), tuple(task(id, path.stem) for id in observers)),), frozenset())
+        for path in clips
+    ]
+
+
+def test_the_host_gives_what_workers_give(clips, tmp_path, monkeypatch) -> None:
+    caches = {}
+    for where in ("workers", "host"):
+        monkeypatch.setenv("REVISIT_NETWORKS", where)
+        caches[where] = EvidenceCache(tmp_path / where)
+        assert run(jobs_of(clips, "toy.rows", "toy.walk"), caches[where]) == {}
+    processes = set()
+    for path in clips:
+        alone, served = (made(caches[where], f"toy.rows-{path.stem}") for where in ("workers", "host"))
+        assert isinstance(alone, hosted.ToyRows) and isinstance(served, hosted.ToyRows)
+        assert np.array_equal(alone.index, served.index) and len(alone.index) > 5
+        assert np.array_equal(alone.mean, served.mean)
+        assert np.array_equal(served.told, np.full(len(served.index), len(path.stem)))
+        processes |= set(served.process.tolist())
+        walks = [made(caches[where], f"toy.walk-{path.stem}") for where in ("workers", "host")]
+        assert np.array_equal(walks[0].step, walks[1].step)
+        assert walks[1].process in processes, "sequence observers run at the host, too"
+    assert len(processes) == 1, "one process holds the networks"
+
+
+def test_several_devices_share_the_clips(clips, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("REVISIT_NETWORKS", "host")
+    monkeypatch.setenv("REVISIT_DEVICE", "cpu,cpu")
+    cache = EvidenceCache(tmp_path / "host")
+    assert run(jobs_of(clips, "toy.rows"), cache) == {}
+    processes = {int(made(cache, f"toy.rows-{path.stem}").process[0]) for path in clips}
+    assert len(processes) == 2
+
+
+def test_a_reference_travels_with_its_clip(clips, tmp_path, monkeypatch) -> None:
+    first, second = clips[:2]
+    tasks = (task("toy.pairs", "1", reference="0"), task("toy.shares", "1", reference="0"), task("toy.rows", "1"))
+    job = Job((ClipTask("0", Clip(first), ()), ClipTask("1", Clip(second), tasks)), frozenset({"0"}))
+    found, shares = [], []
+    for where in ("workers", "host"):
+        monkeypatch.setenv("REVISIT_NETWORKS", where)
+        cache = EvidenceCache(tmp_path / where)
+        assert run([job], cache, workers=1) == {}
+        found.append(made(cache, "toy.pairs-1"))
+        shares.append(made(cache, "toy.shares-1"))
+    assert np.array_equal(found[0].difference, found[1].difference) and found[0].difference.min() > 1
+    assert np.array_equal(found[1].reference, np.arange(24))
+    assert np.array_equal(shares[0].difference, shares[1].difference) and 0 < shares[1].difference.max() < 1
+
+
+def test_one_observer_that_fails_costs_nobody_else(clips, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("REVISIT_NETWORKS", "host")
+    cache = EvidenceCache(tmp_path / "host")
+    failed = run(jobs_of(clips[:2], "toy.broken", "toy.rows"), cache)
+    assert set(failed) == {"toy.broken-0", "toy.broken-1"}
+    assert "the network is upset" in failed["toy.broken-0"]
+    assert made(cache, "toy.rows-1")
+
+
+def test_a_host_that_dies_is_a_sentence(clips, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("REVISIT_NETWORKS", "host")
+    failed = run(jobs_of(clips[:1], "toy.deadly", "toy.rows"), EvidenceCache(tmp_path / "host"), workers=1)
+    assert all("the process that runs the networks ended" in words for words in failed.values()) and failed
+
+
+def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts(monkeypatch) -> None:
+    """The host's queue by itself: it takes rows of several clips, in order, and puts back what did not fit."""
+    import torch
+
+    from revisit.engine.host import Chunk, Host, HostedClip, Queue
+
+    observer = observer_of(task("toy.rows", ""))
+    hosted_clips = [HostedClip(None, None, None, {f"toy.rows-{n}": task("toy.rows", "x" * n)}) for n in range(3)]
+    host = Host()
+    q = Queue(observer, {})
+    q.most = 4
+    for n, clip in enumerate(hosted_clips):
+        rows = [(k, k / 8, None, [f"toy.rows-{n}"]) for k in range(3)]
+        chunk = Chunk(clip, torch.full((3, 4, 4, 3), 10 * n + 1, dtype=torch.uint8), None, rows, 144)
+        host.held += 144
+        q.put(chunk, f"toy.rows-{n}", [0, 1, 2])
+    refuse = iter([True, False, False, False, False, False])
+    real = observer.fn
+
+    def fussy(batch, **params):
+        if next(refuse):
+            raise torch.OutOfMemoryError("too large")
+        return real(batch, **params)
+
+    monkeypatch.setattr(q, "observer", type(observer)(**{**vars(observer), "fn": fussy}))
+    host._compute(q)
+    assert q.most == 2 and q.rows == 9, "a batch that did not fit waits to be tried in parts"
+    while q.rows:
+        host._compute(q)
+    for n, clip in enumerate(hosted_clips):
+        parts = clip.parts[f"toy.rows-{n}"]
+        assert np.concatenate([part.index for part in parts]).tolist() == [0, 1, 2]
+        assert np.concatenate([part.mean for part in parts]).tolist() == [10 * n + 1] * 3
+        assert clip.pending == 0
+    assert host.held == 0
+    together = [part.together for clip in hosted_clips for parts in clip.parts.values() for part in parts]
+    assert np.concatenate(together).max() == 2
+
+
+def test_words_for_a_wrong_setting(clips, tmp_path, monkeypatch) -> None:
+    from revisit.core import UsageError
+
+    monkeypatch.setenv("REVISIT_NETWORKS", "everywhere")
+    with pytest.raises(UsageError, match="host"):
+        run(jobs_of(clips[:1], "toy.rows"), EvidenceCache(tmp_path / "x"), workers=1)

@@ -1,0 +1,88 @@
+"""How networks run: device and precision as asked, each network once, and the spread of scores that cards show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from revisit.catalog import card
+from revisit.core import METRICS, Batch, UsageError
+from revisit.networks import spread
+
+torch = pytest.importorskip("torch", reason="networks run on torch")
+
+from revisit.networks import runtime  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(runtime.DEVICE, raising=False)
+    monkeypatch.delenv(runtime.PRECISION, raising=False)
+    runtime.forget()
+
+
+def test_the_device_is_the_one_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(runtime.DEVICE, "cpu")
+    assert runtime.device() == runtime.described() == "cpu"
+    assert torch.get_num_threads() == 1
+    assert not torch.backends.cuda.matmul.allow_tf32 and not torch.backends.cudnn.allow_tf32
+    runtime.forget()
+    monkeypatch.setenv(runtime.DEVICE, "cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(UsageError, match="torch finds no GPU here"):
+        runtime.device()
+
+
+def test_half_precision_is_for_a_gpu_and_can_be_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(runtime.DEVICE, "cpu")
+    assert runtime.precision("float16") == "float32"
+    monkeypatch.setattr(runtime, "device", lambda: "cuda:0")
+    assert runtime.precision("float16") == "float16" and runtime.precision(None) == "float32"
+    monkeypatch.setenv(runtime.PRECISION, "float32")
+    assert runtime.precision("float16") == "float32"
+    monkeypatch.setenv(runtime.PRECISION, "float8")
+    with pytest.raises(UsageError, match="float32, float16, bfloat16"):
+        runtime.precision("float16")
+
+
+def test_pictures_go_to_the_device_in_one_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(runtime.DEVICE, "cpu")
+    rgb = np.arange(2 * 4 * 6 * 3, dtype=np.uint8).reshape(2, 4, 6, 3)
+    batch = Batch(np.arange(2), np.zeros(2), list(rgb))
+    there = runtime.on_device(batch.rgb)
+    assert there.shape == (2, 3, 4, 6) and there.dtype == torch.uint8
+    assert torch.equal(there, runtime.on_device(torch.from_numpy(rgb)))
+    with runtime.inference("float16"):
+        assert not torch.is_grad_enabled()
+        assert runtime.numbers(there.float().mean(dim=(1, 2, 3))).tolist() == pytest.approx(rgb.mean(axis=(1, 2, 3)))
+
+
+def test_a_network_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(runtime.DEVICE, "cpu")
+    monkeypatch.setattr("revisit.weights.file", lambda id: tmp_path / id)
+    loads: list[Path] = []
+
+    def build(path: Path) -> object:
+        loads.append(path)
+        return torch.nn.Linear(2, 2)
+
+    first = runtime.network("one", build)
+    assert runtime.network("one", build) is first and loads == [tmp_path / "one"]
+    assert not first.training and not any(parameter.requires_grad for parameter in first.parameters())
+
+
+@pytest.mark.parametrize(("largest", "stated"), [(0, 1e-6), (4e-5, 1e-4), (6e-5, 2e-4), (0.0013, 0.005), (0.5, 1.0)])
+def test_a_tolerance_is_the_next_round_number_above_twice_the_difference(largest: float, stated: float) -> None:
+    assert spread.tolerance(largest) == pytest.approx(stated)
+
+
+def test_what_was_measured_is_on_the_cards_and_small() -> None:
+    assert set(spread.results()) == {"small", "paper"}
+    for measured in spread.results().values():
+        for id, row in measured["metrics"].items():
+            low, high = METRICS[id].range
+            size = 1.0 if low is None or high is None else high - low
+            assert spread.largest(row) <= 1e-3 * size, f"{id} moves by {spread.largest(row)}"
+            assert any(measured["device"] in line for line in card(id)["spread"])
