@@ -1,0 +1,105 @@
+"""`revisit poses`: camera paths of all clips of a folder or a suite, by an estimator in the user's own environment."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from revisit.cli import console
+from revisit.cli.request import LIMIT, OPTION, ROOT, SOURCE, SUITE, Request
+
+if TYPE_CHECKING:
+    from revisit.posing.tasks import Estimator, Task
+
+WITH = typer.Option(
+    ..., "--with", help="da3, vggt, mapanything, vipe, pycolmap, odometry (ours), or a command with {video} and {npz}."
+)
+PYTHON = typer.Option(
+    sys.executable, "--python", help="The Python that has the estimator.", show_default="the one that runs Revisit"
+)
+MODEL = typer.Option("", help="Checkpoint or, for vipe, pipeline; what its authors recommend by default.")
+DEVICE = typer.Option("", help="cuda, cuda:1 or cpu, for the estimator; a GPU where there is one by default.")
+FRAMES = typer.Option(
+    None, min=2, help="At most so many frames of a clip, evenly spread; all by default (pycolmap 120)."
+)
+CONVENTION = typer.Option("auto", help="How a command of yours stores poses: w2c, c2w, or auto to ask its depth.")
+TIMEOUT = typer.Option(None, min=1, help="Seconds that one clip may take.")
+WORKERS = typer.Option(None, help="Processes of our odometry.")
+
+
+def poses(
+    source: Path = SOURCE,
+    with_: str = WITH,
+    out: Path = typer.Option(..., help="Folder for <model>/<clip>.npz; give it to a suite as --option poses=FOLDER."),
+    python: str = PYTHON,
+    model: str = MODEL,
+    device: str = DEVICE,
+    frames: int = FRAMES,
+    convention: str = CONVENTION,
+    timeout: float = TIMEOUT,
+    suite: str = SUITE,
+    option: list[str] = OPTION,
+    root: list[Path] = ROOT,
+    limit: int = LIMIT,
+    workers: int = WORKERS,
+    fresh: bool = typer.Option(False, "--fresh", help="Make again what is there."),
+    quiet: bool = typer.Option(False, "--quiet", help="No progress."),
+    json: bool = typer.Option(False, "--json", help="Print what was done as JSON."),
+) -> None:
+    """Estimate the camera path of every clip, one file each. What is there is kept: the same command goes on."""
+    from dataclasses import asdict
+
+    from revisit.posing.tasks import estimate
+
+    request = Request.of(source, suite, "lite", None, ["camera_path"], limit, "auto", root, option)
+    estimator = estimator_of(with_, python, model, device, frames, convention, timeout, workers)
+    tasks = tasks_of(request, out)
+    done = estimate(tasks, estimator, fresh=fresh, tell=None if quiet or json else console.Counter("posed"))
+    if json:
+        console.data(asdict(done))
+    else:
+        for line in done.failed:
+            console.message(line)
+        console.message(f"{done.made} made, {done.kept} kept, {len(done.failed)} failed in {out}")
+    raise typer.Exit(1 if done.failed else 0)
+
+
+def estimator_of(
+    with_: str, python: str, model: str, device: str, frames: int | None, convention: str, timeout: float | None,
+    workers: int | None,
+) -> Estimator:  # fmt: skip
+    """The estimator that --with names."""
+    from revisit.core import UsageError
+    from revisit.posing.programs import ESTIMATORS, Command, Driver
+
+    if with_ == "odometry":
+        from revisit.posing.odometry import Odometry
+
+        return Odometry(workers)
+    if with_ in ESTIMATORS:
+        return Driver(with_, python, model, device, frames, timeout)
+    if "{" in with_:
+        return Command(with_, convention, timeout)
+    raise UsageError(
+        f"there is no estimator {with_!r}; there are odometry, {', '.join(ESTIMATORS)}, and commands such as "
+        "'python mine.py {video} {npz}'"
+    )
+
+
+def tasks_of(request: Request, out: Path) -> list[Task]:
+    """The clips of a source, each with the place of its poses: <model>/<what its id says besides the model>.npz."""
+    from revisit.core import UsageError
+    from revisit.posing.tasks import Task
+
+    tasks: dict[Path, Task] = {}
+    for case in request.plan().cases:
+        name = case.id.replace(f"@{case.model}", "", 1).removesuffix("#0")
+        inside = Path(case.model, name)
+        if inside.is_absolute() or ".." in inside.parts:
+            raise UsageError(f"{case.id}: its poses would lie outside {out}; give the clip another name")
+        place = out / inside.with_name(f"{inside.name}.npz")
+        tasks.setdefault(place, Task(case.id, case.clip, place, place.with_name(f"{inside.name}.log")))
+    return list(tasks.values())

@@ -1,0 +1,211 @@
+"""A program for another Python: it loads one pose estimator there and answers for clip after clip.
+
+It is run by the Python that has the estimator, not by Revisit's, and imports numpy and the estimator only. A line of
+JSON on its input is a clip: `frames` (pictures in order), `numbers` (of these frames), `video`, `folder` (to work in),
+`out` (the npz to write) and `log`, where everything goes that the estimator prints. A line of JSON on its output is the
+answer: {"ready": ...} at first, then {} or {"error": ...} for each clip. The arrays are those of docs/poses.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Arrays = dict[str, Any]
+Estimate = Callable[[dict[str, Any]], Arrays]
+
+
+def depth_anything_3(model: str, device: str) -> Estimate:
+    """Depth Anything 3: depth, and world-to-camera poses of all frames at once."""
+    net = import_module("depth_anything_3.api").DepthAnything3.from_pretrained(model).to(device)
+
+    def estimate(clip: dict[str, Any]) -> Arrays:
+        found = net.inference(clip["frames"], process_res=504, process_res_method="upper_bound_resize")
+        return {"extrinsics": found.extrinsics, "intrinsics": found.intrinsics, "depth": found.depth,
+                "convention": "w2c_opencv"}  # fmt: skip
+
+    return estimate
+
+
+def vggt(model: str, device: str) -> Estimate:
+    """VGGT: depth, and world-to-camera poses of all frames at once."""
+    torch: Any = import_module("torch")
+    net = import_module("vggt.models.vggt").VGGT.from_pretrained(model).to(device).eval()
+    load = import_module("vggt.utils.load_fn").load_and_preprocess_images
+    poses = import_module("vggt.utils.pose_enc").pose_encoding_to_extri_intri
+
+    def estimate(clip: dict[str, Any]) -> Arrays:
+        pictures = load(clip["frames"]).to(device)[None]
+        half = torch.bfloat16 if device != "cpu" and torch.cuda.get_device_capability()[0] >= 8 else torch.float16
+        with torch.no_grad():
+            with torch.autocast("cuda", dtype=half, enabled=device != "cpu"):
+                tokens, start = net.aggregator(pictures)
+            extrinsics, intrinsics = poses(net.camera_head(tokens)[-1], pictures.shape[-2:])
+            depth, _ = net.depth_head(tokens, pictures, start)
+        return {"extrinsics": extrinsics[0], "intrinsics": intrinsics[0], "depth": depth[0, ..., 0],
+                "convention": "w2c_opencv"}  # fmt: skip
+
+    return estimate
+
+
+def mapanything(model: str, device: str) -> Estimate:
+    """MapAnything: depth, and camera-to-world poses of all frames at once, as MemoBench runs it."""
+    net = import_module("mapanything.models").MapAnything.from_pretrained(model).to(device)
+    load = import_module("mapanything.utils.image").load_images
+
+    def estimate(clip: dict[str, Any]) -> Arrays:
+        views = net.infer(
+            load(clip["frames"]), memory_efficient_inference=True, minibatch_size=1, use_amp=True, amp_dtype="bf16",
+            apply_mask=True, mask_edges=True,
+        )  # fmt: skip
+        names = {"extrinsics": "camera_poses", "intrinsics": "intrinsics", "depth": "depth_z"}
+        made: Arrays = {ours: np.stack([plain(view[name])[0] for view in views]) for ours, name in names.items()}
+        return {**made, "depth": made["depth"][..., 0], "convention": "c2w_opencv"}
+
+    return estimate
+
+
+def vipe(model: str, device: str) -> Estimate:
+    """ViPE, through its own command: camera-to-world poses and the lens of each frame of the video."""
+    command = import_module("vipe.cli.main").main
+
+    def estimate(clip: dict[str, Any]) -> Arrays:
+        folder, video = Path(clip["folder"]) / "vipe", Path(clip["video"])
+        source = ["--image-dir", str(video)] if video.is_dir() else [str(video)]
+        command(["infer", *source, "--output", str(folder), "--pipeline", model], standalone_mode=False)
+        with np.load(next(folder.glob("pose/*.npz"))) as poses, np.load(next(folder.glob("intrinsics/*.npz"))) as lens:
+            return {"extrinsics": poses["data"], "numbers": poses["inds"], "intrinsics": matrices(lens["data"]),
+                    "convention": "c2w_opencv"}  # fmt: skip
+
+    return estimate
+
+
+def pycolmap(model: str, device: str) -> Estimate:
+    """COLMAP's structure from motion: world-to-camera poses of the frames that it could place, one lens."""
+    colmap: Any = import_module("pycolmap")
+
+    def estimate(clip: dict[str, Any]) -> Arrays:
+        folder, images = Path(clip["folder"]), Path(clip["frames"][0]).parent
+        getattr(colmap, "set_random_seed", lambda seed: None)(0)
+        database = folder / "database.db"
+        colmap.extract_features(database, images, camera_mode=colmap.CameraMode.SINGLE)
+        colmap.match_sequential(database)
+        found = colmap.incremental_mapping(database, images, folder)
+        if not found:
+            raise ValueError("no structure was found; the clip moves too little, or shows too little texture")
+        best = max(found.values(), key=lambda one: one.num_reg_images())
+        placed = sorted((best.images[id] for id in best.reg_image_ids()), key=lambda image: image.name)
+        number = {Path(path).name: clip["numbers"][k] for k, path in enumerate(clip["frames"])}
+        poses = [image.cam_from_world for image in placed]
+        poses = [pose() if callable(pose) else pose for pose in poses]  # a method since version 3.12
+        camera = best.cameras[placed[0].camera_id]
+        return {
+            "extrinsics": np.stack([pose.matrix() for pose in poses]), "numbers": [number[one.name] for one in placed],
+            "intrinsics": np.stack([camera.calibration_matrix()] * len(poses)), "size": [camera.width, camera.height],
+            "convention": "w2c_opencv",
+        }  # fmt: skip
+
+    return estimate
+
+
+ESTIMATORS: dict[str, Callable[[str, str], Estimate]] = {
+    "da3": depth_anything_3,
+    "vggt": vggt,
+    "mapanything": mapanything,
+    "vipe": vipe,
+    "pycolmap": pycolmap,
+}
+
+
+def plain(values: Any) -> np.ndarray:
+    """An array on the CPU, from whatever a network returns."""
+    if hasattr(values, "detach"):
+        values = values.detach().float().cpu().numpy()
+    return np.asarray(values)
+
+
+def matrices(lens: np.ndarray) -> np.ndarray:
+    """(N, 3, 3) from rows of fx, fy, cx, cy."""
+    made = np.tile(np.eye(3), (len(lens), 1, 1))
+    made[:, 0, 0], made[:, 1, 1], made[:, 0, 2], made[:, 1, 2] = lens[:, 0], lens[:, 1], lens[:, 2], lens[:, 3]
+    return made
+
+
+def save(clip: dict[str, Any], found: Arrays) -> None:
+    """Write the arrays of a clip, with the numbers of its frames; depth that is not finite is a hole."""
+    numbers = found.pop("numbers", clip["numbers"])
+    arrays: Arrays = {name: values if isinstance(values, str) else plain(values) for name, values in found.items()}
+    if len(numbers) != len(arrays["extrinsics"]):
+        raise ValueError(f"it gave {len(arrays['extrinsics'])} poses for {len(numbers)} frames")
+    if "depth" in arrays:
+        arrays["depth"] = np.nan_to_num(arrays["depth"], nan=0.0, posinf=0.0, neginf=0.0)
+    np.savez(clip["out"], frame_indices=np.asarray(numbers), **arrays)
+
+
+def answer(clip: dict[str, Any], estimate: Estimate) -> dict[str, str]:
+    """What became of a clip; what is printed meanwhile goes to its log."""
+    with Path(clip["log"]).open("ab") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+        try:
+            save(clip, estimate(clip))
+        except Exception as error:
+            traceback.print_exc()
+            return {"error": said(error)}
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+    return {}
+
+
+def said(error: BaseException) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+def chosen(device: str) -> str:
+    """The device to work on."""
+    try:
+        return device or ("cuda" if import_module("torch").cuda.is_available() else "cpu")
+    except ImportError:
+        return "cpu"
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    asked = argparse.ArgumentParser()
+    asked.add_argument("estimator", choices=sorted(ESTIMATORS))
+    asked.add_argument("--model", default="")
+    asked.add_argument("--device", default="")
+    given = asked.parse_args()
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever packages print is not an answer
+
+    def reply(content: dict[str, str]) -> None:
+        replies.write(json.dumps(content) + "\n")
+        replies.flush()
+
+    try:
+        estimate = ESTIMATORS[given.estimator](given.model, chosen(given.device))
+    except Exception as error:
+        traceback.print_exc()
+        reply({"error": said(error)})
+        return
+    reply({"ready": given.estimator})
+    for line in sys.stdin:
+        reply(answer(json.loads(line), estimate))
+
+
+if __name__ == "__main__":
+    # The files beside this one are no packages for whoever is driven.
+    sys.path[:] = [place for place in sys.path if place != str(Path(__file__).parent)]
+    main()

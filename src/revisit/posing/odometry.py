@@ -1,0 +1,64 @@
+"""Our own visual odometry as an estimator: the camera's turns, without lengths and without depth."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from revisit.core import Case, Suite
+from revisit.engine.cache import EvidenceCache, cache_root
+from revisit.engine.needs import ObserverSet
+from revisit.engine.plan import make_plan
+from revisit.engine.run import evaluate
+from revisit.evidence.camera import CameraPath
+from revisit.media import open_clip
+from revisit.observers.geometry_convert import packed
+from revisit.observers.geometry_file import geometry_of
+from revisit.observers.sets import load_roles
+from revisit.posing.tasks import Arrays, Task
+
+PRODUCER = "revisit odometry 1"
+
+
+@dataclass(frozen=True)
+class Odometry:
+    """Turns of the camera as the lite set sees them, with the lens that it assumes."""
+
+    workers: int | None = None
+
+    @property
+    def producer(self) -> str:
+        return PRODUCER
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Arrays | str]]:
+        cases = [Case(id=task.name, suite="folder", model="-", sample=task.name, clip=task.clip) for task in tasks]
+        reader = Suite("folder", {}, lambda *_: cases, lambda _: False, tuple, lambda *_: {})
+        plan = make_plan(reader, Path.cwd(), ObserverSet("lite", load_roles("lite")), metrics=["camera_path"])
+        cache = EvidenceCache(cache_root())
+        with tempfile.TemporaryDirectory() as folder:
+            run = evaluate(plan, Path(folder), workers=self.workers, cache=cache)
+            reasons = {record["case"]: record["reason"] for record in run.failures}
+        for task, case in zip(tasks, cases, strict=True):
+            wanted = plan.wanted.get(case.id)
+            key = wanted.keys.get("camera_path", "-") if wanted is not None and case.id not in reasons else "-"
+            path = cache.load(CameraPath, key) if key != "-" else None
+            if path is None:
+                yield task, str(reasons.get(case.id, "its camera could not be followed"))
+                continue
+            with open_clip(task.clip, wanted=np.arange(0)) as stream:
+                width, height = stream.info.width, stream.info.height
+            arrays = turns(path.rotation, path.index, path.field_of_view, width, height)
+            yield task, packed(geometry_of(arrays, "w2c"), PRODUCER)
+
+
+def turns(rotation: np.ndarray, index: np.ndarray, degrees: float, width: int, height: int) -> Arrays:
+    """World-to-camera poses of a camera that only turns, and its lens in pixels of the video."""
+    focal = width / 2 / np.tan(np.radians(degrees) / 2)
+    K = np.array([[focal, 0, (width - 1) / 2], [0, focal, (height - 1) / 2], [0, 0, 1]])
+    extrinsics = np.concatenate([rotation.transpose(0, 2, 1), np.zeros((len(rotation), 3, 1))], axis=2)
+    intrinsics, size = np.tile(K, (len(rotation), 1, 1)), np.array([width, height])
+    return {"extrinsics": extrinsics, "intrinsics": intrinsics, "frame_indices": index, "size": size}

@@ -1,0 +1,289 @@
+"""Estimators that are other programs: a command of the user's, or our driver in the Python that has a network.
+
+`Command` starts its program anew for each clip. `Driver` loads the estimator once and hands it clip after clip; one
+that dies or takes longer than it may is started again for the next clip. Both leave what was printed in the clip's
+log, and what they stop ends together with all its children.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import MediaError, MissingPrerequisite, UsageError, digest
+from revisit.geometry.poses import InvalidPoses
+from revisit.media import load_npz, npz_shapes, open_clip
+from revisit.media.names import printable
+from revisit.observers.geometry_convert import convert, packed
+from revisit.observers.geometry_file import READ, geometry_of
+from revisit.posing.tasks import Arrays, Task, one_by_one
+
+DRIVER = Path(__file__).with_name("driver.py")
+LOADING = 1800.0  # seconds that an estimator may take to load; the first time it fetches its weights
+# The checkpoint, or for ViPE the pipeline, that each estimator takes by itself; and what to install.
+ESTIMATORS = {
+    "da3": ("depth-anything/DA3-LARGE-1.1", "depth-anything-3"),
+    "vggt": ("facebook/VGGT-1B", "VGGT from its repository"),
+    "mapanything": ("facebook/map-anything-apache", "MapAnything from its repository"),
+    "vipe": ("default", "ViPE from its repository"),
+    "pycolmap": ("", "pycolmap"),
+}
+STRUCTURE_FRAMES = 120  # that structure from motion is given: its time grows faster than their number
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program that reads {video} and writes {npz}, in any format of `revisit import poses`."""
+
+    command: str
+    convention: str = "auto"
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.convention not in ("auto", "w2c", "c2w"):
+            raise UsageError(f"there is no convention {self.convention!r}; choose w2c, c2w or auto")
+        if "{video}" not in self.command or not ("{npz}" in self.command or "{out}" in self.command):
+            raise UsageError(
+                f"the command {self.command!r} needs {{video}}, the clip to read, and {{npz}}, the file to write"
+            )
+
+    @property
+    def producer(self) -> str:
+        return f"command {digest([self.command, self.convention])}"
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Arrays | str]]:
+        return one_by_one(tasks, self._make)
+
+    def _make(self, task: Task, folder: Path) -> Arrays:
+        npz, ours = folder / "results.npz", folder / "ours.npz"
+        parts = [
+            part.replace("{video}", str(task.clip.path)).replace("{npz}", str(npz)).replace("{out}", str(npz))
+            for part in shlex.split(self.command)
+        ]
+        log = _log_of(task, folder)
+        code = _called(parts, log, self.timeout)
+        if code or not npz.is_file():
+            raise MediaError(f"the command ended with {code} and wrote no usable file: {last_line(log)}")
+        convert(npz, ours, convention=self.convention)
+        return load_npz(ours)
+
+
+def _called(parts: list[str], log: Path, timeout: float | None) -> int:
+    """The exit code of a program that was given its time."""
+    with log.open("ab") as out:
+        try:
+            running = subprocess.Popen(parts, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+        except OSError as error:
+            raise UsageError(f"{parts[0]} cannot be started: {error.strerror}") from error
+        try:
+            return running.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise MediaError(f"the command was stopped after {timeout:g} s; --timeout allows more") from None
+        finally:
+            stop(running)
+
+
+@dataclass(frozen=True)
+class Driver:
+    """An estimator in the Python that has it, loaded once for many clips."""
+
+    name: str
+    python: str = sys.executable
+    model: str = ""
+    device: str = ""
+    most: int | None = None  # frames of a clip, evenly spread; all where None
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.name not in ESTIMATORS:
+            raise UsageError(f"there is no estimator {self.name!r}; there are {', '.join(ESTIMATORS)}")
+
+    @property
+    def checkpoint(self) -> str:
+        return self.model or ESTIMATORS[self.name][0]
+
+    @property
+    def frames(self) -> int | None:
+        return self.most or (STRUCTURE_FRAMES if self.name == "pycolmap" else None)
+
+    @property
+    def producer(self) -> str:
+        most = f", {self.frames} frames" if self.frames else ""
+        return f"{self.name} {self.checkpoint}".strip() + most
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Arrays | str]]:
+        with tempfile.TemporaryDirectory(prefix="revisit-poses-") as folder:
+            talk = _Talk(self, Path(folder) / "driver.log")
+            try:
+                talk.start()
+                yield from one_by_one(tasks, lambda task, place: self._make(talk, task, place))
+            finally:
+                talk.stop()
+
+    def _make(self, talk: _Talk, task: Task, folder: Path) -> Arrays:
+        out, log = folder / "results.npz", _log_of(task, folder)
+        clip: dict[str, Any] = {"video": str(task.clip.path.resolve()), "folder": str(folder), "out": str(out)}
+        numbers: list[int] = []
+        images = folder / "images"
+        images.mkdir()
+        if self.name == "vipe" and not task.clip.start and task.clip.count is None:
+            with open_clip(task.clip, wanted=np.arange(0)) as stream:  # it decodes the video itself
+                size = stream.info.width, stream.info.height
+        else:
+            numbers, size = written_frames(task, images, self.frames)
+            clip["video"] = str(images) if self.name == "vipe" else clip["video"]
+        frames = [str(images / f"{number:06d}.png") for number in numbers]
+        clip |= {"frames": frames, "numbers": numbers, "log": str(log.resolve())}
+        said = talk.ask(clip, self.timeout, log)
+        if said is not None:
+            raise MediaError(said)
+        arrays = load_npz(out, members=[name for name in READ if name in npz_shapes(out)])
+        if "depth" not in arrays and "size" not in arrays:
+            arrays["size"] = np.array(size)
+        try:
+            return packed(geometry_of(arrays), self.producer)
+        except InvalidPoses as error:
+            raise MediaError(str(error)) from error
+
+
+def written_frames(task: Task, folder: Path, most: int | None) -> tuple[list[int], tuple[int, int]]:
+    """(numbers of the frames that were written as PNG files, width and height); at most so many, evenly spread."""
+    import cv2
+
+    def wanted(count: int, fps: float) -> np.ndarray:
+        if most is None or count <= most:
+            return np.arange(count)
+        return np.unique(np.linspace(0, count - 1, most).round().astype(int))
+
+    numbers = []
+    with open_clip(task.clip, wanted=wanted) as stream:
+        size = stream.info.width, stream.info.height
+        for frame in stream:
+            numbers.append(int(frame.index))
+            cv2.imwrite(str(folder / f"{frame.index:06d}.png"), frame.rgb[:, :, ::-1])
+    if not numbers:
+        raise MediaError("the clip has no frames")
+    return numbers, size
+
+
+class _Talk:
+    """The conversation with a driver."""
+
+    def __init__(self, asked: Driver, log: Path) -> None:
+        self.asked, self.log = asked, log
+        self.running: subprocess.Popen[str] | None = None
+        self.answers: queue.Queue[str] = queue.Queue()
+
+    def start(self) -> None:
+        """Start it, and wait until it is ready."""
+        asked = self.asked
+        parts = [asked.python, "-u", str(DRIVER), asked.name, "--model", asked.checkpoint, "--device", asked.device]
+        self.answers = queue.Queue()
+        with self.log.open("ab") as log:
+            try:
+                self.running = subprocess.Popen(
+                    parts, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, encoding="utf-8",
+                    start_new_session=True,
+                )  # fmt: skip
+            except OSError as error:
+                raise UsageError(f"--python {asked.python}: it cannot be started ({error.strerror})") from error
+        threading.Thread(target=_listen, args=(self.running, self.answers), daemon=True).start()
+        answer = self._answer(LOADING)
+        if answer is None or "ready" not in answer:
+            said = (answer or {}).get("error") or last_line(self.log)
+            raise MissingPrerequisite(
+                f"{asked.python} cannot load {asked.name}: {printable(said, 300)}. Name with --python the Python of an "
+                f"environment that has {ESTIMATORS[asked.name][1]}, and with --model a checkpoint that it can reach"
+            )
+
+    def ask(self, clip: dict[str, Any], timeout: float | None, log: Path) -> str | None:
+        """Why a clip has no poses; None where it has."""
+        if self.running is None or self.running.poll() is not None:
+            self.start()
+        assert self.running is not None and self.running.stdin is not None
+        try:
+            self.running.stdin.write(json.dumps(clip) + "\n")
+            self.running.stdin.flush()
+            answer = self._answer(timeout)
+        except BrokenPipeError:
+            answer = {"dead": ""}
+        if answer is None:
+            self.stop()
+            return f"{self.asked.name} was stopped after {timeout:g} s; --timeout allows more"
+        if "dead" in answer:
+            code = self.running.wait()
+            self.stop()
+            return f"{self.asked.name} ended with {code}: {last_line(log)}"
+        return printable(answer["error"], 300) if "error" in answer else None
+
+    def _answer(self, timeout: float | None) -> dict[str, str] | None:
+        """What it answers; None where that takes too long."""
+        try:
+            line = self.answers.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        try:
+            answer = json.loads(line) if line else {"dead": ""}
+        except ValueError:
+            answer = {"error": f"it answered {line[:80]!r}"}
+        return answer if isinstance(answer, dict) else {"error": f"it answered {line[:80]!r}"}
+
+    def stop(self) -> None:
+        """End it, with everything that it started."""
+        if self.running is not None:
+            stop(self.running)
+            self.running = None
+
+
+def _listen(running: subprocess.Popen[str], answers: queue.Queue[str]) -> None:
+    """Hand over lines as they come, and an empty one at the end."""
+    assert running.stdout is not None
+    for line in running.stdout:
+        answers.put(line)
+    answers.put("")
+
+
+def stop(running: subprocess.Popen[Any]) -> None:
+    """End a program that still runs, and its children."""
+    if running.poll() is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(running.pid, signal.SIGKILL)  # its own group, since it leads a session of its own
+            else:
+                running.kill()
+    running.wait()
+    for pipe in (running.stdin, running.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+
+def _log_of(task: Task, folder: Path) -> Path:
+    """The file for what is printed, new and empty."""
+    log = task.log or folder / "log.txt"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_bytes(b"")
+    return log
+
+
+def last_line(log: Path) -> str:
+    """The last thing that was printed."""
+    try:
+        lines = log.read_bytes()[-4000:].decode("utf-8", "replace").split("\n")
+    except OSError:
+        lines = []
+    return printable(next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing"), 200)

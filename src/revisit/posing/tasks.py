@@ -1,0 +1,111 @@
+"""What is to be done, and doing it: a file of poses for each clip, written whole or not at all, and kept while it fits.
+
+A file names its producer and the digest of its clip; one that was made of the same clip by the same producer is kept,
+so that the same call goes on where another stopped.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from revisit.core import Clip, MediaError
+from revisit.media import announced_frames, clip_digest, load_npz, npz_shapes, save_npz
+
+Arrays = dict[str, np.ndarray]
+Tell = Callable[[int, int, str], None]  # (done, of, name)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A clip whose poses are wanted."""
+
+    name: str
+    clip: Clip
+    place: Path
+    log: Path | None = None  # where the estimator's own words go
+
+    @cached_property
+    def digest(self) -> str:
+        return clip_digest(self.clip)
+
+
+class Estimator(Protocol):
+    """Makes poses of clips, one after the other."""
+
+    @property
+    def producer(self) -> str: ...
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Arrays | str]]:
+        """Each task with its arrays, or with a sentence that says why there are none."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was done."""
+
+    made: int = 0
+    kept: int = 0
+    failed: tuple[str, ...] = ()
+
+
+def estimate(tasks: Iterable[Task], estimator: Estimator, *, fresh: bool = False, tell: Tell | None = None) -> Done:
+    """Make the files of poses that are not there yet."""
+    kept, todo, failed = 0, [], []
+    for task in tasks:
+        try:
+            there = is_of(task.place, task.digest, estimator.producer)
+        except MediaError as error:  # a clip that cannot even be hashed
+            failed.append(f"{task.name}: {error}")
+            continue
+        if there and not fresh:
+            kept += 1
+        else:
+            todo.append(task)
+    made = 0
+    for number, (task, found) in enumerate(estimator.run(todo) if todo else (), start=1):
+        if isinstance(found, str):
+            failed.append(f"{task.name}: {found}")
+        else:
+            store(task, found, estimator.producer)
+            made += 1
+        if tell is not None:
+            tell(number, len(todo), task.name)
+    return Done(made, kept, tuple(failed))
+
+
+def one_by_one(tasks: Sequence[Task], make: Callable[[Task, Path], Arrays]) -> Iterator[tuple[Task, Arrays | str]]:
+    """Each task with what `make` gives for it in an empty folder of its own, or what it raises."""
+    for task in tasks:
+        with tempfile.TemporaryDirectory(prefix="revisit-poses-") as folder:
+            try:
+                yield task, make(task, Path(folder))
+            except MediaError as error:
+                yield task, str(error)
+
+
+def store(task: Task, arrays: Arrays, producer: str) -> None:
+    """Write a file with where it is from; frames are numbered where there is a pose of each."""
+    count = len(arrays["extrinsics"])
+    whole = task.clip.path.is_file() and not task.clip.start and task.clip.count is None
+    if "frame_indices" not in arrays and whole and count == announced_frames(task.clip.path):
+        arrays["frame_indices"] = np.arange(count)
+    told = {"producer": np.array(producer), "video_digest": np.array(task.digest)}
+    save_npz(task.place, {**arrays, **told}, compress=True)
+
+
+def is_of(path: Path, digest: str, producer: str) -> bool:
+    """Whether a file is there, whole, and made of this clip by this producer."""
+    try:
+        if not path.is_file() or not {"video_digest", "producer"} <= npz_shapes(path).keys():
+            return False
+        told = load_npz(path, members=("video_digest", "producer"))
+    except MediaError:
+        return False
+    return str(told["video_digest"]) == digest and str(told["producer"]) == producer
