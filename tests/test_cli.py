@@ -58,7 +58,7 @@ def test_usage_errors_are_one_line_and_exit_2(revisit):
 def test_a_misspelt_name_is_helped(revisit, tmp_path, make_clip):
     make_clip(tmp_path / "v/a.mp4")
     assert "did you mean psnr" in revisit("eval", "v", "-m", "pnsr", check=2).stderr
-    assert "lite, perceptual" in revisit("eval", "v", "--set", "tiny", check=2).stderr
+    assert "lite, paper" in revisit("eval", "v", "--set", "tiny", check=2).stderr
     assert "has no protocol 'x'; it has corrected" in revisit("eval", "v", "--protocol", "x", check=2).stderr
     assert "--align takes auto" in revisit("eval", "v", "--align", "x", check=2).stderr
     assert "is not a limit" in revisit("eval", "v", "--limits", "x=1", check=2).stderr

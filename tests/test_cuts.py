@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, Score, Unscored
-from revisit.evidence.motion import CutSignal
-from revisit.metrics.cuts import find_cuts, scene_cuts
+from revisit.evidence.motion import CutSignal, ShotChanges
+from revisit.metrics.cuts import find_cuts, scene_cuts, shot_changes
 from revisit.observers.lite.cuts import cut_signal
 from tests.looking import as_frames, look, read, wall, window
 
@@ -64,6 +64,29 @@ def test_malformed_evidence_says_what_a_valid_one_looks_like():
 def test_of_two_close_peaks_the_higher_one_counts():
     score = np.array([0.0, 0.6, 0.9, 0.0, 0.0, 0.0, 0.7])
     assert find_cuts(score, np.arange(7) * 0.2, 0.5, 0.5).tolist() == [2, 6]
+
+
+def shots(probability: list[float], fps: float = 10.0) -> ShotChanges:
+    index = np.arange(1, len(probability) + 1)
+    values = np.array(probability)
+    return ShotChanges(index, index / fps, values, values, "transnetv2")
+
+
+def test_shot_changes_are_counted_once() -> None:
+    score = shot_changes(shots([0.0, 0.6, 0.9, 0.1, 0.0, 0.0, 0.0, 0.0, 0.7]))
+    assert isinstance(score, Score) and score.value == 2
+    assert score.facts["frames"] == [3, 9] and score.facts["under_change"] == pytest.approx(3 / 9)
+    still = shot_changes(shots([0.0] * 5))
+    assert isinstance(still, Score) and still.value == 0
+
+
+def test_degenerate_and_malformed_shot_changes() -> None:
+    assert shot_changes(shots([])) == Unscored("only one frame: a cut takes two")
+    good = shots([0.1, 0.2])
+    with pytest.raises(InvalidEvidence, match="probabilities lie in 0-1"):
+        shot_changes(replace(good, during=good.during + 1))
+    with pytest.raises(InvalidEvidence, match="one row each"):
+        shot_changes(replace(good, probability=good.probability[:1]))
 
 
 @pytest.mark.slow

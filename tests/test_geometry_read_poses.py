@@ -51,8 +51,10 @@ def test_text_is_recognised_by_its_content(tmp_path: Path, text: str):
         {"data": POSES, "inds": np.arange(8)},
         {"extrinsics": invert(POSES)[:, :3], "intrinsics": np.tile(np.diag([9.0, 9, 1]), (8, 1, 1))},
         {"cam_c2w": POSES},
+        {"camera_poses": POSES, "intrinsics": np.diag([9.0, 9, 1])},
+        {"extrinsic": invert(POSES)[None, :, :3], "intrinsic": np.tile(np.diag([9.0, 9, 1]), (1, 8, 1, 1))},
     ],
-    ids=["vipe", "da3", "mapanything"],
+    ids=["vipe", "da3", "mapanything", "mapanything's own names", "vggt"],
 )
 def test_npz_is_recognised_by_its_arrays(tmp_path: Path, arrays: dict[str, np.ndarray]):
     np.savez(tmp_path / "poses.npz", **arrays)  # type: ignore[arg-type]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, Score, Unscored
-from revisit.evidence.appearance import PatchFeatures
+from revisit.evidence.appearance import IntegrityTokens, PatchFeatures
 from revisit.evidence.frames import FrameFacts
-from revisit.metrics.integrity import best_likeness, sample_frames, visual_integrity
+from revisit.metrics.integrity import best_likeness, sample_frames, visual_integrity, wr_integrity
 from revisit.observers.lite.frames import frame_facts
 from revisit.observers.lite.patches import patch_features, patch_tokens
 from tests.looking import as_frames, look, read, wall, window
@@ -78,6 +78,75 @@ def test_likeness_is_the_best_cosine_in_both_directions():
     a = np.eye(3, dtype=np.float32)[None]
     b = np.eye(3, dtype=np.float32)[None, :1]
     assert best_likeness(a, b).tolist() == [1, 0, 0, 1]
+
+
+def tokens(count: int = 9, patches: int = 12, seed: int = 0) -> IntegrityTokens:
+    """Descriptors of a network, of any length, every eighth frame at 24 frames a second."""
+    rng = np.random.default_rng(seed)
+    made = rng.normal(size=(count, patches, 6)) + 1.5 * rng.normal(size=(patches, 6))
+    valid = rng.random((count, patches)) < 0.7
+    valid[:, 0] = True
+    whole = rng.normal(size=(count, 5)) + 1.0
+    return IntegrityTokens(8 * np.arange(count), made.astype(np.float16), valid, whole, "made up", False)
+
+
+def facts_of(seen: IntegrityTokens, fps: float = 24.0) -> FrameFacts:
+    frames = as_frames([np.zeros((8, 8, 3), np.uint8)] * (int(seen.index[-1]) + 1), fps)
+    return look(frame_facts, frames, fps)
+
+
+def by_hand(seen: IntegrityTokens) -> float:
+    """Equations 3 and 11 to 13, patch by patch."""
+
+    def cosine(a: np.ndarray, b: np.ndarray) -> float:
+        a, b = a.astype(float), b.astype(float)
+        return min(max(float(a @ b / np.sqrt((a @ a) * (b @ b))), 0.0), 1.0)
+
+    low = []
+    for k in range(len(seen.index) - 1):
+        one, other = (seen.tokens[i][seen.valid[i]] for i in (k, k + 1))
+        best = [max(cosine(a, b) for b in other) for a in one] + [max(cosine(a, b) for a in one) for b in other]
+        low.append(np.percentile(best, 20))
+    return min(cosine(seen.whole[0], seen.whole[-1]), float(np.percentile(low, 20)))
+
+
+def test_integrity_of_a_network_is_the_papers_formula():
+    for seed in range(3):
+        seen = tokens(seed=seed)
+        score = wr_integrity(seen, facts_of(seen))
+        assert score.value == pytest.approx(by_hand(seen), abs=1e-5)
+        assert score.facts["sampled_frames"] == 9
+        assert score.facts["described_by"] == "made up"
+
+
+def test_integrity_of_a_network_at_its_bounds():
+    seen = tokens()
+    still = replace(
+        seen, tokens=np.tile(seen.tokens[:1], (9, 1, 1)), whole=np.tile(seen.whole[:1], (9, 1)), valid=seen.valid | True
+    )
+    assert wr_integrity(still, facts_of(still)).value == pytest.approx(1, abs=1e-6)
+    turned = still.whole.copy()
+    turned[-1] *= -1
+    assert wr_integrity(replace(still, whole=turned), facts_of(still)).value == 0
+    # patches that hold padding do not count, whatever is written there
+    half = np.arange(12)[None] < 6
+    padded = still.tokens.copy()
+    padded[:, 6:] = np.random.default_rng(1).normal(size=(9, 6, 6))
+    masked = replace(still, tokens=padded, valid=np.tile(half, (9, 1)))
+    assert wr_integrity(masked, facts_of(still)).value == pytest.approx(1, abs=1e-6)
+    assert wr_integrity(replace(still, tokens=padded), facts_of(still)).value < 0.95
+
+
+def test_integrity_of_a_network_has_a_sentence_for_what_is_wrong():
+    seen = tokens()
+    one = IntegrityTokens(seen.index[:1], seen.tokens[:1], seen.valid[:1], seen.whole[:1], "made up", False)
+    assert wr_integrity(one, facts_of(seen)) == Unscored("only one frame: integrity compares frames with each other")
+    with pytest.raises(InvalidEvidence, match="one for each patch"):
+        wr_integrity(replace(seen, valid=seen.valid[:, :5]), facts_of(seen))
+    with pytest.raises(InvalidEvidence, match="each frame needs one that counts"):
+        wr_integrity(replace(seen, valid=seen.valid & False), facts_of(seen))
+    with pytest.raises(InvalidEvidence, match="one row each"):
+        wr_integrity(replace(seen, whole=seen.whole[:3]), facts_of(seen))
 
 
 def test_descriptors_forgive_light_and_compression_but_not_another_place():

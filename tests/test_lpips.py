@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,25 @@ from revisit.evidence.fidelity import PerceptualDistance
 from revisit.evidence.frames import CasePhases
 from revisit.metrics.fidelity import lpips, lpips_returned
 from revisit.observers.sets import load_roles
-from revisit.observers.torch import lpips as observing
-from revisit.observers.torch.weights import load_state, weights_file, why_not_ready
+from revisit.weights import file, folder, tensors, why_missing
+from revisit.weights.pull import pull
 from tests.looking import as_frames, look
+from tests.registry import write_lock
 
-needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="needs torch: pip install 'revisit-bench[torch]'")
+needs_torch = pytest.mark.skipif(
+    find_spec("torch") is None, reason="needs torch: pip install 'revisit-bench[networks]'"
+)
 SIZES = ((64, 80), (97, 131))  # (height, width); the second leaves a rest at every pool
 GOLDEN = {"lpips_alex": [0.08301312, 0.08515305], "lpips_vgg": [0.08775048, 0.09521104]}
+
+
+def network() -> Any:
+    """The module of the network, which imports torch."""
+    return importlib.import_module("revisit.networks.lpips")
+
+
+def loading() -> Any:
+    return importlib.import_module("revisit.networks.loading")
 
 
 def pictures(height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
@@ -52,9 +65,9 @@ def random_state(name: str) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(7)
     state = {}
     inputs = 3
-    for depth, layers in enumerate(observing.NETS[name]):
+    for depth, layers in enumerate(network().TABLES[name]):
         for layer in layers:
-            if isinstance(layer, observing.Conv):
+            if isinstance(layer, network().Conv):
                 shape = (layer.outputs, inputs, layer.kernel, layer.kernel)
                 key = f"net.slice{depth + 1}.{layer.number}"
                 state[f"{key}.weight"] = rng.standard_normal(shape) * np.sqrt(2 / np.prod(shape[1:]))
@@ -72,47 +85,64 @@ def random_tensors(name: str) -> dict[str, Any]:
 
 
 def ours(name: str, a: np.ndarray, b: np.ndarray) -> float:
-    state = observing.by_layer(random_tensors(name), observing.NETS[name], "random weights")
-    return float(observing.distances(state, observing.NETS[name], [(a, b)])[0])
+    return measured(name, [(a, b)])[0]
 
 
-@pytest.fixture(scope="session")
-def lpips_package() -> Iterator[Any]:
-    """The lpips package, where it can be imported.
+def measured(name: str, pairs: list[tuple[np.ndarray, np.ndarray]]) -> list[float]:
+    """Distances of pairs with random weights."""
+    import torch
 
-    It needs torchvision, which on a CPU build of torch looks for two compiled operators and does not find
-    them; declaring their signatures is enough, because LPIPS never calls them.
-    """
-    torch = pytest.importorskip("torch", reason="needs torch")
-    if find_spec("lpips") is None or find_spec("torchvision") is None:
-        pytest.skip("compares with the package lpips: pip install lpips")
-    library = None
-    try:
-        importlib.import_module("torchvision")
-    except Exception:  # whatever a half-loaded library raises
-        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
-            del sys.modules[name]
-        library = torch.library.Library("torchvision", "FRAGMENT")
-        for operator in ("nms", "qnms"):
-            library.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    try:
-        package = importlib.import_module("lpips")
-    except Exception as error:
-        pytest.skip(f"lpips does not import here: {error}")
-    yield package
-    del library  # the operators live as long as this
+    net = loading().fill(network().Lpips(network().TABLES[name]), random_tensors(name), Path("random weights"))
+    sides = [torch.from_numpy(np.stack(side)).permute(0, 3, 1, 2) for side in zip(*pairs, strict=True)]
+    with torch.inference_mode():
+        return [float(value) for value in net(*sides)]
+
+
+def layers_of(table: Any) -> Any:
+    """The layers of a network one after the other, as torchvision lists them: a ReLU behind each convolution."""
+    from torch import nn
+
+    made: list[Any] = []
+    inputs = 3
+    for layer in (layer for row in table for layer in row):
+        if hasattr(layer, "outputs"):
+            made += [nn.Conv2d(inputs, layer.outputs, layer.kernel, layer.stride, layer.padding), nn.ReLU()]
+            inputs = layer.outputs
+        else:
+            made.append(nn.MaxPool2d(layer.kernel, layer.stride))
+    return nn.Sequential(*made, nn.MaxPool2d(2))
+
+
+@pytest.fixture
+def lpips_package(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The lpips package, where it is installed. It wants torchvision only for the layers of its networks."""
+    pytest.importorskip("torch", reason="needs torch")
+    if find_spec("lpips") is None:
+        pytest.skip("compares with the package lpips: pip install --no-deps lpips tqdm")
+    models: Any = ModuleType("torchvision.models")
+    models.alexnet = lambda **_: SimpleNamespace(features=layers_of(network().ALEX))
+    models.vgg16 = lambda **_: SimpleNamespace(features=layers_of(network().VGG))
+    package: Any = ModuleType("torchvision")
+    package.models = models
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("lpips", "torchvision")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torchvision", package)
+    monkeypatch.setitem(sys.modules, "torchvision.models", models)
+    return importlib.import_module("lpips")
 
 
 @pytest.fixture
 def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with random weights of AlexNet, named by REVISIT_WEIGHTS."""
+    """A folder with random weights of AlexNet put there by hand, named by REVISIT_WEIGHTS."""
     import torch
+
+    from revisit.networks import runtime
 
     folder = tmp_path / "weights"
     folder.mkdir()
     torch.save(random_tensors("lpips_alex"), folder / "lpips_alex.pth")
     monkeypatch.setenv("REVISIT_WEIGHTS", str(folder))
-    observing.loaded.cache_clear()
+    runtime.forget()
     return folder
 
 
@@ -156,39 +186,35 @@ def test_an_identical_clip_has_no_distance_and_a_changed_one_has(weights: Path):
 
 
 @needs_torch
-def test_pairs_do_not_disturb_each_other():
+def test_pairs_do_not_disturb_each_other(monkeypatch: pytest.MonkeyPatch):
     a, b = pictures(*SIZES[0])
-    state = observing.by_layer(random_tensors("lpips_alex"), observing.ALEX, "random weights")
-    together = observing.distances(state, observing.ALEX, [(a, b), (a, a), (b, a)])
     alone = GOLDEN["lpips_alex"][0]
-    assert together == pytest.approx([alone, 0, alone], abs=1e-6)
+    assert measured("lpips_alex", [(a, b), (a, a), (b, a)]) == pytest.approx([alone, 0, alone], abs=1e-6)
+    monkeypatch.setattr(network(), "PIXELS", 1)  # one pair at a time, as with large pictures
+    assert measured("lpips_alex", [(a, b), (a, a), (b, a)]) == pytest.approx([alone, 0, alone], abs=1e-6)
 
 
 @needs_torch
-def test_weights_of_another_network_are_refused():
-    with pytest.raises(MissingPrerequisite, match=r"expected net.slice1.0.weight of shape \(64, 3, 3, 3\)"):
-        observing.by_layer(random_tensors("lpips_alex"), observing.VGG, "file.pth")
-    with pytest.raises(MissingPrerequisite, match="nothing of that name"):
-        observing.by_layer({}, observing.ALEX, "file.pth")
+def test_weights_of_another_network_are_refused(weights: Path):
+    with pytest.raises(MissingPrerequisite, match=r"lpips_alex.pth: this is no file of Lpips: it lacks .*net.slice1.2"):
+        network().lpips_vgg(weights / "lpips_alex.pth")
 
 
 @needs_torch
-def test_both_kinds_of_file_are_read_and_code_is_not(weights: Path):
+def test_both_kinds_of_file_are_read_as_the_lpips_package_writes_them(weights: Path):
     import torch
 
     safetensors = pytest.importorskip("safetensors.torch", reason="needs safetensors")
-    safetensors.save_file(random_tensors("lpips_alex"), weights / "copy.safetensors")
-    assert weights_file("copy").suffix == ".safetensors"
-    for name in ("copy", "lpips_alex"):
-        assert torch.equal(
-            load_state(weights_file(name))["lin0.model.1.weight"], random_tensors("lpips_alex")["lin0.model.1.weight"]
-        )
-    torch.save({"net": Path("anything")}, weights / "code.pth")
-    (weights / "damaged.safetensors").write_bytes(b"not tensors")
-    (weights / "damaged.pth").write_bytes(b"")
-    for name in ("code.pth", "damaged.safetensors", "damaged.pth"):
-        with pytest.raises(MissingPrerequisite, match=f"{name}: cannot be read as weights"):
-            load_state(weights / name)
+    state = random_tensors("lpips_alex")
+    # The package lists the weights of channels twice, and its shift and scale.
+    repeated = {"lins.0.model.1.weight": state["lin0.model.1.weight"], "scaling_layer.shift": torch.zeros(1, 3, 1, 1)}
+    torch.save({**state, **repeated}, weights / "lpips_alex.pth")
+    old = network().lpips_alex(file("lpips_alex"))
+    safetensors.save_file(state, weights / "lpips_alex.safetensors")
+    assert file("lpips_alex").suffix == ".safetensors"
+    new = network().lpips_alex(file("lpips_alex"))
+    assert all(torch.equal(one, new.state_dict()[name]) for name, one in old.state_dict().items())
+    assert tensors(file("lpips_alex")).keys() == state.keys()
 
 
 @needs_torch
@@ -202,21 +228,102 @@ def test_damaged_weights_cost_only_lpips(make_clip, tmp_path: Path, revisit, wei
     assert scores["lpips"]["failed"] == 1
 
 
-def test_what_is_missing_is_said_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("REVISIT_WEIGHTS", raising=False)
+@pytest.mark.slow
+@needs_torch
+def test_real_weights_have_the_heads_of_the_lpips_package(
+    small_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The package's own archive holds the heads, and the registry gives it."""
+    import torch
+
+    heads = {
+        "alex": "df73285e35b22355a2df87cdb6b70b343713b667eddbda73e1977e0c860835c0",
+        "vgg": "a78928a0af1e5f0fcb1f3b9e8f8c3a2a5a3de244d830ad5c1feddc79b8432868",
+    }
+    source = {
+        "pypi": "lpips==0.1.4",
+        "archive": "lpips-0.1.4-py3-none-any.whl",
+        "sha256": "fd537af5828b69d2e6ffc0a397bd506dbc28ca183543617690844c08e102ec5e",
+        "take": {f"{net}.pth": f"lpips/weights/v0.1/{net}.pth" for net in heads},
+    }
+    files = [
+        {"name": f"{net}.pth", "sha256": sha256, "convert": "safetensors", "becomes": f"{net}.safetensors"}
+        for net, sha256 in heads.items()
+    ]
+    write_lock(tmp_path / "lock.yaml", heads={"files": files, "sources": [source]})
+    real = {net: tensors(file(f"lpips_{net}")) for net in heads}
+    monkeypatch.setenv("REVISIT_WEIGHTS_LOCK", str(tmp_path / "lock.yaml"))
+    monkeypatch.setenv("REVISIT_WEIGHTS", str(tmp_path / "heads"))
+    [done] = pull(["heads"])
+    if done.state == "failed":
+        pytest.skip(f"needs the archive of the lpips package: {done.said}")
+    for net, found in real.items():
+        theirs = tensors(folder("heads") / f"{net}.safetensors")
+        assert len(theirs) == 5
+        for name, one in theirs.items():
+            assert torch.equal(found[name], one), f"{net} {name}"
+
+
+@needs_torch
+def test_real_weights_begin_as_torchvisions_alexnet(small_weights: Path):
+    """What torch prints of the first row of AlexNet's first kernel, in many places."""
+    first = tensors(file("lpips_alex"))["net.slice1.0.weight"][0, 0, 0].tolist()
+    assert [*first[:3], *first[-3:]] == pytest.approx(
+        [1.1864e-01, 9.4069e-02, 9.5435e-02, 5.5822e-02, 2.1575e-02, 4.9963e-02], rel=5e-5
+    )
+
+
+@pytest.mark.slow
+@needs_torch
+def test_real_weights_give_the_numbers_in_the_manual_of_torchmetrics(small_weights: Path):
+    """torchmetrics 0.10 and 0.9 print 0.3493 and 0.3566 for ten pairs of noise and VGG16.
+
+    The noise is drawn after VGG16 and the heads were set up with random numbers, as many as they have weights.
+    """
+    import torch
+
+    net = network().lpips_vgg(file("lpips_vgg"))
+    generator = torch.Generator().manual_seed(123)
+    left = 138_357_544 + 64 + 128 + 256 + 512 + 512
+    while left:
+        drawn = min(left, 1 << 22)
+        torch.rand(drawn, generator=generator)
+        left -= drawn
+    a, b = (torch.rand(10, 3, 100, 100, generator=generator) for _ in range(2))
+    with torch.inference_mode():
+        assert float(net(a * 255, b * 255).mean()) == pytest.approx(0.3493, abs=5.1e-5)
+        assert float(net((a + 1) * 127.5, (b + 1) * 127.5).mean()) == pytest.approx(0.3566, abs=5.1e-5)
+
+
+@needs_torch
+@pytest.mark.parametrize(("other", "published"), [("ex_p0.png", 0.722), ("ex_p1.png", 0.138)])
+def test_real_weights_give_the_numbers_of_the_authors_example(small_weights: Path, other: str, published: float):
+    """No archive of a registry is known that holds the three pictures, so whoever has them names their folder."""
+    import cv2
+    import torch
+
+    folder = os.environ.get("LPIPS_EXAMPLE", "")
+    if not folder:
+        pytest.skip("set LPIPS_EXAMPLE to the folder `imgs` of the LPIPS authors' repository, which holds ex_ref.png")
+    names = [Path(folder) / name for name in ("ex_ref.png", other)]
+    levels = [torch.from_numpy(cv2.imread(str(name))[..., ::-1].copy()).permute(2, 0, 1)[None] for name in names]
+    with torch.inference_mode():
+        found = float(network().lpips_alex(file("lpips_alex"))(*levels)[0])
+    assert found == pytest.approx(published, abs=5.1e-4)
+
+
+def test_what_is_missing_is_said_with_what_to_do():
     with pytest.raises(
-        MissingPrerequisite, match=r"set REVISIT_WEIGHTS to a folder that holds lpips_alex.safetensors or"
+        MissingPrerequisite, match=r"weights of lpips_alex are missing: revisit weights pull lpips_alex;"
     ):
-        weights_file("lpips_alex")
-    monkeypatch.setenv("REVISIT_WEIGHTS", str(tmp_path))
-    with pytest.raises(MissingPrerequisite, match=r"put lpips_vgg.safetensors or lpips_vgg.pth into"):
-        weights_file("lpips_vgg")
-    reason = why_not_ready("lpips_alex")
-    assert reason and reason.startswith(("torch is not installed: pip install", "weights are missing: put"))
+        file("lpips_alex")
+    reason = why_missing(["lpips_alex"])
+    assert reason and reason.startswith(("torch is not installed: pip install", "weights of lpips_alex are missing"))
 
 
-def test_the_set_adds_lpips_to_lite():
-    roles = load_roles("perceptual")
+@pytest.mark.parametrize("name", ["perceptual", "small", "paper"])
+def test_sets_add_lpips_to_lite(name: str):
+    roles = load_roles(name)
     assert roles["perceptual_distance"].id == "torch.lpips_alex"
     assert roles["frame_fidelity"].id == "lite.fidelity"
     assert "perceptual_distance" not in load_roles("lite")
@@ -234,10 +341,11 @@ def test_a_run_without_the_network_loses_only_lpips(chosen, make_clip, tmp_path:
     scores = summary["models"]["m"]["scores"]
     assert scores["psnr"]["n"] == 1 and not summary["failed"]
     if chosen == "lite":  # nobody can observe it, so it is not asked
-        assert summary["not_asked"] == {"lpips": "needs perceptual_distance, which no observer of the set 'lite' makes"}
+        words = "needs perceptual_distance, which no observer of the set 'lite' makes; --set small or paper has one"
+        assert summary["not_asked"] == {"lpips": words}
     else:
         assert scores["lpips"]["n"] == scores["lpips"]["failed"] == 0
-        assert set(scores["lpips"]["unscored"]) <= {"torch is not installed", "weights are missing"}
+        assert set(scores["lpips"]["unscored"]) <= {"torch is not installed", "weights of lpips_alex are missing"}
 
 
 @needs_torch

@@ -281,6 +281,15 @@ def test_a_gap_does_not_break_a_track_and_another_face_begins_one() -> None:
     assert face_tracks(frame, other).tolist() == [0, 0, 0, 1, 1, 1]
 
 
+def test_each_network_brings_its_own_threshold() -> None:
+    """Cosines of 0.3 are one person's by ArcFace and two people's by a network that says so."""
+    lean = np.array([np.r_[np.sqrt(0.3), row] for row in np.sqrt(0.7) * np.eye(4)])
+    seen = FaceFeatures(np.arange(4), np.arange(4), lean, "arcface")
+    assert score(human_identity, seen, PAIRS).facts["track_lengths"] == [4]
+    assert "4 shorter tracks" in reason(human_identity, replace(seen, maker="sface", same=0.363), PAIRS)
+    assert score(human_identity, replace(seen, same=0.363), PAIRS, same_face=0.2).facts["same_face"] == 0.2
+
+
 def test_singletons_do_not_count_and_no_track_is_unscored() -> None:
     frame = np.array([0, 1, 2, 3, 4])
     vectors = np.vstack([AXES[0], AXES[0], AXES[0], AXES[0], AXES[5]])
@@ -305,6 +314,17 @@ def test_bodies_follow_the_tracks_of_faces() -> None:
     with pytest.raises(InvalidEvidence, match="names face 99"):
         human_appearance(faces, BodyFeatures(np.array([99]), AXES[:1], "dino"), PAIRS)
     assert reason(human_appearance, faces, BodyFeatures(np.zeros(0, int), np.zeros((0, 8)), "dino"), PAIRS)
+
+
+def test_who_counts_is_said_by_faces_and_two_bodies_are_enough() -> None:
+    faces = FaceFeatures(np.arange(40), np.r_[np.arange(39), 39], AXES[[0] * 39 + [1]], "arcface")
+    two = BodyFeatures(np.array([0, 30, 39]), AXES[[2, 2, 3]], "dino")
+    made = score(human_appearance, faces, two, PAIRS)
+    assert made.value == pytest.approx(1) and made.facts["track_lengths"] == [2] and made.facts["left_out"] == 1
+    assert "the body of nobody was seen twice" in reason(
+        human_appearance, faces, BodyFeatures(np.array([0, 39]), AXES[:2], "dino"), PAIRS
+    )
+    assert score(human_appearance, faces, two, PAIRS, rule="paper").facts["tracks"] == 2
 
 
 # Prompts
@@ -342,6 +362,7 @@ def test_files_of_features_are_read_and_refused_with_a_sentence(tmp_path: Path) 
         (imports.object_features, {"vector": np.full((2, 3), np.nan), "frame": [0, 1]}, "not finite"),
         (imports.object_features, {"vector": AXES[:2], "frame": [1, 1]}, "frame 1 is there twice"),
         (imports.faces, {"vector": AXES[:2], "frame": [1, 0]}, "2 faces and 2 frame numbers"),
+        (imports.faces, {"vector": AXES[:2], "frame": [0, 1], "same": [3.0]}, "expected one cosine"),
         (imports.bodies, {"vector": AXES[:2]}, "expected an npz with vector"),
         (imports.bodies, {"vector": AXES[:2], "face": [1, 1]}, "each face has one body"),
         (imports.masks, {"mask": np.ones((2, 4))}, "expected an npz with mask"),

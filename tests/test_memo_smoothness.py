@@ -11,7 +11,8 @@ import pytest
 from revisit.core import InvalidEvidence, UsageError
 from revisit.evidence.memory_clips import WarpErrors
 from revisit.metrics.memo_smoothness import motion_smoothness, smoothness
-from revisit.observers.lite.warp import describe, right_way, sampled_frames, unit, warp_errors, wrong_way
+from revisit.observers.lite.warp import warp_errors
+from revisit.observers.warping import describe, right_way, sampled_frames, unit, wrong_way
 from revisit.worlds import Film, make_room, play
 from tests.looking import as_frames, look, wall, window
 from tests.memo import RULES, case, frames, refused, scored

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,9 @@ from revisit.evidence.fidelity import FrameFidelity
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.outset import Outset
 from revisit.evidence.poses import ActionTrack, PoseTrack, TruePoseTrack
+from revisit.evidence.quality import FeatureError
 from revisit.metrics.fidelity import IDENTICAL_DB
-from revisit.suites.mind import action, gsc, lcm, selection
+from revisit.suites.mind import action, gsc, lcm, selection, visual
 from tests.test_camera_metrics import bent_path, elsewhere
 
 # What the public evaluator was seen to score of clips of so many frames.
@@ -101,6 +103,15 @@ def test_lcm_values():
     assert lcm.lcm_mse(main(5), facts(5), pairs(5, 650.25)).value == pytest.approx(0.01)
     assert lcm.lcm_psnr(main(5), facts(5), pairs(5, 650.25)).value == pytest.approx(20)
     assert lcm.lcm_ssim(main(5), facts(5), pairs(5)).value == 0.5
+
+
+def test_the_feature_error_names_its_network():
+    seen = FeatureError(np.arange(4), np.arange(4), np.array([0.0, 0.001, 0.002, 0.001]), "dinov3-base")
+    made = visual.dino(main(4), facts(4), seen)
+    assert made.value == pytest.approx(0.001)
+    assert made.facts["described_by"] == "dinov3-base"
+    assert visual.dino(main(3), facts(3), replace(seen, index=seen.index[:0], reference=seen.index[:0],
+                       mse=seen.mse[:0])).facts["described_by"] == "dinov3-base"  # fmt: skip
 
 
 def test_identical_frames_are_capped_and_infinite_upstream():

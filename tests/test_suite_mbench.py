@@ -6,10 +6,8 @@ import base64
 import json
 import shutil
 import sys
-import types
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -693,43 +691,31 @@ def test_prepare_by_odometry(rendered, shared_cache, tmp_path: Path):
     assert "0 made, 1 kept" in invoke(*arguments, env={"REVISIT_CACHE": shared_cache}).output
 
 
-def test_prepare_by_structure_from_motion(tmp_path: Path, make_clip, monkeypatch):
-    """With a stand-in for pycolmap, which is not among the requirements: what is handed over and what is read back."""
+def test_prepare_by_a_network_in_its_own_environment(tmp_path: Path, make_clip, monkeypatch):
+    """With a stand-in for Depth Anything 3; more of them are in test_pose_runner.py."""
     root = small_dataset(tmp_path / "set", make_clip)
-    arguments = ("mbench", "prepare", root, "--producer", "pycolmap", "--subsets", "object", "--quiet")
-    monkeypatch.setitem(sys.modules, "pycolmap", None)
+    site = tmp_path / "site/depth_anything_3"
+    site.mkdir(parents=True)
+    (site / "__init__.py").touch()
+    (site / "api.py").write_text(
+        "import types, numpy as np\n"
+        "class DepthAnything3:\n"
+        "    from_pretrained = classmethod(lambda cls, name: cls())\n"
+        "    to = lambda self, device: self\n"
+        "    def inference(self, images, **how):\n"
+        "        n, K = len(images), np.array([[30., 0, 16], [0, 30, 12], [0, 0, 1]])\n"
+        "        return types.SimpleNamespace(extrinsics=np.tile(np.eye(4)[:3], (n, 1, 1)),\n"
+        "            intrinsics=np.tile(K, (n, 1, 1)), depth=np.ones((n, 24, 32)))\n"
+    )
+    arguments = ("mbench", "prepare", root, "--producer", "da3", "--subsets", "object", "--quiet", "--device", "cpu")
     done = CliRunner().invoke(app, [str(part) for part in arguments])
-    assert isinstance(done.exception, MissingPrerequisite)
-    seen: dict[str, Any] = {}
-
-    class Model:
-        def num_reg_images(self) -> int:
-            return 2
-
-        def write_text(self, folder: Path) -> None:
-            names = seen["images"][1::3][::-1]
-            rows = [f"{k + 1} 1 0 0 0 0.{k} 0 0 1 {name}\n\n" for k, name in enumerate(names)]
-            (folder / "images.txt").write_text("# images\n" + "".join(rows))
-            (folder / "cameras.txt").write_text("1 SIMPLE_RADIAL 64 48 50 32 24 0.01\n")
-
-    stand_in = types.ModuleType("pycolmap")
-    stand_in.CameraMode = types.SimpleNamespace(SINGLE=1)
-    stand_in.extract_features = lambda database, images, camera_mode: seen.update(
-        images=sorted(path.name for path in images.iterdir())
-    )
-    stand_in.match_sequential = lambda database: None
-    stand_in.incremental_mapping = lambda database, images, out: {0: Model()} if "none" not in seen else {}
-    monkeypatch.setitem(sys.modules, "pycolmap", stand_in)
-    assert "1 made" in invoke(*arguments).output and len(seen["images"]) == 12
-    arrays = load_npz(root / f"models/one/artifacts/object/s0/{CONDITIONS['A']}/da3/results.npz")
-    assert arrays["frame_indices"].tolist() == [1, 4, 7, 10] and arrays["size"].tolist() == [64, 48]
-    assert arrays["extrinsics"][:, 0, 3] == pytest.approx([0.3, 0.2, 0.1, 0.0]), (
-        "by frame, not in the order of the file"
-    )
-    seen["none"] = True
-    invoke(*arguments)
-    make_clip(root / f"models/one/outputs/object/s0/{CONDITIONS['A']}/video.mp4", seed=3)
-    assert "no structure was found" in invoke(*arguments, code=1).output
+    assert isinstance(done.exception, MissingPrerequisite) and "cannot load da3" in str(done.exception)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    assert "1 made" in invoke(*arguments).output
+    place = root / f"models/one/artifacts/object/s0/{CONDITIONS['A']}/da3/results.npz"
+    arrays = load_npz(place)
+    assert arrays["frame_indices"].tolist() == list(range(12)) and arrays["size"].tolist() == [32, 24]
+    assert artifact_problem(place) is None and "0 made, 1 kept" in invoke(*arguments).output
 
 
 def test_the_card_keeps_questions_to_their_subsets():

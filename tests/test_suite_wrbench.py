@@ -240,7 +240,8 @@ def test_the_suite_is_listed_with_its_protocols() -> None:
 def test_real_clips_turn_to_the_side_they_were_asked_to(shared: Path, clip: str, side: int) -> None:
     import numpy as np
 
-    from revisit.metrics.camera_request import peak, relative_yaw, seen_camera
+    from revisit.metrics.camera_request import peak, relative_yaw
+    from revisit.metrics.seen_camera import seen_camera
     from tests.looking import look
     from tests.looking import read as frames_of
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, Score, Unscored, Verdict
-from revisit.evidence.appearance import PatchFeatures
+from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.views import ReturnPairs, ViewLinks
-from revisit.metrics.returning import corresponding, return_consistency, return_pairs
+from revisit.metrics.returning import corresponding, return_consistency, return_features, return_pairs
 from revisit.metrics.view_gate import AWAY, RETURNED, VISIBLE, relate, view_phases, view_return, visible_area
 from revisit.observers.lite.matching import correlate, find_points, link, structure
 from revisit.observers.lite.views import views
@@ -211,6 +211,16 @@ def test_consistency_falls_over_the_gap() -> None:
     assert isinstance(score, Score)
     assert score.facts["slope_per_second"] < 0
     assert score.units is not None and (np.diff(score.units["value"]) < 0).all()
+
+
+def test_a_networks_patches_are_compared_in_the_same_way_and_named() -> None:
+    scene, other = unit((6, 8, 16), 0), unit((6, 8, 16), 1)
+    seen, pairs = features(np.stack([scene, scene, scene, scene, other])), some_pairs([0, 1], [3, 4])
+    network = NetworkPatches(seen.index, seen.tokens, seen.whole, "made up")
+    classical, made = return_consistency(seen, pairs), return_features(network, pairs)
+    assert isinstance(made, Score) and isinstance(classical, Score)
+    assert made.value == classical.value
+    assert made.facts == {**classical.facts, "described_by": "made up"}
 
 
 def test_no_pairs_is_unscored_and_bad_shapes_raise() -> None:

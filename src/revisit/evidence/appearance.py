@@ -29,6 +29,30 @@ class PatchFeatures:
     whole: np.ndarray  # (N, E), unit length
 
 
+@evidence(id="network_patches")
+@dataclass(frozen=True)
+class NetworkPatches:
+    """As `PatchFeatures`, by a network: a kind of its own, since what was tuned on the one must not read the other."""
+
+    index: np.ndarray  # (N,)
+    tokens: np.ndarray  # (N, rows, columns, D), unit length, half floats
+    whole: np.ndarray  # (N, E), unit length
+    maker: str  # such as dinov2-base
+
+
+@evidence(id="integrity_tokens")
+@dataclass(frozen=True)
+class IntegrityTokens:
+    """A network's descriptors of the patches of frames some way apart, and of these frames as wholes."""
+
+    index: np.ndarray  # (N,) about three frames a second, both ends among them
+    tokens: np.ndarray  # (N, patches, D), half floats; of any length but 0
+    valid: np.ndarray  # (N, patches) bool: patches that hold nothing but picture
+    whole: np.ndarray  # (N, E), of any length but 0
+    maker: str  # such as dinov2-base
+    cropped: bool  # whether they stand for the middle of the frame only
+
+
 @evidence(id="style_stats")
 @dataclass(frozen=True)
 class StyleStats:

@@ -117,6 +117,7 @@ class FaceFeatures:
     frame: np.ndarray  # (N,) the frame of each face, never falling
     vector: np.ndarray  # (N, D)
     maker: str
+    same: float = 0.15  # least cosine of one person's faces, as it belongs to the network; published for ArcFace
 
 
 @evidence(id="body_features")

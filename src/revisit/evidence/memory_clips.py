@@ -115,15 +115,3 @@ class VisualHalves:
     quality: np.ndarray  # (M,) 0-1; likewise
     aesthetic_maker: str
     quality_maker: str
-
-
-@evidence(id="seen_turns")
-@dataclass(frozen=True)
-class SeenTurns:
-    """Rotations of the clip's camera, from a file of poses where one was given, else as the picture shows them."""
-
-    index: np.ndarray  # (N,) frame numbers
-    rotation: np.ndarray  # (N, 3, 3) camera to world
-    source: str  # the format of the file, or "odometry"
-    field_of_view: float  # degrees; 0 where the source does not rest on one
-    field_of_view_estimated: bool

@@ -46,3 +46,15 @@ class CutSignal:
     disagreement: np.ndarray  # (N,) share of the frame where flow there and flow back disagree
     lasting: np.ndarray  # (N,) all cues together, between frames further out on both sides of the step
     score: np.ndarray  # (N,) of the step and lasting, above what the neighbourhood shows
+
+
+@evidence(id="shot_changes")
+@dataclass(frozen=True)
+class ShotChanges:
+    """How sure a network is that a shot ends, step by step; unlike CutSignal, on the scale that it was trained to."""
+
+    index: np.ndarray  # (N,) frame number of the later frame of each step
+    seconds: np.ndarray  # (N,) time of that frame
+    probability: np.ndarray  # (N,) that the shot of the earlier frame ends with it, 0-1; half-way in a gradual change
+    during: np.ndarray  # (N,) that the earlier frame belongs to a change, 0-1; all along a gradual one
+    maker: str

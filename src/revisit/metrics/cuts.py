@@ -1,6 +1,7 @@
 """Cuts: places where a clip does not continue.
 
-Evidence: `CutSignal`. A world model has no editor: every cut is a break of the world.
+Evidence: `CutSignal` (classical vision), `ShotChanges` (a network). Their scales have nothing in common, so each has a
+metric and a threshold of its own. A world model has no editor: every cut is a break of the world.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
-from revisit.evidence.motion import CutSignal
+from revisit.evidence.motion import CutSignal, ShotChanges
 from revisit.metrics.rows import require_rows
 
 
@@ -57,3 +58,41 @@ def scene_cuts(signal: CutSignal, *, threshold: float = 0.5, apart: float = 0.5)
     rows = find_cuts(signal.score, signal.seconds, threshold, apart)
     units = Series(frame=signal.index[rows], seconds=signal.seconds[rows], value=signal.score[rows])
     return Score(len(rows), raw=float(signal.score.max()), units=units, facts={"frames": signal.index[rows].tolist()})
+
+
+def validate_changes(seen: ShotChanges) -> None:
+    """Raise InvalidEvidence unless every step has two probabilities."""
+    require_rows(seen, several=False, seconds=(), probability=(), during=())
+    for name in ("probability", "during"):
+        values = getattr(seen, name)
+        if len(values) and (values.min() < 0 or values.max() > 1):
+            raise InvalidEvidence(
+                f"ShotChanges.{name} reaches from {values.min():.3g} to {values.max():.3g}; probabilities lie in 0-1"
+            )
+
+
+@metric(
+    id="shot_changes",
+    version=1,
+    title="Shot changes",
+    unit="cuts",
+    range=(0, None),
+    higher_is_better=False,
+    needs=(ShotChanges,),
+    suites=("folder",),
+    paper="TransNetV2 (arXiv:2008.04838)",
+    responds_to=("scene cut",),
+    blind_to=("slow morphs", "cuts to an almost equal view", "frozen camera"),
+)
+def shot_changes(seen: ShotChanges, *, threshold: float = 0.5, apart: float = 0.5) -> Score | Unscored:
+    """Number of places where a network trained on films sees one shot end and another begin.
+
+    The threshold is the published one. It knows cuts and dissolves of films; a world that morphs in place is neither.
+    """
+    validate_changes(seen)
+    if not len(seen.index):
+        return Unscored("only one frame: a cut takes two")
+    rows = find_cuts(seen.probability, seen.seconds, threshold, apart)
+    units = Series(frame=seen.index[rows], seconds=seen.seconds[rows], value=seen.probability[rows])
+    facts = {"frames": seen.index[rows].tolist(), "under_change": float((seen.during >= threshold).mean())}
+    return Score(len(rows), raw=float(seen.probability.max()), units=units, facts={**facts, "network": seen.maker})

@@ -1,22 +1,26 @@
 """Integrity: does the picture hold together from frame to frame, and from its first frame to its last?
 
-Evidence: `PatchFeatures`. Form of WRBench's visual integrity (eq. 3, 11-13): the worse of
+WRBench's visual integrity (eq. 3, 11-13) is the worse of
 
 - the likeness of the first and the last frame as wholes, and
 - a low percentile over time of a low percentile over patches of how well patches of neighbouring
   sampled frames find each other.
 
-WRBench reads DINOv2 tokens. On classical descriptors the numbers lie elsewhere, hence another metric id.
+`wr_integrity` reads a network's tokens (`IntegrityTokens`): DINOv2's in the paper set, EfficientNet's in the small one,
+which say so in every score. Numbers of two networks are not to be compared. Patches that hold padding do not count;
+upstream's extractor takes the middle of the frame instead (`small.integrity: {crop: true}`), in 16:9 half of its width.
+`visual_integrity_lite` takes the same form on classical descriptors (`PatchFeatures`), where the numbers lie elsewhere.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
-from revisit.evidence.appearance import PatchFeatures
+from revisit.evidence.appearance import IntegrityTokens, PatchFeatures
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.rows import nearest_rows, require_rows
 
@@ -69,15 +73,77 @@ def visual_integrity(
     validate(features)
     if len(features.index) < 2:
         return Unscored("only one frame: integrity compares frames with each other")
-    frames = sample_frames(int(features.index[-1]) + 1, facts.fps, rate, at_most)
-    rows = np.unique(nearest_rows(features.index, frames))
-    ends = float(np.clip(features.whole[rows[0]].astype(float) @ features.whole[rows[-1]].astype(float), 0, 1))
+    return integrity(features.index, features.tokens, None, features.whole, facts.fps, rate, at_most, percentile)
+
+
+def integrity(
+    index: np.ndarray,
+    tokens: np.ndarray,
+    valid: np.ndarray | None,
+    whole: np.ndarray,
+    fps: float,
+    rate: float,
+    at_most: int,
+    percentile: float,
+) -> Score:
+    """The score of unit descriptors of patches, (N, ..., D), and of whole frames; `valid` tells which patches count."""
+    frames = sample_frames(int(index[-1]) + 1, fps, rate, at_most)
+    rows = np.unique(nearest_rows(index, frames))
+    ends = float(np.clip(whole[rows[0]].astype(float) @ whole[rows[-1]].astype(float), 0, 1))
+    patches = {row: tokens[row] if valid is None else tokens[row][valid[row]] for row in rows.tolist()}
     local = np.array(
-        [np.percentile(best_likeness(features.tokens[i], features.tokens[j]), percentile) for i, j in pairwise(rows)]
+        [np.percentile(best_likeness(patches[i], patches[j]), percentile) for i, j in pairwise(rows.tolist())]
     )
     along = float(np.percentile(local, percentile))
-    units = Series(frame=features.index[rows[1:]], other=features.index[rows[:-1]], value=local)
+    units = Series(frame=index[rows[1:]], other=index[rows[:-1]], value=local)
     return Score(
         min(ends, along), units=units,
         facts={"first_to_last": ends, "neighbours": along, "sampled_frames": len(rows)},
     )  # fmt: skip
+
+
+@metric(
+    id="wr_integrity",
+    version=1,
+    title="Visual integrity",
+    unit="score",
+    range=(0, 1),
+    higher_is_better=True,
+    needs=(IntegrityTokens, FrameFacts),
+    suites=("folder", "wrbench"),
+    paper="arXiv:2606.20545 eq. 3, 11-13",
+    upstream="D2",
+    responds_to=("scene cut", "collapse of the picture", "ends in another place"),
+    blind_to=("frozen camera", "object replaced by one that looks alike", "slow drift between neighbouring frames"),
+)
+def wr_integrity(
+    seen: IntegrityTokens, facts: FrameFacts, *, rate: float = 3.0, at_most: int = 24, percentile: float = 20.0
+) -> Score | Unscored:
+    """min(cos(first, last), P20 over time of P20 over patches of the best cosines between sampled neighbours)."""
+    validate_tokens(seen)
+    if len(seen.index) < 2:
+        return Unscored("only one frame: integrity compares frames with each other")
+    tokens, whole = unit(seen.tokens), unit(seen.whole)
+    made = integrity(seen.index, tokens, seen.valid, whole, facts.fps, rate, at_most, percentile)
+    told = {
+        "patches": int(seen.valid[0].sum()), "described_by": seen.maker, "middle_of_the_frame_only": seen.cropped,
+    }  # fmt: skip
+    return replace(made, facts={**made.facts, **told})
+
+
+def validate_tokens(seen: IntegrityTokens) -> None:
+    """Raise InvalidEvidence unless every frame has descriptors of its patches and of itself, and patches that count."""
+    require_rows(seen, tokens=(None, None), valid=(None,), whole=(None,))
+    if seen.valid.shape != seen.tokens.shape[:2] or seen.valid.dtype != bool:
+        raise InvalidEvidence(
+            f"IntegrityTokens.valid is {seen.valid.dtype} of shape {seen.valid.shape}; tokens of shape "
+            f"{seen.tokens.shape} need booleans {seen.tokens.shape[:2]}, one for each patch"
+        )
+    if not seen.valid.any(axis=1).all():
+        raise InvalidEvidence("IntegrityTokens.valid leaves no patch in some frame; each frame needs one that counts")
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Vectors of length 1 along the last axis; zeros stay zeros."""
+    vectors = np.asarray(vectors, dtype=np.float32)
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12))

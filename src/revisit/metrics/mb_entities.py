@@ -1,13 +1,15 @@
 """Entities of MBench: does the object keep its texture, the person the face and the clothes?
 
-Evidence: descriptors of networks, from files: `ObjectFeatures`, `FaceFeatures`, `BodyFeatures`. The score is the mean
+Evidence: descriptors of networks: `ObjectFeatures`, `FaceFeatures`, `BodyFeatures`. The score is the mean
 cosine of the descriptors of a track with their mean (eq. 5, 6), over tracks.
 
 Two descriptors at a right angle still have a cosine of 0.71 with their mean, so this number moves little; the facts
 hold `return_score`, the cosine between the means before and after the camera turned back, which moves more.
 Frames that do not show the object are not averaged. Faces form tracks by greedy matching, frame by frame, with the
-last and the mean descriptor of each track (a cosine of 0.15 at least); a track counts with two faces and a tenth of the
-frames. `paper` counts every track, also one of a single face, whose cosine with itself is 1.
+last and the mean descriptor of each track. The least cosine belongs to the network and comes with its faces: 0.15, as
+published, is for ArcFace; other networks bring people closer together. `same_face` puts another one in its place. A
+track counts with two faces and a tenth of the frames; its bodies count with it, where there are two at least. `paper`
+counts every track, also one of a single face, whose cosine with itself is 1.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
 from revisit.evidence.mbench import BodyFeatures, FaceFeatures, FoldPairs, ObjectFeatures
 from revisit.metrics.mb_rules import PAPER, check_rule
 
-SAME_FACE = 0.15  # least cosine of a face with a track
 LEAST_SHARE = 0.1  # of the frames that were looked at
 
 
@@ -44,7 +45,7 @@ def return_cosine(vectors: np.ndarray, frame: np.ndarray, turnaround: int) -> fl
     return float(unit(early.mean(axis=0)) @ unit(late.mean(axis=0)))
 
 
-def face_tracks(frame: np.ndarray, vectors: np.ndarray, least: float = SAME_FACE) -> np.ndarray:
+def face_tracks(frame: np.ndarray, vectors: np.ndarray, least: float = FaceFeatures.same) -> np.ndarray:
     """(N,) number of the track of each face; frames come in order, and a track has one face a frame.
 
     Each new face is as alike to a track as to its last or its mean face, whichever is more; the most alike go first.
@@ -73,20 +74,18 @@ def face_tracks(frame: np.ndarray, vectors: np.ndarray, least: float = SAME_FACE
     return track
 
 
-def over_tracks(
-    frame: np.ndarray, vectors: np.ndarray, track: np.ndarray, looked: int, turnaround: int, rule: str, what: str
-) -> Score | Unscored:
-    """Mean over tracks of the mean cosine with the track's mean."""
+def long_tracks(track: np.ndarray, looked: int, rule: str) -> np.ndarray:
+    """Names of the tracks that count, of faces in `looked` frames."""
     names, sizes = np.unique(track, return_counts=True)
-    enough = sizes >= (1 if rule == "paper" else max(2, int(np.ceil(LEAST_SHARE * looked))))
-    facts: dict[str, Any] = {
-        "tracks": int(enough.sum()), "left_out": int((~enough).sum()), "frames_looked_at": looked,
-        "track_lengths": sizes[enough].tolist(),
-    }  # fmt: skip
-    if not enough.any():
-        return Unscored(f"no {what} was seen in two frames and a tenth of all ({len(names)} shorter tracks)", facts)
+    return np.asarray(names[sizes >= (1 if rule == "paper" else max(2, int(np.ceil(LEAST_SHARE * looked))))])
+
+
+def over_tracks(
+    frame: np.ndarray, vectors: np.ndarray, track: np.ndarray, counted: np.ndarray, turnaround: int
+) -> tuple[float, Series, dict[str, Any]]:
+    """(mean over the tracks that count of the mean cosine with the track's mean, all cosines, facts)."""
     means, returns, rows, values = [], [], [], []
-    for name in names[enough]:
+    for name in counted:
         at = np.flatnonzero(track == name)
         cosines = centroid_cosines(vectors[at])
         means.append(float(cosines.mean()))
@@ -94,11 +93,13 @@ def over_tracks(
         values.append(cosines)
         returns.append(return_cosine(vectors[at], frame[at], turnaround))
     known = [value for value in returns if value is not None]
-    facts |= {"of_each_track": means, "return_score": float(np.mean(known)) if known else None}
+    facts = {
+        "track_lengths": [len(at) for at in rows],
+        "of_each_track": means,
+        "return_score": float(np.mean(known)) if known else None,
+    }
     at = np.concatenate(rows)
-    units = Series(frame=frame[at], track=track[at], value=np.concatenate(values))
-    mean = float(np.mean(means))
-    return Score(float(np.clip(mean, 0, 1)), raw=mean, units=units, facts=facts)
+    return float(np.mean(means)), Series(frame=frame[at], track=track[at], value=np.concatenate(values)), facts
 
 
 def validate(frame: np.ndarray, vectors: np.ndarray, kind: str) -> None:
@@ -141,33 +142,67 @@ def object_texture(seen: ObjectFeatures, pairs: FoldPairs, *, rule: str = "corre
     responds_to=("another face",), blind_to=("people without a visible face", "a person who never returns"),
 )  # fmt: skip
 def human_identity(
-    seen: FaceFeatures, pairs: FoldPairs, *, rule: str = "corrected", same_face: float = SAME_FACE
+    seen: FaceFeatures, pairs: FoldPairs, *, rule: str = "corrected", same_face: float | None = None
 ) -> Score | Unscored:
     """Mean over people of the cosine of their faces with the mean face."""
     check_rule(rule)
     validate(seen.frame, seen.vector, "FaceFeatures")
     if not len(seen.frame):
-        return Unscored(f"no face was found in {len(seen.index)} frames")
-    track = face_tracks(seen.frame, seen.vector, same_face)
-    return over_tracks(seen.frame, seen.vector, track, len(seen.index), pairs.turnaround, rule, "face")
+        return Unscored(nobody(seen), {"described_by": seen.maker})
+    track, counted, facts = people(seen, rule, same_face)
+    if not len(counted):
+        return Unscored(
+            f"no face was seen in two frames and a tenth of all ({facts['left_out']} shorter tracks)", facts
+        )
+    mean, units, more = over_tracks(seen.frame, seen.vector, track, counted, pairs.turnaround)
+    return Score(float(np.clip(mean, 0, 1)), raw=mean, units=units, facts=facts | more)
 
 
 @metric(
-    id="mb_human_appearance", version=1, title="Human appearance", unit="score", range=(0, 1), higher_is_better=True,
+    id="mb_human_appearance", version=2, title="Human appearance", unit="score", range=(0, 1), higher_is_better=True,
     needs=(FaceFeatures, BodyFeatures, FoldPairs), suites=("mbench",), paper=f"{PAPER} section 4.2.2",
     upstream="human_appearance", responds_to=("other clothes",), blind_to=("people without a visible face",),
 )  # fmt: skip
 def human_appearance(
-    seen: FaceFeatures, bodies: BodyFeatures, pairs: FoldPairs, *, rule: str = "corrected", same_face: float = SAME_FACE
+    seen: FaceFeatures,
+    bodies: BodyFeatures,
+    pairs: FoldPairs,
+    *,
+    rule: str = "corrected",
+    same_face: float | None = None,
 ) -> Score | Unscored:
-    """Mean over people of the cosine of their bodies with the mean body; faces say who is who."""
+    """Mean over people of the cosine of their bodies with the mean body; faces say who is who, and who counts."""
     check_rule(rule)
     validate(seen.frame, seen.vector, "FaceFeatures")
     validate(bodies.face, bodies.vector, "BodyFeatures")
     if len(bodies.face) and bodies.face.max() >= len(seen.frame):
         raise InvalidEvidence(f"BodyFeatures names face {bodies.face.max()} and there are {len(seen.frame)} faces")
     if not len(bodies.face):
-        return Unscored("no body was found")
-    track = face_tracks(seen.frame, seen.vector, same_face)[bodies.face]
-    frame = seen.frame[bodies.face]
-    return over_tracks(frame, bodies.vector, track, len(seen.index), pairs.turnaround, rule, "body")
+        what = f"{len(seen.frame)} faces were found and the body of none" if len(seen.frame) else nobody(seen)
+        return Unscored(what, {"described_by": bodies.maker})
+    track, people_seen, facts = people(seen, rule, same_face)
+    mine = track[bodies.face]
+    least = 1 if rule == "paper" else 2
+    counted = np.array([name for name in people_seen if (mine == name).sum() >= least])
+    facts |= {"tracks": len(counted), "faces_described_by": seen.maker, "described_by": bodies.maker}
+    if not len(counted):
+        return Unscored(f"the body of nobody was seen twice ({len(people_seen)} people were)", facts)
+    mean, units, more = over_tracks(seen.frame[bodies.face], bodies.vector, mine, counted, pairs.turnaround)
+    return Score(float(np.clip(mean, 0, 1)), raw=mean, units=units, facts=facts | more)
+
+
+def nobody(seen: FaceFeatures) -> str:
+    """What is said of a clip without faces."""
+    return f"no face was found in {len(seen.index)} frames"
+
+
+def people(seen: FaceFeatures, rule: str, same_face: float | None) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    """(track of each face, names of the tracks that count, facts)."""
+    least = seen.same if same_face is None else same_face
+    track = face_tracks(seen.frame, seen.vector, least)
+    counted = long_tracks(track, len(seen.index), rule)
+    facts = {
+        "tracks": len(counted), "left_out": len(np.unique(track)) - len(counted), "frames_looked_at": len(seen.index),
+        "same_face": least, "described_by": seen.maker,
+    }  # fmt: skip
+    return track, counted, facts

@@ -7,7 +7,7 @@ Lighting (`LabStats`, `FoldPairs`): means of CIELAB over segments of the way out
 In setting A a segment is a frame of a pair with its two neighbours on either side; in setting T it is the first and the
 last fifth of the clip. alpha and tau are not published: 0.5 and 10 in true CIELAB units (L from 0 to 100) are ours.
 
-Style (`GramDistances`): VGG-19 Gram matrices of frames, which need a file. `corrected` takes
+Style (`GramDistances`): Gram matrices of frames, of VGG-19 in the paper, of VGG16 in the small set. `corrected` takes
 ||dG|| / (||G|| + ||G'||), between 0 and 1, over neighbouring frames of the sample; `paper` takes ||dG|| (eq. 13),
 whose size depends on how the matrices are normalised. Neighbours tell of flicker, not of memory: the facts hold the
 same for pairs out and back as `return_score`.

@@ -5,16 +5,18 @@ frames of the way back that see the same view. `ReturnPairs` keeps, for each lat
 frame whose view it matches best among those whose view was lost in between.
 `return_consistency` compares patch descriptors at corresponding positions of each pair, on a scale set by
 the clip itself: 0 is the similarity of patches that do not correspond, 1 that of neighbouring frames.
+`return_features` does the same with a network's patches, which tell places apart better and mind the light less.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from revisit.core import InvalidEvidence, Score, Series, Unscored, derived, metric
-from revisit.evidence.appearance import PatchFeatures
+from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.views import ReturnPairs, ViewRelations
 from revisit.metrics.view_gate import AWAY, SURE, lasting, runs, states
 
@@ -62,12 +64,12 @@ def return_pairs(relations: ViewRelations) -> ReturnPairs:
     )
 
 
-def validate(patches: PatchFeatures, pairs: ReturnPairs) -> None:
+def validate(patches: PatchFeatures | NetworkPatches, pairs: ReturnPairs) -> None:
     """Raise InvalidEvidence unless tokens are (N, rows, columns, D) and every pair has a warp."""
     if patches.tokens.ndim != 4 or len(patches.tokens) != len(patches.index):
         raise InvalidEvidence(
-            f"patch_features.tokens has shape {patches.tokens.shape}; expected (frames, rows, columns, descriptor) "
-            f"with {len(patches.index)} frames"
+            f"{type(patches).__name__}.tokens has shape {patches.tokens.shape}; expected (frames, rows, columns, "
+            f"descriptor) with {len(patches.index)} frames"
         )
     if pairs.warp.shape != (len(pairs), 3, 3):
         raise InvalidEvidence(
@@ -112,6 +114,26 @@ def return_consistency(patches: PatchFeatures, pairs: ReturnPairs) -> Score | Un
     Each pair's mean cosine c becomes (c - floor) / (ceiling - floor), clipped to 0-1. The facts hold the
     curve of that value over the seconds since the view was last seen, and its slope per second.
     """
+    return compared(patches, pairs)
+
+
+@metric(
+    id="return_features", version=1, title="Same view after return (network)", unit="score", range=(0, 1),
+    higher_is_better=True, needs=(NetworkPatches, ReturnPairs), gates=("view_return",), suites=("folder",),
+    responds_to=("content changed while away", "content replaced on return", "texture lost on return"),
+    blind_to=("frozen camera", "wrong motion that ends in the right view", "changes smaller than a patch", "light"),
+)  # fmt: skip
+def return_features(patches: NetworkPatches, pairs: ReturnPairs) -> Score | Unscored:
+    """Mean similarity of corresponding patches, by a network, over frames of one viewpoint before and after.
+
+    As `return_consistency`, and not to be compared with it.
+    """
+    made = compared(patches, pairs)
+    return replace(made, facts={**made.facts, "described_by": patches.maker})
+
+
+def compared(patches: PatchFeatures | NetworkPatches, pairs: ReturnPairs) -> Score | Unscored:
+    """How alike the patches of the pairs are, between the clip's own floor and ceiling."""
     validate(patches, pairs)
     if not len(pairs):
         return Unscored("no return: no view was lost and seen again")

@@ -29,6 +29,7 @@ ARRAYS: dict[str, Callable[[Mapping[str, np.ndarray]], Trajectory]] = {
     "vipe": formats.from_vipe,
     "da3": formats.from_depth_anything,
     "mapanything": formats.from_mapanything,
+    "vggt": formats.from_vggt,
     "w2c": lambda arrays: formats.from_w2c_array(_only(arrays)),
     "c2w": lambda arrays: formats.from_c2w_array(_only(arrays)),
 }
@@ -97,7 +98,8 @@ def _recognise_text(text: str) -> str:
 
 
 def _recognise_arrays(arrays: Mapping[str, np.ndarray]) -> str:
-    for name, format in (("data", "vipe"), ("extrinsics", "da3"), ("cam_c2w", "mapanything")):
+    makers = {"data": "vipe", "extrinsics": "da3", "extrinsic": "vggt", "camera_poses": "mapanything"}
+    for name, format in {**makers, "cam_c2w": "mapanything"}.items():
         if name in arrays and (len(arrays) > 1 or name == "cam_c2w"):
             return format
     if len(arrays) == 1:

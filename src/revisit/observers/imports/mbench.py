@@ -27,7 +27,10 @@ from revisit.observers.imports.tables import frame_numbers, in_order, read_array
 
 MASKS = "an npz with mask (frames, height, width), frame and maker"
 OBJECT = "an npz with vector (rows, channels), frame, looked (all frames asked) and maker"
-FACES = "an npz with vector (faces, channels), frame (of each face), looked (all frames asked) and maker"
+FACES = (
+    "an npz with vector (faces, channels), frame (of each face), looked (all frames asked), maker, and same (the least "
+    "cosine of one person's faces, 0.15 where it is not given)"
+)
 BODIES = "an npz with vector (bodies, channels), face (row of the face file each belongs to) and maker"
 GRAMS = (
     "an npz with frame, other, difference, norm and other_norm (pairs, layers), fold (whether a pair is out and back) "
@@ -91,7 +94,10 @@ def faces(path: Path) -> FaceFeatures:
                 f"it has {len(found)} faces and {len(frame)} frame numbers in some order; expected {FACES}"
             )
         looked = frame_numbers(np.ravel(arrays.get("looked", frame)), FACES)
-    return FaceFeatures(np.union1d(looked, frame), frame, found, said(arrays, "maker"))
+        same = np.ravel(arrays.get("same", FaceFeatures.same))
+        if same.dtype.kind not in "iuf" or same.shape != (1,) or not -1 <= same[0] <= 1:
+            raise MediaError(f"its same is {same[:3]}; expected one cosine: {FACES}")
+    return FaceFeatures(np.union1d(looked, frame), frame, found, said(arrays, "maker"), float(same[0]))
 
 
 @observer(id="import.bodies", version=1, kind="file", makes=BodyFeatures, artifact="bodies", sets=("lite",))

@@ -17,8 +17,7 @@ KEPT = 7 / 8  # a side of 224 out of 256
 @observer(id="lite.identity", version=1, kind="sequence", makes=IdentityTokens, inputs=("phases",), sets=("lite",))
 def identity_tokens(clip: ClipInfo, phases: tuple[int, int], *, samples: int = 9, crop: bool = False) -> Sight:
     """Descriptors of the patches of the first frame and of `samples` frames spread over the returned phase."""
-    first, last = phases[1], clip.count - 1
-    wanted = {0, *(first + int(k * (last - first) / max(samples - 1, 1)) for k in range(samples) if first <= last)}
+    wanted = set(compared_frames(clip.count, phases, samples))
     index: list[int] = []
     tokens: list[np.ndarray] = []
     frame: Frame
@@ -28,6 +27,13 @@ def identity_tokens(clip: ClipInfo, phases: tuple[int, int], *, samples: int = 9
             index.append(frame.index)
             tokens.append(grid.reshape(-1, grid.shape[2]).astype(np.float16))
     return IdentityTokens(np.array(index, dtype=np.int64), np.stack(tokens), "gradients and colour", crop)
+
+
+def compared_frames(count: int, phases: tuple[int, int], samples: int) -> list[int]:
+    """Numbers of the first frame and of `samples` frames spread over the returned phase of a clip of `count` frames."""
+    first, last = phases[1], count - 1
+    spread = {first + int(k * (last - first) / max(samples - 1, 1)) for k in range(samples) if first <= last}
+    return sorted({0, *spread})
 
 
 def middle(rgb: np.ndarray) -> np.ndarray:

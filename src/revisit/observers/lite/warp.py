@@ -1,16 +1,8 @@
-"""Warp errors: frames of the visible and the returned phase, carried into each other by optical flow.
+"""Warp errors: frames of the visible and the returned phase, carried into each other by classical optical flow.
 
-Frames are sampled from the first of each phase on, `step` apart; where no step is given, a quarter of a second. Flow
-is DIS on gray at the compared size, there and back. DIS alone loses a pan of more than a tenth of the width, which a
-quarter of a second often brings, so it starts from the flow that is added up over the frames between.
-
-A pixel can be compared if the flow keeps it in the frame and the way back ends where it began, within Sundaram's limit
-(ECCV 2010): |f + b|^2 <= 0.01 (|f|^2 + |b|^2) + 0.5. Where that holds for less than half of the pixels that stay in the
-frame, the flow was not followed but lost, and all of them count: else a clip whose picture boils would be judged by the
-few places where it happens not to.
-
-Sampling between pixels blurs, and the blur of one side alone would cost a perfect pan 5 points of 100. Both pictures
-are therefore smoothed by one pixel before `error` is taken; `wrong_way` and `still` are of the pictures as they are.
+What is measured is in observers/warping.py. Flow is DIS on gray at the compared size, there and back. DIS alone loses a
+pan of more than a tenth of the width, which a quarter of a second often brings, so it starts from the flow that is
+added up over the frames between.
 """
 
 from __future__ import annotations
@@ -22,12 +14,7 @@ import numpy as np
 from revisit.core import ClipInfo, Frame, Sight, observer
 from revisit.evidence.memory_clips import WarpErrors
 from revisit.observers.lite.pictures import SHARED_LONG_SIDE, flow_maker, follow, gray
-
-SECONDS = 0.25  # 4 frames at 16 frames a second
-LEAST_FOLLOWED = 0.5
-SMOOTHED = 1.0  # pixels, standard deviation
-RELATIVE, ABSOLUTE = 0.01, 0.5  # Sundaram's constants, for flow in pixels
-VISIBLE, RETURNED = 0, 2
+from revisit.observers.warping import Found, chosen_step, sampled_frames
 
 
 @observer(id="lite.warp", version=1, kind="sequence", makes=WarpErrors, inputs=("phases",), sets=("lite",))
@@ -40,12 +27,11 @@ def warp_errors(
     """
     import cv2
 
-    step = step or max(1, round(SECONDS * clip.fps))
+    step = chosen_step(step, clip.fps)
     sampled = sampled_frames(clip.count, phases, step, closed)
     phase_of = {k: phase for phase, chosen in sampled.items() if chosen for k in range(chosen[0], chosen[-1] + 1)}
     maker = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
-    places: list[tuple[int, int, int]] = []
-    rows: list[tuple[float, ...]] = []
+    found = Found()
     before: tuple[int, np.ndarray] | None = None  # the sampled frame before, of the same phase
     way: Way | None = None  # from that frame to the last one seen
     width = height = 0
@@ -67,22 +53,9 @@ def warp_errors(
             there, back = way.at(height, width)
             grays = gray(shown), gray(picture)
             there, back = maker.calc(*grays, there), maker.calc(*grays[::-1], back)
-            places.append((earlier, frame.index, phase))
-            rows.append(describe(unit(shown), unit(picture), there, back))
+            found.add((earlier, frame.index, phase), shown, picture, there, back)
         before, way = (frame.index, picture), way.restarted()
-    table = np.array(rows, dtype=np.float64).reshape(-1, 6)
-    where = np.array(places, dtype=np.int64).reshape(-1, 3)
-    names = ("error", "compared", "inside", "wrong_way", "still", "length")
-    return WarpErrors(
-        index=where[:, 0], other=where[:, 1], phase=where[:, 2], **dict(zip(names, table.T, strict=True)),
-        step=step, fps=clip.fps, closed=closed, maker="DIS", width=width, height=height,
-    )  # fmt: skip
-
-
-def sampled_frames(count: int, phases: tuple[int, int], step: int, closed: bool) -> dict[int, range]:
-    """Frames that are sampled in each phase."""
-    hidden, returned = phases
-    return {VISIBLE: range(0, min(hidden + closed, count), step), RETURNED: range(returned, count, step)}
+    return found.record(step=step, fps=clip.fps, closed=closed, maker="DIS", width=width, height=height)
 
 
 @dataclass(frozen=True)
@@ -119,53 +92,3 @@ class Way:
             scale = np.array([width / columns, height / rows], dtype=np.float32)
             made.append(np.ascontiguousarray(cv2.resize(flow, (width, height)) * scale))
         return made[0], made[1]
-
-
-def unit(rgb: np.ndarray) -> np.ndarray:
-    """The picture with values from 0 to 1."""
-    return np.asarray(rgb, dtype=np.float32) / 255
-
-
-def describe(
-    earlier: np.ndarray, later: np.ndarray, flow: np.ndarray, back: np.ndarray | None = None
-) -> tuple[float, float, float, float, float, float]:
-    """One row of WarpErrors, from `error` to `length`, of two pictures (0-1) and the flow (pixels) between them."""
-    error, compared, inside = right_way(earlier, later, flow, back)
-    length = float(np.hypot(flow[:, :, 0], flow[:, :, 1]).mean()) / flow.shape[1]
-    return error, compared, inside, wrong_way(earlier, later, flow), float(np.abs(earlier - later).mean()), length
-
-
-def right_way(
-    earlier: np.ndarray, later: np.ndarray, flow: np.ndarray, back: np.ndarray | None = None
-) -> tuple[float, float, float]:
-    """Mean difference of the later picture at x + f to the earlier one at x, share compared, share inside.
-
-    Without the flow back only the pixels that leave the frame are left out. The error is 1 where all leave it.
-    """
-    import cv2
-
-    earlier, later = (cv2.GaussianBlur(picture, (0, 0), SMOOTHED) for picture in (earlier, later))
-    seen, inside = follow(flow, later)
-    followed = inside if back is None else inside & agreeing(flow, back)
-    if followed.sum() < LEAST_FOLLOWED * inside.sum():
-        followed = inside
-    error = float(np.abs(seen - earlier)[followed].mean()) if followed.any() else 1.0
-    return error, float(followed.mean()), float(inside.mean())
-
-
-def wrong_way(earlier: np.ndarray, later: np.ndarray, flow: np.ndarray) -> float:
-    """Mean difference of the earlier picture at x + f to the later one at x, over all pixels, edges repeated.
-
-    The flow leads from the earlier picture to the later one, so this looks for the origin of a pixel on the opposite
-    side; it is what the public evaluator of MemoBench does.
-    """
-    seen, _ = follow(flow, earlier)
-    return float(np.abs(seen - later).mean())
-
-
-def agreeing(flow: np.ndarray, back: np.ndarray) -> np.ndarray:
-    """Which pixels the flow back returns to where the flow there took them from."""
-    returned, _ = follow(flow, back)
-    off = ((flow + returned) ** 2).sum(axis=2)
-    size = (flow**2).sum(axis=2) + (returned**2).sum(axis=2)
-    return np.asarray(off <= RELATIVE * size + ABSOLUTE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,12 @@ def read_set(name: str) -> SetFile:
     base = read_set(str(content["extends"])).roles if "extends" in content else {}
     roles = {**base, **{str(role): str(observer) for role, observer in content.get("roles", {}).items()}}
     return SetFile(id, str(content.get("title", id)), roles)
+
+
+@cache
+def sets_that_make(role: str) -> tuple[str, ...]:
+    """Names of the sets whose file gives this role to somebody."""
+    return tuple(name for name in set_names() if role in read_set(name).roles)
 
 
 def load_roles(name: str, *, judge: bool = False) -> dict[str, Observer]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,12 @@ def recognises(source: Path) -> bool:
 
 
 def read(
-    source: Path, roots: Sequence[Path] = (), *, gt: str | None = None, model: str | None = None
+    source: Path,
+    roots: Sequence[Path] = (),
+    *,
+    gt: str | None = None,
+    model: str | None = None,
+    poses: str | None = None,
 ) -> Iterator[Case | Rejected]:
     """Cases of all models in `source`, and what is missing or cannot be used."""
     trees = _trees(source) if source.is_dir() else {}
@@ -55,6 +60,9 @@ def read(
     if model is not None and len(trees) > 1:
         raise UsageError(f"{source} holds {len(trees)} models ({', '.join(trees)}); --option model names one")
     truth = None if gt is None else truth_root(Path(gt).expanduser())
+    estimated = None if poses is None else Path(poses).expanduser()
+    if estimated is not None and not estimated.is_dir():
+        raise UsageError(f"--option poses={poses}: there is no such folder; `revisit poses` makes one")
     wanted = sorted({test for tree in trees.values() for test in MAIN if _folders_of(tree, test)})
     if truth is None and wanted:
         raise UsageError(
@@ -72,8 +80,16 @@ def read(
     for name, tree in trees.items():
         for perspective in PERSPECTIVES:
             for test in MAIN:
-                yield from _main(model or name, tree, truth, perspective, test, known, longest)
+                for entry in _main(model or name, tree, truth, perspective, test, known, longest):
+                    yield entry if estimated is None or isinstance(entry, Rejected) else _posed(entry, estimated)
             yield from _mirror(model or name, tree, truth, perspective)
+
+
+def _posed(case: Case, folder: Path) -> Case:
+    """The case with its file of estimated poses, <model>/<perspective>/<test>/<name>.npz, if there is one."""
+    places = (folder / case.model / f"{case.sample}{suffix}" for suffix in (".npz", ".npy", ".txt"))
+    file = next((place for place in places if place.is_file()), None)
+    return case if file is None else replace(case, artifacts={**case.artifacts, "poses": file})
 
 
 def truth_root(folder: Path) -> Path:

@@ -108,8 +108,8 @@ def _per_frame(records: Mapping[str, Record], run: Path) -> dict[str, Any]:
             continue
         values = load_npz(run / record["units"])["value"].tolist() if record.get("units") else []
         made |= {"length": len(values), name: values, f"avg_{name}": record["score"]}
-        if "psnr_is_capped" in (record.get("facts") or {}):
-            made["psnr_is_capped"] = record["facts"]["psnr_is_capped"]
+        told = record.get("facts") or {}
+        made |= {fact: told[fact] for fact in ("psnr_is_capped", "described_by") if fact in told}
     if made:
         for name in records.keys() - made.keys():
             made |= {name: [], f"avg_{name}": None}

@@ -1,6 +1,11 @@
-"""visual and dino: what networks say of the predicted frames. Without an observer for them they are Unscored."""
+"""visual and dino: what networks say of the predicted frames. Without an observer for them they are Unscored.
+
+MIND takes DINOv3 for the latter (the paper set); the small set takes EfficientNet-Lite0 in its place.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from revisit.core import Case, Score, Unscored, metric
 from revisit.evidence.frames import FrameFacts
@@ -29,10 +34,14 @@ def aesthetic(case: Case, frames: FrameFacts, seen: AestheticQuality, *, rule: s
 
 
 @metric(
-    id="mind_dino", version=1, title="DINO feature error", unit="mse", range=(0, None), higher_is_better=False,
+    id="mind_dino", version=1, title="Patch feature error", unit="mse", range=(0, None), higher_is_better=False,
     needs=(Case, FrameFacts, FeatureError), suites=("mind",), paper="DINOv3 (Simeoni et al. 2025)",
     upstream="dino.avg_dino_mse", responds_to=("wrong content", "wrong camera"), blind_to=("small textures",),
 )  # fmt: skip
 def dino(case: Case, frames: FrameFacts, seen: FeatureError, *, rule: str = "corrected") -> Score | Unscored:
-    """Mean squared error of normalised patch features against the true frames."""
-    return over_frames(case, frames, seen.index, seen.reference, seen.mse, rule)
+    """Mean squared error of normalised patch features against the true frames.
+
+    Its size depends on the network, which the facts name: numbers of two networks are not to be compared.
+    """
+    made = over_frames(case, frames, seen.index, seen.reference, seen.mse, rule)
+    return replace(made, facts={**made.facts, "described_by": seen.net})

@@ -1,0 +1,56 @@
+"""LAION's aesthetic predictors: beauty of a picture, about 0 to 10, from its CLIP ViT-L/14 embedding of length 1.
+
+    sac+logos+ava1-l14-linearMSE.pth   five linear layers without anything between them (MemoBench)
+    sa_0_4_vit_l_14_linear.pth         one linear layer (MIND)
+
+The embedding is OpenAI's, whose ViT-L/14 has QuickGELU. Runs in float32; the embedding may come from half precision.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from revisit import weights
+from revisit.networks.loading import fill
+from revisit.networks.pictures import CLIP_MEAN, CLIP_STD, centre_crop, normalised, short_side, unit
+
+WIDTHS = (1024, 128, 64, 16, 1)
+PLACES = (0, 2, 4, 6, 7)  # of the linear layers in the checkpoint; dropouts lie between
+LINEAR = {"weight", "bias"}
+
+
+class Layers(nn.Module):
+    """Five linear layers."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        sizes = zip((width, *WIDTHS), WIDTHS, strict=False)
+        self.layers = nn.ModuleDict({str(place): nn.Linear(*size) for place, size in zip(PLACES, sizes, strict=True)})
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers.values():
+            x = layer(x)
+        return x
+
+
+def load(path: Path, width: int = 768) -> nn.Module:
+    """The predictor of a checkpoint, whichever of the two it is, for embeddings of this width."""
+    found = weights.tensors(path)
+    net: nn.Module = nn.Linear(width, 1) if found.keys() == LINEAR else Layers(width)
+    return fill(net, found, path)
+
+
+def beauty(net: nn.Module, embedding: Tensor) -> Tensor:
+    """(B,) for embeddings (B, width) of any length."""
+    made: Tensor = net(unit(embedding))
+    return made[:, 0]
+
+
+def without_antialias(levels: Tensor, side: int) -> Tensor:
+    """Pictures for CLIP as MIND makes them: the shorter side bicubic without antialiasing, the middle square."""
+    height, width = levels.shape[-2:]
+    smaller = functional.interpolate(levels, short_side((height, width), side), mode="bicubic", align_corners=False)
+    return normalised(centre_crop(smaller, (side, side), odd="even"), CLIP_MEAN, CLIP_STD)

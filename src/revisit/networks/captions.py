@@ -1,0 +1,146 @@
+"""Captions as the numbers that text networks read, in as many parts as their length takes.
+
+A caption that is longer than a network reads is cut between sentences; a sentence that is longer still, anywhere.
+Vocabularies: `tokenizer.json`, or CLIP's `vocab.json` and `merges.txt`, or a SentencePiece model (`spiece.model`), in
+the folder of the network. All CLIPs have one vocabulary, which has an entry of its own, `clip-vocabulary`.
+Broken characters are not repaired, as the original of CLIP does with the library ftfy.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from revisit import weights
+from revisit.core import MissingPrerequisite
+
+CLIP_VOCABULARY = "clip-vocabulary"
+START, END = "<|startoftext|>", "<|endoftext|>"
+WORDS = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
+PUNCTUATION = str.maketrans("", "", string.punctuation)
+SIGLIP_END = 1
+
+
+@dataclass(frozen=True)
+class Captions:
+    """How one network reads captions."""
+
+    encode: Callable[[str], list[int]]  # without the tokens at both ends
+    start: tuple[int, ...]
+    end: int
+    pad: int
+    length: int  # tokens that the network reads, with both ends
+
+    def parts(self, caption: str) -> list[list[int]]:
+        """The tokens of a caption, in one list or in several that the network can read, each with both ends."""
+        room = self.length - len(self.start) - 1
+        whole = self.encode(caption)
+        runs = [whole]
+        if len(whole) > room:
+            runs = [run[k : k + room] for run in self._sentences(caption, room) for k in range(0, len(run), room)]
+        return [[*self.start, *run, self.end] for run in runs]
+
+    def _sentences(self, caption: str, room: int) -> list[list[int]]:
+        """Tokens of as many sentences at a time as there is room for."""
+        runs: list[list[int]] = []
+        for sentence in SENTENCE_END.split(caption.strip()):
+            tokens = self.encode(sentence)
+            if runs and len(runs[-1]) + len(tokens) <= room:
+                runs[-1] = runs[-1] + tokens
+            elif tokens:
+                runs.append(tokens)
+        return runs
+
+    def padded(self, tokens: Sequence[int]) -> list[int]:
+        """A part at the full length."""
+        return [*tokens, *[self.pad] * (self.length - len(tokens))]
+
+
+def read_clip_captions(folder: Path, length: int) -> Captions:
+    """CLIP's reading of captions, from the vocabulary in the network's folder or from the one that all CLIPs share."""
+    if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json")):
+        folder = weights.folder(CLIP_VOCABULARY)
+    vocabulary = _clip_vocabulary(folder)
+    ends = [vocabulary.token_to_id(token) for token in (START, END)]
+    if None in ends:
+        raise MissingPrerequisite(f"{folder}: its vocabulary has no {START} or no {END}, which CLIP's has")
+
+    def encode(text: str) -> list[int]:
+        plain = re.sub(r"\s+", " ", html.unescape(html.unescape(text))).strip()
+        found: list[int] = vocabulary.encode(plain, add_special_tokens=False).ids
+        return found
+
+    return Captions(encode, (ends[0],), ends[1], 0, length)
+
+
+def _clip_vocabulary(folder: Path) -> Any:
+    tokenizers = _library("tokenizers")
+    if (folder / "tokenizer.json").is_file():
+        return _unbounded(tokenizers, folder / "tokenizer.json")
+    files = folder / "vocab.json", folder / "merges.txt"
+    if not all(file.is_file() for file in files):
+        raise MissingPrerequisite(
+            f"{folder}: captions need the vocabulary of CLIP: tokenizer.json, or vocab.json and merges.txt"
+        )
+    model = tokenizers.models.BPE.from_file(*map(str, files), end_of_word_suffix="</w>", unk_token=END)
+    made = tokenizers.Tokenizer(model)
+    made.normalizer = tokenizers.normalizers.Sequence(
+        [tokenizers.normalizers.NFC(), tokenizers.normalizers.Lowercase()]
+    )
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(
+        [
+            tokenizers.pre_tokenizers.Split(tokenizers.Regex(WORDS), behavior="removed", invert=True),
+            tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
+    )
+    return made
+
+
+def read_siglip_captions(folder: Path, length: int) -> Captions:
+    """SigLIP's reading of captions: small letters, no punctuation, padded with the token of the end."""
+    if (folder / "tokenizer.json").is_file():
+        vocabulary = _unbounded(_library("tokenizers"), folder / "tokenizer.json")
+
+        def ids(text: str) -> list[int]:
+            found: list[int] = vocabulary.encode(text, add_special_tokens=False).ids
+            return found
+    elif (folder / "spiece.model").is_file():
+        pieces = _library("sentencepiece").SentencePieceProcessor(model_file=str(folder / "spiece.model"))
+
+        def ids(text: str) -> list[int]:
+            found: list[int] = pieces.encode(text)
+            return found
+    else:
+        raise MissingPrerequisite(f"{folder}: captions need the vocabulary of SigLIP: tokenizer.json or spiece.model")
+
+    def encode(text: str) -> list[int]:
+        return ids(" ".join(text.lower().translate(PUNCTUATION).split()))
+
+    return Captions(encode, (), SIGLIP_END, SIGLIP_END, length)
+
+
+def _unbounded(tokenizers: Any, path: Path) -> Any:
+    """The vocabulary of a file, which neither cuts nor pads."""
+    try:
+        made = tokenizers.Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises plain Exception
+        raise MissingPrerequisite(f"{path}: it cannot be read as a vocabulary ({error}); fetch it again") from error
+    made.no_truncation()
+    made.no_padding()
+    return made
+
+
+def _library(name: str) -> Any:
+    """A library that reads vocabularies."""
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingPrerequisite(f"{name} is not installed: pip install 'revisit-bench[networks]'") from error

@@ -1,0 +1,249 @@
+"""CLIP (Radford et al. 2021): pictures and captions as vectors of one space.
+
+Three published formats are read, all into the network of transformers:
+
+- a folder of transformers: config.json and model.safetensors;
+- OpenCLIP's names: open_clip_model.safetensors or open_clip_pytorch_model.bin;
+- OpenAI's own file (ViT-B-32.pt), a TorchScript archive, whose tensors are taken out and whose code is not run.
+
+**Activation.** OpenAI trained with QuickGELU, x * sigmoid(1.702 x), and LAION with GELU. Tensors do not tell which,
+and the wrong one shifts every vector without a warning. `ACTIVATIONS` says it for the weights that Revisit names; for
+others the file beside them must (`hidden_act` in config.json, `quick_gelu` in open_clip_config.json). A file that
+contradicts the table is refused.
+
+Pictures: shorter side to 224 by PIL's bicubic filter, the middle square, CLIP's mean and deviation. Captions: CLIP's
+byte-pair encoding, 77 tokens with both ends; longer ones are cut between sentences, and their vectors averaged.
+A GPU computes in float16 (autocast); vectors are float32 of length 1.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from revisit import weights
+from revisit.core import MissingPrerequisite
+from revisit.networks import hub, pictures, runtime
+from revisit.networks.captions import Captions, read_clip_captions
+from revisit.weights.torchscript import is_torchscript, torchscript_tensors
+
+HALF = "float16"
+QUICK, PLAIN = "quick_gelu", "gelu"
+ACTIVATIONS = {
+    "clip-vit-b-32-openai": QUICK,
+    "clip-vit-l-14-openai": QUICK,
+    "clip-vit-b-32-laion2b": PLAIN,
+}
+HEAD = 64  # channels of an attention head, where no file says otherwise
+OPEN_CONFIG = "open_clip_config.json"
+CHUNK = 64  # captions at a time
+# OpenAI's and OpenCLIP's names -> those of transformers, for the picture's side (`visual.`) and the text's.
+BLOCK = (
+    (r"^transformer\.resblocks\.(\d+)\.attn\.out_proj\.", r"encoder.layers.\1.self_attn.out_proj."),
+    (r"^transformer\.resblocks\.(\d+)\.ln_([12])\.", r"encoder.layers.\1.layer_norm\2."),
+    (r"^transformer\.resblocks\.(\d+)\.mlp\.c_fc\.", r"encoder.layers.\1.mlp.fc1."),
+    (r"^transformer\.resblocks\.(\d+)\.mlp\.c_proj\.", r"encoder.layers.\1.mlp.fc2."),
+)
+PICTURE = (
+    *BLOCK,
+    (r"^class_embedding$", "embeddings.class_embedding"),
+    (r"^positional_embedding$", "embeddings.position_embedding.weight"),
+    (r"^conv1\.weight$", "embeddings.patch_embedding.weight"),
+    (r"^ln_pre\.", "pre_layrnorm."),
+    (r"^ln_post\.", "post_layernorm."),
+)
+TEXT = (
+    *BLOCK,
+    (r"^token_embedding\.weight$", "embeddings.token_embedding.weight"),
+    (r"^positional_embedding$", "embeddings.position_embedding.weight"),
+    (r"^ln_final\.", "final_layer_norm."),
+)
+FUSED = re.compile(r"^transformer\.resblocks\.(\d+)\.attn\.in_proj_(weight|bias)$")
+UNUSED = ("input_resolution", "context_length", "vocab_size", "attn_mask")  # kept among OpenAI's tensors
+
+
+class Clip(nn.Module):
+    """A CLIP network with its preprocessing and its vocabulary."""
+
+    def __init__(self, model: Any, folder: Path) -> None:
+        super().__init__()
+        self.model = model
+        self.side = int(model.config.vision_config.image_size)
+        self.activation = str(model.config.vision_config.hidden_act)
+        self.folder = folder
+        self._captions: Captions | None = None
+
+    def images(self, shown: Tensor) -> Tensor:
+        """(B, D) unit vectors of RGB pictures (B, 3, H, W) with levels from 0 to 255."""
+        return pictures.unit(self.embed(self.prepared(shown)))
+
+    def prepared(self, shown: Tensor) -> Tensor:
+        """Pictures as the network was trained with them."""
+        height, width = shown.shape[-2:]
+        smaller = pictures.resized(shown, pictures.short_side((height, width), self.side), "bicubic")
+        square = pictures.centre_crop(smaller, (self.side, self.side), odd="even")
+        return pictures.normalised(square, pictures.CLIP_MEAN, pictures.CLIP_STD)
+
+    def embed(self, pixels: Tensor) -> Tensor:
+        """(B, D) vectors, of any length, of normalised pictures of the network's size."""
+        pooled = self.model.vision_model(pixel_values=pixels).pooler_output
+        return _in_full(self.model.visual_projection, pooled)
+
+    def texts(self, captions: Sequence[str]) -> tuple[Tensor, bool]:
+        """((M, D) unit vectors of captions, whether one of them had to be cut)."""
+        if self._captions is None:
+            self._captions = read_clip_captions(self.folder, self.model.config.text_config.max_position_embeddings)
+        parts = [self._captions.parts(caption) for caption in captions]
+        rows = [tokens for caption in parts for tokens in caption]
+        device = self.model.text_projection.weight.device
+        table = torch.tensor([self._captions.padded(tokens) for tokens in rows], device=device)
+        ends = torch.tensor([len(tokens) - 1 for tokens in rows], device=device)
+        vectors = torch.cat([self._text(table[k : k + CHUNK], ends[k : k + CHUNK]) for k in range(0, len(rows), CHUNK)])
+        means = [part.mean(dim=0) for part in pictures.unit(vectors).split([len(caption) for caption in parts])]
+        return pictures.unit(torch.stack(means)), any(len(caption) > 1 for caption in parts)
+
+    def _text(self, tokens: Tensor, ends: Tensor) -> Tensor:
+        hidden = self.model.text_model(input_ids=tokens).last_hidden_state
+        # The vector stands at the end token; what follows it cannot be seen from there.
+        at_end = hidden[torch.arange(len(tokens), device=tokens.device), ends]
+        return _in_full(self.model.text_projection, at_end)
+
+
+def _in_full(layer: nn.Module, x: Tensor) -> Tensor:
+    """The last layer in float32: it costs nothing, and half precision would round every vector once more."""
+    with torch.autocast(x.device.type, enabled=False):
+        made: Tensor = layer(x.float())
+    return made
+
+
+def network(id: str) -> Clip:
+    """The CLIP network of these weights, on the device."""
+    return runtime.network(id, partial(build, id=id))
+
+
+def build(path: Path, id: str) -> Clip:
+    """The network of a file or folder in one of the three formats."""
+    folder = path if path.is_dir() else path.parent
+    if (folder / hub.CONFIG).is_file() and (folder / hub.WEIGHTS).is_file():
+        _agree(id, _said_by_transformers(folder), folder / hub.CONFIG)
+        return Clip(hub.model(folder, of=("clip",)), folder)
+    settings = _open_settings(folder)
+    said = None if "quick_gelu" not in settings else (QUICK if settings["quick_gelu"] else PLAIN)
+    known = ACTIVATIONS.get(id)
+    if said is None and known is None:
+        raise MissingPrerequisite(
+            f"{path}: nothing tells whether {id} was trained with QuickGELU or GELU, and the vectors differ. Put "
+            f'{OPEN_CONFIG} beside it, with {{"model_cfg": {{"quick_gelu": true}}}} or false'
+        )
+    # OpenAI's weights are also published with a configuration that leaves QuickGELU out: only a plain "false" counts.
+    if said is not None:
+        _agree(id, said, folder / OPEN_CONFIG)
+    found = torchscript_tensors(path) if is_torchscript(path) else weights.tensors(path)
+    return Clip(from_open_names(found, path, known or str(said), int(settings.get("head_width", HEAD))), folder)
+
+
+def _agree(id: str, said: str, source: Path) -> None:
+    """Raise unless a file says the activation that these weights were trained with."""
+    known = ACTIVATIONS.get(id, said)
+    if said != known:
+        raise MissingPrerequisite(
+            f"{source}: it says {said}, and {id} was trained with {known}: these are the settings of other weights. "
+            "Remove them and fetch the published ones with `revisit weights pull`"
+        )
+
+
+def _said_by_transformers(folder: Path) -> str:
+    """The activation that config.json says for both sides; transformers leaves out what is QuickGELU."""
+    settings = hub.read_json(folder / hub.CONFIG)
+    said = {str((settings.get(side) or {}).get("hidden_act", QUICK)) for side in ("vision_config", "text_config")}
+    if len(said) > 1:
+        raise MissingPrerequisite(f"{folder / hub.CONFIG}: its sides have the activations {', '.join(sorted(said))}")
+    return said.pop()
+
+
+def _open_settings(folder: Path) -> dict[str, Any]:
+    """What open_clip_config.json says of the network, and the width of its heads."""
+    if not (folder / OPEN_CONFIG).is_file():
+        return {}
+    settings = hub.read_json(folder / OPEN_CONFIG).get("model_cfg")
+    settings = dict(settings) if isinstance(settings, Mapping) else {}
+    vision = settings.get("vision_cfg")
+    if isinstance(vision, Mapping) and "head_width" in vision:
+        settings["head_width"] = vision["head_width"]
+    return settings
+
+
+def from_open_names(state: Mapping[str, Tensor], source: Path, activation: str, head: int = HEAD) -> Any:
+    """CLIP of transformers from a state dict with OpenAI's or OpenCLIP's names."""
+    needed = ("visual.conv1.weight", "visual.positional_embedding", "visual.proj", "positional_embedding",
+              "text_projection", "token_embedding.weight")  # fmt: skip
+    lacking = [name for name in needed if name not in state]
+    if lacking:
+        other = "a CLIP with a ResNet" if "visual.layer1.0.conv1.weight" in state else "no state dict of a CLIP ViT"
+        raise MissingPrerequisite(
+            f"{source}: this is {other}: it lacks {', '.join(lacking)}. Expected open_clip_model.safetensors "
+            "or OpenAI's file such as ViT-B-32.pt"
+        )
+    width, patch = state["visual.conv1.weight"].shape[0], state["visual.conv1.weight"].shape[-1]
+    grid = math.isqrt(state["visual.positional_embedding"].shape[0] - 1)
+    length, text_width = state["positional_embedding"].shape
+    words, size = state["token_embedding.weight"].shape[0], state["text_projection"].shape[1]
+    shared = {"hidden_act": activation, "projection_dim": size}
+    config = hub.transformers_class("CLIPConfig")(
+        projection_dim=size,
+        vision_config={
+            **shared, "hidden_size": width, "patch_size": patch, "image_size": grid * patch,
+            "num_attention_heads": max(1, width // head), **_depth(state, "visual.transformer."),
+        },
+        text_config={
+            **shared, "hidden_size": text_width, "num_attention_heads": max(1, text_width // HEAD),
+            "vocab_size": words, "bos_token_id": words - 2, "eos_token_id": words - 1,
+            "max_position_embeddings": length, **_depth(state, "transformer."),
+        },
+    )  # fmt: skip
+    return hub.model_of(config, published_names(state), source)
+
+
+def _depth(state: Mapping[str, Tensor], prefix: str) -> dict[str, int]:
+    """How many blocks there are, and how wide they are inside."""
+    start = f"{prefix}resblocks."
+    numbers = [int(name[len(start) :].partition(".")[0]) for name in state if name.startswith(start)]
+    inner = state.get(f"{start}0.mlp.c_fc.weight")
+    return {"num_hidden_layers": 1 + max(numbers, default=-1), "intermediate_size": 0 if inner is None else len(inner)}
+
+
+def published_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """OpenAI's or OpenCLIP's tensors under the names that transformers publishes."""
+    renamed: dict[str, Tensor] = {}
+    for name, tensor in state.items():
+        if name in UNUSED:
+            continue
+        if name == "logit_scale":
+            renamed[name] = tensor
+        elif name == "visual.proj":
+            renamed["visual_projection.weight"] = tensor.t().contiguous()
+        elif name == "text_projection":
+            renamed["text_projection.weight"] = tensor.t().contiguous()
+        elif name.startswith("visual."):
+            renamed |= _side("vision_model.", name.removeprefix("visual."), tensor, PICTURE)
+        else:
+            renamed |= _side("text_model.", name, tensor, TEXT)
+    return renamed
+
+
+def _side(prefix: str, name: str, tensor: Tensor, names: Sequence[tuple[str, str]]) -> dict[str, Tensor]:
+    """One tensor of a side under its new name, or three where queries, keys and values lie in one."""
+    if fused := FUSED.match(name):
+        start = f"{prefix}encoder.layers.{fused[1]}.self_attn."
+        return {f"{start}{k}_proj.{fused[2]}": piece.clone() for k, piece in zip("qkv", tensor.chunk(3), strict=True)}
+    for pattern, target in names:
+        if re.match(pattern, name):
+            return {prefix + re.sub(pattern, target, name): tensor}
+    return {prefix + name: tensor}

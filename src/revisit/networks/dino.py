@@ -1,0 +1,156 @@
+"""DINOv2 (Oquab et al. 2023) and DINOv3 (Simeoni et al. 2025): a descriptor of a picture and of each of its patches.
+
+Two formats are read: that of transformers (model.safetensors, and for DINOv3 config.json), and for DINOv2 the state
+dict that Meta publishes for torch.hub (`dinov2_vitb14_pretrain.pth`, with or without registers); both hold the same.
+They differ in one step: DINOv2 was trained at 518 pixels, and where its table of positions is resized, torch.hub
+scales it by (patches + 0.1) / 37 and transformers by patches / 37. `as_hub=True` does the former.
+
+Tokens are those behind the last normalisation, the CLS token first and register tokens left out; patches go row by
+row. Pictures are RGB, normalised as ImageNet's. A GPU computes in float16 (autocast) and adds up in float32.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from revisit import weights
+from revisit.core import MissingPrerequisite
+from revisit.networks import hub, runtime
+
+HALF = "float16"
+HEAD = 64  # channels of an attention head in all of Meta's models
+HUB_OFFSET = 0.1
+TYPES = ("dinov2", "dinov2_with_registers", "dinov3_vit")
+# Names of torch.hub -> names that transformers publishes; `qkv` is three tensors there.
+NAMES = (
+    (r"^cls_token$", "embeddings.cls_token"),
+    (r"^mask_token$", "embeddings.mask_token"),
+    (r"^register_tokens$", "embeddings.register_tokens"),
+    (r"^pos_embed$", "embeddings.position_embeddings"),
+    (r"^patch_embed\.proj\.", "embeddings.patch_embeddings.projection."),
+    (r"^norm\.", "layernorm."),
+    (r"^blocks\.(\d+)\.attn\.proj\.", r"encoder.layer.\1.attention.output.dense."),
+    (r"^blocks\.(\d+)\.ls([12])\.gamma$", r"encoder.layer.\1.layer_scale\2.lambda1"),
+    (r"^blocks\.(\d+)\.mlp\.w12\.", r"encoder.layer.\1.mlp.weights_in."),
+    (r"^blocks\.(\d+)\.mlp\.w3\.", r"encoder.layer.\1.mlp.weights_out."),
+    (r"^blocks\.(\d+)\.(norm[12]|mlp\.fc[12])\.", r"encoder.layer.\1.\2."),
+)
+FUSED = re.compile(r"^blocks\.(\d+)\.attn\.qkv\.(weight|bias)$")
+
+
+class Dino(nn.Module):
+    """A DINO network."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+        self.patch = int(model.config.patch_size)
+        self.before = 1 + int(getattr(model.config, "num_register_tokens", 0))  # tokens that stand for no patch
+
+    def forward(self, pixels: Tensor, *, as_hub: bool = False) -> tuple[Tensor, Tensor]:
+        """(CLS tokens (B, D), patch tokens (B, patches, D)) in float32, of normalised pictures on whole patches."""
+        height, width = pixels.shape[-2:]
+        if height % self.patch or width % self.patch:
+            raise ValueError(f"pictures of {width} x {height} are not whole patches of {self.patch}")
+        with self._positions_as_hub() if as_hub else _nothing():
+            tokens = self.model(pixel_values=pixels).last_hidden_state.float()
+        return tokens[:, 0], tokens[:, self.before :]
+
+    @contextmanager
+    def _positions_as_hub(self) -> Iterator[None]:
+        """Positions resized as torch.hub does; DINOv3 has no table of them, and models with registers no offset."""
+        table = getattr(self.model.embeddings, "position_embeddings", None)
+        if table is None or self.before > 1:
+            yield
+            return
+        embeddings = self.model.embeddings
+        own = embeddings.interpolate_pos_encoding
+        embeddings.interpolate_pos_encoding = lambda _, h, w: hub_positions(table, h // self.patch, w // self.patch)
+        try:
+            yield
+        finally:
+            embeddings.interpolate_pos_encoding = own
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+def hub_positions(table: Tensor, rows: int, columns: int) -> Tensor:
+    """(1, 1 + rows * columns, D): a square table of positions, resized bicubically with torch.hub's offset."""
+    side = math.isqrt(table.shape[1] - 1)
+    if rows == columns == side:
+        return table
+    grid = table[:, 1:].float().unflatten(1, (side, side)).permute(0, 3, 1, 2)
+    scale = ((rows + HUB_OFFSET) / side, (columns + HUB_OFFSET) / side)
+    resized = functional.interpolate(grid, scale_factor=scale, mode="bicubic")
+    return torch.cat([table[:, :1].float(), resized.flatten(2).transpose(1, 2)], dim=1)
+
+
+def network(id: str) -> Dino:
+    """The DINO network of these weights, on the device."""
+    return runtime.network(id, build)
+
+
+def build(path: Path) -> Dino:
+    """The network in a folder of transformers, named by one of its files, or in a single file of DINOv2."""
+    folder = path if path.is_dir() else path.parent
+    if (folder / hub.CONFIG).is_file():
+        return Dino(hub.model(folder, of=TYPES))
+    return Dino(dinov2(weights.tensors(path), path))
+
+
+def dinov2(state: Mapping[str, Tensor], source: Path) -> Any:
+    """DINOv2 of transformers from a state dict with its own names or torch.hub's; sizes follow from the tensors."""
+    state = published_names(state)
+    first = "encoder.layer.0.mlp."
+    gated = f"{first}weights_in.weight" in state
+    needed = ["embeddings.cls_token", "embeddings.position_embeddings", "embeddings.patch_embeddings.projection.weight"]
+    needed += [] if gated else [f"{first}fc1.weight"]
+    if any(name not in state for name in needed):
+        raise MissingPrerequisite(
+            f"{source}: this is no state dict of DINOv2. Expected a file such as dinov2_vitb14_pretrain.pth, or the "
+            f"model.safetensors of transformers, for DINOv3 with its {hub.CONFIG} beside it"
+        )
+    cls, positions, kernel = (state[name] for name in needed[:3])
+    width, patch = cls.shape[-1], kernel.shape[-1]
+    settings = {
+        "hidden_size": width,
+        "num_hidden_layers": 1 + max(int(name.split(".")[2]) for name in state if name.startswith("encoder.layer.")),
+        "num_attention_heads": max(1, width // HEAD),
+        "mlp_ratio": 4 if gated else state[needed[3]].shape[0] // width,
+        "image_size": math.isqrt(positions.shape[1] - 1) * patch,
+        "patch_size": patch,
+        "use_swiglu_ffn": gated,
+    }
+    kind, registers = "Dinov2Config", state.get("embeddings.register_tokens")
+    if registers is not None:
+        kind, settings["num_register_tokens"] = "Dinov2WithRegistersConfig", registers.shape[1]
+    return hub.model_of(hub.transformers_class(kind)(**settings), state, source)
+
+
+def published_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of a state dict under the names that transformers publishes, if they have torch.hub's."""
+    renamed: dict[str, Tensor] = {}
+    for name, tensor in state.items():
+        if fused := FUSED.match(name):
+            for part, piece in zip(("query", "key", "value"), tensor.chunk(3), strict=True):
+                target = f"encoder.layer.{fused[1]}.attention.attention.{part}.{fused[2]}"
+                renamed[target] = piece.clone()
+            continue
+        for pattern, target in NAMES:
+            if re.match(pattern, name):
+                name = re.sub(pattern, target, name)
+                break
+        renamed[name] = tensor
+    return renamed

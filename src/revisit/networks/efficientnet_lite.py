@@ -1,0 +1,126 @@
+"""EfficientNet-Lite0 (Tan & Le 2019, in the form for small devices): a classifier whose middle describes places.
+
+All activations are ReLU6, there is no squeeze-and-excitation. Convolutions are padded as TensorFlow does ("same"), so
+that with a stride of 2 one more row is added below than above. Layers are named as in the published state dict, which
+is loaded strictly. Input: RGB from 0 to 255, (x - 127) / 128.
+
+Patches are described by the fifth of its seven stages: 112 channels, a cell for each 16 pixels. Of all stages it told
+best which patches of two views show the same place, in rendered rooms with known depth and in 7-Scenes
+(docs/observers.md). Pictures as wholes are described by the 1280 channels before the classifier. Runs in float32.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from revisit.networks import runtime
+from revisit.networks.loading import load_strictly
+from revisit.networks.pictures import unit
+
+ID = "efficientnet-lite0"
+EPSILON = 1e-3  # of batch normalisation, as TensorFlow's
+STEM, HEAD, CLASSES = 32, 1280, 1000
+STAGES = (  # blocks, kernel, stride, expansion, channels
+    (1, 3, 1, 1, 16),
+    (2, 3, 2, 6, 24),
+    (2, 5, 2, 6, 40),
+    (3, 3, 2, 6, 80),
+    (3, 5, 1, 6, 112),
+    (4, 5, 2, 6, 192),
+    (1, 3, 1, 6, 320),
+)
+PATCHES, PATCH = 4, 16  # the stage that describes patches, and pixels to a side of one
+
+
+class Same(nn.Conv2d):
+    """A convolution whose output has the input's size over the stride, rounded up."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        sides = []
+        for size, kernel, stride in zip(x.shape[-1:-3:-1], self.kernel_size[::-1], self.stride[::-1], strict=True):
+            missing = max((-(-size // stride) - 1) * stride + kernel - size, 0)
+            sides += [missing // 2, missing - missing // 2]
+        return super().forward(functional.pad(x, sides) if any(sides) else x)
+
+
+def convolution(inside: int, outside: int, kernel: int, stride: int = 1, groups: int = 1) -> Same:
+    """A convolution without bias."""
+    return Same(inside, outside, kernel, stride, groups=groups, bias=False)
+
+
+class Block(nn.Module):
+    """Widen, look around in each channel, narrow; the input is added where the shapes allow."""
+
+    def __init__(self, inside: int, outside: int, kernel: int, stride: int, expansion: int) -> None:
+        super().__init__()
+        wide = inside * expansion
+        self.widens = expansion > 1
+        self.adds = stride == 1 and inside == outside
+        if self.widens:
+            self._expand_conv = convolution(inside, wide, 1)
+            self._bn0 = nn.BatchNorm2d(wide, eps=EPSILON)
+        self._depthwise_conv = convolution(wide, wide, kernel, stride, groups=wide)
+        self._bn1 = nn.BatchNorm2d(wide, eps=EPSILON)
+        self._project_conv = convolution(wide, outside, 1)
+        self._bn2 = nn.BatchNorm2d(outside, eps=EPSILON)
+
+    def forward(self, x: Tensor) -> Tensor:
+        made = functional.relu6(self._bn0(self._expand_conv(x))) if self.widens else x
+        made = functional.relu6(self._bn1(self._depthwise_conv(made)))
+        made = self._bn2(self._project_conv(made))
+        return made + x if self.adds else made
+
+
+class EfficientNetLite0(nn.Module):
+    """The whole classifier; `stage` and `pooled` are what describes patches and pictures."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._conv_stem = convolution(3, STEM, 3, 2)
+        self._bn0 = nn.BatchNorm2d(STEM, eps=EPSILON)
+        blocks, inside = [], STEM
+        for count, kernel, stride, expansion, outside in STAGES:
+            for number in range(count):
+                blocks.append(Block(inside, outside, kernel, stride if number == 0 else 1, expansion))
+                inside = outside
+        self._blocks = nn.ModuleList(blocks)
+        self._conv_head = convolution(inside, HEAD, 1)
+        self._bn1 = nn.BatchNorm2d(HEAD, eps=EPSILON)
+        self._fc = nn.Linear(HEAD, CLASSES)
+
+    def stages(self, pictures: Tensor) -> list[Tensor]:
+        """Maps after each of the seven stages, (B, channels, rows, columns); pictures are (B, 3, H, W), 0-255."""
+        x = functional.relu6(self._bn0(self._conv_stem((pictures.float() - 127) / 128)))
+        ends, maps, done = [], [], 0
+        for count, *_ in STAGES:
+            done += count
+            ends.append(done)
+        for number, block in enumerate(self._blocks, start=1):
+            x = block(x)
+            if number in ends:
+                maps.append(x)
+        return maps
+
+    def pooled(self, last: Tensor) -> Tensor:
+        """(B, 1280) mean of the head's features over the picture, from the map of the last stage."""
+        return functional.relu6(self._bn1(self._conv_head(last))).mean(dim=(2, 3))
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """(B, 1000) logits of the classes of ImageNet."""
+        made: Tensor = self._fc(self.pooled(self.stages(pictures)[-1]))
+        return made
+
+
+def described(levels: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, rows, columns, 112) unit descriptors of patches and (B, 1280) of pictures, whose levels are (B, 3, H, W)."""
+    net = runtime.network(ID, build)
+    maps = net.stages(levels)
+    return unit(maps[PATCHES].permute(0, 2, 3, 1)), unit(net.pooled(maps[-1]))
+
+
+def build(path: Path) -> EfficientNetLite0:
+    """The network with the weights of this file."""
+    return load_strictly(EfficientNetLite0(), path)

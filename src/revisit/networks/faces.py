@@ -1,0 +1,78 @@
+"""Faces: what a detector finds in a picture, and how a face is brought to the place where recognition expects it.
+
+Recognition networks of the ArcFace family read 112 x 112 pictures in which the eyes, the nose and the corners of the
+mouth lie at fixed places. A face is turned, scaled and shifted there by the similarity that brings its five points
+closest to these places in the sense of least squares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+SIDE = 112
+# Eyes, nose, corners of the mouth in the picture of 112 x 112; the left ones of the picture come first.
+TEMPLATE = np.array(
+    [[38.2946, 51.6963], [73.5318, 51.5014], [56.0252, 71.7366], [41.5493, 92.3655], [70.7299, 92.2041]]
+)
+
+
+@dataclass(frozen=True)
+class Faces:
+    """Faces in one picture, the surest first. Pixels; the middle of the first pixel is (0, 0)."""
+
+    box: np.ndarray  # (N, 4) x0, y0, x1, y1
+    score: np.ndarray  # (N,) 0 to 1
+    points: np.ndarray  # (N, 5, 2) eyes, nose, corners of the mouth; the left ones of the picture first
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def only(self, rows: np.ndarray) -> Faces:
+        """These of them, in this order."""
+        return Faces(self.box[rows], self.score[rows], self.points[rows])
+
+
+def nobody() -> Faces:
+    """No face."""
+    return Faces(np.zeros((0, 4)), np.zeros(0), np.zeros((0, 5, 2)))
+
+
+def apart(box: np.ndarray, score: np.ndarray, most: float, *, of_smaller: bool = False) -> np.ndarray:
+    """Rows of boxes, the surest first, that overlap no surer one by more than `most` of their union (or the smaller).
+
+    Of equal scores the first row is the surer.
+    """
+    left = np.argsort(-score, kind="stable")
+    x0, y0, x1, y1 = box.T
+    area = (x1 - x0) * (y1 - y0)
+    kept = []
+    while len(left):
+        best, left = left[0], left[1:]
+        kept.append(best)
+        wide = np.minimum(x1[best], x1[left]) - np.maximum(x0[best], x0[left])
+        high = np.minimum(y1[best], y1[left]) - np.maximum(y0[best], y0[left])
+        common = np.maximum(wide, 0) * np.maximum(high, 0)
+        whole = np.minimum(area[best], area[left]) if of_smaller else area[best] + area[left] - common
+        left = left[common <= most * whole]
+    return np.array(kept, dtype=np.int64)
+
+
+def similarity(points: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """(2, 3) turn, scale and shift that bring points closest to places, in the sense of least squares.
+
+    In the plane a turn with a scale is one complex factor, and the best one has a closed form.
+    """
+    a, b = points @ (1, 1j), places @ (1, 1j)
+    off, to = a - a.mean(), b - b.mean()
+    factor = np.vdot(off, to) / max(np.vdot(off, off).real, 1e-12)
+    shift = b.mean() - factor * a.mean()
+    return np.array([[factor.real, -factor.imag, shift.real], [factor.imag, factor.real, shift.imag]])
+
+
+def aligned(rgb: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """(112, 112, 3) the face with these five points, where recognition expects it; black outside the picture."""
+    import cv2
+
+    return np.asarray(cv2.warpAffine(rgb, similarity(points, TEMPLATE), (SIDE, SIDE), flags=cv2.INTER_LINEAR))

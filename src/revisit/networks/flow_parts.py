@@ -1,0 +1,44 @@
+"""What networks of optical flow share. Flow is (B, 2, H, W): x and y in pixels, from the earlier to the later."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+def grid(height: int, width: int, like: Tensor) -> Tensor:
+    """(2, height, width) x and y of each place."""
+    y, x = torch.meshgrid(
+        torch.arange(height, device=like.device, dtype=like.dtype),
+        torch.arange(width, device=like.device, dtype=like.dtype),
+        indexing="ij",
+    )
+    return torch.stack([x, y])
+
+
+def sampled(maps: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """(B, C, H, W) maps at the places (B, h, w) x and y, bilinear; 0 outside."""
+    height, width = maps.shape[-2:]
+    places = torch.stack([2 * x / (width - 1) - 1, 2 * y / (height - 1) - 1], dim=-1)
+    return functional.grid_sample(maps, places, mode="bilinear", padding_mode="zeros", align_corners=True)
+
+
+def around(maps: Tensor, radius: int) -> list[Tensor]:
+    """The maps shifted so that each place sees one of its neighbours, row by row from the upper left; 0 outside."""
+    height, width = maps.shape[-2:]
+    padded = functional.pad(maps, [radius] * 4)
+    span = range(2 * radius + 1)
+    return [padded[..., top : top + height, left : left + width] for top in span for left in span]
+
+
+def finer(flow: Tensor, shares: Tensor, factor: int) -> Tensor:
+    """Flow at `factor` times the size: each new pixel mixes the 3 x 3 places around it.
+
+    `shares` (B, 9 * factor * factor, H, W) say how, before a softmax over the nine (convex upsampling, Teed & Deng).
+    """
+    batch, _, height, width = flow.shape
+    mix = shares.reshape(batch, 9, factor * factor, height, width).softmax(dim=1)
+    near = torch.stack(around(factor * flow, 1), dim=2)
+    mixed = torch.einsum("bnkhw,bcnhw->bckhw", mix, near)
+    return functional.pixel_shuffle(mixed.flatten(1, 2), factor)

@@ -1,0 +1,67 @@
+"""Networks of optical flow on pairs of pictures: sizes they can take, and flow in pixels of the pictures.
+
+GMFlow compares all places with all others, so its pictures are limited in size, small ones are enlarged, and all sides
+are set to multiples of 32; flow is scaled back. RAFT sees the pictures as they are, padded on the right and below to
+multiples of 8 by repeating the edge, as MemoBench does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from revisit.networks import gmflow, raft, runtime
+from revisit.networks.pictures import multiple
+
+Pairs = list[tuple[np.ndarray, np.ndarray]]
+GPU_PAIRS = 8  # at a time; on a CPU one at a time is as fast
+BATCH = "REVISIT_BATCH"
+
+
+def pairs_at_once() -> int:
+    """How many pairs are worth their memory here, and no more than the user wants."""
+    if not runtime.device().startswith("cuda"):
+        return 1
+    return min(GPU_PAIRS, int(os.environ.get(BATCH) or GPU_PAIRS))
+
+
+def gmflow_of(earlier: Sequence[np.ndarray], later: Sequence[np.ndarray], side: int) -> Pairs:
+    """Flow there and back by GMFlow on pictures whose longer side is at most `side`."""
+    network = runtime.network(gmflow.ID, gmflow.build)
+    with runtime.inference():
+        a, b = (runtime.on_device(pictures).float() / 255 for pictures in (earlier, later))
+        height, width = a.shape[-2:]
+        scale = max(min(1.0, side / max(height, width)), gmflow.SMALLEST / min(height, width))
+        size = multiple((round(scale * height), round(scale * width)), gmflow.MULTIPLE)
+        a, b = (functional.interpolate(x, size, mode="bilinear", antialias=True) for x in (a, b))
+        return _pairs(*(_rescaled(flow, (height, width)) for flow in network(a, b)))
+
+
+def raft_of(earlier: Sequence[np.ndarray], later: Sequence[np.ndarray], signed: bool) -> Pairs:
+    """Flow there and back by RAFT-Large; without `signed` on values from 0 to 1, as MemoBench's evaluator."""
+    network = runtime.network(raft.ID, raft.build)
+    with runtime.inference():
+        a, b = (runtime.on_device(pictures).float() / 255 for pictures in (earlier, later))
+        height, width = a.shape[-2:]
+        if signed:
+            a, b = 2 * a - 1, 2 * b - 1
+        missing = [max(raft.SMALLEST - n, -n % raft.MULTIPLE) for n in (width, height)]
+        a, b = (functional.pad(x, (0, missing[0], 0, missing[1]), mode="replicate") for x in (a, b))
+        both = network(torch.cat([a, b]), torch.cat([b, a]))[..., :height, :width]
+        return _pairs(*both.chunk(2))
+
+
+def _rescaled(flow: Tensor, size: tuple[int, int]) -> Tensor:
+    """Flow of the same pictures at another size."""
+    scale = flow.new_tensor([size[1] / flow.shape[-1], size[0] / flow.shape[-2]])
+    return functional.interpolate(flow, size, mode="bilinear", align_corners=False) * scale[:, None, None]
+
+
+def _pairs(there: Tensor, back: Tensor) -> Pairs:
+    """(height, width, 2) arrays of each pair."""
+    return list(zip(*(runtime.numbers(flow.permute(0, 2, 3, 1)) for flow in (there, back)), strict=True))

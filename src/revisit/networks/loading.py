@@ -1,0 +1,42 @@
+"""Weights into a network, all of them and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from torch import Tensor, nn
+
+from revisit import weights
+from revisit.core import MissingPrerequisite
+
+Net = TypeVar("Net", bound=nn.Module)
+
+
+def load_strictly(net: Net, path: Path) -> Net:
+    """The network with the weights of this file; raises MissingPrerequisite where one lacks, is left or has another
+    shape."""
+    return fill(net, weights.tensors(path), path)
+
+
+def fill(net: Net, found: Mapping[str, Tensor], path: Path) -> Net:
+    """The network with these weights, which came from `path`."""
+    wanted = net.state_dict()
+    counters = {name for name in wanted if name.endswith("num_batches_tracked")}  # say nothing, and are often left out
+    lacking = sorted(wanted.keys() - found.keys() - counters)
+    left = sorted(found.keys() - wanted.keys())
+    shapes = [
+        f"{name} is {tuple(found[name].shape)} instead of {tuple(wanted[name].shape)}"
+        for name in sorted(wanted.keys() & found.keys())
+        if found[name].shape != wanted[name].shape
+    ]
+    for what, names in (("lacks", lacking), ("has besides", left), ("has other shapes:", shapes)):
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            raise MissingPrerequisite(
+                f"{path}: this is no file of {type(net).__name__}: it {what} {', '.join(names[:3])}{more}. "
+                "Remove it and fetch the published weights with `revisit weights pull`"
+            )
+    net.load_state_dict(dict(found), strict=not counters - found.keys())
+    return net

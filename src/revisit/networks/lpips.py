@@ -1,0 +1,129 @@
+"""LPIPS: the distance of two pictures in the features of a network (Zhang et al. 2018, version 0.1).
+
+The pictures, from -1 to 1, are shifted and scaled, and go through the convolutions of AlexNet or VGG16. At five depths
+the features of each place are divided by their length; the squared differences are weighted by channel with learned
+weights, summed over channels and averaged over places; the distance is the sum of the five. Lower is closer.
+
+Names of weights are those of the state dict of `lpips.LPIPS(net=...)` in the lpips package. Computed in float32.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from revisit import weights
+from revisit.networks.loading import fill
+
+SHIFT, SCALE = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
+# Pixels of pairs that go through the network at once. VGG16 takes 2 GB for a million of them, AlexNet a tenth; on a CPU
+# more at once are no faster.
+PIXELS, ON_GPU = 1280 * 720, {5: 16, 13: 2}  # and how many times that on a GPU, by the number of convolutions
+REPEATED = ("lins.", "scaling_layer.")  # the lpips package lists these twice, or as constants
+
+
+class Conv(NamedTuple):
+    """A convolution with a ReLU behind it; `number` is its place in the names of the weights."""
+
+    number: int
+    outputs: int
+    kernel: int = 3
+    stride: int = 1
+    padding: int = 1
+
+
+class Pool(NamedTuple):
+    """The largest value of each neighbourhood."""
+
+    kernel: int
+    stride: int = 2
+
+
+# One row for each depth at which features are compared.
+Table = tuple[tuple[Conv | Pool, ...], ...]
+ALEX: Table = (
+    (Conv(0, 64, kernel=11, stride=4, padding=2),),
+    (Pool(3), Conv(3, 192, kernel=5, padding=2)),
+    (Pool(3), Conv(6, 384)),
+    (Conv(8, 256),),
+    (Conv(10, 256),),
+)
+VGG: Table = (
+    (Conv(0, 64), Conv(2, 64)),
+    (Pool(2), Conv(5, 128), Conv(7, 128)),
+    (Pool(2), Conv(10, 256), Conv(12, 256), Conv(14, 256)),
+    (Pool(2), Conv(17, 512), Conv(19, 512), Conv(21, 512)),
+    (Pool(2), Conv(24, 512), Conv(26, 512), Conv(28, 512)),
+)
+TABLES = {"lpips_alex": ALEX, "lpips_vgg": VGG}
+
+
+class Lpips(nn.Module):
+    """The trunk of a network and a weight for each channel at five depths."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__()
+        self.table = table
+        self.net = nn.Module()
+        inputs = 3
+        for depth, layers in enumerate(table):
+            part = nn.Module()
+            for layer in layers:
+                if isinstance(layer, Conv):
+                    conv = nn.Conv2d(inputs, layer.outputs, layer.kernel, layer.stride, layer.padding)
+                    part.add_module(str(layer.number), conv)
+                    inputs = layer.outputs
+            self.net.add_module(f"slice{depth + 1}", part)
+            head = nn.Module()
+            head.model = nn.Module()
+            head.model.add_module("1", nn.Conv2d(inputs, 1, 1, bias=False))
+            self.add_module(f"lin{depth}", head)
+
+    def features(self, x: Tensor) -> list[Tensor]:
+        """Features at the five depths of normalised pictures (B, 3, H, W)."""
+        found = []
+        for depth, layers in enumerate(self.table):
+            for layer in layers:
+                if isinstance(layer, Pool):
+                    x = functional.max_pool2d(x, layer.kernel, layer.stride)
+                else:
+                    x = self.get_submodule(f"net.slice{depth + 1}.{layer.number}")(x).relu_()
+            found.append(x)
+        return found
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        """The distance of each pair of pictures (B, 3, H, W) with levels from 0 to 255."""
+        convolutions = sum(isinstance(layer, Conv) for layers in self.table for layer in layers)
+        most = PIXELS if a.device.type == "cpu" else PIXELS * ON_GPU[convolutions]
+        few = max(1, most // (a.shape[-1] * a.shape[-2]))
+        if len(a) > few:
+            return torch.cat([self(a[k : k + few], b[k : k + few]) for k in range(0, len(a), few)])
+        x = torch.cat([a, b]).float() / 127.5 - 1
+        x = (x - x.new_tensor(SHIFT)[:, None, None]) / x.new_tensor(SCALE)[:, None, None]
+        total = x.new_zeros(len(a))
+        for depth, found in enumerate(self.features(x)):
+            unit = found / (found.square().sum(dim=1, keepdim=True).sqrt() + 1e-10)
+            difference = (unit[: len(a)] - unit[len(a) :]).square()
+            weight = self.get_parameter(f"lin{depth}.model.1.weight")
+            total += (difference * weight).sum(dim=1).mean(dim=(1, 2))
+        return total
+
+
+def lpips_alex(path: Path) -> Lpips:
+    """LPIPS on AlexNet."""
+    return loaded(ALEX, path)
+
+
+def lpips_vgg(path: Path) -> Lpips:
+    """LPIPS on VGG16."""
+    return loaded(VGG, path)
+
+
+def loaded(table: Table, path: Path) -> Lpips:
+    """The network with the weights of a file."""
+    found = {name: one.float() for name, one in weights.tensors(path).items() if not name.startswith(REPEATED)}
+    return fill(Lpips(table), found, path)

@@ -1,0 +1,65 @@
+"""all-MiniLM-L6-v2: sentences as 384 numbers, whose cosine says how alike their meanings are.
+
+An 8-bit ONNX file and the published tokenizer. Tokens beyond 256 are cut off, as published; the vectors of all tokens
+are averaged and scaled to length 1. Eight-bit activations are scaled by what goes through the network at once, so
+sentences go one at a time and do not depend on their company.
+
+It sees what a sentence is about, hardly whether it is denied: "it stays" and "it does not stay" are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit import weights
+from revisit.core import MissingPrerequisite
+from revisit.networks import onnx
+
+ID = "minilm"
+TOKENS = "tokenizer.json"
+LENGTH, LONGEST = 384, 256
+
+
+def embed(texts: Sequence[str]) -> np.ndarray:
+    """(N, 384) unit vectors, float32."""
+    path = weights.file(ID)
+    words, network = tokenizer(path.with_name(TOKENS)), onnx.session(path)
+    vectors = np.zeros((len(texts), LENGTH), np.float32)
+    for row, text in enumerate(texts):
+        numbers = np.array([words.encode(text).ids], np.int64)
+        given = {
+            "input_ids": numbers,
+            "attention_mask": np.ones_like(numbers),
+            "token_type_ids": np.zeros_like(numbers),
+        }
+        mean = network.run(None, given)[0][0].mean(axis=0)
+        vectors[row] = mean / np.linalg.norm(mean)
+    return vectors
+
+
+def near_duplicates(texts: Sequence[str], least: float) -> list[tuple[int, int, float]]:
+    """Pairs of texts with a cosine of `least` or more, the most alike first."""
+    vectors = embed(texts)
+    likeness = vectors @ vectors.T
+    pairs = [(a, b, float(likeness[a, b])) for a in range(len(texts)) for b in range(a + 1, len(texts))]
+    return sorted((pair for pair in pairs if pair[2] >= least), key=lambda pair: -pair[2])
+
+
+@cache
+def tokenizer(path: Path) -> Any:
+    """The tokenizer in a file."""
+    from tokenizers import Tokenizer
+
+    try:
+        made = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises a plain Exception for whatever is wrong
+        said = " ".join(str(error).split())[:200]
+        raise MissingPrerequisite(f"{path}: cannot be read as a tokenizer ({said}); fetch it again") from None
+    made.no_padding()
+    made.enable_truncation(LONGEST)
+    return made

@@ -1,0 +1,195 @@
+"""MUSIQ (Ke et al. 2021): technical quality of a picture at its own shape and size, from patches at three scales.
+
+The picture is cut into patches of 32 x 32 at its own size and with its longer side at 224 and at 384; a patch is told
+where it lies, on a grid of 10 x 10 whatever the picture's shape, and which scale it is from. A small ResNet stem with
+standardised weights makes a token of each patch, a transformer of 14 layers reads them all, and one number comes out:
+about 0 to 100 on the checkpoints of KonIQ-10k, SPAQ and PaQ-2-PiQ.
+
+Layers are named as in the checkpoints of IQA-PyTorch (musiq_spaq_ckpt-358bb6af.pth), and resizing follows it too:
+bicubic, a = -0.75, without antialiasing. The tokens that it adds to fill a scale up and then masks are left out: they
+change no sum. Input: RGB from 0 to 1.
+
+Runs in float32; sizes are read from the checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from revisit import weights
+from revisit.networks.efficientnet_lite import Same
+from revisit.networks.loading import fill
+
+PATCH, GRID, STEM = 32, 10, 64
+SCALES = (224, 384)  # longer sides; the picture's own comes last
+HEAD_WIDTH = 64
+
+
+class Standardised(Same):
+    """A convolution by kernels of mean 0 and deviation 1."""
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        deviation, mean = torch.std_mean(weight, (1, 2, 3), keepdim=True)
+        return super()._conv_forward(input, (weight - mean) / (deviation + 1e-5), bias)
+
+
+class Bottleneck(nn.Module):
+    """The only block of the stem: four times as many channels leave it."""
+
+    def __init__(self, inside: int) -> None:
+        super().__init__()
+        outside = 4 * inside
+        for name, to, kernel in (("1", inside, 1), ("2", inside, 3), ("3", outside, 1), ("_proj", outside, 1)):
+            self.add_module(f"conv{name}", Standardised(inside, to, kernel, bias=False))
+            self.add_module(f"gn{name}", nn.GroupNorm(32, to, eps=1e-4))
+
+    def step(self, name: str, x: Tensor) -> Tensor:
+        found: Tensor = self.get_submodule(f"gn{name}")(self.get_submodule(f"conv{name}")(x))
+        return found
+
+    def forward(self, x: Tensor) -> Tensor:
+        made = self.step("2", self.step("1", x).relu()).relu()
+        return (self.step("3", made) + self.step("_proj", x)).relu()
+
+
+class Attention(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
+        self.heads = width // HEAD_WIDTH
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts = (
+            layer(x).unflatten(2, (self.heads, -1)).transpose(1, 2) for layer in (self.query, self.key, self.value)
+        )
+        seen = functional.scaled_dot_product_attention(*parts)
+        made: Tensor = self.out(seen.transpose(1, 2).flatten(2))
+        return made
+
+
+class Mlp(nn.Module):
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.fc1, self.fc2 = nn.Linear(width, hidden), nn.Linear(hidden, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        made: Tensor = self.fc2(functional.gelu(self.fc1(x)))
+        return made
+
+
+class Block(nn.Module):
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width, eps=1e-6), nn.LayerNorm(width, eps=1e-6)
+        self.attention, self.mlp = Attention(width), Mlp(width, hidden)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attention(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+class Places(nn.Module):
+    """What is added to a token for where it lies in the picture."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.position_emb = nn.Parameter(torch.zeros(1, GRID * GRID, width))
+
+
+class Scales(nn.Module):
+    """What is added to a token for its scale."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.scale_emb = nn.Parameter(torch.zeros(len(SCALES) + 1, width))
+
+
+class Encoder(nn.Module):
+    def __init__(self, width: int, hidden: int, depth: int) -> None:
+        super().__init__()
+        self.posembed_input, self.scaleembed_input = Places(width), Scales(width)
+        self.cls = nn.Parameter(torch.zeros(1, 1, width))
+        self.encoder_norm = nn.LayerNorm(width, eps=1e-6)
+        self.transformer = nn.ModuleDict({f"encoderblock_{k}": Block(width, hidden) for k in range(depth)})
+
+    def forward(self, tokens: Tensor, place: Tensor, scale: Tensor) -> Tensor:
+        """What the extra token has learnt of the others, (B, width)."""
+        tokens = tokens + self.posembed_input.position_emb[0, place] + self.scaleembed_input.scale_emb[scale]
+        x = torch.cat([self.cls.expand(len(tokens), -1, -1), tokens], 1)
+        for block in self.transformer.values():
+            x = block(x)
+        made: Tensor = self.encoder_norm(x[:, 0])
+        return made
+
+
+class Musiq(nn.Module):
+    """Quality of pictures of one size."""
+
+    def __init__(self, width: int = 384, hidden: int = 1152, depth: int = 14) -> None:
+        super().__init__()
+        self.conv_root = Standardised(3, STEM, 7, 2, bias=False)
+        self.gn_root = nn.GroupNorm(32, STEM, eps=1e-6)
+        self.block1 = Bottleneck(STEM)
+        self.embedding = nn.Linear(4 * STEM * (PATCH // 4) ** 2, width)
+        self.transformer_encoder = Encoder(width, hidden, depth)
+        self.head = nn.Linear(width, 1)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """(B,) for pictures (B, 3, H, W) from 0 to 1."""
+        height, width = pictures.shape[-2:]
+        levels = pictures * 2 - 1
+        found = []
+        for number, side in enumerate((*SCALES, None)):
+            scaled = levels
+            if side is not None:
+                size = round(height * (side / max(height, width))), round(width * (side / max(height, width)))
+                scaled = functional.interpolate(levels, size, mode="bicubic", align_corners=False)
+            cut, place = patches(scaled)
+            found.append((cut, place.to(cut.device), torch.full_like(place, number, device=cut.device)))
+        cut, place, scale = (torch.cat(parts, 1 if k == 0 else 0) for k, parts in enumerate(zip(*found, strict=True)))
+        tokens = self.embedding(self.stem(cut.flatten(0, 1)).unflatten(0, cut.shape[:2]))
+        scores: Tensor = self.head(self.transformer_encoder(tokens, place, scale))
+        return scores[:, 0]
+
+    def stem(self, cut: Tensor) -> Tensor:
+        """(P, features) for patches (P, 3, 32, 32): rows, then columns, then channels."""
+        x = self.gn_root(self.conv_root(cut)).relu()
+        x = functional.max_pool2d(functional.pad(x, (0, 1, 0, 1)), 3, 2)
+        return self.block1(x).permute(0, 2, 3, 1).flatten(1)
+
+
+def patches(pictures: Tensor) -> tuple[Tensor, Tensor]:
+    """((B, P, 3, 32, 32) patches that cover pictures with zeros around them, (P,) their places on the grid)."""
+    sides = []
+    for length in (pictures.shape[-1], pictures.shape[-2]):
+        missing = -length % PATCH
+        sides += [missing // 2, missing - missing // 2]
+    cut = functional.pad(pictures, sides).unfold(2, PATCH, PATCH).unfold(3, PATCH, PATCH)
+    rows, columns = cut.shape[2:4]
+    row, column = (nearest(count) for count in (rows, columns))
+    return cut.permute(0, 2, 3, 1, 4, 5).flatten(1, 2), (row[:, None] * GRID + column[None, :]).flatten()
+
+
+def nearest(count: int) -> Tensor:
+    """The cell of the grid for each of so many rows or columns; as torch rounds, which a fraction would not always."""
+    cells = torch.arange(GRID, dtype=torch.float32)[None, None]
+    return functional.interpolate(cells, count, mode="nearest")[0, 0].long()
+
+
+def load(path: Path) -> Musiq:
+    """The network of a checkpoint."""
+    found = weights.tensors(path)
+    return fill(Musiq(*shape_of(found)), found, path)
+
+
+def shape_of(found: Mapping[str, Tensor]) -> tuple[int, int, int]:
+    """(width, width of the hidden layers, depth) of a checkpoint; the published ones where it does not say."""
+    depth = sum(name.endswith("mlp.fc1.weight") for name in found)
+    first = found.get("transformer_encoder.transformer.encoderblock_0.mlp.fc1.weight")
+    hidden, width = (1152, 384) if first is None or first.ndim != 2 else first.shape
+    return width, hidden, depth or 14

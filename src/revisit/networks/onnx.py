@@ -1,0 +1,71 @@
+"""ONNX networks: one session per file and process, on one thread, or on a GPU where onnxruntime has been built for it.
+
+`REVISIT_DEVICE` says where, as for torch. On a GPU sums are float32 without TF32, by one fixed algorithm.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import MissingPrerequisite
+
+QUIET = 3  # errors only: some files make onnxruntime print a warning for every tensor
+DEVICE = "REVISIT_DEVICE"
+
+
+@cache
+def session(path: Path) -> Any:
+    """The network in a file, ready to run."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = QUIET
+    options.intra_op_num_threads = options.inter_op_num_threads = 1  # the workers fill the cores; sums keep their order
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=providers())
+    except Exception as error:
+        first = str(error).strip().partition("\n")[0][:200]
+        raise MissingPrerequisite(f"{path}: onnxruntime cannot read this file: {first}; fetch it again") from None
+
+
+def providers() -> list[Any]:
+    """Where sessions run: the GPU that is asked for, or the first one, or the CPU."""
+    import onnxruntime
+
+    asked = os.environ.get(DEVICE, "")
+    if asked.startswith(("cpu", "mps")) or "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+        return ["CPUExecutionProvider"]
+    number = int(asked.partition(":")[2] or 0)
+    exact = {"device_id": number, "cudnn_conv_algo_search": "DEFAULT", "use_tf32": 0}
+    return [("CUDAExecutionProvider", exact), "CPUExecutionProvider"]
+
+
+def run(path: Path, numbers: np.ndarray) -> list[np.ndarray]:
+    """All outputs of a network with one input, in the order of the file."""
+    made = session(path)
+    outputs = made.run(None, {made.get_inputs()[0].name: np.ascontiguousarray(numbers, dtype=np.float32)})
+    return [np.asarray(output) for output in outputs]
+
+
+def expect(path: Path, inputs: tuple[int | None, ...], outputs: tuple[tuple[int | None, ...], ...]) -> None:
+    """Raise MissingPrerequisite unless the file has one input and these outputs; None stands for any length."""
+    made = session(path)
+    found = [tuple(one.shape) for one in (*made.get_inputs(), *made.get_outputs())]
+    wanted = [inputs, *outputs]
+    if len(made.get_inputs()) != 1 or len(found) != len(wanted) or not all(map(_fits, found, wanted)):
+        raise MissingPrerequisite(
+            f"{path}: this is another network: it goes from {found[0]} to {found[1:]}, and {inputs} to {list(outputs)} "
+            "was expected"
+        )
+
+
+def _fits(found: tuple[Any, ...], wanted: tuple[int | None, ...]) -> bool:
+    """Whether a shape can be the one that is wanted; lengths that the file leaves open fit any."""
+    if len(found) != len(wanted):
+        return False
+    return all(not isinstance(a, int) or b is None or a == b for a, b in zip(found, wanted, strict=True))

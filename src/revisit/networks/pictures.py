@@ -1,0 +1,130 @@
+"""Pictures as networks want them, made on the device: resized, cropped, padded, normalised.
+
+Pictures come in as (B, 3, H, W) tensors of levels from 0 to 255 and stay levels, in float32, until `normalised`.
+`resized` follows the two passes of PIL, each rounded to whole levels, because that is what networks were trained and
+published with; `exact=True` leaves the levels as they fall, as processors do that resize numbers from 0 to 1.
+All filters widen when a picture shrinks (antialias), and a bicubic one has a = -0.5. Sizes are (height, width).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch.nn import functional
+
+Size = tuple[int, int]
+Method = Literal["bilinear", "bicubic"]
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+HALF_MEAN, HALF_STD = (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
+
+
+def resized(pictures: torch.Tensor, size: Size, method: Method = "bicubic", *, exact: bool = False) -> torch.Tensor:
+    """Levels of the pictures at another size."""
+    levels = pictures.float()
+    if exact:
+        return _filtered(levels, size, method)
+    height, width = levels.shape[-2:]
+    if width != size[1]:
+        levels = _whole(_filtered(levels, (height, size[1]), method))
+    if height != size[0]:
+        levels = _whole(_filtered(levels, size, method))
+    return levels
+
+
+def _filtered(levels: torch.Tensor, size: Size, method: Method) -> torch.Tensor:
+    if tuple(levels.shape[-2:]) == size:
+        return levels
+    return functional.interpolate(levels, size=size, mode=method, align_corners=False, antialias=True)
+
+
+def _whole(levels: torch.Tensor) -> torch.Tensor:
+    """Levels rounded and held within 0 and 255; halves go up on every device, whichever way their last bit falls."""
+    return (levels + 0.5001).floor_().clamp_(0, 255)
+
+
+def covering(pictures: torch.Tensor, size: Size) -> torch.Tensor:
+    """Levels of the middle of the pictures, scaled to cover this size: bilinear, no antialias, not rounded."""
+    height, width = pictures.shape[-2:]
+    scale = max(size[0] / height, size[1] / width)
+    covers = round(height * scale), round(width * scale)
+    levels = pictures.float()
+    if covers != (height, width):
+        levels = functional.interpolate(levels, size=covers, mode="bilinear", align_corners=False)
+    return centre_crop(levels, size)
+
+
+def short_side(size: Size, side: int) -> Size:
+    """The size whose shorter side is `side`; the longer one is cut to a whole number."""
+    height, width = size
+    if height <= width:
+        return side, max(1, int(side * width / height))
+    return max(1, int(side * height / width)), side
+
+
+def long_side(size: Size, side: int) -> Size:
+    """The size whose longer side is `side`; the shorter one is rounded."""
+    scale = side / max(size)
+    return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
+
+
+def multiple(size: Size, of: int) -> Size:
+    """The nearest size with sides that are whole multiples, one at least."""
+    return max(1, math.floor(size[0] / of + 0.5)) * of, max(1, math.floor(size[1] / of + 0.5)) * of
+
+
+def centre_crop(pictures: torch.Tensor, size: Size, *, odd: Literal["before", "even"] = "before") -> torch.Tensor:
+    """The middle of the pictures; zeros where they are smaller.
+
+    Where one pixel more must go on one side, transformers takes it from the end ("before": the crop starts early), and
+    torchvision, which rounds halves to even numbers, from either end ("even"). Features differ, so protocols say which.
+    """
+    height, width = pictures.shape[-2:]
+    missing = max(0, size[0] - height), max(0, size[1] - width)
+    if any(missing):
+        top, left = missing[0] // 2, missing[1] // 2
+        pictures = functional.pad(pictures, (left, missing[1] - left, top, missing[0] - top))
+        height, width = pictures.shape[-2:]
+    spare = height - size[0], width - size[1]
+    top, left = (n // 2 if odd == "before" else round(n / 2) for n in spare)
+    return pictures[..., top : top + size[0], left : left + size[1]]
+
+
+def padded_to(pictures: torch.Tensor, size: Size, fill: float = 0.0) -> tuple[torch.Tensor, tuple[int, int]]:
+    """The pictures in the middle of a larger field, and the (top, left) corner at which they lie."""
+    height, width = pictures.shape[-2:]
+    if height > size[0] or width > size[1]:
+        raise ValueError(f"pictures of {width} x {height} do not fit into {size[1]} x {size[0]}")
+    top, left = (size[0] - height) // 2, (size[1] - width) // 2
+    field = (left, size[1] - width - left, top, size[0] - height - top)
+    return functional.pad(pictures, field, value=fill), (top, left)
+
+
+def padded_to_grid(
+    pictures: torch.Tensor, patch: int, fill: float = 0.0, *, least: float = 1.0
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The pictures in the middle of whole patches, and which patches (rows, columns) are picture to this share."""
+    height, width = pictures.shape[-2:]
+    rows, columns = math.ceil(height / patch), math.ceil(width / patch)
+    padded, (top, left) = padded_to(pictures, (rows * patch, columns * patch), fill)
+    down, across = (
+        (torch.arange(1, count + 1) * patch).clamp(max=start + length) - (torch.arange(count) * patch).clamp(min=start)
+        for start, length, count in ((top, height, rows), (left, width, columns))
+    )
+    return padded, down[:, None] * across[None, :] >= least * patch**2
+
+
+def normalised(
+    levels: torch.Tensor, mean: Sequence[float] = IMAGENET_MEAN, std: Sequence[float] = IMAGENET_STD
+) -> torch.Tensor:
+    """(levels / 255 - mean) / std by channel, float32."""
+    shift, scale = (levels.new_tensor(values, dtype=torch.float32)[:, None, None] for values in (mean, std))
+    return (levels.float() / 255 - shift) / scale
+
+
+def unit(vectors: torch.Tensor) -> torch.Tensor:
+    """Vectors of length 1 along the last axis, in float32 whatever precision they come in."""
+    return functional.normalize(vectors.float(), dim=-1, eps=1e-12)

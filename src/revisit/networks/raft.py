@@ -1,0 +1,190 @@
+"""RAFT-Large (Teed & Deng, ECCV 2020): optical flow by twelve rounds of looking up and mending.
+
+Features of both pictures at an eighth of their size are compared, every place with every other, at four levels of
+detail. In each round a recurrent unit sees the likeness around where the flow leads, and the context of the place, and
+says how to change the flow.
+
+Layers are named as in torchvision's published state dict (`raft_large_C_T_SKHT_V2`), which is loaded strictly. Pictures
+are RGB from -1 to 1 with sides that are multiples of 8, and 128 at least. Runs in float32.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from revisit.networks.flow_parts import finer, grid, sampled
+from revisit.networks.loading import load_strictly
+
+ID = "raft-large"
+MULTIPLE, SMALLEST = 8, 128  # of a side in pixels
+ROUNDS = 12
+LEVELS, REACH = 4, 4  # of the likeness that is looked up: levels of detail, and places around at each
+HIDDEN = 128
+SOFTER = 0.25  # of the shares with which flow is made finer, as published
+
+
+def convolution(
+    inside: int, outside: int, kernel: int, stride: int = 1, norm: type[nn.Module] | None = None
+) -> nn.Sequential:
+    """A convolution, the norm behind it, and a ReLU."""
+    layers: list[nn.Module] = [nn.Conv2d(inside, outside, kernel, stride, kernel // 2)]
+    return nn.Sequential(*layers, *([norm(outside)] if norm is not None else []), nn.ReLU())
+
+
+class Block(nn.Module):
+    """Two convolutions, and a way around them."""
+
+    def __init__(self, inside: int, outside: int, stride: int, norm: type[nn.Module]) -> None:
+        super().__init__()
+        self.convnormrelu1 = convolution(inside, outside, 3, stride, norm)
+        self.convnormrelu2 = convolution(outside, outside, 3, 1, norm)
+        # Without its ReLU; the way around is plain where nothing changes.
+        self.downsample = convolution(inside, outside, 1, stride, norm)[:-1] if stride > 1 else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (self.downsample(x) + self.convnormrelu2(self.convnormrelu1(x))).relu()
+
+
+class Encoder(nn.Module):
+    """256 features at an eighth of the size."""
+
+    def __init__(self, norm: type[nn.Module]) -> None:
+        super().__init__()
+        self.convnormrelu = convolution(3, 64, 7, 2, norm)
+        self.layer1 = nn.Sequential(Block(64, 64, 1, norm), Block(64, 64, 1, norm))
+        self.layer2 = nn.Sequential(Block(64, 96, 2, norm), Block(96, 96, 1, norm))
+        self.layer3 = nn.Sequential(Block(96, 128, 2, norm), Block(128, 128, 1, norm))
+        self.conv = nn.Conv2d(128, 256, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.conv(self.layer3(self.layer2(self.layer1(self.convnormrelu(x)))))
+
+
+class Motion(nn.Module):
+    """What flow and the likeness around its end say: 126 features and the flow itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convcorr1 = convolution(LEVELS * (2 * REACH + 1) ** 2, 256, 1)
+        self.convcorr2 = convolution(256, 192, 3)
+        self.convflow1, self.convflow2 = convolution(2, 128, 7), convolution(128, 64, 3)
+        self.conv = convolution(192 + 64, 126, 3)
+
+    def forward(self, flow: Tensor, likeness: Tensor) -> Tensor:
+        seen = self.convcorr2(self.convcorr1(likeness)), self.convflow2(self.convflow1(flow))
+        return torch.cat([self.conv(torch.cat(seen, dim=1)), flow], dim=1)
+
+
+class Gated(nn.Module):
+    """A gated recurrent unit of convolutions along one axis."""
+
+    def __init__(self, kernel: tuple[int, int]) -> None:
+        super().__init__()
+        padding = kernel[0] // 2, kernel[1] // 2
+        self.convz, self.convr, self.convq = (
+            nn.Conv2d(HIDDEN + 256, HIDDEN, kernel, padding=padding) for _ in range(3)
+        )
+
+    def forward(self, state: Tensor, x: Tensor) -> Tensor:
+        both = torch.cat([state, x], dim=1)
+        share, kept = self.convz(both).sigmoid(), self.convr(both).sigmoid()
+        return (1 - share) * state + share * self.convq(torch.cat([kept * state, x], dim=1)).tanh()
+
+
+class Recurrent(nn.Module):
+    """Along rows, then along columns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convgru1, self.convgru2 = Gated((1, 5)), Gated((5, 1))
+
+    def forward(self, state: Tensor, x: Tensor) -> Tensor:
+        return self.convgru2(self.convgru1(state, x), x)
+
+
+class Head(nn.Module):
+    """How the flow changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(HIDDEN, 256, 3, padding=1), nn.Conv2d(256, 2, 3, padding=1)
+
+    def forward(self, state: Tensor) -> Tensor:
+        return self.conv2(self.conv1(state).relu())
+
+
+class Update(nn.Module):
+    """One round: the new state, and how the flow changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.motion_encoder, self.recurrent_block, self.flow_head = Motion(), Recurrent(), Head()
+
+    def forward(self, state: Tensor, context: Tensor, likeness: Tensor, flow: Tensor) -> tuple[Tensor, Tensor]:
+        state = self.recurrent_block(state, torch.cat([context, self.motion_encoder(flow, likeness)], dim=1))
+        return state, self.flow_head(state)
+
+
+class Shares(nn.Module):
+    """How the places around are mixed when flow is made eight times finer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convrelu, self.conv = convolution(HIDDEN, 256, 3), nn.Conv2d(256, 8 * 8 * 9, 1)
+
+    def forward(self, state: Tensor) -> Tensor:
+        return SOFTER * self.conv(self.convrelu(state))
+
+
+class RAFT(nn.Module):
+    """Flow (B, 2, H, W) of pairs of pictures (B, 3, H, W) from -1 to 1."""
+
+    rounds = ROUNDS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.feature_encoder, self.context_encoder = Encoder(nn.InstanceNorm2d), Encoder(nn.BatchNorm2d)
+        self.update_block, self.mask_predictor = Update(), Shares()
+
+    def forward(self, earlier: Tensor, later: Tensor) -> Tensor:
+        levels = likenesses(*self.feature_encoder(torch.cat([earlier, later])).chunk(2))
+        state, context = self.context_encoder(earlier).split(HIDDEN, dim=1)
+        state, context = state.tanh(), context.relu()
+        here = grid(state.shape[-2], state.shape[-1], like=state)
+        flow = torch.zeros_like(state[:, :2])
+        for _ in range(self.rounds):
+            state, change = self.update_block(state, context, looked_up(levels, here + flow), flow)
+            flow = flow + change
+        return finer(flow, self.mask_predictor(state), 8)
+
+
+def likenesses(a: Tensor, b: Tensor) -> list[Tensor]:
+    """Of every place of a to every place of b, (B * places, 1, h, w), at each level of detail."""
+    channels, height, width = a.shape[1:]
+    product = a.flatten(2).transpose(1, 2) @ b.flatten(2) / channels**0.5
+    levels = [product.reshape(-1, 1, height, width)]
+    for _ in range(LEVELS - 1):
+        levels.append(functional.avg_pool2d(levels[-1], 2))
+    return levels
+
+
+def looked_up(levels: list[Tensor], ends: Tensor) -> Tensor:
+    """(B, levels * 81, H, W) likeness around the ends (B, 2, H, W); columns of the neighbourhood come first."""
+    batch, _, height, width = ends.shape
+    side = 2 * REACH + 1
+    steps = grid(side, side, like=ends).transpose(1, 2) - REACH
+    x, y = (ends[:, axis].reshape(-1, 1, 1) for axis in (0, 1))
+    found = [
+        sampled(level, x / 2**k + steps[0], y / 2**k + steps[1]).reshape(batch, height, width, -1)
+        for k, level in enumerate(levels)
+    ]
+    return torch.cat(found, dim=-1).permute(0, 3, 1, 2).contiguous()
+
+
+def build(path: Path) -> RAFT:
+    """The network with the weights of this file."""
+    return load_strictly(RAFT(), path)

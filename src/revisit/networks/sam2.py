@@ -1,0 +1,84 @@
+"""SAM 2 and 2.1 (Ravi et al., arXiv:2408.00714; Apache-2.0): a thing followed through a clip from its box.
+
+From a folder in the format of transformers (Sam2VideoModel). Frames are squashed to the network's square (1024, PIL's
+bilinear) and normalised as ImageNet's. The network remembers the frame with the box and the last ones it has seen; so
+frames are shown in order, and what it answers depends on which are shown. Runs in float32.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from revisit.networks import hub, runtime
+from revisit.networks.pictures import normalised, resized
+
+TYPES = ("sam2_video",)
+Box = tuple[float, float, float, float]
+
+
+class Sam2(nn.Module):
+    """The network and its square."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+        self.side = int(model.config.prompt_encoder_config.image_size)
+
+    def pixels(self, pictures: Tensor) -> Tensor:
+        """(B, 3, side, side) of pictures (B, 3, H, W) with levels 0 to 255."""
+        return normalised(resized(pictures, (self.side, self.side), "bilinear"))
+
+
+class Following:
+    """Things followed through one clip from their boxes in its first frame."""
+
+    def __init__(self, net: Sam2, pictures: Tensor, boxes: list[Box]) -> None:
+        self.net, self.number = net, 0
+        session = hub.transformers_class("Sam2VideoInferenceSession")
+        height, width = (int(side) for side in pictures.shape[-2:])
+        where = pictures.device
+        self.session = session(
+            video_height=height, video_width=width, inference_device=where, inference_state_device=where,
+            video_storage_device=where, dtype=torch.float32,
+        )  # fmt: skip
+        for number, box in enumerate(boxes):
+            row = self.session.obj_id_to_idx(number)
+            corners = torch.tensor(box, dtype=torch.float32).reshape(1, 1, 2, 2) * net.side
+            given = {"point_coords": corners, "point_labels": torch.tensor([[[2, 3]]], dtype=torch.int32)}
+            self.session.add_point_inputs(row, 0, given)
+        self.session.obj_with_new_inputs = list(range(len(boxes)))
+        self.first = self.see(pictures)
+
+    def see(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits (things, h, w) of the masks in the next frame, (1, 3, H, W), and the chance (things,) of being there.
+
+        Logits are those of the network, at a quarter of its square; where a thing is not seen they are far below 0.
+        """
+        out = self.net.model(inference_session=self.session, frame=self.net.pixels(pictures)[0], frame_idx=self.number)
+        self.session.processed_frames.pop(self.number, None)  # never read again
+        self.number += 1
+        masks = out.pred_masks.float().reshape(-1, *out.pred_masks.shape[-2:])
+        there = out.object_score_logits.float().reshape(-1).sigmoid()
+        return masks, there
+
+
+def masks_at(logits: Tensor, size: tuple[int, int]) -> np.ndarray:
+    """(things, height, width) bool."""
+    fine = functional.interpolate(logits[:, None].float(), size, mode="bilinear", align_corners=False)[:, 0]
+    return np.asarray((fine > 0).cpu().numpy())
+
+
+def network(id: str) -> Sam2:
+    """The network of these weights, on the device."""
+    return runtime.network(id, build)
+
+
+def build(path: Path) -> Sam2:
+    """The network in the folder of this file: config.json and model.safetensors."""
+    return Sam2(hub.model(path.parent, of=TYPES))

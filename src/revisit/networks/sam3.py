@@ -1,0 +1,95 @@
+"""SAM 3 (Carion et al. 2025; SAM License, gated): all things of a picture that some words name, with masks and scores.
+
+From a folder in the format of transformers (Sam3Model; the published one also holds a video tracker, which is not
+read). Pictures are squashed to 1008 x 1008 (PIL's bilinear) and normalised with 0.5 and 0.5; the words are tokens of
+CLIP, 32 at most. The score of a mask is sigmoid(its logit) x sigmoid(presence of any such thing). Logits of masks are
+brought to the picture's size bilinearly and cut at 0, a probability of 0.5. Runs in float32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from revisit.networks import hub, runtime
+from revisit.networks.pictures import HALF_MEAN, HALF_STD, normalised, resized
+
+TYPES = ("sam3", "sam3_video")
+WORDS = 32  # tokens that it reads
+MASKS = 32  # upsampled at a time
+
+
+@dataclass(frozen=True)
+class Named:
+    """What was found in one picture."""
+
+    score: np.ndarray  # (M,) 0-1
+    coverage: np.ndarray  # (M,) share of the picture's pixels
+    box: np.ndarray  # (M, 4) fractions
+    mask: np.ndarray | None  # (M, height, width), where it was asked for
+
+
+class Sam3(nn.Module):
+    """The network, its words and its square."""
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        super().__init__()
+        self.model, self.tokenizer = model, tokenizer
+        self.side = int(model.config.vision_config.image_size)
+
+    def pixels(self, pictures: Tensor) -> Tensor:
+        """(B, 3, side, side) of pictures (B, 3, H, W) with levels 0 to 255."""
+        return normalised(resized(pictures, (self.side, self.side), "bilinear"), HALF_MEAN, HALF_STD)
+
+    def words(self, text: str) -> tuple[Tensor, Tensor]:
+        """Tokens and which of them count, (1, 32) each."""
+        made = self.tokenizer(
+            text, return_tensors="pt", padding="max_length", max_length=WORDS, truncation=True
+        ).to(runtime.device())  # fmt: skip
+        return made["input_ids"], made["attention_mask"]
+
+    def find(self, pictures: Tensor, text: str, *, threshold: float = 0.0, masks: bool = False) -> list[Named]:
+        """What the words name in each picture, every mask with a score above the threshold."""
+        tokens, counting = (part.expand(len(pictures), -1) for part in self.words(text))
+        out = self.model(pixel_values=self.pixels(pictures), input_ids=tokens, attention_mask=counting)
+        score = out.pred_logits.float().sigmoid() * out.presence_logits.float().sigmoid()
+        size = (int(pictures.shape[-2]), int(pictures.shape[-1]))
+        return [
+            _named(score[k], out.pred_masks[k].float(), out.pred_boxes[k].float(), size, threshold, masks)
+            for k in range(len(pictures))
+        ]
+
+
+def _named(
+    score: Tensor, logits: Tensor, boxes: Tensor, size: tuple[int, int], threshold: float, wanted: bool
+) -> Named:
+    keep = score > threshold
+    score, logits, boxes = score[keep], logits[keep], boxes[keep]
+    shares, stack = [], []
+    for some in logits.split(MASKS):  # a few at a time: 200 masks of a large picture would fill a small GPU
+        fine = functional.interpolate(some[:, None], size, mode="bilinear", align_corners=False)[:, 0] > 0
+        shares.append(fine.float().mean((1, 2)))
+        if wanted:
+            stack.append(fine.cpu().numpy())
+    coverage = torch.cat(shares) if shares else torch.zeros(0)
+    found = None
+    if wanted:
+        found = np.concatenate(stack) if stack else np.zeros((0, *size), bool)
+    return Named(runtime.numbers(score), runtime.numbers(coverage), runtime.numbers(boxes), found)
+
+
+def network(id: str) -> Sam3:
+    """The network of these weights, on the device."""
+    return runtime.network(id, build)
+
+
+def build(path: Path) -> Sam3:
+    """The network in the folder of this file: config.json, model.safetensors and the files of its tokenizer."""
+    folder = path.parent
+    return Sam3(hub.model(folder, of=TYPES), hub.tokenizer(folder))

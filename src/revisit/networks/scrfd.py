@@ -1,0 +1,63 @@
+"""SCRFD: faces with five points, by one network. Guo et al., 2021 (arXiv:2105.04714); `det_10g` of InsightFace.
+
+A picture is brought into the upper left corner of a black square of 640 pixels, RGB, (level - 127.5) / 128. The network
+answers on three grids, of every 8th, 16th and 32nd pixel, twice at each place: how sure it is of a face, how far the
+sides of its box are, and where its points are, all in steps of the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from revisit.networks import onnx
+from revisit.networks.faces import Faces, apart
+
+SIDE = 640
+STRIDES = (8, 16, 32)
+EACH = 2  # answers at each place
+SURE, MOST = 0.5, 0.4  # least score, largest overlap: as InsightFace has them
+OUTPUTS = tuple((None, width) for width in (1, 1, 1, 4, 4, 4, 10, 10, 10))
+
+
+def check(path: Path) -> None:
+    """Raise MissingPrerequisite unless the file is this network."""
+    onnx.expect(path, (1, 3, None, None), OUTPUTS)
+
+
+def detect(path: Path, rgb: np.ndarray) -> Faces:
+    """Faces in a picture, the surest first."""
+    square, scale = letterboxed(rgb)
+    numbers = (square.astype(np.float32) - 127.5) / 128
+    return decoded(onnx.run(path, numbers.transpose(2, 0, 1)[None]), scale)
+
+
+def letterboxed(rgb: np.ndarray) -> tuple[np.ndarray, float]:
+    """(the picture in the upper left corner of the square, by how much it was scaled)."""
+    import cv2
+
+    height, width = rgb.shape[:2]
+    scale = SIDE / max(height, width)
+    size = max(1, int(width * scale + 1e-6)), max(1, int(height * scale + 1e-6))
+    square = np.zeros((SIDE, SIDE, 3), np.uint8)
+    square[: size[1], : size[0]] = cv2.resize(rgb, size, interpolation=cv2.INTER_LINEAR)
+    return square, size[1] / height if height >= width else size[0] / width
+
+
+def decoded(outputs: Sequence[np.ndarray], scale: float) -> Faces:
+    """Faces from scores, boxes and points of the three grids, in that order, in pixels of the picture."""
+    boxes, scores, points = [], [], []
+    for k, stride in enumerate(STRIDES):
+        cells = SIDE // stride
+        score, box, point = (outputs[k + 3 * part].reshape(-1, width) for part, width in enumerate((1, 4, 10)))
+        y, x = np.divmod(np.arange(cells * cells).repeat(EACH), cells)
+        at = np.stack([x, y], axis=1) * float(stride)
+        sure = np.flatnonzero(score[:, 0] >= SURE)
+        at, sides = at[sure], box[sure].astype(float) * stride
+        boxes.append(np.hstack([at - sides[:, :2], at + sides[:, 2:]]))
+        points.append(at[:, None] + point[sure].astype(float).reshape(-1, 5, 2) * stride)
+        scores.append(score[sure, 0].astype(float))
+    found = Faces(np.concatenate(boxes) / scale, np.concatenate(scores), np.concatenate(points) / scale)
+    return found.only(apart(found.box, found.score, MOST))

@@ -1,0 +1,60 @@
+"""SigLIP (Zhai et al. 2023): pictures and captions as vectors of one space, trained without a softmax.
+
+Read from a folder of transformers: config.json, model.safetensors, and tokenizer.json or spiece.model for captions.
+Pictures are squashed to a square by PIL's bicubic filter and brought to -1 ... 1. Captions lose capitals and
+punctuation and are padded to 64 tokens, as in training; longer ones are cut between sentences, and their vectors
+averaged. A GPU computes in float16 (autocast); vectors are float32 of length 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from revisit.networks import hub, pictures, runtime
+from revisit.networks.captions import Captions, read_siglip_captions
+
+HALF = "float16"
+
+
+class Siglip(nn.Module):
+    """A SigLIP network with its preprocessing and its vocabulary."""
+
+    def __init__(self, model: Any, folder: Path) -> None:
+        super().__init__()
+        self.model = model
+        self.side = int(model.config.vision_config.image_size)
+        self.folder = folder
+        self._captions: Captions | None = None
+
+    def images(self, shown: Tensor) -> Tensor:
+        """(B, D) unit vectors of RGB pictures (B, 3, H, W) with levels from 0 to 255."""
+        square = pictures.resized(shown, (self.side, self.side), "bicubic")
+        pixels = pictures.normalised(square, pictures.HALF_MEAN, pictures.HALF_STD)
+        return pictures.unit(self.model.vision_model(pixel_values=pixels).pooler_output)
+
+    def texts(self, captions: Sequence[str]) -> tuple[Tensor, bool]:
+        """((M, D) unit vectors of captions, whether one of them had to be cut)."""
+        if self._captions is None:
+            self._captions = read_siglip_captions(self.folder, self.model.config.text_config.max_position_embeddings)
+        parts = [self._captions.parts(caption) for caption in captions]
+        rows = [self._captions.padded(tokens) for caption in parts for tokens in caption]
+        table = torch.tensor(rows, device=self.model.logit_scale.device)
+        vectors = pictures.unit(self.model.text_model(input_ids=table).pooler_output)
+        means = [part.mean(dim=0) for part in vectors.split([len(caption) for caption in parts])]
+        return pictures.unit(torch.stack(means)), any(len(caption) > 1 for caption in parts)
+
+
+def network(id: str) -> Siglip:
+    """The SigLIP network of these weights, on the device."""
+    return runtime.network(id, build)
+
+
+def build(path: Path) -> Siglip:
+    """The network in a folder of transformers, named by one of its files."""
+    folder = path if path.is_dir() else path.parent
+    return Siglip(hub.model(folder, of=("siglip",)), folder)

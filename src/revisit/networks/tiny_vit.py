@@ -1,0 +1,207 @@
+"""TinyViT-5M as the picture encoder of MobileSAM (Wu et al., arXiv:2207.10666; Zhang et al., arXiv:2306.14289).
+
+Four stages on grids of 1/4, 1/8, 1/16 and 1/16 of the picture: the first of convolutions, the others of attention
+within windows, each followed by a depthwise convolution and a perceptron. Names of the layers are those of the
+published checkpoint. There are no absolute positions, so a picture of any size with sides that 16 divides will do.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+CHANNELS, DEPTHS, HEADS = (64, 128, 160, 320), (2, 2, 6, 2), (2, 4, 5, 10)
+WINDOWS = (7, 7, 14, 7)
+OUT = 256  # channels of the embedding
+STRIDE = 16  # pixels of the picture to one cell of the embedding
+
+
+class ConvNorm(nn.Module):
+    """A convolution without bias and a batch normalisation; `fold` makes one convolution of both."""
+
+    def __init__(self, inside: int, out: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> None:
+        super().__init__()
+        self.c = nn.Conv2d(inside, out, kernel, stride, kernel // 2, groups=groups, bias=False)
+        self.bn: nn.Module = nn.BatchNorm2d(out)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return cast(Tensor, self.bn(self.c(x)))
+
+    def fold(self) -> None:
+        """Put the normalisation into the weights: the same numbers in less time."""
+        norm = cast(nn.BatchNorm2d, self.bn)
+        with torch.no_grad():
+            scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
+            self.c.weight.mul_(scale[:, None, None, None])
+            self.c.bias = nn.Parameter(norm.bias - norm.running_mean * scale)
+        self.bn = nn.Identity()
+
+
+class Bottleneck(nn.Module):
+    """Widen, convolve each channel, narrow; added to what came in."""
+
+    def __init__(self, channels: int, widen: int = 4) -> None:
+        super().__init__()
+        wide = channels * widen
+        self.conv1 = ConvNorm(channels, wide)
+        self.conv2 = ConvNorm(wide, wide, 3, groups=wide)
+        self.conv3 = ConvNorm(wide, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        wide = functional.gelu(self.conv2(functional.gelu(self.conv1(x))))
+        return functional.gelu(self.conv3(wide) + x)
+
+
+class Merging(nn.Module):
+    """From one stage to the next: more channels, on a grid of half the size (`stride` 2) or of the same."""
+
+    def __init__(self, channels: int, out: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = ConvNorm(channels, out)
+        self.conv2 = ConvNorm(out, out, 3, stride, groups=out)
+        self.conv3 = ConvNorm(out, out)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return cast(Tensor, self.conv3(functional.gelu(self.conv2(functional.gelu(self.conv1(x))))))
+
+
+class WindowAttention(nn.Module):
+    """Attention among the cells of one window, with a learnt bias for each distance (|dy|, |dx|)."""
+
+    def __init__(self, channels: int, heads: int, window: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm = nn.LayerNorm(channels)
+        self.qkv = nn.Linear(channels, 3 * channels)
+        self.proj = nn.Linear(channels, channels)
+        self.attention_biases = nn.Parameter(torch.zeros(heads, window * window))
+        y, x = torch.meshgrid(torch.arange(window), torch.arange(window), indexing="ij")
+        place = torch.stack([y.flatten(), x.flatten()], -1)
+        apart = (place[:, None] - place[None]).abs()
+        self.register_buffer("distance", apart[..., 0] * window + apart[..., 1], persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        count, cells, channels = x.shape
+        # the three parts lie side by side within each head
+        q, k, v = self.qkv(self.norm(x)).view(count, cells, self.heads, -1).transpose(1, 2).chunk(3, dim=-1)
+        bias = self.attention_biases[:, cast(Tensor, self.distance)].to(q.dtype)
+        seen = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+        return cast(Tensor, self.proj(seen.transpose(1, 2).reshape(count, cells, channels)))
+
+
+class Perceptron(nn.Module):
+    """Two layers on each cell."""
+
+    def __init__(self, channels: int, widen: int = 4) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(channels)
+        self.fc1 = nn.Linear(channels, channels * widen)
+        self.fc2 = nn.Linear(channels * widen, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return cast(Tensor, self.fc2(functional.gelu(self.fc1(self.norm(x)))))
+
+
+class Block(nn.Module):
+    """Attention within windows, a depthwise convolution, a perceptron."""
+
+    def __init__(self, channels: int, heads: int, window: int) -> None:
+        super().__init__()
+        self.window = window
+        self.attn = WindowAttention(channels, heads, window)
+        self.local_conv = ConvNorm(channels, channels, 3, groups=channels)
+        self.mlp = Perceptron(channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.local_conv(x + self._attended(x))
+        return x + self.mlp(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+    def _attended(self, x: Tensor) -> Tensor:
+        count, channels, height, width = x.shape
+        side = self.window
+        down, across = -height % side, -width % side  # whole windows: zeros below and to the right
+        cells = functional.pad(x, (0, across, 0, down)).permute(0, 2, 3, 1)
+        rows, columns = (height + down) // side, (width + across) // side
+        cells = cells.reshape(count, rows, side, columns, side, channels).transpose(2, 3)
+        seen = self.attn(cells.reshape(-1, side * side, channels))
+        seen = seen.view(count, rows, columns, side, side, channels).transpose(2, 3)
+        return seen.reshape(count, rows * side, columns * side, channels)[:, :height, :width].permute(0, 3, 1, 2)
+
+
+class Stage(nn.Module):
+    """A few blocks, and the way to the next stage."""
+
+    def __init__(self, blocks: list[nn.Module], downsample: nn.Module | None) -> None:
+        super().__init__()
+        self.blocks = nn.Sequential(*blocks)
+        if downsample is not None:
+            self.downsample = downsample
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.blocks(x)
+        return cast(Tensor, self.downsample(x)) if hasattr(self, "downsample") else x
+
+
+class ChannelNorm(nn.Module):
+    """Layer normalisation over the channels of each pixel."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        normed = functional.layer_norm(x.permute(0, 2, 3, 1), self.weight.shape, self.weight, self.bias, eps=1e-6)
+        return normed.permute(0, 3, 1, 2)
+
+
+class Stem(nn.Module):
+    """The picture on a grid of a quarter of its size."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.seq = nn.Sequential(ConvNorm(3, channels // 2, 3, 2), nn.GELU(), ConvNorm(channels // 2, channels, 3, 2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return cast(Tensor, self.seq(x))
+
+
+class TinyViT(nn.Module):
+    """(B, 3, H, W) of normalised pictures to (B, 256, H / 16, W / 16)."""
+
+    def __init__(
+        self,
+        channels: tuple[int, ...] = CHANNELS,
+        depths: tuple[int, ...] = DEPTHS,
+        heads: tuple[int, ...] = HEADS,
+        out: int = OUT,
+    ) -> None:
+        super().__init__()
+        self.patch_embed = Stem(channels[0])
+        stages: list[nn.Module] = []
+        for k, (width, depth) in enumerate(zip(channels, depths, strict=True)):
+            blocks: list[nn.Module] = [
+                Block(width, heads[k], WINDOWS[k]) if k else Bottleneck(width) for _ in range(depth)
+            ]
+            # the last stage keeps the grid of the third: one in 16 pixels is what masks need
+            leads_on = Merging(width, channels[k + 1], 2 if k < 2 else 1) if k + 1 < len(channels) else None
+            stages.append(Stage(blocks, leads_on))
+        self.layers = nn.Sequential(*stages)
+        self.neck = nn.Sequential(
+            nn.Conv2d(channels[-1], out, 1, bias=False),
+            ChannelNorm(out),
+            nn.Conv2d(out, out, 3, padding=1, bias=False),
+            ChannelNorm(out),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return cast(Tensor, self.neck(self.layers(self.patch_embed(x))))
+
+    def fold(self) -> None:
+        """Put all batch normalisations into their convolutions."""
+        for part in list(self.modules()):
+            if isinstance(part, ConvNorm):
+                part.fold()

@@ -1,0 +1,43 @@
+"""U2-Net (small, "u2netp"): how much each pixel belongs to what catches the eye (Qin et al. 2020; Apache-2.0).
+
+The picture is resized to 320 x 320 (PIL's bilinear), divided by its brightest level, and normalised as ImageNet's. The
+first of the seven maps of the file is the answer, stretched to 0-1.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from revisit import weights
+from revisit.networks import onnx
+from revisit.networks.pictures import IMAGENET_MEAN, IMAGENET_STD, resized
+
+ID = "u2netp"
+SIDE = 320
+CUT = 0.5
+LEAST, MOST = 0.002, 0.7  # share of the frame of a thing; more is a view, and less a speck
+
+
+def saliency(rgb: np.ndarray, path: Path | None = None) -> np.ndarray:
+    """(320, 320) from 0 to 1 for one picture."""
+    levels = resized(torch.from_numpy(np.ascontiguousarray(rgb)).permute(2, 0, 1)[None], (SIDE, SIDE), "bilinear")
+    numbers = levels[0].numpy() / max(float(levels.max()), 1e-6)
+    mean, std = (np.array(values)[:, None, None] for values in (IMAGENET_MEAN, IMAGENET_STD))
+    found = onnx.run(path or weights.file(ID), ((numbers - mean) / std)[None])[0][0, 0]
+    return np.asarray((found - found.min()) / max(float(found.max() - found.min()), 1e-9))
+
+
+def salient_box(rgb: np.ndarray, path: Path | None = None) -> tuple[float, float, float, float] | None:
+    """Fractions x0, y0, x1, y1 around the largest salient thing; None where nothing of a fair size stands out."""
+    import cv2
+
+    count, labels, stats, _ = cv2.connectedComponentsWithStats((saliency(rgb, path) > CUT).astype(np.uint8))
+    if count < 2:
+        return None
+    left, top, width, height, area = stats[1 + int(stats[1:, cv2.CC_STAT_AREA].argmax())].tolist()
+    if not LEAST <= area / labels.size <= MOST:
+        return None
+    return left / SIDE, top / SIDE, (left + width) / SIDE, (top + height) / SIDE

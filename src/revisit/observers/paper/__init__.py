@@ -1,0 +1,1 @@
+"""Observers of the paper set: the networks that the papers name."""

@@ -1,0 +1,117 @@
+"""Object reappearance as MemoBench asks for it: SAM 3 with the words of the dataset; or Grounding DINO and SAM 2.1.
+
+Every mask with a score above `threshold` is written down, with its share of the frame; `memo_ors` decides which count.
+The words are part of the protocol: those of `rule` (corrected, upstream or paper, see docs/memobench-metrics.md), or
+the name of the target where the dataset gives none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from revisit.core import ClipInfo, Sight, Target, observer
+from revisit.evidence.memory_clips import Detections
+
+SAM3, DINO, SAM2 = "sam3", "grounding-dino-tiny", "sam2.1-hiera-tiny"
+GROUP = 4  # frames at a time
+Rows = list[tuple[np.ndarray, np.ndarray]]  # scores and coverages of the masks of each frame
+
+
+@observer(
+    id="paper.detections", version=1, kind="sequence", makes=Detections, inputs=("annotations", "target?"),
+    weights=(SAM3,),
+)  # fmt: skip
+def detections(
+    clip: ClipInfo,
+    annotations: Mapping[str, Any],
+    target: Target | None,
+    *,
+    rule: str = "corrected",
+    threshold: float = 0.0,
+) -> Sight:
+    """What SAM 3 finds in each frame when it is asked for the target by name."""
+
+    def ask(pictures: Any, words: str) -> Rows:
+        from revisit.networks import sam3
+
+        found = sam3.network(SAM3).find(pictures, words, threshold=threshold)
+        return [(one.score, one.coverage) for one in found]
+
+    return (yield from _asked(words_of(annotations, target, rule), ask, threshold, SAM3))
+
+
+@observer(
+    id="paper.detections_grounding", version=1, kind="sequence", makes=Detections, inputs=("annotations", "target?"),
+    weights=(DINO, SAM2),
+)  # fmt: skip
+def detections_grounding(
+    clip: ClipInfo,
+    annotations: Mapping[str, Any],
+    target: Target | None,
+    *,
+    rule: str = "corrected",
+    threshold: float = 0.25,
+) -> Sight:
+    """What Grounding DINO finds when it is asked for the target by name, cut out by SAM 2.1: for want of SAM 3.
+
+    Its scores are another network's, and are not to be compared with those of SAM 3.
+    """
+
+    def ask(pictures: Any, words: str) -> Rows:
+        from revisit.networks import grounding_dino, runtime, sam2
+
+        rows: Rows = []
+        named = grounding_dino.network(DINO).find(pictures, words, threshold=threshold)
+        for k, (score, boxes) in enumerate(named):
+            share = np.zeros(0, np.float32)
+            if len(score):
+                logits, _ = sam2.Following(sam2.network(SAM2), pictures[k : k + 1], boxes.tolist()).first
+                size = (int(pictures.shape[-2]), int(pictures.shape[-1]))
+                share = sam2.masks_at(logits, size).mean((1, 2)).astype(np.float32)
+            rows.append((runtime.numbers(score), share))
+        return rows
+
+    return (yield from _asked(words_of(annotations, target, rule), ask, threshold, f"{DINO} + {SAM2}"))
+
+
+def words_of(annotations: Mapping[str, Any], target: Target | None, rule: str) -> str:
+    """The words to ask with; empty where neither the dataset nor the target has any."""
+    by_rule = annotations.get("ors_prompts") or {}
+    return str(by_rule.get(rule) or annotations.get("ors_prompt") or (target.name if target else ""))
+
+
+def _asked(words: str, ask: Callable[[Any, str], Rows], threshold: float, maker: str) -> Any:
+    from revisit.networks import runtime
+
+    index: list[int] = []
+    rows: Rows = []
+    waiting: list[Any] = []
+
+    def answer() -> None:
+        with runtime.inference():
+            rows.extend(ask(runtime.on_device([one.rgb for one in waiting]), words))
+        index.extend(one.index for one in waiting)
+        waiting.clear()
+
+    frame = yield
+    while frame is not None:
+        if words:
+            waiting.append(frame)
+        if len(waiting) == GROUP:
+            answer()
+        frame = yield
+    if waiting:
+        answer()
+    counts = [len(score) for score, _ in rows]
+    return Detections(
+        index=np.array(index, dtype=np.int64),
+        frame=np.repeat(np.array(index, dtype=np.int64), counts),
+        coverage=np.concatenate([share for _, share in rows] or [np.zeros(0)]).astype(np.float64),
+        score=np.concatenate([score for score, _ in rows] or [np.zeros(0)]).astype(np.float64),
+        prompt=words,
+        threshold=threshold,
+        maker=maker,
+    )

@@ -1,0 +1,104 @@
+"""What networks say of single frames: beauty, technical quality, fit to the prompt. Protocols of MemoBench and of MIND.
+
+MemoBench   every fourth frame, its longer side at most 640 by area; CLIP-IQA+ at that size, LAION's five layers on
+            CLIP ViT-L/14, and ImageReward on five frames spread over the clip
+MIND        every frame, covering 1280 x 720 by bilinear interpolation without antialiasing; MUSIQ (SPAQ) at that
+            size, over 100, and LAION's linear layer on CLIP ViT-L/14 of its middle, over 10
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import Batch, observer
+from revisit.evidence.memory_clips import AestheticScores, ImageQuality, ImageRewards
+from revisit.evidence.quality import AestheticQuality, ImagingQuality
+
+STEP, LONG_SIDE, REWARDED = 4, 640, 5  # MemoBench
+MIND_SIZE = 720, 1280
+CLIP = "clip-vit-l-14-openai"
+
+
+def every_fourth(count: int, fps: float) -> np.ndarray:
+    """Frames 0, 4, 8 and so on."""
+    return np.arange(0, count, STEP)
+
+
+@observer(
+    id="paper.aesthetic", version=1, kind="frame", makes=AestheticScores, size=LONG_SIDE, choose=every_fourth,
+    weights=(CLIP, "laion-aesthetic-v2"),
+)  # fmt: skip
+def aesthetic(batch: Batch) -> AestheticScores:
+    """Beauty of every fourth frame by LAION's improved predictor, about 0 to 10."""
+    from revisit.networks import aesthetic, clip, runtime
+
+    head = runtime.network("laion-aesthetic-v2", aesthetic.load)
+    with runtime.inference(clip.HALF):
+        vectors = clip.network(CLIP).images(runtime.on_device(batch.rgb))
+    with runtime.inference():
+        value = aesthetic.beauty(head, vectors)
+    return AestheticScores(batch.index, runtime.numbers(value), "laion-aesthetic-v2")
+
+
+@observer(
+    id="paper.aesthetic_mind", version=1, kind="frame", makes=AestheticQuality, weights=(CLIP, "laion-aesthetic-v1")
+)
+def aesthetic_mind(batch: Batch) -> AestheticQuality:
+    """Beauty of every frame by LAION's linear predictor, over 10."""
+    from revisit.networks import aesthetic, clip, runtime
+    from revisit.networks.pictures import covering
+
+    head, net = runtime.network("laion-aesthetic-v1", aesthetic.load), clip.network(CLIP)
+    with runtime.inference(clip.HALF):
+        vectors = net.embed(aesthetic.without_antialias(covering(runtime.on_device(batch.rgb), MIND_SIZE), net.side))
+    with runtime.inference():
+        value = aesthetic.beauty(head, vectors)
+    return AestheticQuality(batch.index, runtime.numbers(value) / 10, "laion-aesthetic-v1")
+
+
+@observer(
+    id="paper.image_quality", version=1, kind="frame", makes=ImageQuality, size=LONG_SIDE, choose=every_fourth,
+    weights=("clip-rn50", "clip-iqa-plus"),
+)  # fmt: skip
+def image_quality(batch: Batch) -> ImageQuality:
+    """Technical quality of every fourth frame by CLIP-IQA+, 0 to 1."""
+    from revisit import weights
+    from revisit.networks import clip_iqa, runtime
+
+    net = runtime.network("clip-rn50", lambda path: clip_iqa.load(path, weights.file("clip-iqa-plus")))
+    with runtime.inference():
+        value = net(runtime.on_device(batch.rgb))
+    return ImageQuality(batch.index, runtime.numbers(value), "clip-iqa-plus")
+
+
+@observer(id="paper.imaging", version=1, kind="frame", makes=ImagingQuality, weights=("musiq-spaq",))
+def imaging(batch: Batch) -> ImagingQuality:
+    """Technical quality of every frame by MUSIQ, 0 to 1."""
+    from revisit.networks import musiq, runtime
+    from revisit.networks.pictures import covering
+
+    net = runtime.network("musiq-spaq", musiq.load)
+    with runtime.inference():
+        value = net(covering(runtime.on_device(batch.rgb), MIND_SIZE) / 255)
+    return ImagingQuality(batch.index, runtime.numbers(value) / 100, "musiq-spaq")
+
+
+def five(count: int, fps: float, prompt: str) -> np.ndarray:
+    """Five frames from the first to the last, each rounded down."""
+    return (np.arange(REWARDED) * (count - 1) / (REWARDED - 1)).astype(np.int64)
+
+
+@observer(
+    id="paper.image_reward", version=1, kind="frame", makes=ImageRewards, size=LONG_SIDE, choose=five,
+    inputs=("prompt",), weights=("image-reward", "bert-words"),
+)  # fmt: skip
+def image_reward(batch: Batch) -> ImageRewards:
+    """Fit of five frames to the prompt by ImageReward, on its own scale."""
+    from revisit.networks import image_reward, runtime
+
+    net = runtime.network("image-reward", image_reward.load)
+    words = runtime.network("bert-words", lambda path: image_reward.Words(path.parent))
+    tokens, known = words([str(prompt) for (prompt,) in batch.inputs])
+    with runtime.inference():
+        value = net(runtime.on_device(batch.rgb), tokens.to(runtime.device()), known.to(runtime.device()))
+    return ImageRewards(batch.index, runtime.numbers(value), "image-reward-1.0")

@@ -1,0 +1,109 @@
+"""Frames and captions in one space, for the prompt interaction of MBench.
+
+The clip is cut into as many equal segments as it has captions (one, its prompt, where it has none), and eight frames
+of each are compared with its caption. MBench names OpenCLIP without a size: ViT-B/32 of LAION-2B is ours, and two more
+are there to be named in a set of your own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from revisit.core import ClipInfo, Frame, Sight, observer
+from revisit.evidence.mbench import TextFeatures
+from revisit.geometry.fold_pairs import segment_bounds
+
+AT_ONCE = 16  # frames
+
+
+def captions_of(annotations: Mapping[str, Any], prompt: str) -> list[str]:
+    """The caption of each segment of a clip."""
+    return [str(text) for text in annotations.get("segments") or ()] or ([prompt] if prompt.strip() else [])
+
+
+def segment_frames(count: int, segments: int, per_segment: int) -> dict[int, int]:
+    """Frame number → segment, so many frames of each segment."""
+    bounds = segment_bounds(count, segments) if segments else np.zeros(1, int)
+    return {
+        int(frame): segment
+        for segment, (start, end) in enumerate(pairwise(bounds.tolist()))
+        if end > start
+        for frame in np.linspace(start, end - 1, per_segment).round()
+    }
+
+
+def _wanted(count: int, fps: float, annotations: Mapping[str, Any], prompt: str, *, per_segment: int) -> np.ndarray:
+    return np.array(list(segment_frames(count, len(captions_of(annotations, prompt)), per_segment)), dtype=np.int64)
+
+
+@observer(
+    id="paper.text", version=1, kind="sequence", makes=TextFeatures, inputs=("annotations", "prompt"), choose=_wanted,
+    weights=("clip-vit-b-32-laion2b", "clip-vocabulary"),
+)  # fmt: skip
+def text_features(clip: ClipInfo, annotations: Mapping[str, Any], prompt: str, *, per_segment: int = 8) -> Sight:
+    """OpenCLIP ViT-B/32 (LAION-2B) vectors of frames and captions."""
+    from revisit.networks import clip as networks
+
+    return (yield from compared(networks, "clip-vit-b-32-laion2b", clip, captions_of(annotations, prompt), per_segment))
+
+
+@observer(
+    id="paper.text_large", version=1, kind="sequence", makes=TextFeatures, inputs=("annotations", "prompt"),
+    choose=_wanted, weights=("clip-vit-l-14-openai", "clip-vocabulary"),
+)  # fmt: skip
+def text_features_large(clip: ClipInfo, annotations: Mapping[str, Any], prompt: str, *, per_segment: int = 8) -> Sight:
+    """OpenAI's CLIP ViT-L/14 vectors of frames and captions."""
+    from revisit.networks import clip as networks
+
+    return (yield from compared(networks, "clip-vit-l-14-openai", clip, captions_of(annotations, prompt), per_segment))
+
+
+@observer(
+    id="paper.text_siglip", version=1, kind="sequence", makes=TextFeatures, inputs=("annotations", "prompt"),
+    choose=_wanted, weights=("siglip-base",),
+)  # fmt: skip
+def text_features_siglip(clip: ClipInfo, annotations: Mapping[str, Any], prompt: str, *, per_segment: int = 8) -> Sight:
+    """SigLIP ViT-B/16 vectors of frames and captions."""
+    from revisit.networks import siglip as networks
+
+    return (yield from compared(networks, "siglip-base", clip, captions_of(annotations, prompt), per_segment))
+
+
+def compared(networks: Any, id: str, clip: ClipInfo, captions: list[str], per_segment: int) -> Sight:
+    """Vectors of captions and of the frames of their segments, by a network of one of two modules."""
+    from revisit.networks import runtime
+
+    net = networks.network(id)
+    belongs = segment_frames(clip.count, len(captions), per_segment)
+    frames: list[int] = []
+    vectors: list[np.ndarray] = []
+    waiting: list[np.ndarray] = []
+    frame: Frame | None
+    while True:
+        frame = yield
+        if frame is not None and frame.index in belongs:
+            frames.append(frame.index)
+            waiting.append(frame.rgb)
+        if waiting and (frame is None or len(waiting) == AT_ONCE):
+            with runtime.inference(networks.HALF):
+                vectors.append(runtime.numbers(net.images(runtime.on_device(waiting))))
+            waiting = []
+        if frame is None:
+            break
+    text, cut = np.zeros((0, 1), np.float32), False
+    if captions:
+        with runtime.inference(networks.HALF):
+            made, cut = net.texts(captions)
+        text = runtime.numbers(made)
+    return TextFeatures(
+        frame=np.array(frames, dtype=np.int64),
+        segment=np.array([belongs[number] for number in frames], dtype=np.int64),
+        image=np.concatenate([np.zeros((0, text.shape[1]), np.float32), *vectors]),
+        text=text,
+        cut=cut,
+        maker=id,
+    )

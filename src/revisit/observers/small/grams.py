@@ -1,0 +1,127 @@
+"""How far the styles of frames lie apart: Gram matrices of VGG16, whose convolutions come with LPIPS.
+
+MBench names VGG-19; the matrices of the two networks are not of one size, and `maker` says which one it was. Compared
+are neighbours of 32 frames spread over the clip, and pairs that see one view out and back: by the poses in the file
+beside the clip, or, without one, frames at equal times from both ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import ClipInfo, Frame, MediaError, Sight, observer
+from revisit.evidence.mbench import GramDistances
+from revisit.geometry.fold_pairs import frame_numbers, returning_pairs, symmetric_pairs
+from revisit.geometry.poses import InvalidPoses
+from revisit.observers.geometry_file import read_geometry
+
+LONG_SIDE = 512
+AT_ONCE = 4  # frames; VGG takes 300 MB for each
+
+Compared = tuple[int, int, bool]  # the later frame, the earlier one, whether they are a pair out and back
+
+
+def compared_frames(
+    count: int, path: Path | None, annotations: Mapping[str, Any], *, samples: int, rule: str, convention: str
+) -> list[Compared]:
+    """The pairs of frames of a clip of `count` frames."""
+    spread = np.unique(np.linspace(0, max(count - 1, 0), samples).round().astype(int)).tolist()
+    near = [(later, earlier, False) for earlier, later in pairwise(spread)]
+    geometry = None if path is None else read_geometry(path, convention)
+    if geometry is None or path is None or geometry.refused:
+        found, numbers = symmetric_pairs(count), np.arange(count)
+    else:
+        try:
+            numbers, _ = frame_numbers(len(geometry.c2w), geometry.frame, count)
+        except InvalidPoses as error:
+            raise MediaError(f"{path.name}: {error}") from error
+        depth = float(np.nan_to_num(geometry.median_depth[0], nan=1.0))
+        found = returning_pairs(geometry.c2w, numbers, count, annotations, depth, literal=rule == "paper")
+    out, back = numbers[found.row].tolist(), numbers[found.other].tolist()
+    return [*near, *((later, earlier, True) for earlier, later in zip(out, back, strict=True))]
+
+
+def wanted_frames(
+    count: int, fps: float, path: Path | None, annotations: Mapping[str, Any], **params: Any
+) -> np.ndarray:
+    """Numbers of all frames that are compared."""
+    pairs = compared_frames(count, path, annotations, **params)
+    return np.array([number for later, earlier, _ in pairs for number in (later, earlier)], dtype=np.int64)
+
+
+@observer(
+    id="small.grams", version=1, kind="sequence", makes=GramDistances, inputs=("artifacts.da3?", "annotations"),
+    choose=wanted_frames, weights=("lpips_vgg",),
+)  # fmt: skip
+def grams(
+    clip: ClipInfo,
+    path: Path | None,
+    annotations: Mapping[str, Any],
+    *,
+    samples: int = 32,
+    rule: str = "corrected",
+    convention: str = "auto",
+) -> Sight:
+    """Distances of Gram matrices between neighbouring sampled frames, and between frames out and back."""
+    from revisit.networks.gram import build_vgg16
+
+    pairs = compared_frames(
+        clip.count, path, annotations, samples=samples, rule=rule, convention=convention
+    )  # fmt: skip
+    return (yield from distances(pairs, partial(matrices_of, "lpips_vgg", build_vgg16), "vgg16"))
+
+
+def distances(pairs: list[Compared], matrices: Any, maker: str) -> Any:
+    """Distances of the pairs of frames; `matrices` makes those of a few pictures of one size."""
+    from revisit.networks import runtime
+    from revisit.networks.gram import gram_distances
+
+    wanted = {number for later, earlier, _ in pairs for number in (later, earlier)}
+    waiting: list[Frame] = []
+    found: dict[int, list[Any]] = {}
+    frame: Frame | None
+    while True:
+        frame = yield
+        if frame is not None and frame.index in wanted:
+            waiting.append(frame)
+        if waiting and (frame is None or len(waiting) == AT_ONCE):
+            layers = matrices([one.rgb for one in waiting])
+            for row, one in enumerate(waiting):
+                found[one.index] = [layer[row : row + 1] for layer in layers]
+            waiting = []
+        if frame is None:
+            break
+    seen = [(later, earlier, fold) for later, earlier, fold in pairs if later in found and earlier in found]
+    rows: list[list[np.ndarray]] = []
+    with runtime.inference():
+        for later, earlier, _ in seen:
+            rows.append([runtime.numbers(part[0]) for part in gram_distances(found[later], found[earlier])])
+    layers = len(next(iter(found.values()), ()))
+    table = np.array(rows, dtype=np.float32).reshape(len(rows), 3, layers)
+    return GramDistances(
+        frame=np.array([later for later, _, _ in seen], dtype=np.int64),
+        other=np.array([earlier for _, earlier, _ in seen], dtype=np.int64),
+        fold=np.array([fold for _, _, fold in seen], dtype=bool),
+        difference=table[:, 0],
+        norm=table[:, 1],
+        other_norm=table[:, 2],
+        maker=maker,
+    )
+
+
+def matrices_of(weights: str, build: Any, pictures: list[np.ndarray]) -> Any:
+    """Gram matrices of pictures, (frames, channels, channels) for each depth."""
+    from revisit.networks import pictures as shapes
+    from revisit.networks import runtime
+
+    with runtime.inference():
+        levels = runtime.on_device(pictures)
+        size = tuple(levels.shape[-2:])
+        size = shapes.long_side(size, min(LONG_SIDE, max(size)))  # never enlarged
+        return runtime.network(weights, build)(shapes.resized(levels, size))

@@ -1,0 +1,165 @@
+"""Masks of the target by MobileSAM and the tracker of `small.track`, and where MemoBench's target is found again.
+
+At most `at_most` frames, evenly spread, are looked at: the encoder takes about 1.5 seconds a frame on one core. A frame
+is encoded once for all observers of the clip.
+
+Where a case names no box, `when_unknown` says what to do: `skip` (nothing is found, and `maker` says why) or `saliency`
+(the largest thing that U2-Net finds salient in the first frame). Masks of MBench skip, because its anchors say which
+object is meant and another one would be scored in its place; the detections of MemoBench, which names its targets in
+words only, take what is salient, and the prompt says so.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from revisit.core import ClipInfo, Frame, Sight, Target, UsageError, every, observer
+from revisit.evidence.mbench import ObjectMasks
+from revisit.evidence.memory_clips import Detections
+from revisit.observers.small.track import STORED_SIDE, Box, Tracker
+
+if TYPE_CHECKING:
+    from revisit.networks.mobile_sam import Embedded, MobileSam
+
+MOBILE_SAM, U2NETP = "mobile-sam", "u2netp"
+AT_MOST = 32
+GROUP = 8  # frames that the encoder sees together
+KEPT = 2 * GROUP  # embeddings kept for the next observer of the same frames, 4 MB each
+BOX, SALIENT = "box in the first frame", "what is salient in the first frame"
+NOTHING = "nothing: no box was given, and nothing stands out in the first frame"
+SKIP, SALIENCY = "skip", "saliency"
+
+
+def choose_frames(
+    count: int, fps: float, target: Target | None, *, at_most: int = AT_MOST, when_unknown: str = SKIP
+) -> np.ndarray:
+    """At most so many frames, evenly spread, the first and the last among them."""
+    return every(at_most=at_most).pick(count, fps)
+
+
+@observer(
+    id="small.masks", version=1, kind="sequence", makes=ObjectMasks, inputs=("target",), weights=(MOBILE_SAM,),
+    choose=choose_frames,
+)  # fmt: skip
+def masks(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> Sight:
+    """Which pixels are the target's in frames of the clip, from its box in the first one; empty where it is hidden."""
+    track = yield from followed(target.box)
+    return object_masks(clip, track)
+
+
+@observer(
+    id="small.masks_salient", version=1, kind="sequence", makes=ObjectMasks, inputs=("target?",),
+    weights=(MOBILE_SAM, U2NETP), choose=choose_frames,
+)  # fmt: skip
+def masks_salient(
+    clip: ClipInfo, target: Target | None, *, at_most: int = AT_MOST, when_unknown: str = SALIENCY
+) -> Sight:
+    """The same, and where no box was given of what is salient in the first frame."""
+    track = yield from followed(None if target is None else target.box, when_unknown)
+    return object_masks(clip, track)
+
+
+@observer(
+    id="small.detections", version=1, kind="sequence", makes=Detections, inputs=("target?",),
+    weights=(MOBILE_SAM, U2NETP), choose=choose_frames,
+)  # fmt: skip
+def detections(clip: ClipInfo, target: Target | None, *, at_most: int = AT_MOST, when_unknown: str = SALIENCY) -> Sight:
+    """Where the target is found again, and how sure that is: asked for by its first look, not by a name.
+
+    The score is likeness x expected overlap x sharpness of the mask; a mask that fails the tracker's rules is none.
+    """
+    track = yield from followed(None if target is None else target.box, when_unknown)
+    seen = [k for k, mask in enumerate(track.masks) if mask is not None]
+    return Detections(
+        index=track.index,
+        frame=track.index[seen],
+        coverage=np.array([float(mask.mean()) for mask in track.masks if mask is not None]),
+        score=np.array([track.score[k] for k in seen]),
+        prompt=track.prompt,
+        threshold=0.0,
+        maker=MOBILE_SAM,
+    )
+
+
+@dataclass
+class Track:
+    """The target through a clip."""
+
+    prompt: str  # what it was followed from
+    index: np.ndarray  # (N,) frames that were looked at; none where there is nothing to follow
+    masks: list[np.ndarray | None]
+    score: list[float]
+
+
+def object_masks(clip: ClipInfo, track: Track) -> ObjectMasks:
+    """Masks with empty ones where the target is hidden."""
+    empty = np.zeros(stored_size(clip), bool)
+    stack = [empty if mask is None else mask for mask in track.masks]
+    return ObjectMasks(track.index, np.stack(stack) if stack else empty[None][:0], f"{MOBILE_SAM} from {track.prompt}")
+
+
+def followed(box: Box | None, when_unknown: str = SKIP) -> Generator[None, Any, Track]:
+    """The target of a box, or of what is salient, through the frames that are sent: for `yield from` in an observer."""
+    from revisit.networks import mobile_sam, runtime
+
+    if when_unknown not in (SKIP, SALIENCY):
+        raise UsageError(f"when_unknown={when_unknown!r}: it is {SKIP!r} or {SALIENCY!r}")
+    track = Track(BOX if box else SALIENT, np.zeros(0, np.int64), [], [])
+    tracker: Tracker | None = None
+    waiting: list[Frame] = []
+    index: list[int] = []
+    group = 1 if runtime.device() == "cpu" else GROUP
+    frame = yield
+    if frame is not None and box is None and when_unknown == SALIENCY:
+        from revisit.networks.u2net import salient_box
+
+        box = salient_box(frame.rgb)
+    while frame is not None:
+        waiting.append(frame)
+        frame = yield
+        if box is None:
+            waiting.clear()
+        elif len(waiting) == group or frame is None:
+            with runtime.inference():
+                net = mobile_sam.network()
+                for shown, seen in zip(waiting, embeddings(net, waiting), strict=True):
+                    if tracker is None:
+                        tracker = Tracker(net, shown.rgb, box, seen=seen)
+                    else:
+                        tracker.see(shown.rgb, seen)
+                    index.append(shown.index)
+                    track.masks.append(tracker.mask)
+                    track.score.append(tracker.score)
+            waiting.clear()
+    track.index = np.array(index, dtype=np.int64)
+    track.prompt = track.prompt if box else NOTHING
+    return track
+
+
+_seen: OrderedDict[tuple[str, str], Embedded] = OrderedDict()
+
+
+def embeddings(net: MobileSam, frames: Sequence[Frame]) -> list[Embedded]:
+    """Embeddings of frames of one size; those that another observer of the same frames had made are not made again."""
+    from revisit.networks import runtime
+
+    keys = [(runtime.device(), frame.digest) for frame in frames]
+    fresh = {key: frame for key, frame in zip(keys, frames, strict=True) if key not in _seen}
+    if fresh:
+        made = net.embed(runtime.on_device([frame.rgb for frame in fresh.values()]))
+        _seen.update(zip(fresh, made, strict=True))
+    out = [_seen[key] for key in keys]
+    while len(_seen) > KEPT:
+        _seen.popitem(last=False)
+    return out
+
+
+def stored_size(clip: ClipInfo) -> tuple[int, int]:
+    """Height and width of the masks of a clip."""
+    scale = min(1.0, STORED_SIDE / max(clip.height, clip.width))
+    return max(1, round(clip.height * scale)), max(1, round(clip.width * scale))

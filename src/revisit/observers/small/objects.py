@@ -1,0 +1,94 @@
+"""What the target looks like in each frame that shows it: EfficientNet-Lite0 on its mask, which MobileSAM follows.
+
+The target is cut out along its mask, put on the level that the network takes for nothing, in a square as wide as its
+longer side, and described by the 1280 channels before the classifier. A view that the frame's edge cuts off is left
+out where less than half of the target's usual area remains: half a cup is described as something else than a cup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from revisit.core import ClipInfo, Frame, Sight, Target, observer
+from revisit.evidence.mbench import ObjectFeatures
+from revisit.observers.small.masks import AT_MOST, Track, choose_frames, followed
+
+LEAST_SHARE = 0.001  # of the frame: a smaller mask has hardly a patch of the network's
+SIDE = 224
+GREY = 127  # the level that the network takes for nothing
+HALF = 0.5
+AT_ONCE = 16
+MAKER = "efficientnet-lite0 on masks by mobile-sam"
+
+
+@observer(
+    id="small.object_features", version=1, kind="sequence", makes=ObjectFeatures, inputs=("target",),
+    weights=("mobile-sam", "efficientnet-lite0"), choose=choose_frames,
+)  # fmt: skip
+def object_features(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> Sight:
+    """Descriptors of the target where it is seen, from its box in the first frame."""
+    following = followed(target.box)
+    next(following)
+    shown: dict[int, np.ndarray] = {}
+    frame: Frame | None
+    while True:
+        frame = yield
+        if frame is not None:
+            shown[frame.index] = frame.rgb
+        try:
+            following.send(frame)
+        except StopIteration as stop:
+            track: Track = stop.value
+            break
+    seen = {int(number): mask for number, mask in zip(track.index, track.masks, strict=True) if mask is not None}
+    whole = whole_views(list(seen.values()))
+    views = [number for number, good in zip(seen, whole.tolist(), strict=True) if good]
+    vectors = object_vectors([cut_out(shown[number], seen[number]) for number in views])
+    return ObjectFeatures(track.index, np.array(views, dtype=np.int64), vectors, MAKER)
+
+
+def object_vectors(squares: Sequence[np.ndarray]) -> np.ndarray:
+    """(N, 1280) unit descriptors of pictures of things, as `cut_out` makes them."""
+    import torch
+
+    from revisit.networks import pictures as shapes
+    from revisit.networks import runtime
+    from revisit.networks.efficientnet_lite import described
+
+    parts = [np.zeros((0, 1280), np.float32)]
+    with runtime.inference():
+        for some in runtime.in_batches(squares, AT_ONCE):
+            levels = [shapes.resized(runtime.on_device([square]), (SIDE, SIDE)) for square in some]
+            parts.append(runtime.numbers(described(torch.cat(levels))[1]))
+    return np.concatenate(parts)
+
+
+def cut_out(rgb: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """A square picture of what the mask covers, on grey."""
+    import cv2
+
+    height, width = rgb.shape[:2]
+    if mask.shape != (height, width):
+        mask = cv2.resize(mask.astype(np.uint8), (width, height), interpolation=cv2.INTER_NEAREST) > 0
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    part = np.s_[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    shown = np.where(mask[part][..., None], rgb[part], np.uint8(GREY))
+    side = max(shown.shape[:2])
+    square = np.full((side, side, 3), GREY, np.uint8)
+    top, left = (side - shown.shape[0]) // 2, (side - shown.shape[1]) // 2
+    square[top : top + shown.shape[0], left : left + shown.shape[1]] = shown
+    return square
+
+
+def whole_views(masks: Sequence[np.ndarray]) -> np.ndarray:
+    """(N,) whether a mask shows the target: neither a few pixels of it, nor what the frame's edge leaves of it."""
+    area = np.array([mask.mean() for mask in masks])
+    cut = np.array([mask[[0, -1]].any() or mask[:, [0, -1]].any() for mask in masks], dtype=bool)
+    enough = area >= LEAST_SHARE
+    whole = enough & ~cut
+    if not enough.any():
+        return enough
+    usual = float(np.median(area[whole if whole.any() else enough]))
+    return np.asarray(whole | (enough & (area >= HALF * usual)))

@@ -1,0 +1,171 @@
+"""Frames carried into each other by optical flow: the arithmetic of warp errors, whoever makes the flow.
+
+Frames are sampled from the first of the visible and of the returned phase on, `step` apart; where no step is given, a
+quarter of a second.
+
+A pixel can be compared if the flow keeps it in the frame and the way back ends where it began, within Sundaram's limit
+(ECCV 2010): |f + b|^2 <= 0.01 (|f|^2 + |b|^2) + 0.5. Where that holds for less than half of the pixels that stay in the
+frame, the flow was not followed but lost, and all of them count: else a clip whose picture boils would be judged by the
+few places where it happens not to.
+
+Sampling between pixels blurs, and the blur of one side alone would cost a perfect pan 5 points of 100. Both pictures
+are therefore smoothed by one pixel before `error` is taken; `wrong_way` and `still` are of the pictures as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from revisit.core import ClipInfo, Frame, Sight
+from revisit.evidence.memory_clips import WarpErrors
+from revisit.observers.lite.pictures import follow
+
+SECONDS = 0.25  # 4 frames at 16 frames a second
+LEAST_FOLLOWED = 0.5
+SMOOTHED = 1.0  # pixels, standard deviation
+RELATIVE, ABSOLUTE = 0.01, 0.5  # Sundaram's constants, for flow in pixels
+VISIBLE, RETURNED = 0, 2
+
+# Flow there and back, (height, width, 2) each in pixels, of each pair of earlier and later RGB pictures.
+Flow = Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], Iterable[tuple[np.ndarray, np.ndarray]]]
+
+
+def chosen_step(step: int, fps: float) -> int:
+    """Frames from one sampled frame to the next; 0 stands for a quarter of a second."""
+    return step or max(1, round(SECONDS * fps))
+
+
+def sampled_frames(count: int, phases: tuple[int, int], step: int, closed: bool) -> dict[int, range]:
+    """Frames that are sampled in each phase."""
+    hidden, returned = phases
+    return {VISIBLE: range(0, min(hidden + closed, count), step), RETURNED: range(returned, count, step)}
+
+
+def wanted_frames(
+    count: int, fps: float, phases: tuple[int, int], *, step: int = 0, closed: bool = False, **_: Any
+) -> np.ndarray:
+    """Numbers of all sampled frames, for `choose` of an observer."""
+    sampled = sampled_frames(count, phases, chosen_step(step, fps), closed)
+    return np.array(sorted({k for frames in sampled.values() for k in frames}), dtype=np.int64)
+
+
+@dataclass
+class Found:
+    """Pairs of frames and what was found of each."""
+
+    places: list[tuple[int, int, int]] = field(default_factory=list)  # the earlier frame, the later one, the phase
+    rows: list[tuple[float, ...]] = field(default_factory=list)
+
+    def add(
+        self, place: tuple[int, int, int], earlier: np.ndarray, later: np.ndarray, there: np.ndarray, back: np.ndarray
+    ) -> None:
+        """A pair of RGB pictures with the flow between them."""
+        self.places.append(place)
+        self.rows.append(describe(unit(earlier), unit(later), there, back))
+
+    def record(self, *, step: int, fps: float, closed: bool, maker: str, width: int, height: int) -> WarpErrors:
+        """All pairs as evidence."""
+        table = np.array(self.rows, dtype=np.float64).reshape(-1, 6)
+        where = np.array(self.places, dtype=np.int64).reshape(-1, 3)
+        names = ("error", "compared", "inside", "wrong_way", "still", "length")
+        return WarpErrors(
+            index=where[:, 0], other=where[:, 1], phase=where[:, 2], **dict(zip(names, table.T, strict=True)),
+            step=step, fps=fps, closed=closed, maker=maker, width=width, height=height,
+        )  # fmt: skip
+
+
+def carried(
+    clip: ClipInfo,
+    phases: tuple[int, int],
+    flow: Flow,
+    *,
+    maker: str,
+    step: int,
+    closed: bool,
+    long_side: int | None,
+    batch: int,
+) -> Sight:
+    """Errors of pairs of successive sampled frames, whose flow is asked for `batch` pairs at a time."""
+    step = chosen_step(step, clip.fps)
+    sampled = sampled_frames(clip.count, phases, step, closed)
+    phase_of = {k: phase for phase, frames in sampled.items() for k in frames}
+    found = Found()
+    waiting: list[tuple[tuple[int, int, int], np.ndarray, np.ndarray]] = []
+    before: tuple[int, int, np.ndarray] | None = None  # phase and number of the sampled frame before
+    width = height = 0
+
+    def compare() -> None:
+        places, earlier, later = zip(*waiting, strict=True)
+        for row in zip(places, earlier, later, flow(earlier, later), strict=True):
+            found.add(*row[:3], *row[3])
+        waiting.clear()
+
+    frame: Frame
+    while (frame := (yield)) is not None:
+        phase = phase_of.get(frame.index)
+        if phase is None:
+            continue
+        picture = frame.at(long_side)
+        height, width = picture.shape[:2]
+        if before is not None and before[0] == phase:
+            waiting.append(((before[1], frame.index, phase), before[2], picture))
+        before = phase, frame.index, picture
+        if len(waiting) >= batch:
+            compare()
+    if waiting:
+        compare()
+    return found.record(step=step, fps=clip.fps, closed=closed, maker=maker, width=width, height=height)
+
+
+def unit(rgb: np.ndarray) -> np.ndarray:
+    """The picture with values from 0 to 1."""
+    return np.asarray(rgb, dtype=np.float32) / 255
+
+
+def describe(
+    earlier: np.ndarray, later: np.ndarray, flow: np.ndarray, back: np.ndarray | None = None
+) -> tuple[float, float, float, float, float, float]:
+    """One row of WarpErrors, from `error` to `length`, of two pictures (0-1) and the flow (pixels) between them."""
+    error, compared, inside = right_way(earlier, later, flow, back)
+    length = float(np.hypot(flow[:, :, 0], flow[:, :, 1]).mean()) / flow.shape[1]
+    return error, compared, inside, wrong_way(earlier, later, flow), float(np.abs(earlier - later).mean()), length
+
+
+def right_way(
+    earlier: np.ndarray, later: np.ndarray, flow: np.ndarray, back: np.ndarray | None = None
+) -> tuple[float, float, float]:
+    """Mean difference of the later picture at x + f to the earlier one at x, share compared, share inside.
+
+    Without the flow back only the pixels that leave the frame are left out. The error is 1 where all leave it.
+    """
+    import cv2
+
+    earlier, later = (cv2.GaussianBlur(picture, (0, 0), SMOOTHED) for picture in (earlier, later))
+    seen, inside = follow(flow, later)
+    followed = inside if back is None else inside & agreeing(flow, back)
+    if followed.sum() < LEAST_FOLLOWED * inside.sum():
+        followed = inside
+    error = float(np.abs(seen - earlier)[followed].mean()) if followed.any() else 1.0
+    return error, float(followed.mean()), float(inside.mean())
+
+
+def wrong_way(earlier: np.ndarray, later: np.ndarray, flow: np.ndarray) -> float:
+    """Mean difference of the earlier picture at x + f to the later one at x, over all pixels, edges repeated.
+
+    The flow leads from the earlier picture to the later one, so this looks for the origin of a pixel on the opposite
+    side; it is what the public evaluator of MemoBench does.
+    """
+    seen, _ = follow(flow, earlier)
+    return float(np.abs(seen - later).mean())
+
+
+def agreeing(flow: np.ndarray, back: np.ndarray) -> np.ndarray:
+    """Which pixels the flow back returns to where the flow there took them from."""
+    returned, _ = follow(flow, back)
+    off = ((flow + returned) ** 2).sum(axis=2)
+    size = (flow**2).sum(axis=2) + (returned**2).sum(axis=2)
+    return np.asarray(off <= RELATIVE * size + ABSOLUTE)

@@ -1,0 +1,152 @@
+"""Networks of depth: FastDepth with its real weights, Depth Anything V2 in a small random configuration."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from revisit.core import Batch, MissingPrerequisite, Score
+from revisit.evidence.memory_clips import DepthMaps
+from revisit.metrics.memo_geometry import geometry, likeness
+from revisit.observers.paper.depth import depth_maps as anything
+from revisit.observers.phase_samples import first_middle_last
+from revisit.observers.small.depth import depth_maps as fast
+from revisit.observers.small.depth import squeezed
+from tests.looking import as_frames
+from tests.memo import RULES, case
+from tests.memo import frames as facts_of
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'revisit-bench[networks]'")
+
+from revisit.networks import depth_anything, runtime  # noqa: E402
+
+SMALL = "depth-anything-v2-small"
+SIZES = ((360, 640), (480, 640), (640, 360), (357, 640), (64, 64), (518, 518), (1080, 1920), (200, 900))
+
+
+@pytest.fixture(autouse=True)
+def own_networks() -> Any:
+    """No network of another test's weights."""
+    runtime.forget()
+    yield
+    runtime.forget()
+
+
+@pytest.fixture
+def random_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Depth Anything in the published format, its trunk 24 numbers wide, where users have theirs."""
+    transformers = pytest.importorskip("transformers", reason="needs transformers")
+    torch.manual_seed(0)
+    trunk = transformers.Dinov2Config(
+        hidden_size=24, num_hidden_layers=4, num_attention_heads=2, image_size=518, patch_size=14,
+        out_indices=[1, 2, 3, 4], apply_layernorm=True, reshape_hidden_states=False,
+    )  # fmt: skip
+    config = transformers.DepthAnythingConfig(
+        backbone_config=trunk, reassemble_hidden_size=24, neck_hidden_sizes=[8, 8, 12, 12], fusion_hidden_size=8,
+        head_hidden_size=4,
+    )  # fmt: skip
+    folder = tmp_path / "weights" / SMALL
+    transformers.DepthAnythingForDepthEstimation(config).save_pretrained(folder)
+    monkeypatch.setenv("REVISIT_WEIGHTS", str(tmp_path / "weights"))
+    return folder
+
+
+def pictures(count: int, size: tuple[int, int], seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [rng.integers(0, 256, (*size, 3), dtype=np.uint8) for _ in range(count)]
+
+
+def batch(rgb: list[np.ndarray]) -> Batch:
+    index = np.arange(len(rgb))
+    return Batch(index, index / 8.0, rgb)
+
+
+def test_frames_that_stand_for_a_phase_serve_every_rule() -> None:
+    assert first_middle_last(81, 16.0, (25, 55)).tolist() == [0, 12, 24, 25, 55, 67, 80]
+    chosen = first_middle_last(40, 16.0, (13, 25))
+    seen = DepthMaps(chosen, np.random.default_rng(0).random((len(chosen), 4, 6)), inverse=True, maker="random")
+    for rule in RULES:
+        assert isinstance(geometry(case((13, 25)), facts_of(), seen, rule=rule), Score), rule
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_depth_anything_sees_what_the_published_processor_makes(size: tuple[int, int]) -> None:
+    module = pytest.importorskip("transformers.models.dpt.image_processing_pil_dpt", reason="needs transformers' Pil")
+    processor = module.DPTImageProcessorPil(
+        size={"height": 518, "width": 518}, keep_aspect_ratio=True, ensure_multiple_of=14, resample=3,
+        image_mean=[0.485, 0.456, 0.406], image_std=[0.229, 0.224, 0.225],
+    )  # fmt: skip
+    (rgb,) = pictures(1, size)
+    theirs = np.asarray(processor(rgb, return_tensors="np")["pixel_values"])
+    ours = depth_anything.prepared(runtime.on_device([rgb])).numpy()
+    assert ours.shape == theirs.shape
+    off = np.abs(ours - theirs) * 255 * 0.225  # levels
+    assert off.max() <= 1.2 and off.mean() < 0.01  # one level where two roundings fall on either side of a half
+
+
+def test_depth_anything_from_a_folder_is_independent_of_its_batch(random_weights: Path) -> None:
+    rgb = pictures(3, (36, 64))
+    together: DepthMaps = anything.fn(batch(rgb))
+    assert together.depth.shape == (3, 294, 518) and together.inverse and together.maker == SMALL
+    alone: DepthMaps = anything.fn(batch(rgb[1:2]))
+    assert together.depth.dtype == np.float32
+    np.testing.assert_allclose(together.depth[1], alone.depth[0], rtol=1e-4, atol=1e-7)
+    assert likeness(together.depth).shape == (2,)
+
+
+def test_a_folder_of_another_network_is_refused_by_name(random_weights: Path) -> None:
+    config = random_weights / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "model_type": "dinov2"}))
+    with pytest.raises(MissingPrerequisite, match="model_type is 'dinov2'; expected depth_anything"):
+        anything.fn(batch(pictures(1, (36, 64))))
+
+
+def test_fastdepth_agrees_with_stereo_ground_truth(small_weights: Path) -> None:
+    """Middlebury's motorcycle: near is near. Rank correlation .775 was measured before, with another resize."""
+    data = pytest.importorskip("skimage.data", reason="needs scikit-image for its stereo pair")
+    stats = pytest.importorskip("scipy.stats", reason="needs scipy")
+    import cv2
+
+    left, _, disparity = data.stereo_motorcycle()
+    (frame,) = as_frames([left])
+    seen: DepthMaps = fast.fn(batch([squeezed(frame)]))
+    assert seen.depth.shape == (1, 224, 224) and seen.depth.dtype == np.float32 and not seen.inverse
+    depth = cv2.resize(seen.depth[0], disparity.shape[::-1])
+    known = np.isfinite(disparity)
+    assert stats.spearmanr(1 / depth[known], disparity[known]).statistic == pytest.approx(0.775, abs=0.02)
+
+
+def test_likeness_of_depth_falls_as_a_picture_is_blurred(small_weights: Path) -> None:
+    data = pytest.importorskip("skimage.data", reason="needs scikit-image for its pictures")
+    import cv2
+
+    left = data.stereo_motorcycle()[0]
+    blurred = [cv2.GaussianBlur(left, (0, 0), sigma) for sigma in (2, 8, 32)]
+    shown = [left, left, *blurred, data.astronaut()]
+    maps = fast.fn(batch([squeezed(frame) for frame in as_frames(shown)])).depth
+    alike = [float(likeness(np.stack([maps[0], other]))[0]) for other in maps[1:]]
+    assert alike[0] == pytest.approx(1, abs=1e-9)
+    *graded, elsewhere = alike
+    assert graded == sorted(graded, reverse=True) and graded[1] > 0.95 and elsewhere < 0.85, alike
+
+
+def test_fastdepth_is_independent_of_its_batch(small_weights: Path) -> None:
+    rgb = pictures(2, (224, 224))
+    together, alone = fast.fn(batch(rgb)), fast.fn(batch(rgb[1:]))
+    assert np.array_equal(together.depth[1:], alone.depth)
+    assert together.depth.min() >= 0
+
+
+def test_fastdepth_says_so_when_the_file_is_another_network(
+    small_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from revisit import weights
+    from revisit.networks import fastdepth
+
+    monkeypatch.setattr(weights, "file", lambda id: small_weights / "sface" / "sface.onnx")
+    with pytest.raises(MissingPrerequisite, match=r"sface\.onnx: this is another network"):
+        fastdepth.depth(pictures(1, (224, 224)))

@@ -1,0 +1,268 @@
+"""SAM 2, SAM 3 and Grounding DINO: small random networks of the real architectures, saved and loaded as users do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from revisit.core import MissingPrerequisite, Target
+from tests.looking import as_frames, look
+
+torch = pytest.importorskip("torch", reason="needs torch")
+transformers = pytest.importorskip("transformers", reason="needs transformers")
+transformers.utils.logging.disable_progress_bar()
+
+from revisit.networks import grounding_dino, hub, runtime, sam2, sam3  # noqa: E402
+from revisit.observers.paper import detections as asking  # noqa: E402
+from revisit.observers.paper import masks as masking  # noqa: E402
+from revisit.observers.paper import objects as describing  # noqa: E402
+
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "?", "a", "red", "cup", "cat", "the"]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of weights with a small random checkpoint of each network in the published format."""
+    torch.manual_seed(0)
+    root = tmp_path_factory.mktemp("weights")
+    save_sam2(root / "sam2.1-hiera-tiny")
+    save_sam3(root / "sam3")
+    save_grounding_dino(root / "grounding-dino-tiny")
+    save_dinov2(root / "dinov2-base")
+    return root
+
+
+@pytest.fixture
+def weights(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("REVISIT_WEIGHTS", str(home))
+    monkeypatch.setenv("REVISIT_DEVICE", "cpu")
+    return home
+
+
+def save_sam2(folder: Path) -> None:
+    backbone = {
+        "hidden_size": 16, "image_size": [128, 128], "blocks_per_stage": [1, 1, 2, 1],
+        "embed_dim_per_stage": [16, 32, 64, 128], "num_attention_heads_per_stage": [1, 2, 4, 8],
+        "window_size_per_stage": [4, 4, 4, 4], "global_attention_blocks": [3], "model_type": "sam2_hiera_det_model",
+        "window_positional_embedding_background_size": [2, 2],
+    }  # fmt: skip
+    vision = {
+        "backbone_config": backbone, "backbone_channel_list": [128, 64, 32, 16], "fpn_hidden_size": 128,
+        "backbone_feature_sizes": [[32, 32], [16, 16], [8, 8]], "model_type": "sam2_vision_model",
+    }  # fmt: skip
+    config = transformers.Sam2VideoConfig(
+        vision_config=vision,
+        prompt_encoder_config={"hidden_size": 128, "image_size": 128, "patch_size": 16},
+        mask_decoder_config={"hidden_size": 128, "mlp_dim": 64, "num_attention_heads": 4, "iou_head_hidden_dim": 128},
+        image_size=128, memory_attention_hidden_size=128, memory_attention_num_layers=1,
+        memory_attention_feed_forward_hidden_size=64, memory_attention_rope_feat_sizes=[8, 8],
+        memory_encoder_hidden_size=128, memory_encoder_output_channels=64, mask_downsampler_embed_dim=128,
+        memory_fuser_embed_dim=128, memory_fuser_intermediate_dim=64, memory_fuser_num_layers=1,
+    )  # fmt: skip
+    transformers.Sam2VideoModel(config).eval().save_pretrained(folder, safe_serialization=True)
+
+
+def save_sam3(folder: Path) -> None:
+    vision = {
+        "backbone_config": {
+            "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
+            "image_size": 112, "patch_size": 14, "window_size": 4, "global_attn_indexes": [1],
+            "pretrain_image_size": 56, "model_type": "sam3_vit_model",
+        },
+        "fpn_hidden_size": 32, "backbone_feature_sizes": [[32, 32], [16, 16], [8, 8]],
+    }  # fmt: skip
+    small = {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 64}
+    config = transformers.Sam3Config(
+        vision_config=vision,
+        text_config={
+            "vocab_size": 12, "hidden_size": 32, "intermediate_size": 64, "projection_dim": 32,
+            "num_hidden_layers": 1, "num_attention_heads": 2, "max_position_embeddings": 32,
+            "bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0,
+        },
+        geometry_encoder_config={**small, "num_layers": 1},
+        detr_encoder_config={**small, "num_layers": 1},
+        detr_decoder_config={**small, "num_layers": 1, "num_queries": 12},
+        mask_decoder_config={"hidden_size": 32, "num_attention_heads": 4, "num_upsampling_stages": 3},
+    )  # fmt: skip
+    transformers.Sam3Model(config).eval().save_pretrained(folder, safe_serialization=True)
+    save_words(folder)
+
+
+def save_grounding_dino(folder: Path) -> None:
+    swin = {
+        "embed_dim": 16, "depths": [1, 1, 1, 1], "num_heads": [1, 1, 2, 2], "window_size": 4, "image_size": 64,
+        "out_features": ["stage2", "stage3", "stage4"], "model_type": "swin",
+    }  # fmt: skip
+    text = {
+        "vocab_size": 12, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "intermediate_size": 64, "max_position_embeddings": 64, "model_type": "bert",
+    }  # fmt: skip
+    config = transformers.GroundingDinoConfig(
+        backbone_config=swin, text_config=text, d_model=32, encoder_layers=1, encoder_ffn_dim=32,
+        encoder_attention_heads=4, decoder_layers=2, decoder_ffn_dim=32, decoder_attention_heads=4, num_queries=10,
+        max_text_len=32,
+    )  # fmt: skip
+    transformers.GroundingDinoForObjectDetection(config).eval().save_pretrained(folder, safe_serialization=True)
+    save_words(folder)
+
+
+def save_words(folder: Path) -> None:
+    transformers.BertTokenizer(vocab={word: k for k, word in enumerate(VOCABULARY)}).save_pretrained(folder)
+
+
+def save_dinov2(folder: Path) -> None:
+    config = transformers.Dinov2Config(hidden_size=64, num_hidden_layers=1, num_attention_heads=1, image_size=224)
+    transformers.Dinov2Model(config).eval().save_pretrained(folder, safe_serialization=True)
+
+
+def pictures(count: int = 2, size: tuple[int, int] = (60, 100)) -> list[np.ndarray]:
+    rng = np.random.default_rng(1)
+    return [rng.integers(0, 255, (*size, 3), dtype=np.uint8) for _ in range(count)]
+
+
+def on_device(frames: list[np.ndarray]) -> Any:
+    return runtime.on_device(frames)
+
+
+def test_sam2_follows_a_box_and_answers_for_every_frame(weights: Path) -> None:
+    frames = pictures(4)
+    with runtime.inference():
+        net = sam2.network("sam2.1-hiera-tiny")
+        following = sam2.Following(net, on_device(frames[:1]), [(0.2, 0.2, 0.6, 0.7)])
+        answers = [following.first, *(following.see(on_device([frame])) for frame in frames[1:])]
+    for logits, there in answers:
+        assert logits.shape[0] == 1 and there.shape == (1,) and logits.dtype == torch.float32
+        assert bool((there >= 0).all() and (there <= 1).all())
+        assert sam2.masks_at(logits, (60, 100)).shape == (1, 60, 100)
+    assert not following.session.processed_frames  # memory does not grow with the frames of the clip
+
+
+def test_sam2_answers_as_the_processor_and_a_whole_video_would(weights: Path) -> None:
+    """The same session filled as transformers documents it: a video given whole, and its own propagation."""
+    frames = pictures(3)
+    box = (0.2, 0.25, 0.6, 0.75)
+    with runtime.inference():
+        net = sam2.network("sam2.1-hiera-tiny")
+        following = sam2.Following(net, on_device(frames[:1]), [box])
+        ours = [following.first[0], *(following.see(on_device([frame]))[0] for frame in frames[1:])]
+        video = torch.cat([net.pixels(on_device([frame])) for frame in frames])
+        session = transformers.Sam2VideoInferenceSession(
+            video=video, video_height=60, video_width=100, dtype=torch.float32
+        )
+        row = session.obj_id_to_idx(0)
+        corners = torch.tensor([[[[0.2 * 128, 0.25 * 128], [0.6 * 128, 0.75 * 128]]]])
+        session.add_point_inputs(row, 0, {"point_coords": corners, "point_labels": torch.tensor([[[2, 3]]])})
+        session.obj_with_new_inputs = [0]
+        theirs = [out.pred_masks[:, 0] for out in net.model.propagate_in_video_iterator(session, start_frame_idx=0)]
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b.float(), atol=1e-4, rtol=1e-4)
+
+
+def test_pixels_are_what_pil_makes_of_a_frame(weights: Path) -> None:
+    image = pytest.importorskip("PIL.Image", reason="needs Pillow to compare with")
+    frame = pictures(1, (90, 50))[0]
+    for net, mean, std in (
+        (sam2.network("sam2.1-hiera-tiny"), [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+        (sam3.network("sam3"), [0.5] * 3, [0.5] * 3),
+    ):
+        side = net.side
+        resized = np.asarray(image.fromarray(frame).resize((side, side), image.Resampling.BILINEAR), dtype=np.float64)
+        expected = ((resized / 255 - mean) / std).transpose(2, 0, 1)
+        np.testing.assert_allclose(net.pixels(on_device([frame]))[0].numpy(), expected, atol=1.01 / 255 / min(std))
+
+
+def test_sam3_scores_masks_for_words_and_batches_change_nothing(weights: Path) -> None:
+    frames = pictures(3)
+    with runtime.inference():
+        net = sam3.network("sam3")
+        together = net.find(on_device(frames), "a red cup", masks=True)
+        alone = [net.find(on_device([frame]), "a red cup", masks=True)[0] for frame in frames]
+        other = net.find(on_device(frames), "cat")
+    for a, b in zip(together, alone, strict=True):
+        assert a.score.shape == (12,) and a.mask is not None and a.mask.shape == (12, 60, 100)
+        assert ((a.score > 0) & (a.score < 1)).all()
+        np.testing.assert_allclose(a.score, b.score, atol=1e-5)
+        np.testing.assert_allclose(a.coverage, a.mask.mean((1, 2)), atol=1e-6)
+    assert not np.allclose(together[0].score, other[0].score, atol=1e-7)  # the words matter
+
+
+def test_sam3_scores_are_logit_times_presence(weights: Path) -> None:
+    frame = pictures(1)
+    with runtime.inference():
+        net = sam3.network("sam3")
+        tokens, counting = net.words("a cat")
+        out = net.model(pixel_values=net.pixels(on_device(frame)), input_ids=tokens, attention_mask=counting)
+        found = net.find(on_device(frame), "a cat")[0]
+    expected = (1 / (1 + np.exp(-out.pred_logits[0].numpy()))) * (1 / (1 + np.exp(-out.presence_logits[0].numpy())))
+    np.testing.assert_allclose(found.score, expected, atol=1e-6)
+    assert tokens.shape == (1, sam3.WORDS)
+
+
+@pytest.mark.parametrize("size", [(480, 832), (1080, 1920), (832, 480), (800, 1000), (300, 1200)])
+def test_grounding_dino_has_the_size_of_its_own_processor(size: tuple[int, int]) -> None:
+    pil = pytest.importorskip("transformers.models.grounding_dino.image_processing_pil_grounding_dino")
+    processor = pil.GroundingDinoImageProcessorPil()
+    made = processor(images=np.zeros((*size, 3), np.uint8), return_tensors="np")["pixel_values"]
+    assert made.shape[-2:] == grounding_dino.fitting(size)
+
+
+def test_grounding_dino_finds_boxes_for_words_and_batches_change_nothing(weights: Path) -> None:
+    frames = pictures(2, (64, 96))
+    with runtime.inference():
+        net = grounding_dino.network("grounding-dino-tiny")
+        net.short, net.long = 64, 128
+        together = net.find(on_device(frames), "A red cup", threshold=0.0)
+        alone = [net.find(on_device([frame]), "a red cup.", threshold=0.0)[0] for frame in frames]
+        none = net.find(on_device(frames), "a red cup", threshold=1.0)
+    for (score, boxes), (score_alone, boxes_alone) in zip(together, alone, strict=True):
+        assert boxes.shape == (len(score), 4) and bool((boxes >= 0).all() and (boxes <= 1).all())
+        assert bool((score[:-1] >= score[1:]).all())
+        torch.testing.assert_close(score, score_alone, atol=1e-5, rtol=0)
+        torch.testing.assert_close(boxes, boxes_alone, atol=1e-4, rtol=0)
+    assert all(len(score) == 0 for score, _ in none)
+
+
+def test_words_end_in_one_stop_and_have_no_capitals() -> None:
+    assert grounding_dino.asked(" A red Cup. ") == "a red cup."
+
+
+def test_observers_of_the_paper_set_fill_their_evidence(weights: Path) -> None:
+    clip = as_frames(pictures(5), 8.0)
+    target = Target("cup", (0.2, 0.2, 0.6, 0.7))
+    grounding_dino.network("grounding-dino-tiny").short = 64
+    made = look(masking.masks, clip, 8.0, target=target)
+    assert made.mask.shape == (5, 60, 100) and made.maker == "sam2.1-hiera-tiny"
+    words = {"ors_prompts": {"corrected": "a red cup"}}
+    seen = look(asking.detections, clip, 8.0, annotations=words, target=None)
+    assert seen.prompt == "a red cup" and len(seen.frame) == len(seen.score) == len(seen.coverage) == 60
+    assert set(seen.index) == set(range(5)) and seen.maker == "sam3"
+    boxed = look(asking.detections_grounding, clip, 8.0, annotations={}, target=target, threshold=0.0)
+    assert boxed.prompt == "cup" and (boxed.coverage >= 0).all() and boxed.maker != seen.maker
+    features = look(describing.object_features, clip, 8.0, target=target)
+    assert len(features.index) == 5 and len(features.vector) == len(features.frame)
+
+
+def test_without_words_nothing_is_asked(weights: Path) -> None:
+    seen = look(asking.detections, as_frames(pictures(2), 8.0), 8.0, annotations={}, target=None)
+    assert seen.prompt == "" and not len(seen.index)
+
+
+def test_a_named_target_is_looked_for_in_the_first_frame(weights: Path) -> None:
+    clip = as_frames(pictures(2), 8.0)
+    card = {"object_card": {"name": "cup", "attributes": ["red"]}}
+    assert masking.named(card) == "red cup"
+    made = look(masking.masks_named, clip, 8.0, target=None, annotations=card)
+    assert made.mask.shape == (2, 60, 100)
+    assert "grounding-dino" in made.maker
+
+
+def test_a_checkpoint_of_another_network_is_named(home: Path, tmp_path: Path) -> None:
+    with pytest.raises(MissingPrerequisite, match=r"model_type is 'sam2_video'"):
+        sam3.build(home / "sam2.1-hiera-tiny" / "model.safetensors")
+    (tmp_path / "config.json").write_text((home / "sam3/config.json").read_text(), encoding="utf-8")
+    (tmp_path / "model.safetensors").write_bytes((home / "sam2.1-hiera-tiny/model.safetensors").read_bytes())
+    with pytest.raises(MissingPrerequisite, match="no file of Sam3Model"):
+        hub.model(tmp_path, of=sam3.TYPES)

@@ -1,0 +1,139 @@
+"""Pictures for networks, against PIL, OpenCV and the processors of transformers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'revisit-bench[networks]'")
+Image = pytest.importorskip("PIL.Image", reason="Pillow is what resizing is checked against")
+
+from revisit.networks import pictures  # noqa: E402
+from revisit.observers.lite.fidelity import cover  # noqa: E402
+
+SIZES = [((480, 832), (256, 443)), ((90, 64), (224, 159)), ((37, 61), (14, 28)), ((360, 640), (224, 224))]
+
+
+def photo(size: tuple[int, int], seed: int = 0) -> np.ndarray:
+    """A picture with smooth parts, noise and hard edges."""
+    rng = np.random.default_rng(seed)
+    height, width = size
+    y, x = np.mgrid[:height, :width]
+    waves = 127 + 100 * np.sin(x / 9 + seed)[..., None] * np.cos(y[..., None] / np.array([5.0, 11.0, 17.0]))
+    noisy = waves + rng.normal(0, 20, (height, width, 3))
+    noisy[height // 3 : height // 2, width // 4 : width // 2] = (255, 0, 255)
+    return np.clip(noisy, 0, 255).astype(np.uint8)
+
+
+def tensor(*shown: np.ndarray) -> Any:
+    return torch.from_numpy(np.stack(shown)).permute(0, 3, 1, 2)
+
+
+def array(levels: Any) -> np.ndarray:
+    return np.asarray(levels[0].permute(1, 2, 0).numpy())
+
+
+@pytest.mark.parametrize("method", ["bicubic", "bilinear"])
+@pytest.mark.parametrize(("size", "wanted"), SIZES)
+def test_resized_is_what_pil_makes_but_for_single_levels(size: Any, wanted: Any, method: Any) -> None:
+    shown = photo(size)
+    kind = {"bicubic": Image.Resampling.BICUBIC, "bilinear": Image.Resampling.BILINEAR}[method]
+    theirs = np.asarray(Image.fromarray(shown).resize(wanted[::-1], kind), dtype=float)
+    ours = array(pictures.resized(tensor(shown), wanted, method))
+    assert ours.dtype == np.float32 and (ours == ours.round()).all()
+    assert np.abs(ours - theirs).max() <= 1
+    assert (ours != theirs).mean() < 0.02  # where a half is rounded the other way
+
+
+def test_exact_levels_are_not_rounded() -> None:
+    shown = photo((90, 160))
+    ours = array(pictures.resized(tensor(shown), (56, 56), "bilinear", exact=True))
+    for channel in range(3):
+        single = Image.fromarray(shown[..., channel].astype(np.float32))
+        theirs = np.asarray(single.resize((56, 56), Image.Resampling.BILINEAR))
+        assert np.abs(ours[..., channel] - theirs).max() < 1e-3
+
+
+def test_pictures_of_a_batch_do_not_mix() -> None:
+    shown = [photo((60, 100), seed) for seed in range(3)]
+    together = pictures.resized(tensor(*shown), (28, 42))
+    for row, one in enumerate(shown):
+        assert torch.equal(together[row : row + 1], pictures.resized(tensor(one), (28, 42)))
+
+
+def test_the_same_size_costs_nothing() -> None:
+    shown = tensor(photo((30, 40)))
+    assert torch.equal(pictures.resized(shown, (30, 40)), shown.float())
+
+
+def test_sizes() -> None:
+    transforms = pytest.importorskip("transformers.image_transforms", reason="transformers is not installed")
+    for height, width in [(480, 832), (720, 1280), (832, 480), (333, 1001), (224, 224), (1080, 1919)]:
+        blank = np.zeros((height, width, 3), np.uint8)
+        theirs = transforms.get_resize_output_image_size(blank, 256, default_to_square=False)
+        assert pictures.short_side((height, width), 256) == tuple(theirs)
+    assert pictures.long_side((480, 832), 448) == (258, 448)
+    assert pictures.long_side((1280, 720), 448) == (448, 252)
+    assert pictures.multiple((224, 398), 14) == (224, 392)
+    assert pictures.multiple((5, 7), 14) == (14, 14)
+
+
+@pytest.mark.parametrize(
+    ("size", "before", "even"), [((224, 455), 115, 116), ((224, 457), 116, 116), ((224, 459), 117, 118)]
+)
+def test_the_odd_pixel_of_a_crop(size: tuple[int, int], before: int, even: int) -> None:
+    columns = torch.arange(size[1]).expand(1, 3, *size)
+    assert pictures.centre_crop(columns, (224, 224))[0, 0, 0, 0] == before
+    assert pictures.centre_crop(columns, (224, 224), odd="even")[0, 0, 0, 0] == even == round((size[1] - 224) / 2)
+
+
+def test_a_crop_larger_than_the_picture_is_filled_with_zeros() -> None:
+    made = pictures.centre_crop(torch.ones(1, 3, 4, 9), (8, 5))
+    assert made.shape == (1, 3, 8, 5) and made.sum() == 3 * 4 * 5 and made[0, 0, 2:6].min() == 1
+
+
+@pytest.mark.parametrize("size", [(480, 832), (333, 500)])
+def test_the_processor_of_dinov2(size: tuple[int, int]) -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    shown = photo(size)
+    kind = getattr(transformers, "BitImageProcessorPil", None) or transformers.BitImageProcessor
+    processor = kind(
+        size={"shortest_edge": 256}, crop_size={"height": 224, "width": 224}, image_mean=pictures.IMAGENET_MEAN,
+        image_std=pictures.IMAGENET_STD, resample=3,
+    )  # fmt: skip
+    theirs = processor(Image.fromarray(shown), return_tensors="pt")["pixel_values"]
+    smaller = pictures.resized(tensor(shown), pictures.short_side(size, 256))
+    ours = pictures.normalised(pictures.centre_crop(smaller, (224, 224)))
+    assert (ours - theirs).abs().max() < 1.01 / 255 / min(pictures.IMAGENET_STD)
+    assert (ours - theirs).abs().mean() < 1e-3
+
+
+def test_covering_is_that_of_the_pixel_metrics() -> None:
+    for size in ((90, 160), (48, 83), (150, 100)):
+        shown = photo(size)
+        ours = array(pictures.covering(tensor(shown), (72, 128)))
+        assert np.abs(ours - cover(shown, 128, 72)).max() < 0.01
+
+
+def test_padding_to_whole_patches() -> None:
+    shown = torch.full((2, 3, 30, 28), 7.0)
+    padded, inside = pictures.padded_to_grid(shown, 14, fill=-1)
+    assert padded.shape == (2, 3, 42, 28)
+    assert (padded[:, :, 6:36] == 7).all() and (padded[:, :, :6] == -1).all() and (padded[:, :, 36:] == -1).all()
+    assert inside.tolist() == [[False, False], [True, True], [False, False]]
+    assert pictures.padded_to_grid(shown, 14, least=0.5)[1].all()
+    assert pictures.padded_to_grid(torch.zeros(1, 3, 28, 42), 14)[1].all()
+    with pytest.raises(ValueError, match="28 x 30 do not fit into 20 x 20"):
+        pictures.padded_to(shown, (20, 20))
+
+
+def test_normalised_and_unit_are_float32() -> None:
+    levels = tensor(photo((8, 8)))
+    made = pictures.normalised(levels)
+    mean, std = np.array(pictures.IMAGENET_MEAN), np.array(pictures.IMAGENET_STD)
+    assert made.dtype == torch.float32
+    assert np.allclose(array(made), (array(levels) / 255.0 - mean) / std, atol=1e-6)
+    vectors = pictures.unit(torch.randn(4, 9).half())
+    assert vectors.dtype == torch.float32 and torch.allclose(vectors.norm(dim=1), torch.ones(4), atol=1e-6)
