@@ -1,7 +1,10 @@
 # Two commands do everything on a fresh clone: `make demo` and `make test`.
-# `make test TORCH=2.13.0` also installs torch, lpips, transformers and a llama.cpp server, for tests skipped without them.
+# `make test TORCH=2.13.0` also installs the networks' libraries, a llama.cpp server and the weights of the small set, for
+# tests that are skipped without them.
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests start the command hundreds of times: compiled modules are kept, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: demo test lint types tests fast docs benchmarks clean
 
@@ -40,8 +43,10 @@ benchmarks: .venv/installed-dev
 .venv/installed-dev: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 ifdef TORCH
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH) safetensors
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check lpips torch==$(TORCH) xllamacpp gguf 'transformers>=5,<6'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[networks]' onnx xllamacpp gguf
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps lpips  # without torchvision
+	$(BIN)/revisit weights pull --set small || echo "tests with these weights are skipped"
 endif
 	@touch .venv/installed $@
 

