@@ -94,6 +94,20 @@ def toy_walk(clip: ClipInfo) -> Sight:
     return ToyWalk(np.array(steps), os.getpid())
 
 
+@observer(id="toy.fussy", version=1, kind="frame", makes=ToyRows, weights=("toy",), choose=lambda *_: 1 // 0)
+def toy_fussy(batch: Batch) -> ToyRows:
+    """Nothing: it cannot even say which frames it wants."""
+    raise AssertionError
+
+
+# Each wants another size, so that each fills a file of its own in shared memory.
+SIZES = [
+    observer(id=f"toy.size{size}", version=1, kind="frame", makes=ToyRows, weights=("toy",), size=size,
+             inputs=("prompt",))(toy_rows.fn)
+    for size in (10, 20, 30, 40, 50)
+]  # fmt: skip
+
+
 @observer(id="toy.broken", version=1, kind="frame", makes=ToyRows, weights=("toy",))
 def toy_broken(batch: Batch) -> ToyRows:
     """Nothing: it fails."""

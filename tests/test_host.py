@@ -125,6 +125,56 @@ def test_one_observer_that_fails_costs_nobody_else(clips, tmp_path, monkeypatch)
     assert made(cache, "toy.rows-1")
 
 
+def test_many_sizes_of_pictures_do_not_wait_for_each_other(clips, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("REVISIT_NETWORKS", "host")
+    cache = EvidenceCache(tmp_path / "host")
+    ids = [observer.id for observer in hosted.SIZES]
+    assert run(jobs_of(clips[:2], *ids), cache, workers=1) == {}
+    assert all(len(made(cache, f"{id}-1").index) == 24 for id in ids)
+
+
+def test_clips_that_break_off_and_observers_that_cannot_choose_cost_nobody_else(clips, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("REVISIT_NETWORKS", "host")
+    cut = []
+    for number in range(5):  # more than there are files in shared memory
+        cut.append(tmp_path / f"cut{number}.mp4")
+        cut[-1].write_bytes(clips[0].read_bytes()[: -800 - 10 * number])
+    cache = EvidenceCache(tmp_path / "host")
+    failed = run(jobs_of([*cut, clips[0]], "toy.fussy", "toy.rows", "toy.size20"), cache, workers=1)
+    assert made(cache, "toy.rows-0") and made(cache, "toy.size20-0")
+    assert "ZeroDivisionError" in failed["toy.fussy-0"]
+
+
+def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
+    """The worker's end by itself: a clip of which something was put, and nothing sent."""
+    from types import SimpleNamespace
+
+    from revisit.engine.remote import RemoteClip, _Stream
+    from revisit.engine.watch import Prepared
+
+    host = SimpleNamespace(clip=None, free=[], sent=set(), slot=lambda size: (tmp_path / "a", np.zeros(size, np.uint8)))
+    first = RemoteClip(host, None, [])
+    first.streams[0] = _Stream(host, pairs=False)
+    first.streams[0].put(Prepared(0, 0.0, np.zeros((2, 2, 3), np.uint8)), "key")
+    host.clip = first
+    RemoteClip(host, None, [])
+    assert host.free == [tmp_path / "a"] and host.clip is None
+
+
+def test_a_host_that_dies_costs_no_other_evidence(clips, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("REVISIT_NETWORKS", "host")
+    cache = EvidenceCache(tmp_path / "host")
+    lite = ObserverTask("lite-facts", "lite.frames", "revisit.observers.lite.frames", {}, {})
+    jobs = [
+        Job((ClipTask("0", Clip(clips[0]), (task("toy.deadly", "0"),)),), frozenset()),
+        Job((ClipTask("1", Clip(clips[1]), (task("toy.rows", "1"), lite)),), frozenset()),
+    ]
+    failed = run(jobs, cache, workers=1)
+    assert set(failed) == {"toy.deadly-0", "toy.rows-1"}
+    assert all("the process that runs the networks ended" in words for words in failed.values())
+    assert "lite-facts" in cache
+
+
 def test_a_host_that_dies_is_a_sentence(clips, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     failed = run(jobs_of(clips[:1], "toy.deadly", "toy.rows"), EvidenceCache(tmp_path / "host"), workers=1)

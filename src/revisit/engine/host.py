@@ -136,7 +136,6 @@ class Host:
         self.held = 0  # bytes of frames that wait
         self.room = threading.Condition()
         self.limit = int(self._memory() * WAITING)
-        self.largest = 0
 
     def run(self, listener: Listener, parent: Connection) -> None:
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
@@ -290,7 +289,6 @@ class Host:
                 chunk.clip.failed[key] = f"{q.observer.id} failed: {sentence(error)}"
         spent = time.perf_counter() - started
         everything = sum(len(rows) for _, _, rows in taken)
-        self.largest = max(self.largest, everything)
         for chunk, key, rows in taken:
             chunk.clip.seconds[key] += spent * len(rows) / everything
             chunk.clip.pending -= len(rows)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import numpy as np
 from revisit.core import ClipInfo, Frame, MediaError, RevisitError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.plan import ClipTask, Job, ObserverTask
-from revisit.engine.remote import Remote, RemoteClip
+from revisit.engine.remote import Remote, RemoteClip, runs_at_host
 from revisit.engine.watch import Watcher, observer_of, sentence, wanted_frames, watch
 from revisit.media import Limits, open_clip
 from revisit.metrics.phase_pairs import RULE, phase_maps, read_phase_rule, stretched
@@ -106,12 +107,15 @@ def _observe_clip(
 
     def choose(count: int, fps: float) -> np.ndarray:
         """Frame numbers that somebody wants; the rest is decoded but never converted to RGB."""
-        picks = [wanted_frames(todo, count, fps) for todo in watching]
+        picks = []
+        for todo in watching:
+            with suppress(Exception):  # told below, where it costs this observer only
+                picks.append(wanted_frames(todo, count, fps))
         return np.unique(np.concatenate([kept(count), *picks])).astype(np.int64)
 
     with open_clip(task.clip, limits, wanted=choose) as stream:
         info: ClipInfo = stream.info
-        far = RemoteClip(host, info, [todo for todo in watching if host.takes(todo)]) if host is not None else None
+        far = RemoteClip(host, info, [todo for todo in watching if runs_at_host(todo)]) if host is not None else None
         for todo in watching:
             observer = observer_of(todo)
             try:
@@ -120,11 +124,11 @@ def _observe_clip(
                 elif todo.reference is not None:
                     partners[todo.key] = _partner(todo, info, shelves, out, remarks)
                 hosted = far is not None and todo.key in far.tasks
+                wanted[todo.key] = set(wanted_frames(todo, info.count, info.fps).tolist())
                 watchers[todo.key] = far.watcher(todo) if far and hosted else watch(observer, info, todo)
             except Exception as error:  # as below
                 fail(todo.key, sentence(error))
                 continue
-            wanted[todo.key] = set(wanted_frames(todo, info.count, info.fps).tolist())
             seconds[todo.key] = 0.0
             runs = out.runs.setdefault(task.digest, {})
             runs[todo.key] = runs.get(todo.key, 0) + 1

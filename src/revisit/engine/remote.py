@@ -22,7 +22,7 @@ from revisit.core import ClipInfo, Frame, RevisitError
 from revisit.engine.plan import ObserverTask
 from revisit.engine.watch import Prepared, observer_of, prepared
 
-SLOTS = 3  # files in shared memory for each worker
+SLOTS = 3  # files in shared memory of each worker that the host may have to copy yet
 SLOT_BYTES = 24 << 20  # a chunk is at most so large, or one frame
 MEMORY = Path("/dev/shm")
 
@@ -39,6 +39,11 @@ class HostGone(RevisitError):
     """The process that runs the networks ended."""
 
 
+def runs_at_host(task: ObserverTask) -> bool:
+    """Whether an observer belongs to the host, where there is one: its networks run on torch."""
+    return "torch" in weights.needs(observer_of(task).weights)
+
+
 class Remote:
     """A worker's connection to the host."""
 
@@ -47,12 +52,10 @@ class Remote:
         self.connection: Connection = Client(address.path, family="AF_UNIX", authkey=address.key)
         self.folder = tempfile.TemporaryDirectory(prefix="revisit-", dir=MEMORY if MEMORY.is_dir() else None)
         self.free: list[Path] = []
+        self.sent: set[Path] = set()  # chunks that the host has not copied yet
         self.sizes: dict[Path, int] = {}
         self.answer: dict[str, tuple[Any, str, float]] | None = None
-
-    def takes(self, task: ObserverTask) -> bool:
-        """Whether an observer runs at the host: one whose networks run on torch."""
-        return "torch" in weights.needs(observer_of(task).weights)
+        self.clip: RemoteClip | None = None  # the one that is being sent
 
     def send(self, message: Any) -> None:
         try:
@@ -69,18 +72,21 @@ class Remote:
         if isinstance(message, dict):
             self.answer = message
         else:
+            self.sent.discard(Path(message[1]))
             self.free.append(Path(message[1]))
 
     def slot(self, size: int) -> tuple[Path, np.ndarray]:
-        """A file that may be written, of at least this size."""
-        while True:
-            for path in self.free:
-                if self.sizes[path] >= size:
-                    self.free.remove(path)
-                    return path, np.memmap(path, dtype=np.uint8, mode="r+")
-            if len(self.sizes) - len(self.free) < SLOTS:
-                return self._new_slot(max(size, SLOT_BYTES))
+        """A file that may be written, of at least this size.
+
+        Only what has been sent is waited for: a clip may fill as many files at a time as it has sizes of pictures.
+        """
+        while len(self.sent) >= SLOTS:
             self.hear()
+        for path in self.free:
+            if self.sizes[path] >= size:
+                self.free.remove(path)
+                return path, np.memmap(path, dtype=np.uint8, mode="r+")
+        return self._new_slot(max(size, SLOT_BYTES))
 
     def _new_slot(self, size: int) -> tuple[Path, np.ndarray]:
         for path in self.free:  # too small for this clip
@@ -115,16 +121,27 @@ class RemoteClip:
         self.streams: dict[Any, _Stream] = {}
         self.seconds: dict[str, float] = {}
         self.answers: dict[str, tuple[Any, str, float]] | None = None
-        if tasks:
-            host.send(("clip", info, list(tasks)))
+        self.info = info
+        if host.clip is not None:
+            host.clip.give_up()
+        host.clip = None
 
     def watcher(self, task: ObserverTask) -> RemoteWatcher:
+        """An observer of this clip at the host, which hears of the clip with the first one."""
+        if self.host.clip is not self:
+            self.host.send(("clip", self.info, list(self.tasks.values())))
+            self.host.clip = self
         return RemoteWatcher(self, task)
 
     def stream(self, place: Any, pairs: bool) -> _Stream:
         if place not in self.streams:
             self.streams[place] = _Stream(self.host, pairs)
         return self.streams[place]
+
+    def give_up(self) -> None:
+        """Leave a clip that could not be read to its end; what was sent of it is never answered."""
+        for stream in self.streams.values():
+            stream.drop()
 
     def finish(self, key: str) -> Any:
         """The evidence under `key`; the first call waits for all of the clip's."""
@@ -199,6 +216,13 @@ class _Stream:
             return
         shape = ((2 if self.pairs else 1) * len(self.rows), *self.shape)
         self.host.send(("frames", str(self.path), shape, self.dtype.name, self.pairs, self.rows))
+        self.host.sent.add(self.path)
+        self.rows, self.memory = [], None
+
+    def drop(self) -> None:
+        """Forget what has been put, and give its file back."""
+        if self.memory is not None:
+            self.host.free.append(self.path)
         self.rows, self.memory = [], None
 
 

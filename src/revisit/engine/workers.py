@@ -16,13 +16,11 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from revisit import weights
 from revisit.core import RevisitError, UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.observe import Outcome, observe
 from revisit.engine.plan import ClipTask, Job
-from revisit.engine.remote import Address, Remote
-from revisit.engine.watch import observer_of
+from revisit.engine.remote import Address, Remote, runs_at_host
 from revisit.media import Limits
 from revisit.networks.runtime import DEVICE
 
@@ -87,12 +85,7 @@ def _share_out(
 @contextmanager
 def _hosts_of_networks(context: Any, jobs: Sequence[Job]) -> Iterator[list[Address]]:
     """Where the networks are, if processes of their own run them: one for each GPU, where there is work for it."""
-    wanted = any(
-        "torch" in weights.needs(observer_of(task).weights)
-        for job in jobs
-        for clip in job.clips
-        for task in clip.observers
-    )
+    wanted = any(runs_at_host(task) for job in jobs for clip in job.clips for task in clip.observers)
     with ExitStack() as stack:
         devices = os.environ.get(DEVICE, "").split(",") if wanted and _hosted() else []
         yield [stack.enter_context(_host(context, device)) for device in devices]
