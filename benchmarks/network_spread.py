@@ -1,13 +1,15 @@
 """How far a score moves with the device, the batch size and the precision: the same clips, scored again and again.
 
-Run on a machine with a GPU: python benchmarks/network_spread.py WORLDS --set small --out spread.json, where WORLDS was
-written by `revisit world render --suite all`. Every metric that rests on a network is scored
+    python benchmarks/network_spread.py score WORLDS --set small --settings cpu --out scores.json
+    python benchmarks/network_spread.py score WORLDS --set small --settings gpu --out scores.json
+    python benchmarks/network_spread.py cards scores.json ... --out src/revisit/networks/spread.json
 
-- on the CPU, in float32,
-- on the GPU frame by frame and in batches of 64, in float32,
-- on the GPU in the default precision, frame by frame and in batches of 64,
-
-each with an evidence cache of its own. For every metric the largest difference of a clip's score to the CPU's is told.
+WORLDS was written by `revisit world render --suite all`; beside the others may stand real clips, a folder `films` of
+them and a folder `people` in MBench's layout, because nothing rendered has shots or faces. Every metric that rests on a network is scored on the CPU and on the
+GPU, frame by frame and in batches of 64, in float32 and in the default precision (on a CPU both are the same), each
+time with an evidence cache of its own. The scores of two machines may lie in one file or in several; `cards` puts them
+together, refuses those of different weights, and keeps for every metric the largest difference of a clip's score to
+that on the CPU, frame by frame.
 """
 
 from __future__ import annotations
@@ -15,27 +17,35 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+FRAME_BY_FRAME, BATCHES = {"REVISIT_BATCH": "1"}, {"REVISIT_BATCH": "64"}
+CPU = {"REVISIT_DEVICE": "cpu", "REVISIT_NETWORKS": "host"}
+GPU = {"REVISIT_DEVICE": "cuda", "REVISIT_NETWORKS": "host"}
+EXACT = {"REVISIT_PRECISION": "float32"}
 SETTINGS: dict[str, dict[str, str]] = {
-    "cpu": {"REVISIT_DEVICE": "cpu", "REVISIT_NETWORKS": "workers"},
-    "gpu float32 batch 1": {"REVISIT_DEVICE": "cuda", "REVISIT_PRECISION": "float32", "REVISIT_BATCH": "1"},
-    "gpu float32 batch 64": {"REVISIT_DEVICE": "cuda", "REVISIT_PRECISION": "float32", "REVISIT_BATCH": "64"},
-    "gpu default batch 1": {"REVISIT_DEVICE": "cuda", "REVISIT_BATCH": "1"},
-    "gpu default batch 64": {"REVISIT_DEVICE": "cuda", "REVISIT_BATCH": "64"},
+    "cpu float32 batch 1": CPU | FRAME_BY_FRAME,
+    "cpu float32 batch 64": CPU | BATCHES,
+    "gpu float32 batch 1": GPU | EXACT | FRAME_BY_FRAME,
+    "gpu float32 batch 64": GPU | EXACT | BATCHES,
+    "gpu default batch 1": GPU | FRAME_BY_FRAME,
+    "gpu default batch 64": GPU | BATCHES,
 }
+BASE = "cpu float32 batch 1"
 DATASETS: dict[str, tuple[str, str, dict[str, str]]] = {
     "folder": ("folder", "folder", {}),
+    "films": ("films", "folder", {}),
     "memobench": ("memobench/output", "memobench", {"gt": "memobench/data", "targets": "memobench/targets.json"}),
     "wrbench": (
         "wrbench/manifest.json", "wrbench", {"poses": "wrbench/poses", "targets": "wrbench/targets.json"},
     ),
     "mbench": ("mbench", "mbench", {}),
     "mbench-t": ("mbench-t", "mbench", {}),
+    "people": ("people", "mbench", {}),
     "mind": ("mind/predictions", "mind", {"gt": "mind/MIND-Data"}),
 }  # fmt: skip
 
@@ -53,10 +63,29 @@ def with_networks(suite: Any, observers: Any) -> list[str]:
     return chosen
 
 
-def scores(
-    worlds: Path, set: str, settings: dict[str, str], limit: int | None, skip: list[str], only: list[str]
-) -> dict[str, dict[str, float]]:
-    """Metric → case → score, over all datasets."""
+def score(asked: argparse.Namespace) -> None:
+    """Score all datasets in each of the settings, and write after each, so that a run cut short leaves something."""
+    known = json.loads(asked.out.read_text()) if asked.out.is_file() else {"set": asked.set, "weights": asked.weights}
+    if (known["set"], known["weights"]) != (asked.set, asked.weights):
+        raise SystemExit(f"{asked.out} holds scores of the set {known['set']} with {known['weights']} weights")
+    for name, variables in SETTINGS.items():
+        if not any(word in name for word in asked.settings):
+            continue
+        os.environ.update(variables)
+        print(f"{name}:", flush=True)
+        found = known.setdefault("settings", {}).setdefault(name, {"scores": {}, "protocols": {}})
+        found["device"] = device_name(variables["REVISIT_DEVICE"])
+        with tempfile.TemporaryDirectory() as scratch:
+            for dataset in DATASETS:
+                if (asked.worlds / DATASETS[dataset][0]).exists() and (not asked.datasets or dataset in asked.datasets):
+                    score_dataset(asked, dataset, Path(scratch), found)
+                    asked.out.write_text(json.dumps(known, indent=1) + "\n")
+        for variable in variables:
+            del os.environ[variable]
+
+
+def score_dataset(asked: argparse.Namespace, name: str, scratch: Path, found: dict[str, Any]) -> None:
+    """Score the clips of one dataset in the setting that the environment says."""
     from revisit.core import SUITES
     from revisit.engine.cache import EvidenceCache
     from revisit.engine.needs import ObserverSet
@@ -64,76 +93,120 @@ def scores(
     from revisit.engine.run import evaluate
     from revisit.observers.sets import load_roles
 
-    os.environ.update(settings)
-    found: dict[str, dict[str, float]] = {}
-    with tempfile.TemporaryDirectory() as scratch:
-        for name, (source, suite, options) in DATASETS.items():
-            if not (worlds / source).exists() or (only and name not in only):
-                continue
-            observers = ObserverSet(set, load_roles(set))
-            metrics = [id for id in with_networks(SUITES[suite], observers) if id not in skip]
-            paths = {key: str(worlds / value) for key, value in options.items()}
-            plan = make_plan(SUITES[suite], worlds / source, observers, metrics=metrics, options=paths, limit=limit)
-            started = time.perf_counter()
-            run = evaluate(plan, Path(scratch) / name, cache=EvidenceCache(Path(scratch) / "cache"))
-            print(f"  {name}: {len(plan.cases)} clips, {time.perf_counter() - started:.0f} s", flush=True)
-            for record in run.records:
-                if "metric" not in record:
-                    continue
-                if record["status"] == "scored":
-                    found.setdefault(record["metric"], {})[f"{name}:{record['case']}"] = record["score"]
-                elif "needs" not in record["reason"] and "missing" not in record["reason"]:
-                    print(f"  {name} {record['metric']}: {record['reason'][:150]}", file=sys.stderr)
-    for key in settings:
-        del os.environ[key]
+    source, suite, options = DATASETS[name]
+    observers = ObserverSet(asked.set, load_roles(asked.set))
+    metrics = [id for id in with_networks(SUITES[suite], observers) if id not in asked.skip]
+    metrics = [id for id in metrics if not asked.metrics or id in asked.metrics]
+    if not metrics:
+        return
+    paths = {key: str(asked.worlds / value) for key, value in options.items()}
+    plan = make_plan(
+        SUITES[suite], asked.worlds / source, observers, metrics=metrics, options=paths, limit=asked.limit
+    )  # fmt: skip
+    started = time.perf_counter()
+    run = evaluate(plan, scratch / name, cache=EvidenceCache(scratch / "cache"))
+    scored = dict.fromkeys(metrics, 0)
+    why: dict[str, str] = {}
+    for record in run.records:
+        if "metric" not in record:
+            continue
+        id, case = record["metric"], f"{name}:{record['case']}"
+        if record["status"] == "scored":
+            found["scores"].setdefault(id, {})[case] = record["score"]
+            found["protocols"][id] = record["protocol"]  # stands for the weights, too
+            scored[id] += 1
+        else:
+            why.setdefault(id, record["reason"])
+    told = ", ".join(f"{id} {count}" for id, count in scored.items())
+    print(f"  {name}: {len(plan.cases)} clips, {time.perf_counter() - started:.0f} s; scored: {told}", flush=True)
+    for id, reason in why.items():
+        if not scored[id]:
+            print(f"    {id}: {reason[:300]}", flush=True)
+
+
+def cards(asked: argparse.Namespace) -> None:
+    """Write what the cards show: the largest difference of each setting to the first one, by set and metric."""
+    made: dict[str, Any] = {}
+    for set, files in by_set(asked.scores).items():
+        settings: dict[str, Any] = {}
+        for name in SETTINGS:
+            for file in files:
+                if name in file["settings"]:
+                    settings[name] = merged(settings.get(name), file["settings"][name])
+        device = next(found["device"] for name, found in settings.items() if name.startswith("gpu"))
+        made[set] = {"device": device, "weights": files[0]["weights"], "metrics": compared(settings)}
+        for metric, row in made[set]["metrics"].items():
+            told = ", ".join(f"{name} {value:.2g}" for name, value in row["differences"].items())
+            print(f"{set} {metric:24s} {row['cases']:3d} clips, {row['from']:.4g} to {row['to']:.4g}: {told}")
+    if asked.out:
+        asked.out.write_text(json.dumps(made, indent=1) + "\n")
+
+
+def by_set(paths: Sequence[Path]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for path in paths:
+        file = json.loads(path.read_text())
+        found.setdefault(file["set"], []).append(file)
     return found
+
+
+def merged(known: Any, more: Any) -> Any:
+    """The scores of one setting from two files."""
+    if known is None:
+        return more
+    scores = {id: known["scores"].get(id, {}) | more["scores"].get(id, {}) for id in known["scores"] | more["scores"]}
+    return {**more, "scores": scores, "protocols": known["protocols"] | more["protocols"]}
+
+
+def compared(settings: dict[str, Any]) -> dict[str, Any]:
+    """Metric → how many clips, their lowest and highest score, and the largest difference in each other setting."""
+    base = settings[BASE]
+    found: dict[str, Any] = {}
+    for metric, cases in sorted(base["scores"].items()):
+        differences = {}
+        for name, other in settings.items():
+            if name == BASE or metric not in other["scores"]:
+                continue
+            if other["protocols"][metric] != base["protocols"][metric]:
+                raise SystemExit(f"{metric}: {name} was scored with other weights or parameters than {BASE}")
+            if other["scores"][metric].keys() != cases.keys():
+                raise SystemExit(f"{metric}: {name} and {BASE} scored different clips")
+            differences[name] = max(abs(other["scores"][metric][case] - cases[case]) for case in cases)
+        ends = {"from": min(cases.values()), "to": max(cases.values())}
+        found[metric] = {"cases": len(cases), **ends, "differences": differences}
+    return found
+
+
+def device_name(device: str) -> str:
+    import torch
+
+    return torch.cuda.get_device_name() if device == "cuda" else "CPU"
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    asked.add_argument("worlds", type=Path)
-    asked.add_argument("--set", default="small")
-    asked.add_argument("--weights", default="published", help="what they are, in a word: published or random")
-    asked.add_argument("--out", type=Path, help="src/revisit/networks/spread.json, which the cards read")
-    asked.add_argument("--limit", type=int, help="clips of each dataset")
-    asked.add_argument("--skip", nargs="*", default=[], help="metrics to leave out")
-    asked.add_argument("--datasets", nargs="*", default=[], help="only these")
-    asked.add_argument("--settings", nargs="*", default=list(SETTINGS))
+    asked = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    asked.set_defaults(run=None)
+    commands = asked.add_subparsers()
+    scoring = commands.add_parser("score", help="score the clips, in one setting after the other")
+    scoring.set_defaults(run=score)
+    scoring.add_argument("worlds", type=Path)
+    scoring.add_argument("--set", default="small")
+    scoring.add_argument("--weights", default="published", help="what they are, in a word: published or random")
+    scoring.add_argument("--out", type=Path, required=True, help="file that the scores are added to")
+    scoring.add_argument("--limit", type=int, help="clips of each dataset")
+    scoring.add_argument("--metrics", nargs="*", default=[], help="only these")
+    scoring.add_argument("--skip", nargs="*", default=[], help="metrics to leave out")
+    scoring.add_argument("--datasets", nargs="*", default=[], help="only these")
+    scoring.add_argument("--settings", nargs="*", default=["cpu", "gpu"], help="words of their names; all by default")
+    writing = commands.add_parser("cards", help="what the cards of the metrics show")
+    writing.set_defaults(run=cards)
+    writing.add_argument("scores", type=Path, nargs="+")
+    writing.add_argument("--out", type=Path, help="src/revisit/networks/spread.json, which the cards read")
     chosen = asked.parse_args()
-    made: dict[str, dict[str, dict[str, float]]] = {}
-    for name in chosen.settings:
-        made[name] = scores(chosen.worlds, chosen.set, dict(SETTINGS[name]), chosen.limit, chosen.skip, chosen.datasets)
-        print(f"{name}: {sum(map(len, made[name].values()))} scores of {len(made[name])} metrics", flush=True)
-        if chosen.out:  # after each setting, so that a run that is cut short leaves something
-            known = json.loads(chosen.out.read_text()) if chosen.out.is_file() else {}
-            known[chosen.set] = {"device": device_name(), "weights": chosen.weights, "metrics": compared(made)}
-            chosen.out.write_text(json.dumps(known, indent=1) + "\n")
-    for metric, row in compared(made).items():
-        told = ", ".join(f"{name} {value:.2g}" for name, value in row["differences"].items())
-        print(f"{metric:32s} {row['cases']:3d} clips: {told}")
-
-
-def compared(made: dict[str, dict[str, dict[str, float]]]) -> dict[str, Any]:
-    """Metric → clips, and the largest difference of each setting to the first one."""
-    (_, base), *others = made.items()
-    found: dict[str, Any] = {}
-    for metric, cases in sorted(base.items()):
-        differences = {}
-        for name, scored in others:
-            other = scored.get(metric, {})
-            if other.keys() != cases.keys():
-                print(f"{metric}: {name} scored {len(other)} clips, the first {len(cases)}", file=sys.stderr)
-            common = other.keys() & cases.keys()
-            if common:
-                differences[name] = max(abs(other[case] - cases[case]) for case in common)
-        found[metric] = {"cases": len(cases), "differences": differences}
-    return found
-
-
-def device_name() -> str:
-    import torch
-
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    if chosen.run is None:
+        print("left out: this needs a GPU and rendered worlds; see the first lines of this file")
+        return
+    chosen.run(chosen)
 
 
 if __name__ == "__main__":

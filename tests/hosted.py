@@ -36,9 +36,10 @@ class ToyPairs:
 @evidence(id="toy_walk")
 @dataclass(frozen=True)
 class ToyWalk:
-    """Differences of neighbours."""
+    """Differences of neighbours, or to a reference."""
 
     step: np.ndarray
+    digest: np.ndarray  # how the frames begin that are told apart by it
     process: int
 
 
@@ -81,17 +82,30 @@ def toy_shares(batch: Batch) -> ToyPairs:
     return toy_pairs.fn(batch)
 
 
-@observer(id="toy.walk", version=1, kind="sequence", makes=ToyWalk, weights=("toy",))
+@observer(id="toy.walk", version=1, kind="sequence", makes=ToyWalk, weights=("toy",), size=20)
 def toy_walk(clip: ClipInfo) -> Sight:
-    """Mean differences of neighbouring frames."""
+    """Mean differences of neighbouring frames, which a sequence observer gets as they are, whatever its size."""
     steps: list[float] = []
+    digests: list[int] = []
     before: Frame | None = None
     frame: Frame
     while (frame := (yield)) is not None:
+        assert max(frame.rgb.shape) == max(clip.width, clip.height)
         if before is not None:
             steps.append(float(np.abs(frame.rgb.astype(float) - before.rgb).mean()))
+        digests.append(int(frame.digest[:8], 16))
         before = frame
-    return ToyWalk(np.array(steps), os.getpid())
+    return ToyWalk(np.array(steps), np.array(digests), os.getpid())
+
+
+@observer(id="toy.beside", version=1, kind="sequence", makes=ToyWalk, weights=("toy",), pairs=True)
+def toy_beside(clip: ClipInfo) -> Sight:
+    """Mean differences to a reference of any size, in order."""
+    steps: list[float] = []
+    while (pair := (yield)) is not None:
+        frame, other = pair
+        steps.append(float(frame.rgb.mean() - other.rgb.mean()))
+    return ToyWalk(np.array(steps), np.zeros(0), os.getpid())
 
 
 @observer(id="toy.fussy", version=1, kind="frame", makes=ToyRows, weights=("toy",), choose=lambda *_: 1 // 0)

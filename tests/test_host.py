@@ -87,6 +87,7 @@ def test_the_host_gives_what_workers_give(clips, tmp_path, monkeypatch) -> None:
         processes |= set(served.process.tolist())
         walks = [made(caches[where], f"toy.walk-{path.stem}") for where in ("workers", "host")]
         assert np.array_equal(walks[0].step, walks[1].step)
+        assert np.array_equal(walks[0].digest, walks[1].digest) and len(set(walks[1].digest.tolist())) > 20
         assert walks[1].process in processes, "sequence observers run at the host, too"
     assert len(processes) == 1, "one process holds the networks"
 
@@ -114,6 +115,21 @@ def test_a_reference_travels_with_its_clip(clips, tmp_path, monkeypatch) -> None
     assert np.array_equal(found[0].difference, found[1].difference) and found[0].difference.min() > 1
     assert np.array_equal(found[1].reference, np.arange(24))
     assert np.array_equal(shares[0].difference, shares[1].difference) and 0 < shares[1].difference.max() < 1
+
+
+def test_pairs_of_two_sizes_are_followed_by_the_worker(clips, tmp_path, monkeypatch) -> None:
+    first, last = clips[0], clips[3]
+    job = Job(
+        (ClipTask("0", Clip(first), ()), ClipTask("3", Clip(last), (task("toy.beside", "3", reference="0"),))),
+        frozenset({"0"}),
+    )
+    found = []
+    for where in ("workers", "host"):
+        monkeypatch.setenv("REVISIT_NETWORKS", where)
+        cache = EvidenceCache(tmp_path / where)
+        assert run([job], cache, workers=1) == {}
+        found.append(made(cache, "toy.beside-3").step)
+    assert np.array_equal(*found) and len(found[0]) == 24
 
 
 def test_one_observer_that_fails_costs_nobody_else(clips, tmp_path, monkeypatch) -> None:
@@ -155,7 +171,7 @@ def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
     host = SimpleNamespace(clip=None, free=[], sent=set(), slot=lambda size: (tmp_path / "a", np.zeros(size, np.uint8)))
     first = RemoteClip(host, None, [])
     first.streams[0] = _Stream(host, pairs=False)
-    first.streams[0].put(Prepared(0, 0.0, np.zeros((2, 2, 3), np.uint8)), "key")
+    first.streams[0].put(Prepared(0, 0.0, np.zeros((2, 2, 3), np.uint8), ""), "key")
     host.clip = first
     RemoteClip(host, None, [])
     assert host.free == [tmp_path / "a"] and host.clip is None
@@ -186,6 +202,7 @@ def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts
     import torch
 
     from revisit.engine.host import Chunk, Host, HostedClip, Queue
+    from revisit.engine.remote import Row
 
     observer = observer_of(task("toy.rows", ""))
     hosted_clips = [HostedClip(None, None, None, {f"toy.rows-{n}": task("toy.rows", "x" * n)}) for n in range(3)]
@@ -193,7 +210,7 @@ def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts
     q = Queue(observer, {})
     q.most = 4
     for n, clip in enumerate(hosted_clips):
-        rows = [(k, k / 8, None, [f"toy.rows-{n}"]) for k in range(3)]
+        rows = [Row(k, k / 8, None, "", [f"toy.rows-{n}"]) for k in range(3)]
         chunk = Chunk(clip, torch.full((3, 4, 4, 3), 10 * n + 1, dtype=torch.uint8), None, rows, 144)
         host.held += 144
         q.put(chunk, f"toy.rows-{n}", [0, 1, 2])

@@ -292,3 +292,36 @@ def test_what_is_salient_is_the_thing_in_front(small_weights: Path) -> None:
     box = u2net.salient_box(astronaut)
     assert box is not None and overlap(box, (0.0, 0.0, 0.85, 1.0)) > 0.7
     assert u2net.salient_box(np.full((64, 64, 3), 128, np.uint8)) is None
+
+
+def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
+    small_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Embeddings are remembered by frame: two things in two clips are followed at the host as in workers."""
+    data = pytest.importorskip("skimage.data", reason="needs scikit-image's pictures")
+    from revisit.core import Clip
+    from revisit.engine.cache import EvidenceCache
+    from revisit.engine.plan import ClipTask, Job, ObserverTask
+    from revisit.engine.workers import run_jobs
+    from revisit.evidence.mbench import ObjectMasks
+    from revisit.media import Limits, encode_mp4
+
+    monkeypatch.setenv("REVISIT_DEVICE", "cpu")
+    jobs = []
+    for name, picture in {"woman": data.astronaut(), "cat": data.chelsea()}.items():
+        path = tmp_path / f"{name}.mp4"
+        encode_mp4(path, [np.ascontiguousarray(picture[:256, x : x + 320]) for x in (40, 60, 80)], 4)
+        inputs = {"target": Target(name, (0.25, 0.05, 0.85, 0.95))}
+        task = ObserverTask(name, "small.masks", "revisit.observers.small.masks", {"at_most": 3}, inputs)
+        jobs.append(Job((ClipTask(name, Clip(path), (task,)),), frozenset()))
+    found: dict[tuple[str, str], ObjectMasks] = {}
+    for where in ("workers", "host"):
+        monkeypatch.setenv("REVISIT_NETWORKS", where)
+        cache = EvidenceCache(tmp_path / where)
+        for _, outcome in run_jobs(jobs, cache, Limits(), 2):
+            assert not outcome.failed and not outcome.broken
+        found |= {(where, name): cache.load(ObjectMasks, name) for name in ("woman", "cat")}
+    for name in ("woman", "cat"):
+        alone, served = found["workers", name], found["host", name]
+        assert alone.mask.any(axis=(1, 2)).all() and np.array_equal(alone.mask, served.mask)
+    assert not np.array_equal(found["host", "woman"].mask, found["host", "cat"].mask)

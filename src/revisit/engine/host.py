@@ -9,8 +9,8 @@ Sequence observers with networks run here, too, fed frame by frame.
 A worker sends, on one connection and clip by clip:
 
     ("clip", info, [task, ...])                      what is to be observed
-    ("frames", file, shape, type, pairs, rows)       a chunk; rows = [(index, time, partner, [key, ...]), ...]; with
-                                                     pairs, every second picture is the partner of the one before
+    ("frames", file, shape, type, pairs, rows)       a chunk, with a Row for each frame; with pairs, every second
+                                                     picture is the partner of the one before
     ("end",)                                         answered by {key: (record or None, sentence, seconds)}
 
 and a chunk is answered by ("free", file) as soon as its memory can be written again.
@@ -33,7 +33,7 @@ import numpy as np
 
 from revisit.core import Batch, ClipInfo, Frame, Observer, UsageError
 from revisit.engine.plan import ObserverTask
-from revisit.engine.remote import Address
+from revisit.engine.remote import Address, Row
 from revisit.engine.watch import joined, observer_of, sentence, watch
 
 FIRST, MOST = 8, 64  # rows of the first batch, by which memory is measured, and of the largest
@@ -48,7 +48,7 @@ class Chunk:
     clip: HostedClip
     pictures: Any  # (rows, height, width, 3) uint8
     partners: Any  # likewise, or None
-    rows: Sequence[tuple[int, float, int | None, Sequence[str]]]
+    rows: Sequence[Row]
     bytes: int
     users: int = 0  # observers whose queue still holds it
 
@@ -232,8 +232,8 @@ class Host:
     def _enqueue(self, chunk: Chunk) -> None:
         clip = chunk.clip
         wanted: dict[str, list[int]] = defaultdict(list)
-        for number, (_, _, _, keys) in enumerate(chunk.rows):
-            for key in keys:
+        for number, row in enumerate(chunk.rows):
+            for key in row.keys:
                 wanted[key].append(number)
         pictures: np.ndarray | None = None
         for key, rows in wanted.items():
@@ -258,14 +258,12 @@ class Host:
         """Show frames to an observer that sees a clip in order."""
         started = time.perf_counter()
         clip = chunk.clip
-        partners = None if chunk.partners is None else chunk.partners.cpu().numpy()
-        for row in rows:
-            index, seconds, partner, _ = chunk.rows[row]
-            other = None if partners is None or partner is None else Frame(partner, seconds, partners[row], "")
+        for number in rows:
+            row = chunk.rows[number]
             try:
-                clip.watchers[key].see(Frame(index, seconds, pictures[row], ""), other)
+                clip.watchers[key].see(Frame(row.number, row.time, pictures[number], row.digest), None)
             except Exception as error:  # as above
-                clip.failed[key] = f"{clip.tasks[key].observer} failed on frame {index}: {sentence(error)}"
+                clip.failed[key] = f"{clip.tasks[key].observer} failed on frame {row.number}: {sentence(error)}"
                 del clip.watchers[key]
                 break
         clip.seconds[key] += time.perf_counter() - started
@@ -314,11 +312,11 @@ class Host:
             torch.cuda.reset_peak_memory_stats()
         try:
             batch = Batch(
-                np.array([row[0] for row in described]),
-                np.array([row[1] for row in described]),
+                np.array([row.number for row in described]),
+                np.array([row.time for row in described]),
                 together([rows_of(chunk, rows, chunk.pictures) for chunk, _, rows in taken]),
                 together([rows_of(chunk, rows, chunk.partners) for chunk, _, rows in taken]) if pairs else (),
-                np.array([row[2] for row in described if pairs], dtype=np.int64),
+                np.array([row.partner for row in described if pairs], dtype=np.int64),
                 [_inputs(chunk.clip.tasks[key], q.observer) for chunk, key, rows in taken for _ in rows],
             )
             record = q.observer.fn(batch, **q.params)

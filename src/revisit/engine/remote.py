@@ -35,13 +35,28 @@ class Address(NamedTuple):
     device: str = ""  # and on what it runs the networks
 
 
+class Row(NamedTuple):
+    """A frame on its way to the host."""
+
+    number: int
+    time: float
+    partner: int | None  # number of the frame that it is compared with
+    digest: str  # of the frame as it was decoded: observers remember by it what they know of a frame
+    keys: list[str]  # of the evidence that it serves
+
+
 class HostGone(RevisitError):
     """The process that runs the networks ended."""
 
 
 def runs_at_host(task: ObserverTask) -> bool:
-    """Whether an observer belongs to the host, where there is one: its networks run on torch."""
-    return "torch" in weights.needs(observer_of(task).weights)
+    """Whether an observer belongs to the host, where there is one: its networks run on torch.
+
+    One that follows pairs of frames through a clip stays with the worker, which has them in their own sizes.
+    """
+    observer = observer_of(task)
+    follows_pairs = observer.pairs and observer.kind != "frame"
+    return not follows_pairs and "torch" in weights.needs(observer.weights)
 
 
 class Remote:
@@ -167,11 +182,22 @@ class RemoteWatcher:
     def see(self, frame: Frame, reference: Frame | None) -> None:
         if self.observer.pairs and reference is None:
             return  # the reference ended before the clip
-        own = self.observer.pairs or self.observer.prepare is not None
-        place = self.task.key if own else self.observer.size
-        stream = self.clip.stream(place, self.observer.pairs)
+        stream = self.clip.stream(self._place(), self.observer.pairs)
         if not stream.also(frame.index, self.task.key, repeat=self.observer.pairs):
-            stream.put(prepared(self.observer, self.task.params, frame, reference), self.task.key)
+            stream.put(self._picture(frame, reference), self.task.key)
+
+    def _place(self) -> Any:
+        """What pictures have in common that may travel together."""
+        if self.observer.kind != "frame":
+            return None
+        own = self.observer.pairs or self.observer.prepare is not None
+        return self.task.key if own else self.observer.size
+
+    def _picture(self, frame: Frame, reference: Frame | None) -> Prepared:
+        """What the host gets: pictures ready for a batch, or whole frames, which its observer prepares as here."""
+        if self.observer.kind != "frame":
+            return Prepared(frame.index, frame.time, frame.rgb, frame.digest)
+        return prepared(self.observer, self.task.params, frame, reference)
 
     def finish(self) -> Any:
         return self.clip.finish(self.task.key)
@@ -182,7 +208,7 @@ class _Stream:
 
     def __init__(self, host: Remote, pairs: bool) -> None:
         self.host, self.pairs = host, pairs
-        self.rows: list[tuple[int, float, int | None, list[str]]] = []
+        self.rows: list[Row] = []
         self.memory: np.ndarray | None = None
         self.path = Path()
         self.shape: tuple[int, ...] = ()
@@ -191,9 +217,9 @@ class _Stream:
 
     def also(self, index: int, key: str, repeat: bool) -> bool:
         """Whether this frame is the last one that was put, which then serves one more observer."""
-        if repeat or not self.rows or self.rows[-1][0] != index:
+        if repeat or not self.rows or self.rows[-1].number != index:
             return False
-        self.rows[-1][3].append(key)
+        self.rows[-1].keys.append(key)
         return True
 
     def put(self, picture: Prepared, key: str) -> None:
@@ -208,7 +234,7 @@ class _Stream:
         for number, array in enumerate(shown, len(self.rows) * len(shown)):
             place = number * array.nbytes
             self.memory[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        self.rows.append((picture.index, picture.time, picture.reference_index, [key]))
+        self.rows.append(Row(picture.index, picture.time, picture.reference_index, picture.digest, [key]))
 
     def flush(self) -> None:
         """Send what has been put."""

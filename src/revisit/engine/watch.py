@@ -100,6 +100,7 @@ class Prepared:
     index: int
     time: float
     rgb: np.ndarray
+    digest: str  # of the frame as it was decoded
     reference_index: int | None = None
     reference: np.ndarray | None = None
 
@@ -108,7 +109,7 @@ def prepared(observer: Observer, params: Mapping[str, Any], frame: Frame, refere
     """A frame, or a pair of them, at the size that the observer asks for."""
     if not observer.pairs:
         picture = frame.at(observer.size) if observer.prepare is None else observer.prepare(frame, **params)
-        return Prepared(frame.index, frame.time, picture)
+        return Prepared(frame.index, frame.time, picture, frame.digest)
     assert reference is not None
     if observer.prepare is None:
         mine, other = frame.at(observer.size), reference.at(observer.size)
@@ -118,7 +119,7 @@ def prepared(observer: Observer, params: Mapping[str, Any], frame: Frame, refere
         import cv2
 
         other = cv2.resize(other, mine.shape[1::-1], interpolation=cv2.INTER_AREA)
-    return Prepared(frame.index, frame.time, mine, reference.index, other)
+    return Prepared(frame.index, frame.time, mine, frame.digest, reference.index, other)
 
 
 def batch_of(rows: Sequence[Prepared], inputs: Sequence[tuple[Any, ...]]) -> Batch:

@@ -43,7 +43,7 @@ def choose_frames(
 
 
 @observer(
-    id="small.masks", version=1, kind="sequence", makes=ObjectMasks, inputs=("target",), weights=(MOBILE_SAM,),
+    id="small.masks", version=2, kind="sequence", makes=ObjectMasks, inputs=("target",), weights=(MOBILE_SAM,),
     choose=choose_frames,
 )  # fmt: skip
 def masks(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> Sight:
@@ -53,7 +53,7 @@ def masks(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> Sight:
 
 
 @observer(
-    id="small.masks_salient", version=1, kind="sequence", makes=ObjectMasks, inputs=("target?",),
+    id="small.masks_salient", version=2, kind="sequence", makes=ObjectMasks, inputs=("target?",),
     weights=(MOBILE_SAM, U2NETP), choose=choose_frames,
 )  # fmt: skip
 def masks_salient(
@@ -65,7 +65,7 @@ def masks_salient(
 
 
 @observer(
-    id="small.detections", version=1, kind="sequence", makes=Detections, inputs=("target?",),
+    id="small.detections", version=2, kind="sequence", makes=Detections, inputs=("target?",),
     weights=(MOBILE_SAM, U2NETP), choose=choose_frames,
 )  # fmt: skip
 def detections(clip: ClipInfo, target: Target | None, *, at_most: int = AT_MOST, when_unknown: str = SALIENCY) -> Sight:

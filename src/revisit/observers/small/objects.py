@@ -24,7 +24,7 @@ MAKER = "efficientnet-lite0 on masks by mobile-sam"
 
 
 @observer(
-    id="small.object_features", version=1, kind="sequence", makes=ObjectFeatures, inputs=("target",),
+    id="small.object_features", version=2, kind="sequence", makes=ObjectFeatures, inputs=("target",),
     weights=("mobile-sam", "efficientnet-lite0"), choose=choose_frames,
 )  # fmt: skip
 def object_features(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> Sight:
