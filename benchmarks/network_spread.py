@@ -5,11 +5,11 @@
     python benchmarks/network_spread.py cards scores.json ... --out src/revisit/networks/spread.json
 
 WORLDS was written by `revisit world render --suite all`; beside the others may stand real clips, a folder `films` of
-them and a folder `people` in MBench's layout, because nothing rendered has shots or faces. Every metric that rests on a network is scored on the CPU and on the
-GPU, frame by frame and in batches of 64, in float32 and in the default precision (on a CPU both are the same), each
-time with an evidence cache of its own. The scores of two machines may lie in one file or in several; `cards` puts them
-together, refuses those of different weights, and keeps for every metric the largest difference of a clip's score to
-that on the CPU, frame by frame.
+them and a folder `people` in MBench's layout, because nothing rendered has shots or faces. Every metric that rests on a
+network is scored on the CPU and on the GPU, frame by frame and in batches of 64, in float32 and in the default
+precision (on a CPU both are the same), each time with an evidence cache of its own. The scores of two machines may lie
+in one file or in several; `cards` puts them together, refuses those of different weights, and keeps for every metric
+the largest difference of a clip's score to that on the CPU, frame by frame.
 """
 
 from __future__ import annotations

@@ -49,9 +49,8 @@ def test_batches_and_processes_keep_to_the_tolerance_on_the_card(
         env = {"REVISIT_DEVICE": "cpu", "REVISIT_CACHE": str(tmp_path / f"{name} cache"), **setting}
         revisit("eval", films / "manifest.jsonl", "--set", "small", *asked, "--out", out, "--no-report", env=env)
         records = map(json.loads, (out / "records.jsonl").read_text().splitlines())
-        scores[name] = {
-            (one["metric"], one["case"]): one["score"] for one in records if one.get("status") == "scored" and "metric" in one
-        }  # fmt: skip
+        scored = [one for one in records if "metric" in one and one["status"] == "scored"]
+        scores[name] = {(one["metric"], one["case"]): one["score"] for one in scored}
     first, *others = scores.values()
     assert {metric for metric, _ in first} == set(METRICS) and len(first) == 2 * len(METRICS)
     measured = spread.results()["small"]["metrics"]
