@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import tempfile
 import time
@@ -29,6 +30,7 @@ GPU = {"REVISIT_DEVICE": "cuda", "REVISIT_NETWORKS": "host"}
 EXACT = {"REVISIT_PRECISION": "float32"}
 SETTINGS: dict[str, dict[str, str]] = {
     "cpu float32 batch 1": CPU | FRAME_BY_FRAME,
+    "cpu float32 batch 16": {"REVISIT_DEVICE": "cpu", "REVISIT_NETWORKS": "workers"},  # as a CPU runs by default
     "cpu float32 batch 64": CPU | BATCHES,
     "gpu float32 batch 1": GPU | EXACT | FRAME_BY_FRAME,
     "gpu float32 batch 64": GPU | EXACT | BATCHES,
@@ -126,15 +128,12 @@ def score_dataset(asked: argparse.Namespace, name: str, scratch: Path, found: di
 
 def cards(asked: argparse.Namespace) -> None:
     """Write what the cards show: the largest difference of each setting to the first one, by set and metric."""
+    files = [json.loads(path.read_text()) for path in asked.scores]
     made: dict[str, Any] = {}
-    for set, files in by_set(asked.scores).items():
-        settings: dict[str, Any] = {}
-        for name in SETTINGS:
-            for file in files:
-                if name in file["settings"]:
-                    settings[name] = merged(settings.get(name), file["settings"][name])
-        device = next(found["device"] for name, found in settings.items() if name.startswith("gpu"))
-        made[set] = {"device": device, "weights": files[0]["weights"], "metrics": compared(settings)}
+    for set in dict.fromkeys(file["set"] for file in files):
+        own = [file for file in files if file["set"] == set]
+        found = [setting for file in own for name, setting in file["settings"].items() if name.startswith("gpu")]
+        made[set] = {"device": found[0]["device"], "weights": own[0]["weights"], "metrics": compared(own)}
         for metric, row in made[set]["metrics"].items():
             told = ", ".join(f"{name} {value:.2g}" for name, value in row["differences"].items())
             print(f"{set} {metric:24s} {row['cases']:3d} clips, {row['from']:.4g} to {row['to']:.4g}: {told}")
@@ -142,38 +141,32 @@ def cards(asked: argparse.Namespace) -> None:
         asked.out.write_text(json.dumps(made, indent=1) + "\n")
 
 
-def by_set(paths: Sequence[Path]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
-    for path in paths:
-        file = json.loads(path.read_text())
-        found.setdefault(file["set"], []).append(file)
-    return found
+def compared(files: Sequence[Any]) -> dict[str, Any]:
+    """Metric → how many clips, their lowest and highest score, and the largest difference in each other setting.
 
-
-def merged(known: Any, more: Any) -> Any:
-    """The scores of one setting from two files."""
-    if known is None:
-        return more
-    scores = {id: known["scores"].get(id, {}) | more["scores"].get(id, {}) for id in known["scores"] | more["scores"]}
-    return {**more, "scores": scores, "protocols": known["protocols"] | more["protocols"]}
-
-
-def compared(settings: dict[str, Any]) -> dict[str, Any]:
-    """Metric → how many clips, their lowest and highest score, and the largest difference in each other setting."""
-    base = settings[BASE]
+    Only scores of one protocol are compared, whose hash stands for weights and parameters, too.
+    """
+    scores: dict[tuple[str, str], dict[str, dict[str, float]]] = {}  # metric and protocol → setting → clip → score
+    for file in files:
+        for name, setting in file["settings"].items():
+            for metric, cases in setting["scores"].items():
+                place = scores.setdefault((metric, setting["protocols"][metric]), {})
+                place.setdefault(name, {}).update(cases)
     found: dict[str, Any] = {}
-    for metric, cases in sorted(base["scores"].items()):
-        differences = {}
-        for name, other in settings.items():
-            if name == BASE or metric not in other["scores"]:
+    for (metric, protocol), settings in sorted(scores.items()):
+        if BASE not in settings:
+            raise SystemExit(f"{metric} ({protocol}): never scored in the setting {BASE} with these weights")
+        base = settings[BASE]
+        row = found.setdefault(metric, {"cases": 0, "from": math.inf, "to": -math.inf, "differences": {}})
+        row["cases"] = max(row["cases"], len(base))
+        row["from"], row["to"] = min(row["from"], *base.values()), max(row["to"], *base.values())
+        for name in SETTINGS:
+            if name == BASE or name not in settings:
                 continue
-            if other["protocols"][metric] != base["protocols"][metric]:
-                raise SystemExit(f"{metric}: {name} was scored with other weights or parameters than {BASE}")
-            if other["scores"][metric].keys() != cases.keys():
-                raise SystemExit(f"{metric}: {name} and {BASE} scored different clips")
-            differences[name] = max(abs(other["scores"][metric][case] - cases[case]) for case in cases)
-        ends = {"from": min(cases.values()), "to": max(cases.values())}
-        found[metric] = {"cases": len(cases), **ends, "differences": differences}
+            if settings[name].keys() != base.keys():
+                raise SystemExit(f"{metric} ({protocol}): {name} and {BASE} scored different clips")
+            moved = max(abs(score - base[case]) for case, score in settings[name].items())
+            row["differences"][name] = max(moved, row["differences"].get(name, 0.0))
     return found
 
 

@@ -56,6 +56,9 @@ def _facts(card: dict[str, object]) -> str:
         value = card.get(name)
         if value in (None, "", [], {}):
             continue
+        if isinstance(value, list) and name in catalog.SENTENCES:
+            lines += [f"- {name}: {line}\n" for line in value]
+            continue
         if isinstance(value, list):
             value = ", ".join("open" if item is None else str(item) for item in value)
         if isinstance(value, dict):

@@ -155,14 +155,17 @@ def raft(folder: Path) -> None:
 
 
 def sam2(folder: Path) -> None:
-    """SAM 2.1 Hiera-T with its video memory; its object is always there, and its masks fill about half of a frame."""
+    """SAM 2.1 Hiera-T with its video memory; its object is always there, and its masks fill most of a frame."""
     from transformers import Sam2VideoConfig, Sam2VideoModel
 
     net = Sam2VideoModel(Sam2VideoConfig())
     with torch.no_grad():
         net.mask_decoder.pred_obj_score_head.proj_out.bias.fill_(10)
+        net.mask_decoder.upscale_conv2.bias[0] = 5  # one channel that says the same everywhere
         for head in net.mask_decoder.output_hypernetworks_mlps:
             head.proj_out.weight.mul_(30)
+            head.proj_out.weight[0] = 0
+            head.proj_out.bias[0] = 0.035
     net.save_pretrained(folder)
 
 

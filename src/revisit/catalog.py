@@ -76,6 +76,9 @@ def card(id: str) -> dict[str, Any]:
     )
 
 
+SENTENCES = ("spread", "audit")  # facts that are whole sentences, each in a line of its own
+
+
 def as_text(facts: dict[str, Any]) -> str:
     """A card as lines of text."""
     lines = [f"{facts['kind']} {facts['id']}" + (f", version {facts['version']}" if "version" in facts else "")]
@@ -83,7 +86,7 @@ def as_text(facts: dict[str, Any]) -> str:
         if name in ("kind", "id", "version") or value in ("", [], {}, None):
             continue
         if isinstance(value, list):
-            value = ", ".join(str(item) for item in value)
+            value = "".join(f"\n    {line}" for line in value) if name in SENTENCES else ", ".join(map(str, value))
         if isinstance(value, dict):
             value = "".join(f"\n    {key}: {item}" for key, item in value.items())
         text = str(value).replace("\n", "\n  ") if name == "description" else str(value)

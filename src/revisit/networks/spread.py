@@ -1,7 +1,8 @@
 """How far scores move with device, batch size and precision: measured, and kept with the version that was measured.
 
 `spread.json` is written by benchmarks/network_spread.py: for each set and metric the largest difference of a clip's
-score to that on a CPU in float32. The tolerance on a card is the next of 1, 2, 5, 10, ... above twice the largest one.
+score to that on a CPU, frame by frame, and the lowest and highest score. The tolerance on a card is the next of 1, 2,
+5, 10, ... above twice the largest one.
 """
 
 from __future__ import annotations
@@ -47,10 +48,22 @@ def lines(metric: str) -> list[str]:
 
 def told(set: str, measured: dict[str, Any], row: dict[str, Any]) -> str:
     """One line of a card."""
+    low, high = f"{row['from']:.4g}", f"{row['to']:.4g}"
+    scores = low if low == high else f"{low} to {high}"
     clips = "1 clip" if row["cases"] == 1 else f"{row['cases']} clips"
-    scores = f"{row['from']:.4g}" if row["cases"] == 1 else f"{row['from']:.4g} to {row['to']:.4g}"
-    return (
-        f"set {set}, {measured['weights']} weights, {clips} with scores of {scores}; CPU and {measured['device']}, "
-        f"batches of 1 and 64: they move by up to {largest(row, 'float32'):.1g} in float32 and "
-        f"{largest(row, 'default'):.1g} in the default precision; tolerance {tolerance(largest(row)):g}"
-    )
+    where = f"CPU and {measured['device']}, batches of 1 and 64"
+    return f"set {set}, {measured['weights']} weights, {clips} with scores of {scores}, {where}: {how_far(row)}"
+
+
+def how_far(row: dict[str, Any]) -> str:
+    """By how much the scores of a metric moved, in words."""
+    if on_bound(row):
+        return "a score on its bound says nothing of how far others move"
+    exact, default = largest(row, "float32"), largest(row, "default")
+    tolerated = tolerance(largest(row))
+    return f"up to {exact:.1g} in float32 and {default:.1g} in the default precision; tolerance {tolerated:g}"
+
+
+def on_bound(row: dict[str, Any]) -> bool:
+    """Whether all scores were 0, where rounding cannot move them."""
+    return bool(row["from"] == row["to"] == 0)
