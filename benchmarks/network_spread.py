@@ -157,6 +157,8 @@ def compared(files: Sequence[Any]) -> dict[str, Any]:
         if BASE not in settings:
             raise SystemExit(f"{metric} ({protocol}): never scored in the setting {BASE} with these weights")
         base = settings[BASE]
+        if len(settings) == 1:
+            continue  # nothing to compare it with
         row = found.setdefault(metric, {"cases": 0, "from": math.inf, "to": -math.inf, "differences": {}})
         row["cases"] = max(row["cases"], len(base))
         row["from"], row["to"] = min(row["from"], *base.values()), max(row["to"], *base.values())

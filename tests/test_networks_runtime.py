@@ -13,42 +13,48 @@ from revisit.networks import spread
 
 torch = pytest.importorskip("torch", reason="networks run on torch")
 
-from revisit.networks import runtime  # noqa: E402
+from revisit.networks import runtime, settings  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(runtime.DEVICE, raising=False)
-    monkeypatch.delenv(runtime.PRECISION, raising=False)
+    monkeypatch.delenv(settings.DEVICE, raising=False)
+    monkeypatch.delenv(settings.PRECISION, raising=False)
     runtime.forget()
 
 
 def test_the_device_is_the_one_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(runtime.DEVICE, "cpu")
+    monkeypatch.setenv(settings.DEVICE, "cpu")
     assert runtime.device() == runtime.described() == "cpu"
     assert torch.get_num_threads() == 1
     assert not torch.backends.cuda.matmul.allow_tf32 and not torch.backends.cudnn.allow_tf32
     runtime.forget()
-    monkeypatch.setenv(runtime.DEVICE, "cuda")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(UsageError, match="torch finds no GPU here"):
+    monkeypatch.setenv(settings.DEVICE, "cuda")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(UsageError, match="torch finds no GPU here, and cuda was asked for"):
+        runtime.device()
+    monkeypatch.setenv(settings.DEVICE, "cuda:2")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(UsageError, match="cuda:0 to cuda:1"):
         runtime.device()
 
 
 def test_half_precision_is_for_a_gpu_and_can_be_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(runtime.DEVICE, "cpu")
+    monkeypatch.setenv(settings.DEVICE, "cpu")
     assert runtime.precision("float16") == "float32"
     monkeypatch.setattr(runtime, "device", lambda: "cuda:0")
     assert runtime.precision("float16") == "float16" and runtime.precision(None) == "float32"
-    monkeypatch.setenv(runtime.PRECISION, "float32")
+    monkeypatch.setenv(settings.PRECISION, "float32")
     assert runtime.precision("float16") == "float32"
-    monkeypatch.setenv(runtime.PRECISION, "float8")
+    monkeypatch.setenv(settings.PRECISION, "bfloat16")
+    assert runtime.precision("float16") == "bfloat16" and runtime.precision(None) == "float32"
+    monkeypatch.setenv(settings.PRECISION, "float8")
     with pytest.raises(UsageError, match="float32, float16, bfloat16"):
         runtime.precision("float16")
 
 
 def test_pictures_go_to_the_device_in_one_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(runtime.DEVICE, "cpu")
+    monkeypatch.setenv(settings.DEVICE, "cpu")
     rgb = np.arange(2 * 4 * 6 * 3, dtype=np.uint8).reshape(2, 4, 6, 3)
     batch = Batch(np.arange(2), np.zeros(2), list(rgb))
     there = runtime.on_device(batch.rgb)
@@ -60,7 +66,7 @@ def test_pictures_go_to_the_device_in_one_form(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_network_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(runtime.DEVICE, "cpu")
+    monkeypatch.setenv(settings.DEVICE, "cpu")
     monkeypatch.setattr("revisit.weights.file", lambda id: tmp_path / id)
     loads: list[Path] = []
 

@@ -37,14 +37,13 @@ def eval_(
 ) -> None:
     """Score a dataset or a folder of videos. The same command resumes."""
     from revisit.engine.run import evaluate
-    from revisit.engine.workers import BATCH_SIZE
     from revisit.media import Limits
-    from revisit.networks.runtime import DEVICE, PRECISION
+    from revisit.networks import settings
 
     # Workers and the process that runs the networks inherit these.
-    for name, value in ((DEVICE, device), (PRECISION, precision), (BATCH_SIZE, str(batch or ""))):
-        if value:
-            os.environ[name] = value
+    asked = {settings.DEVICE: device, settings.PRECISION: precision, settings.BATCH: str(batch or "")}
+    os.environ.update({name: value for name, value in asked.items() if value})
+    settings.check()
     request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge)
     chosen = request.chosen_judge()
     folder = out or Path("runs") / (source.resolve().stem if source.is_file() else source.resolve().name)

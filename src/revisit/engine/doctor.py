@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from revisit.core import UsageError
 from revisit.core.registry import ENTRY_POINT_GROUP
 from revisit.engine.cache import cache_root
+from revisit.networks import settings
 from revisit.observers.sets import set_names
 from revisit.weights.lock import entries
 from revisit.weights.places import look, root
@@ -73,9 +74,13 @@ def _devices() -> list[Check]:
         return [Check("torch", "bad", tried.finding.replace("revisit-bench", "'revisit-bench[networks]'"))]
     version, *devices = tried.finding.splitlines()
     cpu = f"cpu: {os.cpu_count()} cores" + ("" if devices else "; no GPU found")
-    asked = os.environ.get("REVISIT_DEVICE")
-    chosen = f"; REVISIT_DEVICE={asked}" if asked else ""
-    return [Check("torch", "ok", version), *(Check("device", "ok", line + chosen) for line in (*devices, cpu))]
+    found = [Check("torch", "ok", version), *(Check("device", "ok", line) for line in (*devices, cpu))]
+    try:
+        settings.check()
+    except UsageError as error:
+        return [*found, Check("settings", "bad", str(error))]
+    asked = {name: os.environ[name] for name in settings.NAMES if os.environ.get(name)}
+    return [*found, *(Check("settings", "note", f"{name}={value}") for name, value in asked.items())]
 
 
 def _extra(name: str) -> Check:

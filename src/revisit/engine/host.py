@@ -19,7 +19,6 @@ and a chunk is answered by ("free", file) as soon as its memory can be written a
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 import threading
 import time
@@ -35,6 +34,7 @@ from revisit.core import Batch, ClipInfo, Frame, Observer, UsageError
 from revisit.engine.plan import ObserverTask
 from revisit.engine.remote import Address, Row
 from revisit.engine.watch import joined, observer_of, sentence, watch
+from revisit.networks import settings
 
 FIRST, MOST = 8, 64  # rows of the first batch, by which memory is measured, and of the largest
 SHARE = 0.5  # of the device's memory that networks at work may take
@@ -79,8 +79,8 @@ class Queue:
         self.observer, self.params = observer, params
         self.waiting: deque[Entry] = deque()
         self.rows = 0
-        self.most = _asked_batch() or FIRST
-        self.measured = _asked_batch() is not None
+        self.most = settings.batch() or FIRST
+        self.measured = settings.batch() is not None
 
     def put(self, chunk: Chunk, key: str, rows: list[int]) -> None:
         self.waiting.append((chunk, key, rows))
@@ -381,10 +381,6 @@ class Host:
 
 class _TooLarge(Exception):
     """A batch that did not fit; it is tried again in parts."""
-
-
-def _asked_batch() -> int | None:
-    return int(os.environ["REVISIT_BATCH"]) if os.environ.get("REVISIT_BATCH") else None
 
 
 def _inputs(task: ObserverTask, observer: Observer) -> tuple[Any, ...]:

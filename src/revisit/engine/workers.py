@@ -22,10 +22,9 @@ from revisit.engine.observe import Outcome, observe
 from revisit.engine.plan import ClipTask, Job
 from revisit.engine.remote import Address, Remote, runs_at_host
 from revisit.media import Limits
-from revisit.networks.runtime import DEVICE
+from revisit.networks import settings
+from revisit.networks.settings import DEVICE
 
-NETWORKS = "REVISIT_NETWORKS"
-BATCH_SIZE = "REVISIT_BATCH"
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
@@ -87,7 +86,7 @@ def _hosts_of_networks(context: Any, jobs: Sequence[Job]) -> Iterator[list[Addre
     """Where the networks are, if processes of their own run them: one for each GPU, where there is work for it."""
     wanted = any(runs_at_host(task) for job in jobs for clip in job.clips for task in clip.observers)
     with ExitStack() as stack:
-        devices = os.environ.get(DEVICE, "").split(",") if wanted and _hosted() else []
+        devices = (settings.devices() or [""]) if wanted and _hosted() else []
         yield [stack.enter_context(_host(context, device)) for device in devices]
 
 
@@ -113,11 +112,8 @@ def _host(context: Any, device: str) -> Iterator[Address]:
 
 def _hosted() -> bool:
     """Whether one process runs the networks: on a GPU, unless `REVISIT_NETWORKS` (host or workers) says otherwise."""
-    chosen = os.environ.get(NETWORKS, "auto")
-    if chosen not in ("auto", "host", "workers"):
-        raise UsageError(f"{NETWORKS}={chosen}: it is auto, host (one process) or workers (each its own)")
-    device = os.environ.get(DEVICE, "")
-    gpu = not device.startswith("cpu") if device else Path("/dev/nvidiactl").exists()
+    chosen, devices = settings.networks(), settings.devices()
+    gpu = devices[0] != "cpu" if devices else Path("/dev/nvidiactl").exists()
     return gpu if chosen == "auto" else chosen == "host"
 
 

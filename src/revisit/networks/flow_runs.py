@@ -7,7 +7,6 @@ multiples of 8 by repeating the edge, as MemoBench does.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,19 +14,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from revisit.networks import gmflow, raft, runtime
+from revisit.networks import gmflow, raft, runtime, settings
 from revisit.networks.pictures import multiple
 
 Pairs = list[tuple[np.ndarray, np.ndarray]]
 GPU_PAIRS = 8  # at a time; on a CPU one at a time is as fast
-BATCH = "REVISIT_BATCH"
 
 
 def pairs_at_once() -> int:
     """How many pairs are worth their memory here, and no more than the user wants."""
     if not runtime.device().startswith("cuda"):
         return 1
-    return min(GPU_PAIRS, int(os.environ.get(BATCH) or GPU_PAIRS))
+    return min(GPU_PAIRS, settings.batch() or GPU_PAIRS)
 
 
 def gmflow_of(earlier: Sequence[np.ndarray], later: Sequence[np.ndarray], side: int) -> Pairs:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from revisit.core import MissingPrerequisite
+from revisit.networks import settings
 
 QUIET = 3  # errors only: some files make onnxruntime print a warning for every tensor
-DEVICE = "REVISIT_DEVICE"
 
 
 @cache
@@ -37,7 +36,7 @@ def providers() -> list[Any]:
     """Where sessions run: the GPU that is asked for, or the first one, or the CPU."""
     import onnxruntime
 
-    asked = os.environ.get(DEVICE, "")
+    asked = next(iter(settings.devices()), "")
     if asked.startswith(("cpu", "mps")) or "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
         return ["CPUExecutionProvider"]
     number = int(asked.partition(":")[2] or 0)

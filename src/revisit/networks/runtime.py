@@ -7,7 +7,6 @@ that half precision moves no score beyond its tolerance runs so on a GPU; `REVIS
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -18,9 +17,9 @@ import numpy as np
 
 from revisit import weights
 from revisit.core import UsageError
+from revisit.networks import settings
+from revisit.networks.settings import DEVICE
 
-DEVICE, PRECISION, THREADS = "REVISIT_DEVICE", "REVISIT_PRECISION", "REVISIT_THREADS"
-PRECISIONS = ("float32", "float16", "bfloat16")
 T = TypeVar("T")
 
 
@@ -29,9 +28,14 @@ def device() -> str:
     """Where networks run in this process."""
     import torch
 
-    asked = os.environ.get(DEVICE, "").split(",")[0] or ("cuda" if torch.cuda.is_available() else "cpu")
-    if asked.startswith("cuda") and not torch.cuda.is_available():
-        raise UsageError(f"{DEVICE}={asked}: torch finds no GPU here; unset it, or install torch with CUDA")
+    asked = next(iter(settings.devices()), "cuda" if torch.cuda.is_available() else "cpu")
+    if asked.startswith("cuda") and int(asked.partition(":")[2] or 0) >= torch.cuda.device_count():
+        count = torch.cuda.device_count()
+        found = "no GPU" if not count else f"{count} of them, cuda:0 to cuda:{count - 1}"
+        raise UsageError(
+            f"torch finds {found} here, and {asked} was asked for (--device or {DEVICE}): ask for another one, or "
+            "install torch with CUDA"
+        )
     _steady(asked)
     return asked
 
@@ -58,7 +62,7 @@ def _steady(chosen: str) -> None:
     torch.backends.cudnn.deterministic = True
     if chosen == "cpu":
         # As with OpenCV: the workers fill the cores, and sums keep their order. For few clips on many cores, say more.
-        torch.set_num_threads(int(os.environ.get(THREADS) or 1))
+        torch.set_num_threads(settings.threads())
 
 
 _loaded: dict[tuple[str, str, str], Any] = {}  # weights, what is built of them, device
@@ -109,12 +113,10 @@ def inference(half: str | None = None) -> Iterator[None]:
 
 def precision(half: str | None) -> str:
     """The precision that a network with this default runs in here."""
-    asked = os.environ.get(PRECISION, "")
-    if asked and asked not in PRECISIONS:
-        raise UsageError(f"{PRECISION}={asked}: it is one of {', '.join(PRECISIONS)}")
-    if device().partition(":")[0] != "cuda":
+    asked = settings.precision()
+    if half is None or device().partition(":")[0] != "cuda":
         return "float32"
-    return asked or half or "float32"
+    return asked or half
 
 
 def numbers(tensor: Any, dtype: Any = np.float32) -> np.ndarray:

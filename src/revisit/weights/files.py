@@ -9,16 +9,16 @@ from pathlib import Path
 
 from revisit.core import MissingPrerequisite
 from revisit.weights.lock import entry_or_by_hand
-from revisit.weights.places import look, missing, source_digest
+from revisit.weights.places import look, source_digest, why
 from revisit.weights.tensors import INSTALL
 
 
 def file(id: str) -> Path:
-    """The file of these weights; raises MissingPrerequisite with the command that brings it."""
+    """The file of these weights; raises MissingPrerequisite with the command that brings or mends it."""
     wanted = entry_or_by_hand(id)
     here = look(wanted)
     if isinstance(here, str):
-        raise MissingPrerequisite(missing(wanted, here))
+        raise MissingPrerequisite(why(wanted, here))
     return here.first
 
 
@@ -28,7 +28,7 @@ def folder(id: str) -> Path:
 
 
 def why_missing(ids: Sequence[str]) -> str | None:
-    """Why networks with these weights cannot run here (a library, a file), with what to do; None where they can."""
+    """Why networks with these weights cannot run here (a library or a file that is missing or damaged), with what to do; None where they can."""
     for id in ids:
         wanted = entry_or_by_hand(id)
         for library in wanted.needs:
@@ -36,7 +36,7 @@ def why_missing(ids: Sequence[str]) -> str | None:
                 return f"{library} is not installed: {INSTALL}"
         here = look(wanted)
         if isinstance(here, str):
-            return missing(wanted, here)
+            return why(wanted, here)
     return None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,10 +19,11 @@ from typing import Any
 from revisit.media.files import replacing
 from revisit.media.places import cache_root
 from revisit.weights.http import sha256
-from revisit.weights.lock import Entry
+from revisit.weights.lock import Entry, LockedFile
 
 ROOT = "REVISIT_WEIGHTS"
 RECEIPT = "receipt.json"
+MISSING, DAMAGED, OUTDATED = "missing", "damaged", "outdated"
 BY_HAND = (".safetensors", ".onnx", ".pth", ".pt", ".bin")
 
 
@@ -48,8 +49,23 @@ class Here:
         return self.receipt is None
 
 
-def look(entry: Entry) -> Here | str:
-    """The files of an entry on this machine, or what is wrong: a path that is missing or other than it should be."""
+class Trouble(str):
+    """Why the files of an entry are not used: the path that is missing, or what is wrong with a file, in words."""
+
+    state: str  # missing, damaged, or outdated where the lock names something else now
+    again: bool  # whether only the bytes tell it, which a plain pull need not read
+
+    def __new__(cls, said: object, state: str = MISSING, again: bool = False) -> Trouble:
+        made = super().__new__(cls, said)
+        made.state, made.again = state, again
+        return made
+
+
+def look(entry: Entry, *, read: bool = False) -> Here | Trouble:
+    """The files of an entry on this machine, or what is wrong with them.
+
+    Bytes of a pulled file are read where its time is not that of the pull, once, or where the caller wants them `read`.
+    """
     base = root()
     names = [file.becomes for file in entry.files]
     if len(names) == 1:
@@ -60,18 +76,40 @@ def look(entry: Entry) -> Here | str:
     receipt = receipt_of(folder)
     if receipt is None:
         found = _by_hand(folder, names)
-        return Here(found, None) if found else f"{folder / names[0]} is missing"
+        absent = next((name for name in names if not (folder / name).is_file()), names[0])
+        return Here(found, None) if found else Trouble(folder / absent)
+    said = receipt.get("files")
     for file in entry.files:
-        said, path = receipt.get("files", {}).get(file.becomes, {}), folder / file.becomes
-        try:
-            size = path.stat().st_size
-        except OSError:
-            return f"{path} is missing"
-        if size != said.get("size"):
-            return f"{path} has {size} bytes, and had {said.get('size')} when it was pulled"
-        if not str(said.get("source_sha256", "")).startswith(file.sha256):
-            return f"{path} is not what the lock names now (its source was {str(said.get('source_sha256'))[:12]}...)"
+        facts = said.get(file.becomes) if isinstance(said, dict) else None
+        if trouble := _trouble(folder / file.becomes, file, facts, read=read):
+            return trouble
     return Here({name: folder / name for name in names}, receipt)
+
+
+def _trouble(path: Path, file: LockedFile, said: Any, *, read: bool) -> Trouble | None:
+    """What is wrong with a pulled file, after what its receipt says of it."""
+    name = file.becomes
+    try:
+        state = path.stat()
+    except OSError:
+        return Trouble(path)
+    if not isinstance(said, dict):
+        return Trouble(f"{RECEIPT} does not tell what {name} should be", DAMAGED)
+    if state.st_size != said.get("size"):
+        return Trouble(f"{name} has {state.st_size} bytes instead of {said.get('size')}", DAMAGED)
+    source = str(said.get("source_sha256", ""))
+    if not source.startswith(file.sha256):
+        return Trouble(f"{name} was made of {source[:12]}..., and the lock names {file.sha256[:12]}... now", OUTDATED)
+    if not read and state.st_mtime_ns == said.get("mtime_ns") and not _remembered(_facts(path, state)):
+        return None  # as the pull left it, and nobody has read anything else since
+    try:
+        digest = digest_of(path, read=read)
+    except OSError as error:
+        return Trouble(f"{name} cannot be read ({error.strerror or type(error).__name__})", DAMAGED)
+    expected = str(said.get("sha256"))
+    if digest != expected:
+        return Trouble(f"{name} has the SHA-256 {digest[:12]}... instead of {expected[:12]}...", DAMAGED, again=True)
+    return None
 
 
 def _by_hand(folder: Path, names: list[str]) -> dict[str, Path] | None:
@@ -115,7 +153,7 @@ def source_digest(entry: Entry) -> str:
     elif here.receipt is not None:
         found = {name: str(here.receipt["files"][name]["source_sha256"]) for name in here.files}
     else:
-        found = {name: hand_digest(path) for name, path in here.files.items()}
+        found = {name: digest_of(path) for name, path in here.files.items()}
     if not all(len(digest) == 64 for digest in found.values()):
         return ""
     if len(found) == 1:
@@ -124,37 +162,64 @@ def source_digest(entry: Entry) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def hand_digest(path: Path) -> str:
-    """SHA-256 of a file that was put there by hand, computed once and remembered with its size and time."""
-    state = path.stat()
-    return _hand_digest(path, state.st_size, state.st_mtime_ns)
+Facts = tuple[str, int, int]  # path, size and time of a file: what a digest is remembered with
+_known: dict[Facts, str] = {}  # digests that this process has read or found; nothing where there was none to find
 
 
-@lru_cache(maxsize=256)
-def _hand_digest(path: Path, size: int, changed: int) -> str:
-    note = root() / ".digests" / f"{hashlib.sha256(str(path).encode()).hexdigest()[:24]}.json"
-    facts = [str(path), size, changed]
-    try:
-        known = json.loads(note.read_text(encoding="utf-8"))
-        if known["of"] == facts and len(known["sha256"]) == 64:
-            return str(known["sha256"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    digest = sha256(path)
-    try:
-        with replacing(note) as temporary:
-            temporary.write_text(json.dumps({"of": facts, "sha256": digest}), encoding="utf-8")
-    except OSError:
-        pass  # a folder that cannot be written to costs the time of a new digest in each process
+def digest_of(path: Path, *, read: bool = False) -> str:
+    """SHA-256 of a file, computed once for each size and time it has, or anew where its bytes must be `read`."""
+    facts = _facts(path, path.stat())
+    if not read and (known := _remembered(facts)):
+        return known
+    _known[facts] = digest = sha256(path)
+    for note in _notes(facts):
+        try:
+            with replacing(note) as temporary:
+                temporary.write_text(json.dumps({"of": facts, "sha256": digest}), encoding="utf-8")
+            break
+        except OSError:
+            continue  # where neither folder can be written to, each process computes it once
     return digest
 
 
-def missing(entry: Entry, found: str) -> str:
-    """Which file is missing and what to do about it."""
+def _facts(path: Path, state: os.stat_result) -> Facts:
+    return str(path), state.st_size, state.st_mtime_ns
+
+
+def _remembered(facts: Facts) -> str:
+    """The digest that was read of a file in this state, by this process or an earlier one; nothing where none was."""
+    if facts not in _known:
+        _known[facts] = next(filter(None, (_noted(note, facts) for note in _notes(facts))), "")
+    return _known[facts]
+
+
+def _notes(facts: Facts) -> Iterator[Path]:
+    """Where a digest is written down: beside the weights, or in the user's cache where those are of somebody else."""
+    name = f"{hashlib.sha256(facts[0].encode()).hexdigest()[:24]}.json"
+    yield root() / ".digests" / name
+    yield cache_root() / "digests" / name
+
+
+def _noted(note: Path, facts: Facts) -> str:
+    try:
+        known = json.loads(note.read_text(encoding="utf-8"))
+        return str(known["sha256"]) if known["of"] == list(facts) and len(known["sha256"]) == 64 else ""
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def why(entry: Entry, trouble: Trouble) -> str:
+    """What is wrong with the weights of an entry and what to do about it, with the command last."""
     if not entry.sources:
         single = f"{entry.id}{Path(entry.files[0].name).suffix} into {root()}"
         several = f"{', '.join(file.becomes for file in entry.files)} into {root() / entry.id}"
-        by_hand = f"put {single if len(entry.files) == 1 else several} by hand"
-        return f"weights of {entry.id} are missing: {by_hand}" + (f" ({entry.note})" if entry.note else "")
-    gated = f" (gated: accept the licence at {entry.gated} first)" if entry.gated else ""
-    return f"weights of {entry.id} are missing: revisit weights pull {entry.id}{gated}; {found}"
+        remedy = f"put {single if len(entry.files) == 1 else several} by hand"
+        remedy += f" ({entry.note})" if entry.note else ""
+    else:
+        remedy = f"revisit weights pull {'--again ' if trouble.again else ''}{entry.id}"
+    if trouble.state != MISSING:
+        return f"{entry.id} is {trouble.state}: {trouble}; {remedy}"
+    if not entry.sources:
+        return f"weights of {entry.id} are missing: {remedy}"
+    gated = f"accept the licence at {entry.gated}, then " if entry.gated else ""
+    return f"weights of {entry.id} are missing ({trouble}): {gated}{remedy}"

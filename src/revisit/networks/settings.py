@@ -1,0 +1,84 @@
+"""What a user asks of networks: environment variables, which all processes inherit, and options that set them.
+
+REVISIT_DEVICE      --device      cpu, cuda, cuda:1, mps, or several GPUs: cuda:0,cuda:1
+REVISIT_PRECISION   --precision   float32 (no half precision), or float16 or bfloat16 for what may run in half
+REVISIT_BATCH       --batch       frames that a network on a GPU takes at once; what fits by default
+REVISIT_THREADS                   threads of a network on a CPU; 1 by default, because the workers fill the cores
+REVISIT_NETWORKS                  host (one process runs all networks), workers (each its own), or auto
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+from revisit.core import UsageError
+
+DEVICE, PRECISION, BATCH = "REVISIT_DEVICE", "REVISIT_PRECISION", "REVISIT_BATCH"
+THREADS, NETWORKS = "REVISIT_THREADS", "REVISIT_NETWORKS"
+PRECISIONS = ("float32", "float16", "bfloat16")
+NAMES = (DEVICE, PRECISION, BATCH, THREADS, NETWORKS)
+WHERE = ("auto", "host", "workers")
+OPTIONS = {DEVICE: "--device", PRECISION: "--precision", BATCH: "--batch"}
+
+
+def check() -> None:
+    """Raise UsageError for a setting that nothing can be made of, before any work is done."""
+    devices()
+    precision()
+    batch()
+    threads()
+    networks()
+
+
+def devices() -> list[str]:
+    """The devices that were asked for; none where the choice is ours."""
+    asked = os.environ.get(DEVICE, "")
+    named = [name.strip() for name in asked.split(",")] if asked else []
+    for name in named:
+        if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", name):
+            raise UsageError(f"{_said(DEVICE)}: a device is cpu, cuda, cuda:1 or mps; several GPUs are cuda:0,cuda:1")
+        if name == "mps" and sys.platform != "darwin":
+            raise UsageError(f"{_said(DEVICE)}: mps is the GPU of a Mac; there is none here")
+    return named
+
+
+def precision() -> str:
+    """The precision that was asked for, or nothing."""
+    asked = os.environ.get(PRECISION, "")
+    if asked and asked not in PRECISIONS:
+        raise UsageError(f"{_said(PRECISION)}: it is one of {', '.join(PRECISIONS)}")
+    return asked
+
+
+def batch() -> int | None:
+    """How many frames a network may take at once, or None for what fits."""
+    return _count(BATCH)
+
+
+def threads() -> int:
+    """Threads of a network on a CPU."""
+    return _count(THREADS) or 1
+
+
+def networks() -> str:
+    """Which processes run the networks."""
+    chosen = os.environ.get(NETWORKS, "auto")
+    if chosen not in WHERE:
+        raise UsageError(f"{NETWORKS}={chosen}: it is auto, host (one process) or workers (each its own)")
+    return chosen
+
+
+def _count(name: str) -> int | None:
+    asked = os.environ.get(name, "")
+    if asked and not (asked.isascii() and asked.isdigit() and int(asked)):
+        raise UsageError(f"{_said(name)}: it is a number from 1 on")
+    return int(asked) if asked else None
+
+
+def _said(name: str) -> str:
+    """A setting as the user may have given it."""
+    option = OPTIONS.get(name)
+    value = os.environ.get(name, "")
+    return f"{option} {value} (or {name})" if option else f"{name}={value}"

@@ -1,0 +1,63 @@
+"""Settings of networks: wrong ones are told before any work is done, by the name the user gave them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from revisit.core import UsageError
+from revisit.networks import settings
+from tests.conftest import Cli
+
+
+@pytest.fixture(autouse=True)
+def nothing_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in settings.NAMES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_nothing_asked_is_our_choice() -> None:
+    settings.check()
+    assert settings.devices() == [] and settings.batch() is None and settings.threads() == 1
+    assert settings.precision() == "" and settings.networks() == "auto"
+
+
+def test_what_was_asked_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in zip(settings.NAMES, ("cuda:0, cuda:1", "float16", "7", "3", "host"), strict=True):
+        monkeypatch.setenv(name, value)
+    settings.check()
+    assert settings.devices() == ["cuda:0", "cuda:1"] and settings.precision() == "float16"
+    assert (settings.batch(), settings.threads(), settings.networks()) == (7, 3, "host")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        (settings.DEVICE, "gpu", "--device gpu .*a device is cpu, cuda"),
+        (settings.DEVICE, "cuda:x", "a device is"),
+        (settings.DEVICE, "cpu,", "a device is"),
+        (settings.PRECISION, "half", "--precision half .*float32, float16, bfloat16"),
+        (settings.BATCH, "0", "--batch 0 .*a number from 1 on"),
+        (settings.BATCH, "²", "a number from 1 on"),
+        (settings.THREADS, "foo", "REVISIT_THREADS=foo: it is a number"),
+        (settings.NETWORKS, "everywhere", "auto, host"),
+    ],
+)
+def test_wrong_settings_are_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError, match=words):
+        settings.check()
+
+
+def test_the_command_refuses_them_before_it_looks_at_a_clip(
+    make_clip: Callable[..., Path], revisit: Cli, tmp_path: Path
+) -> None:
+    make_clip(tmp_path / "clips/a.mp4")
+    for option, value in (("--device", "gpu"), ("--precision", "half")):
+        done = revisit("eval", "clips", option, value, "--out", "run", check=2)
+        assert f"{option} {value}" in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()
+    done = revisit("doctor", env={settings.DEVICE: "gpu"}, check=None)
+    assert "a device is cpu, cuda" in done.stdout + done.stderr or "torch" not in done.stdout
