@@ -92,6 +92,24 @@ def test_import_scan_writes_a_manifest_that_eval_reads(revisit, make_clip, tmp_p
     assert scores["mine"]["scores"]["psnr"]["n"] == 1 and scores["gt"]["scores"]["psnr"]["n"] == 0
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("roles: [a", "this is no YAML"),
+        ("rolls: {lab_stats: lite.lab}", "a set has no field 'rolls'"),
+        ("- lite", "a set file holds"),
+        ("extends: mine.yaml", "extends itself"),
+        ("extends: nothing", "no observer set 'nothing'"),
+        ("roles: {lab_stats: lite.nobody}", "lite.nobody"),
+    ],
+)
+def test_a_set_that_cannot_be_read_is_one_sentence(revisit, tmp_path, content, words):
+    (tmp_path / "mine.yaml").write_text(content)
+    (tmp_path / "clips").mkdir()
+    done = revisit("eval", "clips", "--set", "mine.yaml", check=2)
+    assert words in done.stderr and "Traceback" not in done.stderr
+
+
 def test_a_users_own_set_overrides_a_role(revisit, make_clip, tmp_path):
     make_clip(tmp_path / "v/a.mp4")
     (tmp_path / "mine.yaml").write_text("extends: lite\nroles: {lab_stats: lite.flow}\n")

@@ -111,6 +111,9 @@ def test_without_a_reference_the_gates_and_the_clip_itself_speak():
     departures = tuple(id for id in PERFECT if id not in ("unsteady_light", "cut_away"))
     left = records(without=departures, view_return="never left", camera_moved="frozen camera")
     assert kinds(diagnose(left)) == ["frozen_camera"]
+    moves = records(without=departures, view_return="never left", camera_moved="moves")
+    moves.append({"case": "c", "metric": "frozen_camera", "status": "scored", "score": 0.0, "facts": {}})
+    assert kinds(diagnose(moves)) == [] and diagnose(moves).words.startswith("never left")
     cut = diagnose(records({"cut_away": 0.4, "unsteady_light": 20.0}, without=departures, view_return="left, returned"))
     assert set(kinds(cut)) == {"cut", "flicker"}
     soft = records(without=departures)

@@ -19,6 +19,11 @@ def data(content: Any) -> None:
     typer.echo(json.dumps(content, indent=1, ensure_ascii=False, default=str))
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 clip, 2 clips."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def message(text: str) -> None:
     """Print a line to stderr."""
     typer.echo(clean(text), err=True)
@@ -81,7 +86,7 @@ class Lines:
     def start(self, clips: int, cases: int, done: int) -> None:
         self.clips, self.done, self.begun, self.said = clips, done, time.monotonic(), 0.0
         self.first = done
-        message(f"{cases} cases, {clips} clips, {done} already observed")
+        message(f"{counted(cases, 'case')}, {counted(clips, 'clip')}, {done} already observed")
 
     def advance(self, what: str, failed: int) -> None:
         self.done += 1
@@ -150,7 +155,7 @@ def summary(content: Mapping[str, Any]) -> None:
     diagnoses(content.get("diagnosis") or {})
     for reason in sorted(set(content["not_asked"].values())):
         asked = [id for id, why in content["not_asked"].items() if why == reason]
-        message(f"not asked: {', '.join(asked)} ({reason.removesuffix(' for this case')})")
+        message(f"unscored: {', '.join(asked)}: {reason.removesuffix(' for this case')}")
     remarks = content.get("notes", [])
     for remark in remarks[:5]:
         message(f"note: {remark}")

@@ -11,6 +11,7 @@ from typing import Any
 
 from revisit.diagnosis.signs import Record, Scores, between
 
+RESTS = 0.5  # share of the time without motion
 BY_GATE = 0.9  # confidence in what a gate states; gates say "unsure" where they are not
 
 
@@ -18,7 +19,9 @@ def without_reference(scores: Scores, gates: Mapping[str, Record]) -> dict[str, 
     """Confidence and strength of the kinds that a clip shows by itself."""
     found: dict[str, tuple[float, float]] = {}
     view, moved = gates.get("view_return", {}), gates.get("camera_moved", {})
-    if view.get("label") == "never left" or moved.get("label") == "frozen camera":
+    never_left = view.get("label") == "never left"
+    rests = scores.of("frozen_camera", default=1.0) >= RESTS  # a camera that moves and stays was perhaps asked to
+    if moved.get("label") == "frozen camera" or (never_left and rests):
         lost = _fact(view, "lost_strip")
         found["frozen_camera"] = BY_GATE, 1 - between(lost, 0.0, 0.5)
     if scores.known("target_reappearance") and scores.of("target_reappearance") == 0:

@@ -115,6 +115,26 @@ def in_sentences(
     return told
 
 
+ABSENT = (
+    "needs ",
+    "no reference video was given",
+    "no file of ",
+    "no judge",
+    "no target was given",
+    "no camera was given",
+    "weights of ",
+)
+TO_BRING_IT = ("revisit weights pull", "pip install")  # commands in a reason that lies with the machine
+
+
+def absent(id: str, records: Iterable[Record]) -> str | None:
+    """What all clips lack for this metric: something that was not given, or that this set or machine has not."""
+    answers = [record for record in records if record.get("metric") == id and record["status"] != "failed"]
+    reasons = {record.get("reason", "") for record in answers}
+    reason = next(iter(reasons)) if len(reasons) == 1 else ""
+    return reason if reason.startswith(ABSENT) or any(command in reason for command in TO_BRING_IT) else None
+
+
 def never_asked(id: str, records: Iterable[Record]) -> str | None:
     """Why nobody could be asked: one reason for all clips, and no clip looked at."""
     mine = [record for record in records if record.get("metric") == id]

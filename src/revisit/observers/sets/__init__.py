@@ -12,6 +12,8 @@ import yaml
 
 from revisit.core import OBSERVERS, Observer, UsageError
 
+KEYS = ("title", "extends", "roles")
+
 
 def set_names() -> list[str]:
     """Names of the sets that come with Revisit."""
@@ -29,8 +31,10 @@ class SetFile:
     roles: dict[str, str]
 
 
-def read_set(name: str) -> SetFile:
-    """The set called `name`, or the one in the YAML file at that path."""
+def read_set(name: str, below: tuple[str, ...] = ()) -> SetFile:
+    """The set called `name`, or the one in the YAML file at that path; `below` are the sets that extend it."""
+    if name in below:
+        raise UsageError(f"{name}: this set extends itself ({' extends '.join([*below, name])})")
     path = Path(name)
     if name in set_names():
         content: Any = yaml.safe_load((files(__name__) / f"{name}.yaml").read_text())
@@ -40,7 +44,7 @@ def read_set(name: str) -> SetFile:
             raise UsageError(
                 f"{path}: no such file; an observer set is one of {', '.join(set_names())}, or a YAML file"
             )
-        content = yaml.safe_load(path.read_text())
+        content = _content(path)
         id = path.stem
     else:
         raise UsageError(f"there is no observer set {name!r}; there are {', '.join(set_names())}, or give a YAML file")
@@ -48,9 +52,21 @@ def read_set(name: str) -> SetFile:
         raise UsageError(
             f"{name}: a set file holds `roles:` (evidence: observer) and optionally `extends:` another set"
         )
-    base = read_set(str(content["extends"])).roles if "extends" in content else {}
+    unknown = [str(key) for key in content if key not in KEYS]
+    if unknown:
+        raise UsageError(f"{name}: a set has no field {unknown[0]!r}; its fields are {', '.join(KEYS)}")
+    base = read_set(str(content["extends"]), (*below, name)).roles if "extends" in content else {}
     roles = {**base, **{str(role): str(observer) for role, observer in content.get("roles", {}).items()}}
     return SetFile(id, str(content.get("title", id)), roles)
+
+
+def _content(path: Path) -> Any:
+    """What a YAML file holds."""
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        said = " ".join(str(error).split())
+        raise UsageError(f"{path}: this is no YAML: {said[:200]}") from None
 
 
 @cache

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from revisit.core import METRICS, Case, Rejected
-from revisit.suites.tables import ByCase, Record, by_case, cell, column, failures, metric_ids, unreadable
-
-NOT_GIVEN = ("no reference video was given for this case", "no target was given for this case")
+from revisit.suites.tables import ByCase, Record, absent, by_case, cell, column, failures, metric_ids, unreadable
 
 FUNNEL = (
     # stage, gate, labels that pass
@@ -29,13 +27,14 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
     answers = by_case(records)
     metrics = metric_ids(records)
     models = sorted({case.model for case in cases})
-    asked = [id for id in metrics if not _never_given(id, records)]
+    lacking = {id: reason for id in metrics if (reason := absent(id, records))}
+    asked = [id for id in metrics if id not in lacking]
     return {
         "cases": len(cases),
         "rejected": [{"id": entry.id, "reason": entry.reason} for entry in rejected],
         "failed": failures(records),
         "metrics": {id: column(id, records) for id in asked},
-        "not_asked": {id: _never_given(id, records) for id in metrics if id not in asked},
+        "not_asked": lacking,
         "models": {
             model: {
                 "cases": sum(case.model == model for case in cases),
@@ -47,14 +46,6 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
         },
         "funnel": funnel(cases, answers),
     }
-
-
-def _never_given(id: str, records: Iterable[Record]) -> str | None:
-    """Why a metric was not asked at all: no reference, no target, or no observer of what it needs."""
-    answers = [record for record in records if record.get("metric") == id and record["status"] != "failed"]
-    reasons = {record.get("reason", "") for record in answers}
-    reason = next(iter(reasons)) if len(reasons) == 1 else ""
-    return reason if reason in NOT_GIVEN or reason.startswith("needs ") else None
 
 
 def funnel(cases: Sequence[Case], answers: ByCase) -> list[dict[str, Any]]:

@@ -11,7 +11,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from revisit.core import Case, Rejected
-from revisit.suites.tables import ByCase, Record, by_case, cell, column, failures, in_sentences, metric_ids, unreadable
+from revisit.suites.tables import (
+    ByCase,
+    Record,
+    absent,
+    by_case,
+    cell,
+    column,
+    failures,
+    in_sentences,
+    metric_ids,
+    unreadable,
+)
 from revisit.suites.wrbench.metrics import COLUMNS
 from revisit.suites.wrbench.situations import SITUATIONS, situation
 from revisit.suites.wrbench.tables import (
@@ -29,21 +40,13 @@ from revisit.suites.wrbench.tables import (
 
 RETURNED = (*COLUMNS["returned_spatial"], *COLUMNS["returned_state"])
 JUDGED = "wr_reobservation"
-ABSENT = (
-    "needs ",
-    "no reference video was given",
-    "no file of ",
-    "no judge",
-    "no target was given",
-    "no camera was given",
-)
 
 
 def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]) -> dict[str, Any]:
     """The tables of the suite."""
     answers = by_case(records)
     models = sorted({case.model for case in cases} | {entry.model for entry in rejected if entry.model})
-    reasons = {id: _never_asked(id, records) for id in metric_ids(records)}
+    reasons = {id: absent(id, records) for id in metric_ids(records)}
     asked = [id for id, reason in reasons.items() if reason is None]
     groups = {model: [case for case in cases if case.model == model] for model in models}
     lacking = Counter(entry.model for entry in rejected if entry.missing)
@@ -283,11 +286,3 @@ def _directions(cases: Sequence[Case], answers: ByCase) -> dict[str, Any]:
         sides = [made[way] and made[way][gate] for way in ("LR", "RL")]
         made[f"retention_{gate}"] = retention(*(None if side is None else side["share"] for side in sides))
     return made
-
-
-def _never_asked(id: str, records: Sequence[Record]) -> str | None:
-    """Why a metric was not asked at all, where all clips give the same reason."""
-    answers = [record for record in records if record.get("metric") == id and record["status"] != "failed"]
-    reasons = {record.get("reason", "") for record in answers}
-    reason = next(iter(reasons)) if len(reasons) == 1 else ""
-    return reason if reason.startswith(ABSENT) else None
