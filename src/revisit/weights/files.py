@@ -28,7 +28,10 @@ def folder(id: str) -> Path:
 
 
 def why_missing(ids: Sequence[str]) -> str | None:
-    """Why networks with these weights cannot run here (a library or a file that is missing or damaged), with what to do; None where they can."""
+    """Why networks with these weights cannot run here, with what to do; None where they can.
+
+    A library is not installed, or a file is missing, damaged or outdated.
+    """
     for id in ids:
         wanted = entry_or_by_hand(id)
         for library in wanted.needs:

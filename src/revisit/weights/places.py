@@ -78,26 +78,24 @@ def look(entry: Entry, *, read: bool = False) -> Here | Trouble:
         found = _by_hand(folder, names)
         absent = next((name for name in names if not (folder / name).is_file()), names[0])
         return Here(found, None) if found else Trouble(folder / absent)
-    said = receipt.get("files")
     for file in entry.files:
-        facts = said.get(file.becomes) if isinstance(said, dict) else None
-        if trouble := _trouble(folder / file.becomes, file, facts, read=read):
+        if trouble := _trouble(folder / file.becomes, file, told(receipt, file.becomes), read=read):
             return trouble
     return Here({name: folder / name for name in names}, receipt)
 
 
-def _trouble(path: Path, file: LockedFile, said: Any, *, read: bool) -> Trouble | None:
+def _trouble(path: Path, file: LockedFile, said: Mapping[str, Any], *, read: bool) -> Trouble | None:
     """What is wrong with a pulled file, after what its receipt says of it."""
     name = file.becomes
     try:
         state = path.stat()
     except OSError:
         return Trouble(path)
-    if not isinstance(said, dict):
+    if not said:
         return Trouble(f"{RECEIPT} does not tell what {name} should be", DAMAGED)
-    if state.st_size != said.get("size"):
-        return Trouble(f"{name} has {state.st_size} bytes instead of {said.get('size')}", DAMAGED)
-    source = str(said.get("source_sha256", ""))
+    if state.st_size != said["size"]:
+        return Trouble(f"{name} has {state.st_size} bytes instead of {said['size']}", DAMAGED)
+    source, expected = str(said["source_sha256"]), str(said["sha256"])
     if not source.startswith(file.sha256):
         return Trouble(f"{name} was made of {source[:12]}..., and the lock names {file.sha256[:12]}... now", OUTDATED)
     if not read and state.st_mtime_ns == said.get("mtime_ns") and not _remembered(_facts(path, state)):
@@ -106,7 +104,6 @@ def _trouble(path: Path, file: LockedFile, said: Any, *, read: bool) -> Trouble 
         digest = digest_of(path, read=read)
     except OSError as error:
         return Trouble(f"{name} cannot be read ({error.strerror or type(error).__name__})", DAMAGED)
-    expected = str(said.get("sha256"))
     if digest != expected:
         return Trouble(f"{name} has the SHA-256 {digest[:12]}... instead of {expected[:12]}...", DAMAGED, again=True)
     return None
@@ -121,6 +118,13 @@ def _by_hand(folder: Path, names: list[str]) -> dict[str, Path] | None:
         if len(fitting) == 1:
             return {fitting[0].name: fitting[0]}
     return None
+
+
+def told(receipt: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
+    """What a receipt says of a file; nothing where it does not say its size and digests."""
+    files = (receipt or {}).get("files")
+    said = files.get(name) if isinstance(files, dict) else None
+    return said if isinstance(said, dict) and {"size", "sha256", "source_sha256"} <= said.keys() else {}
 
 
 def receipt_of(folder: Path) -> dict[str, Any] | None:
@@ -151,7 +155,7 @@ def source_digest(entry: Entry) -> str:
     if isinstance(here, str):
         found = {file.becomes: file.sha256 for file in entry.files}
     elif here.receipt is not None:
-        found = {name: str(here.receipt["files"][name]["source_sha256"]) for name in here.files}
+        found = {name: str(told(here.receipt, name)["source_sha256"]) for name in here.files}
     else:
         found = {name: digest_of(path) for name, path in here.files.items()}
     if not all(len(digest) == 64 for digest in found.values()):
@@ -222,4 +226,4 @@ def why(entry: Entry, trouble: Trouble) -> str:
     if not entry.sources:
         return f"weights of {entry.id} are missing: {remedy}"
     gated = f"accept the licence at {entry.gated}, then " if entry.gated else ""
-    return f"weights of {entry.id} are missing ({trouble}): {gated}{remedy}"
+    return f"weights of {entry.id} are missing: {trouble} is not there; {gated}{remedy}"

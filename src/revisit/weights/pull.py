@@ -18,7 +18,7 @@ from revisit.core import MissingPrerequisite, RevisitError, UsageError
 from revisit.weights import archives, convert, http, hub, registries
 from revisit.weights.http import Progress, Unavailable, silent
 from revisit.weights.lock import Entry, LockedFile, Source, entry
-from revisit.weights.places import RECEIPT, look, missing, receipt_of, root
+from revisit.weights.places import DAMAGED, MISSING, RECEIPT, Trouble, look, receipt_of, root, told, why
 
 MIRROR, OFFLINE = "REVISIT_MIRROR", "REVISIT_OFFLINE"
 WORK = ".pulling"  # downloads and unfinished folders, below the root
@@ -34,6 +34,7 @@ class Outcome:
     said: str = ""  # where it came from, or why it failed
     seconds: float = 0.0
     exit_code: int = 0
+    mended: bool = False  # whether a damaged file was replaced
 
 
 @dataclass
@@ -59,7 +60,7 @@ def pull(
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[Outcome]:
-    """Bring the weights of these ids here; what is here already is left alone unless it is wanted `again`."""
+    """Bring the weights of these ids here; what is here and whole is left alone unless it is wanted `again`."""
     wanted = [entry(id) for id in dict.fromkeys(ids)]
     if not again and all(not isinstance(look(one), str) for one in wanted):
         return [_already(one) for one in wanted]
@@ -78,23 +79,26 @@ def pull(
 
 
 def forecast(ids: Sequence[str], *, again: bool = False) -> list[dict[str, Any]]:
-    """What a pull would fetch: id, state, bytes, licence and the first source; a shared archive counts once."""
+    """What a pull would fetch: id, state, bytes, licence and the first source.
+
+    An archive counts once: others that lie in it name the id that brings it in `archive_of`.
+    """
     rows = []
-    counted: set[str] = set()
+    archives_of: dict[str, str] = {}
     for id in dict.fromkeys(ids):
         wanted, here = entry(id), look(entry(id))
         source = wanted.sources[0] if wanted.sources else None
         row: dict[str, Any] = {"id": id, "title": wanted.title, "licence": wanted.licence, "gated": wanted.gated}
+        row["archive_of"] = ""
         if not isinstance(here, str) and (here.by_hand or not again):
             row |= {"state": "by hand" if here.by_hand else "here", "bytes": 0, "source": str(here.first)}
         elif source is None:
-            row |= {"state": "missing", "bytes": 0, "source": wanted.note or "nobody; put it there by hand"}
+            row |= {"state": "by hand only", "bytes": 0, "source": wanted.note or "nobody; put it there by hand"}
         else:
-            archive = source.kind in REGISTRIES
-            size = source.size if archive else wanted.size
-            row |= {"state": "gated" if wanted.gated else "to fetch", "source": str(source)}
-            row["bytes"] = 0 if archive and str(source) in counted else size
-            counted.add(str(source))
+            row |= {"state": "gated" if wanted.gated else "to fetch", "source": str(source), "bytes": wanted.size}
+            if source.kind in REGISTRIES:
+                first = archives_of.setdefault(str(source), id)
+                row |= {"bytes": source.size} if first == id else {"bytes": 0, "archive_of": first}
         rows.append(row)
     return rows
 
@@ -106,15 +110,16 @@ def _already(wanted: Entry) -> Outcome:
 
 
 def _one(wanted: Entry, round: Pull, again: bool) -> Outcome:
-    here = look(wanted)
+    here = look(wanted, read=again)
     if not isinstance(here, str) and (here.by_hand or not again):
         return _already(wanted)
+    mended = isinstance(here, Trouble) and here.state == DAMAGED
     begun = time.monotonic()
     try:
         source = fetch(wanted, round)
     except RevisitError as error:
         return Outcome(wanted.id, "failed", str(error), time.monotonic() - begun, error.exit_code)
-    return Outcome(wanted.id, "pulled", source, time.monotonic() - begun)
+    return Outcome(wanted.id, "pulled", source, time.monotonic() - begun, mended=mended)
 
 
 def fetch(wanted: Entry, round: Pull) -> str:
@@ -143,16 +148,26 @@ def fetch(wanted: Entry, round: Pull) -> str:
         except RevisitError as error:
             said.append(f"{label}: {error}")
             code = min(code, error.exit_code)
-    where = place / wanted.files[0].becomes
-    tried = f": {'; '.join(said)}" if said else ""
-    if round.offline:
-        failed = RevisitError(f"{wanted.id}: {where} is missing, and nothing is fetched offline{tried}")
-    elif said:
-        failed = RevisitError(f"{wanted.id}{tried}")
-    else:
-        failed = RevisitError(missing(wanted, f"{where} is missing"))
+    failed = RevisitError(_nowhere(wanted, round, said))
     failed.exit_code = code
     raise failed
+
+
+def _nowhere(wanted: Entry, round: Pull, said: list[str]) -> str:
+    """The sentence for an entry that no source gave, after what was said of those that were tried."""
+    here = look(wanted)
+    if not wanted.sources and not said and isinstance(here, str):
+        return why(wanted, here)
+    tried = f": {'; '.join(said)}" if said else ""
+    if not round.offline:
+        return f"{wanted.id}{tried or ': the lock names no source; what is here stays'}"
+    if not isinstance(here, str):
+        found = f"{wanted.id}: what is here stays"
+    elif here.state == MISSING:
+        found = f"{wanted.id}: {here} is missing"
+    else:
+        found = f"{wanted.id} is {here.state}: {here}"
+    return f"{found}, and nothing is fetched offline{tried}"
 
 
 Getter = Callable[[Path], "dict[str, str] | None"]  # fills a folder with the files; tells the archive they came from
@@ -302,7 +317,7 @@ def _inside(folder: Path, name: str) -> Path:
 
 def _trusted(wanted: Entry, file: LockedFile, digest: str) -> None:
     """Refuse a file without a digest in the lock that is not what an earlier pull got."""
-    earlier = (receipt_of(root() / wanted.id) or {}).get("files", {}).get(file.becomes, {}).get("source_sha256")
+    earlier = told(receipt_of(root() / wanted.id), file.becomes).get("source_sha256")
     if not file.sha256 and earlier and digest != earlier:
         raise RevisitError(
             f"{file.name}: its SHA-256 is {digest}, and was {earlier} at the first pull; "
@@ -329,6 +344,7 @@ def _finish(wanted: Entry, staging: Path, label: str, archive: dict[str, str] | 
             "source_sha256": digest,
             "sha256": http.sha256(done) if file.convert else digest,
             "size": done.stat().st_size,
+            "mtime_ns": done.stat().st_mtime_ns,  # a file with another time is read before it is used
         }
         if file.convert:
             files[file.becomes] |= {"convert": file.convert, "converter": convert.VERSION}
