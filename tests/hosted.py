@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.core import Batch, ClipInfo, Frame, Sight, evidence, observer, per_second
+from revisit.core import Batch, ClipInfo, Frame, MediaError, Sight, evidence, observer, per_second
 
 
 @evidence(id="toy_rows")
@@ -106,6 +106,22 @@ def toy_beside(clip: ClipInfo) -> Sight:
         frame, other = pair
         steps.append(float(frame.rgb.mean() - other.rgb.mean()))
     return ToyWalk(np.array(steps), np.zeros(0), os.getpid())
+
+
+@observer(id="toy.refuses", version=1, kind="sequence", makes=ToyWalk, weights=("toy",))
+def toy_refuses(clip: ClipInfo) -> Sight:
+    """Nothing: it does not begin."""
+    raise MediaError("this clip is refused")
+    yield
+
+
+@observer(id="toy.stumbles", version=1, kind="sequence", makes=ToyWalk, weights=("toy",))
+def toy_stumbles(clip: ClipInfo) -> Sight:
+    """Nothing: it fails on its way."""
+    while (frame := (yield)) is not None:
+        if frame.index == 1:
+            raise ValueError("a stone")
+    return ToyWalk(np.zeros(0), np.zeros(0), os.getpid())
 
 
 @observer(id="toy.fussy", version=1, kind="frame", makes=ToyRows, weights=("toy",), choose=lambda *_: 1 // 0)

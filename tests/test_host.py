@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from revisit.core import Clip, evidence_id
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.plan import ClipTask, Job, ObserverTask
+from revisit.engine.remote import Address
 from revisit.engine.watch import observer_of
 from revisit.engine.workers import run_jobs
 from revisit.media import Limits
@@ -168,7 +170,9 @@ def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
     from revisit.engine.remote import RemoteClip, _Stream
     from revisit.engine.watch import Prepared
 
-    host = SimpleNamespace(clip=None, free=[], sent=set(), slot=lambda size: (tmp_path / "a", np.zeros(size, np.uint8)))
+    host = SimpleNamespace(
+        broken=False, clip=None, free=[], sent=set(), slot=lambda size: (tmp_path / "a", np.zeros(size, np.uint8))
+    )
     first = RemoteClip(host, None, [])
     first.streams[0] = _Stream(host, pairs=False)
     first.streams[0].put(Prepared(0, 0.0, np.zeros((2, 2, 3), np.uint8), ""), "key")
@@ -235,6 +239,143 @@ def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts
     assert host.held == 0
     together = [part.together for clip in hosted_clips for parts in clip.parts.values() for part in parts]
     assert np.concatenate(together).max() == 2
+
+
+class Peer:
+    """The other end of a connection, which says what it is told to."""
+
+    def __init__(self, *says: object) -> None:
+        self.says = list(says)
+        self.heard: list[object] = []
+
+    def send(self, message: object) -> None:
+        self.heard.append(message)
+
+    def recv(self) -> object:
+        if not self.says:
+            raise EOFError
+        return self.says.pop(0)
+
+    def poll(self) -> bool:
+        return bool(self.says)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def address(tmp_path) -> Address:
+    (tmp_path / "memory").mkdir()
+    return Address(str(tmp_path / "host"), b"key", str(tmp_path / "memory"))
+
+
+def test_where_shared_memory_is_small_ordinary_files_serve(address, monkeypatch) -> None:
+    from revisit.engine import remote
+
+    monkeypatch.setattr(remote, "Client", lambda *_, **__: Peer())
+    monkeypatch.setattr(remote, "SLOT_BYTES", 100)
+    allocate = remote._allocate
+
+    def little(path: Path, size: int) -> None:
+        if path.parent == Path(address.memory) and any(path.parent.iterdir()):
+            path.touch()
+            raise OSError(errno.ENOSPC, "no room")
+        allocate(path, size)
+
+    monkeypatch.setattr(remote, "_allocate", little)
+    host = remote.Remote(address)
+    (first, one), (second, other) = host.slot(50), host.slot(60)
+    assert first.parent == Path(address.memory) and second.parent != first.parent
+    assert first.is_file() and len(one) == len(other) == 100, "what was sent already is still there"
+    host.close()
+    assert not second.parent.exists() and not first.exists()
+
+
+def test_a_host_that_breaks_off_has_the_last_word_and_is_called_again(address, monkeypatch) -> None:
+    from revisit.engine import remote
+
+    peers = [Peer(("free", "x"), "the GPU is full"), Peer()]
+    monkeypatch.setattr(remote, "Client", lambda *_, **__: peers.pop(0))
+    host = remote.Remote(address)
+    host.hear()
+    with pytest.raises(remote.HostGone, match="the GPU is full"):
+        host.hear()
+    remote.RemoteClip(host, None, [])
+    assert not host.broken and not peers and not host.free
+    with pytest.raises(remote.HostGone, match="ended; run the same command again"):
+        host.hear()
+
+
+def test_a_chunk_that_cannot_be_uploaded_is_told_to_its_worker(clips, tmp_path, monkeypatch) -> None:
+    from revisit.engine.host import Host
+    from revisit.engine.remote import Row
+
+    host = Host()
+
+    def full(there: object, size: int) -> None:
+        raise RuntimeError("CUDA out of memory")
+
+    monkeypatch.setattr(host, "_copied", full)
+    (tmp_path / "slot").write_bytes(bytes(48))
+    rows = [Row(0, 0.0, None, "", ["key"])]
+    peer = Peer(("clip", None, []), ("frames", str(tmp_path / "slot"), (1, 4, 4, 3), "uint8", False, rows))
+    host._receive(peer)
+    assert "could not take the frames: RuntimeError: CUDA out of memory" in peer.heard[0]
+    assert host.held == 0 and [host.events.get()[0] for _ in range(2)] == ["clip", "gone"]
+
+
+def test_every_thread_uses_the_device_of_its_host(monkeypatch) -> None:
+    """Streams and figures of memory are those of a thread's current device, which is the first GPU by default."""
+    from types import SimpleNamespace
+
+    import torch
+
+    from revisit.engine.host import Host
+    from revisit.networks import runtime
+
+    chosen: list[int] = []
+    monkeypatch.setattr(runtime, "device", lambda: "cuda:1")
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=1 << 30))
+    host = Host()
+    host._receive(Peer())
+    assert chosen == [1, 1]
+
+
+def test_nothing_stays_in_shared_memory(clips, tmp_path, monkeypatch) -> None:
+    from revisit.engine import workers
+
+    monkeypatch.setenv("REVISIT_NETWORKS", "host")
+    monkeypatch.setattr(workers, "MEMORY", tmp_path / "shm")
+    (tmp_path / "shm").mkdir()
+    begun = run_jobs(jobs_of(clips, "toy.rows", "toy.size20"), EvidenceCache(tmp_path / "host"), Limits(), 2)
+    next(begun)
+    assert list((tmp_path / "shm").iterdir())
+    begun.close()  # as an interrupt does, while the workers are busy
+    assert not list((tmp_path / "shm").iterdir())
+
+
+def test_reasons_do_not_depend_on_who_ran_the_observer(clips, tmp_path, monkeypatch) -> None:
+    reasons = []
+    for where in ("workers", "host"):
+        monkeypatch.setenv("REVISIT_NETWORKS", where)
+        reasons.append(run(jobs_of(clips[:1], "toy.refuses", "toy.stumbles"), EvidenceCache(tmp_path / where)))
+    assert reasons[0] == reasons[1]
+    assert reasons[0] == {
+        "toy.refuses-0": "this clip is refused",
+        "toy.stumbles-0": "toy.stumbles failed on frame 1: ValueError: a stone",
+    }
+
+
+@pytest.mark.parametrize(
+    ("device", "hosted_there"), [("cuda:0,cuda:1", True), ("mps", False), ("cpu", False), ("cuda", True)]
+)
+def test_a_host_is_for_cuda(device, hosted_there, monkeypatch) -> None:
+    from revisit.engine import workers
+
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setenv("REVISIT_DEVICE", device)
+    assert workers._hosted() is hosted_there
 
 
 def test_words_for_a_wrong_setting(clips, tmp_path, monkeypatch) -> None:

@@ -314,7 +314,8 @@ def test_real_weights_give_the_numbers_of_the_authors_example(small_weights: Pat
 
 def test_what_is_missing_is_said_with_what_to_do():
     with pytest.raises(
-        MissingPrerequisite, match=r"weights of lpips_alex are missing: .* is not there; revisit weights pull lpips_alex$"
+        MissingPrerequisite,
+        match=r"weights of lpips_alex are missing: .* is not there; revisit weights pull lpips_alex$",
     ):
         file("lpips_alex")
     reason = why_missing(["lpips_alex"])

@@ -61,3 +61,25 @@ def test_the_command_refuses_them_before_it_looks_at_a_clip(
     assert not (tmp_path / "run").exists()
     done = revisit("doctor", env={settings.DEVICE: "gpu"}, check=None)
     assert "a device is cpu, cuda" in done.stdout + done.stderr or "torch" not in done.stdout
+
+
+def test_evidence_in_another_precision_has_another_address(
+    small_weights: Path, make_clip: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch", reason="networks run on torch")
+    from revisit.core import SUITES
+    from revisit.engine.needs import ObserverSet
+    from revisit.engine.plan import make_plan
+    from revisit.observers.sets import load_roles
+
+    make_clip(tmp_path / "clips/a.mp4")
+
+    def keys() -> dict[str, str]:
+        observers = ObserverSet("small", load_roles("small"))
+        plan = make_plan(SUITES["folder"], tmp_path / "clips", observers, metrics=["wr_integrity", "motion_amount"])
+        return {task.observer: key for key, (_, _, task) in plan.tasks.items()}
+
+    default = keys()
+    monkeypatch.setenv(settings.PRECISION, "float32")
+    exact = keys()
+    assert default.keys() == exact.keys() and {id for id in exact if exact[id] != default[id]} == {"small.integrity"}

@@ -590,6 +590,11 @@ def test_files_by_hand_are_used_and_told(root: Path, tmp_path: Path):
     assert weights.digests(["three"]) == ["three="]
     (root / "three/b.onnx").write_bytes(b"b")
     assert weights.file("three") == root / "three/a.onnx" and len(weights.digests(["three"])[0]) == 6 + 64
+    before = weights.digests(["three"])
+    (root / "three/config.json").write_text("{}")  # what networks read beside their weights makes another network
+    with_settings = weights.digests(["three"])
+    (root / "three/readme.txt").write_text("nothing")
+    assert with_settings != before and weights.digests(["three"]) == with_settings
 
 
 def test_weights_that_no_lock_names_can_be_put_there(root: Path, tmp_path: Path):

@@ -11,9 +11,11 @@ A worker sends, on one connection and clip by clip:
     ("clip", info, [task, ...])                      what is to be observed
     ("frames", file, shape, type, pairs, rows)       a chunk, with a Row for each frame; with pairs, every second
                                                      picture is the partner of the one before
+    ("forget", file)                                 a file that will not be used again
     ("end",)                                         answered by {key: (record or None, sentence, seconds)}
 
-and a chunk is answered by ("free", file) as soon as its memory can be written again.
+and a chunk is answered by ("free", file) as soon as its memory can be written again. A sentence alone is the last
+answer: the host could not take what was sent.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Batch, ClipInfo, Frame, Observer, UsageError
+from revisit.engine.observe import steady_opencv
 from revisit.engine.plan import ObserverTask
 from revisit.engine.remote import Address, Row
 from revisit.engine.watch import joined, observer_of, sentence, watch
@@ -39,6 +42,8 @@ from revisit.networks import settings
 FIRST, MOST = 8, 64  # rows of the first batch, by which memory is measured, and of the largest
 SHARE = 0.5  # of the device's memory that networks at work may take
 WAITING = 0.1  # of it that frames which wait may take
+PATIENCE = 60.0  # seconds that an upload waits for memory which others hold
+NO_MEMORY = ("out of memory", "ALLOC_FAILED")  # how libraries below torch say it
 
 
 @dataclass(eq=False)
@@ -113,6 +118,7 @@ def serve(address: Address, parent: Connection) -> None:
     """Run the host until its parent goes away. The parent hears the device once the host is ready, or what is wrong."""
     from revisit.networks import runtime
 
+    steady_opencv()
     try:
         device = runtime.described()
     except UsageError as error:
@@ -131,11 +137,19 @@ class Host:
 
         self.device = runtime.device()
         self.gpu = self.device.startswith("cuda")
+        self._use_device()
         self.events: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self.queues: dict[Any, Queue] = {}
         self.held = 0  # bytes of frames that wait
         self.room = threading.Condition()
         self.limit = int(self._memory() * WAITING)
+
+    def _use_device(self) -> None:
+        """Make the device the current one of this thread: streams and memory figures are of that one."""
+        if self.gpu:
+            import torch
+
+            torch.cuda.set_device(int(self.device.partition(":")[2] or 0))
 
     def run(self, listener: Listener, parent: Connection) -> None:
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
@@ -164,6 +178,7 @@ class Host:
         sending = threading.Lock()
         clip: HostedClip | None = None
         try:
+            self._use_device()
             while True:
                 kind, *rest = connection.recv()
                 if kind == "clip":
@@ -178,10 +193,20 @@ class Host:
                     self.events.put(("frames", self._upload(clip, slots[name], shape, dtype, pairs, rows)))
                     with sending:
                         connection.send(("free", name))
+                elif kind == "forget":
+                    _unpinned(slots.pop(rest[0], None), self.gpu)
                 else:
                     self.events.put(("end", clip))
         except (EOFError, OSError):
+            pass
+        except Exception as error:  # the worker must hear of it, or it would wait for ever
+            with sending, contextlib.suppress(OSError):
+                connection.send(f"the process that runs the networks could not take the frames: {sentence(error)}")
+        finally:
             self.events.put(("gone", connection))
+            connection.close()
+            for slot in slots.values():
+                _unpinned(slot, self.gpu)
 
     def _upload(self, clip: HostedClip, slot: Any, shape: Sequence[int], dtype: str, pairs: bool, rows: Any) -> Chunk:
         import torch
@@ -191,14 +216,35 @@ class Host:
             self.room.wait_for(lambda: self.held + size <= self.limit or self.held == 0)
             self.held += size
         there = slot[:size].view(getattr(torch, dtype)).view(*shape)
-        if self.gpu:
-            stream = torch.cuda.Stream()
-            with torch.cuda.stream(stream):
-                here = there.to(self.device, non_blocking=True)
-            stream.synchronize()
-        else:
-            here = there.clone()
+        try:
+            here = self._copied(there, size)
+        except BaseException:
+            self._free(size)
+            raise
         return Chunk(clip, here[::2] if pairs else here, here[1::2] if pairs else None, rows, size)
+
+    def _copied(self, there: Any, size: int) -> Any:
+        """What lies in shared memory, on the device."""
+        import torch
+
+        if not self.gpu:
+            return there.clone()
+        try:
+            return self._uploaded(there)
+        except torch.OutOfMemoryError:  # others use this GPU, too: wait until ours have left it, and try once more
+            with self.room:
+                self.room.wait_for(lambda: self.held <= size, timeout=PATIENCE)
+            torch.cuda.empty_cache()
+            return self._uploaded(there)
+
+    def _uploaded(self, there: Any) -> Any:
+        import torch
+
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            here = there.to(self.device, non_blocking=True)
+        stream.synchronize()
+        return here
 
     def _handle(self, block: bool) -> bool:
         """Take in what has arrived; False when the parent is gone."""
@@ -320,7 +366,9 @@ class Host:
                 [_inputs(chunk.clip.tasks[key], q.observer) for chunk, key, rows in taken for _ in rows],
             )
             record = q.observer.fn(batch, **q.params)
-        except torch.OutOfMemoryError as error:
+        except RuntimeError as error:
+            if not _no_memory(error):
+                raise
             torch.cuda.empty_cache()
             if q.most == 1:
                 raise RuntimeError(
@@ -354,8 +402,11 @@ class Host:
             clip.connection.send(answer)
 
     def _release(self, chunk: Chunk) -> None:
+        self._free(chunk.bytes)
+
+    def _free(self, size: int) -> None:
         with self.room:
-            self.held -= chunk.bytes
+            self.held -= size
             self.room.notify_all()
 
     def _drop(self, connection: Connection) -> None:
@@ -383,6 +434,13 @@ class _TooLarge(Exception):
     """A batch that did not fit; it is tried again in parts."""
 
 
+def _no_memory(error: RuntimeError) -> bool:
+    """Whether a batch failed because it was too large."""
+    import torch
+
+    return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in NO_MEMORY)
+
+
 def _inputs(task: ObserverTask, observer: Observer) -> tuple[Any, ...]:
     return tuple(task.inputs[name] for name in observer.inputs)
 
@@ -408,3 +466,11 @@ def _shared(name: str, gpu: bool) -> Any:
     if gpu:
         torch.cuda.cudart().cudaHostRegister(flat.data_ptr(), flat.numel(), 0)  # a failure only makes it slower
     return flat
+
+
+def _unpinned(flat: Any, gpu: bool) -> None:
+    """Let go of a file in shared memory."""
+    if gpu and flat is not None:
+        import torch
+
+        torch.cuda.cudart().cudaHostUnregister(flat.data_ptr())

@@ -21,7 +21,7 @@ import numpy as np
 from revisit.core import ClipInfo, Frame, MediaError, RevisitError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.plan import ClipTask, Job, ObserverTask
-from revisit.engine.remote import Remote, RemoteClip, runs_at_host
+from revisit.engine.remote import Remote, RemoteClip, ToldByHost, runs_at_host
 from revisit.engine.watch import Watcher, observer_of, sentence, wanted_frames, watch
 from revisit.media import Limits, open_clip
 from revisit.metrics.phase_pairs import RULE, phase_maps, read_phase_rule, stretched
@@ -51,7 +51,7 @@ def observe(
 
     With a host, observers with networks run there.
     """
-    _steady_opencv()
+    steady_opencv()
     broken: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="revisit-") as scratch:
         shelves: dict[str, Shelf] = {}
@@ -165,7 +165,8 @@ def _observe_clip(
             record = watchers[todo.key].finish()
             cache.save(todo.key, record)
         except Exception as error:  # as above
-            fail(todo.key, f"{todo.observer} failed: {sentence(error)}")
+            told = sentence(error)
+            fail(todo.key, told if isinstance(error, ToldByHost) else f"{todo.observer} failed: {told}")
             continue
         spent = seconds[todo.key] + time.perf_counter() - started
         out.made[todo.key] = far.seconds[todo.key] if far is not None and todo.key in far.tasks else spent
@@ -318,7 +319,7 @@ def alignment(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
     return lambda frame: min(round(frame.index * (count - 1) / span), count - 1)
 
 
-def _steady_opencv() -> None:
+def steady_opencv() -> None:
     """OpenCV on one thread: several of its algorithms give other results on another number of threads."""
     import cv2
 

@@ -41,6 +41,7 @@ from revisit.engine.needs import (
     short_hash,
 )
 from revisit.media import clip_digest, file_digest
+from revisit.networks import settings
 from revisit.observers.sets import sets_that_make
 
 ALWAYS = ("frame_facts", "thumbnails")  # evidence the report shows, whatever is scored
@@ -336,6 +337,8 @@ def _task(
         inputs[name], said[name] = value, _plain(value)
     params = parameters_of(maker, parameters)
     facts = {**observer_facts(maker, parameters), "inputs": said}
+    if maker.weights and settings.precision():  # what was made in half precision does not answer for float32
+        facts["precision"] = settings.precision()
     if maker.kind == "file":
         found = _beside(case, maker.artifact, digest_of)
         if isinstance(found, str):

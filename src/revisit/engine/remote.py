@@ -1,7 +1,8 @@
 """The way from a worker to the host of the networks: frames through shared memory, evidence back.
 
 Frames that several observers want at one size travel once. A worker writes into one of a few files in shared memory
-while the host copies from the others; when all are in use it waits.
+while the host copies from the others; when all are in use it waits. A file loses its name as soon as both have mapped
+it, so that nothing is left behind whatever ends a process.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Sequence
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +26,7 @@ from revisit.engine.watch import Prepared, observer_of, prepared
 
 SLOTS = 3  # files in shared memory of each worker that the host may have to copy yet
 SLOT_BYTES = 24 << 20  # a chunk is at most so large, or one frame
-MEMORY = Path("/dev/shm")
+ENDED = "the process that runs the networks ended; run the same command again, with --device cpu to spare the GPU"
 
 
 class Address(NamedTuple):
@@ -32,7 +34,8 @@ class Address(NamedTuple):
 
     path: str
     key: bytes
-    device: str = ""  # and on what it runs the networks
+    memory: str  # folder in shared memory for frames on their way
+    device: str = ""  # on what the host runs the networks
 
 
 class Row(NamedTuple):
@@ -59,36 +62,61 @@ def runs_at_host(task: ObserverTask) -> bool:
     return not follows_pairs and "torch" in weights.needs(observer.weights)
 
 
+class ToldByHost(RevisitError):
+    """What went wrong with an observer at the host, in a whole sentence."""
+
+
 class Remote:
     """A worker's connection to the host."""
 
     def __init__(self, address: Address) -> None:
-        self.device = address.device
-        self.connection: Connection = Client(address.path, family="AF_UNIX", authkey=address.key)
-        self.folder = tempfile.TemporaryDirectory(prefix="revisit-", dir=MEMORY if MEMORY.is_dir() else None)
+        self.address, self.device = address, address.device
+        self.folder = Path(address.memory)
+        self.spare: tempfile.TemporaryDirectory[str] | None = None  # where shared memory is too small
+        self.slots: dict[Path, np.ndarray] = {}
+        self.connect()
+
+    def connect(self) -> None:
+        """Begin to talk with the host, or begin anew after it broke off."""
+        self.connection: Connection = Client(self.address.path, family="AF_UNIX", authkey=self.address.key)
+        self._unlink()
+        self.slots = {}
         self.free: list[Path] = []
         self.sent: set[Path] = set()  # chunks that the host has not copied yet
-        self.sizes: dict[Path, int] = {}
         self.answer: dict[str, tuple[Any, str, float]] | None = None
         self.clip: RemoteClip | None = None  # the one that is being sent
+        self.broken = False
 
     def send(self, message: Any) -> None:
         try:
             self.connection.send(message)
         except OSError as error:
-            raise _gone() from error
+            raise self._gone() from error
 
     def hear(self) -> None:
         """Take one message of the host."""
         try:
             message = self.connection.recv()
         except (EOFError, OSError) as error:
-            raise _gone() from error
+            raise self._gone() from error
         if isinstance(message, dict):
             self.answer = message
+        elif isinstance(message, str):
+            raise self._gone(message)
         else:
-            self.sent.discard(Path(message[1]))
-            self.free.append(Path(message[1]))
+            path = Path(message[1])
+            self.sent.discard(path)
+            self.free.append(path)
+            path.unlink(missing_ok=True)  # both have it in their memory now, and nothing is left behind by a kill
+
+    def _gone(self, words: str = "") -> HostGone:
+        """What is raised where the host broke off: its last words, or that it ended."""
+        self.broken = True
+        with contextlib.suppress(EOFError, OSError):
+            while not words and self.connection.poll():
+                message = self.connection.recv()
+                words = message if isinstance(message, str) else ""
+        return HostGone(words or ENDED)
 
     def slot(self, size: int) -> tuple[Path, np.ndarray]:
         """A file that may be written, of at least this size.
@@ -98,33 +126,41 @@ class Remote:
         while len(self.sent) >= SLOTS:
             self.hear()
         for path in self.free:
-            if self.sizes[path] >= size:
+            if len(self.slots[path]) >= size:
                 self.free.remove(path)
-                return path, np.memmap(path, dtype=np.uint8, mode="r+")
+                return path, self.slots[path]
         return self._new_slot(max(size, SLOT_BYTES))
 
     def _new_slot(self, size: int) -> tuple[Path, np.ndarray]:
         for path in self.free:  # too small for this clip
-            path.unlink()
-            del self.sizes[path]
+            path.unlink(missing_ok=True)
+            del self.slots[path]
+            self.send(("forget", str(path)))
         self.free = []
-        path = Path(self.folder.name) / f"{len(self.sizes)}-{os.urandom(4).hex()}"
+        path = self.folder / os.urandom(8).hex()
         try:
             _allocate(path, size)
         except OSError as error:
-            if error.errno != errno.ENOSPC or not self.folder.name.startswith(str(MEMORY)):
+            path.unlink(missing_ok=True)
+            if error.errno != errno.ENOSPC or self.spare is not None:
                 raise
-            path.unlink(missing_ok=True)  # little shared memory, as in a container: an ordinary file serves, too
-            self.folder = tempfile.TemporaryDirectory(prefix="revisit-")
-            path = Path(self.folder.name) / path.name
+            self.spare = tempfile.TemporaryDirectory(prefix="revisit-")
+            self.folder = Path(self.spare.name)  # little shared memory, as in a container: ordinary files serve, too
+            path = self.folder / path.name
             _allocate(path, size)
-        self.sizes[path] = size
-        return path, np.memmap(path, dtype=np.uint8, mode="r+")
+        self.slots[path] = np.memmap(path, dtype=np.uint8, mode="r+")
+        return path, self.slots[path]
 
     def close(self) -> None:
         self.connection.close()
-        with contextlib.suppress(OSError):
-            self.folder.cleanup()
+        self._unlink()
+        if self.spare is not None:
+            with contextlib.suppress(OSError):
+                self.spare.cleanup()
+
+    def _unlink(self) -> None:
+        for path in self.slots:
+            path.unlink(missing_ok=True)
 
 
 class RemoteClip:
@@ -137,6 +173,11 @@ class RemoteClip:
         self.seconds: dict[str, float] = {}
         self.answers: dict[str, tuple[Any, str, float]] | None = None
         self.info = info
+        if host.broken:
+            with contextlib.suppress(
+                OSError, EOFError, AuthenticationError
+            ):  # an ended host is told with the first frame
+                host.connect()
         if host.clip is not None:
             host.clip.give_up()
         host.clip = None
@@ -169,7 +210,7 @@ class RemoteClip:
             self.answers, self.host.answer = self.host.answer, None
         record, sentence, self.seconds[key] = self.answers[key]
         if sentence:
-            raise RevisitError(sentence)
+            raise ToldByHost(sentence)
         return record
 
 
@@ -255,10 +296,7 @@ class _Stream:
 def _allocate(path: Path, size: int) -> None:
     """Make a file whose memory is really there: a sparse one would end the process when the memory runs out."""
     with path.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, size)
-
-
-def _gone() -> HostGone:
-    return HostGone(
-        "the process that runs the networks ended; run the same command again, with --device cpu to spare the GPU"
-    )
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:  # a Mac
+            file.truncate(size)

@@ -25,6 +25,7 @@ from revisit.media import Limits
 from revisit.networks import settings
 from revisit.networks.settings import DEVICE
 
+MEMORY = Path("/dev/shm")
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
@@ -87,14 +88,20 @@ def _hosts_of_networks(context: Any, jobs: Sequence[Job]) -> Iterator[list[Addre
     wanted = any(runs_at_host(task) for job in jobs for clip in job.clips for task in clip.observers)
     with ExitStack() as stack:
         devices = (settings.devices() or [""]) if wanted and _hosted() else []
-        yield [stack.enter_context(_host(context, device)) for device in devices]
+        hosts = [stack.enter_context(_host(context, device)) for device in devices]
+        by_mistake = settings.networks() == "auto" and all(host.device == "cpu" for host in hosts)
+        yield [] if by_mistake else hosts  # a GPU that torch cannot use: the workers' cores are more than one
 
 
 @contextmanager
 def _host(context: Any, device: str) -> Iterator[Address]:
     """A process that runs networks on one device."""
-    with tempfile.TemporaryDirectory(prefix="revisit-") as folder:
-        address = Address(str(Path(folder) / "host"), os.urandom(16), device)
+    shared = MEMORY if os.access(MEMORY, os.W_OK) else None
+    with (
+        tempfile.TemporaryDirectory(prefix="revisit-") as folder,
+        tempfile.TemporaryDirectory(prefix="revisit-", dir=shared) as memory,
+    ):
+        address = Address(str(Path(folder) / "host"), os.urandom(16), memory, device)
         process, connection = _start(context, _serve, (address,))
         try:
             try:
@@ -113,7 +120,7 @@ def _host(context: Any, device: str) -> Iterator[Address]:
 def _hosted() -> bool:
     """Whether one process runs the networks: on a GPU, unless `REVISIT_NETWORKS` (host or workers) says otherwise."""
     chosen, devices = settings.networks(), settings.devices()
-    gpu = devices[0] != "cpu" if devices else Path("/dev/nvidiactl").exists()
+    gpu = devices[0].startswith("cuda") if devices else Path("/dev/nvidiactl").exists()
     return gpu if chosen == "auto" else chosen == "host"
 
 

@@ -28,6 +28,7 @@ from revisit.networks.loading import fill
 PATCH, GRID, STEM = 32, 10, 64
 SCALES = (224, 384)  # longer sides; the picture's own comes last
 HEAD_WIDTH = 64
+AT_ONCE = 1 << 15  # patches: kernels of some GPUs count them in 16 bits
 
 
 class Standardised(Same):
@@ -152,7 +153,8 @@ class Musiq(nn.Module):
             cut, place = patches(scaled)
             found.append((cut, place.to(cut.device), torch.full_like(place, number, device=cut.device)))
         cut, place, scale = (torch.cat(parts, 1 if k == 0 else 0) for k, parts in enumerate(zip(*found, strict=True)))
-        tokens = self.embedding(self.stem(cut.flatten(0, 1)).unflatten(0, cut.shape[:2]))
+        seen = torch.cat([self.stem(some) for some in cut.flatten(0, 1).split(AT_ONCE)])
+        tokens = self.embedding(seen.unflatten(0, cut.shape[:2]))
         scores: Tensor = self.head(self.transformer_encoder(tokens, place, scale))
         return scores[:, 0]
 

@@ -146,6 +146,10 @@ def _parsed(path: Path, changed: int) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+# Files that change what a network is, or how it reads captions, and that may lie beside its weights.
+READ_BESIDE = ("config.json", "open_clip_config.json", "tokenizer.json", "vocab.json", "merges.txt", "spiece.model")
+
+
 def source_digest(entry: Entry) -> str:
     """SHA-256 of what the network is made of, equal on every machine; nothing where it is unknown.
 
@@ -158,6 +162,9 @@ def source_digest(entry: Entry) -> str:
         found = {name: str(told(here.receipt, name)["source_sha256"]) for name in here.files}
     else:
         found = {name: digest_of(path) for name, path in here.files.items()}
+    if not isinstance(here, str) and here.first.parent.name == entry.id:
+        beside = {name: here.first.with_name(name) for name in READ_BESIDE if name not in found}
+        found |= {name: digest_of(path) for name, path in beside.items() if path.is_file()}
     if not all(len(digest) == 64 for digest in found.values()):
         return ""
     if len(found) == 1:

@@ -87,7 +87,7 @@ def describe(picture: np.ndarray, face: np.ndarray) -> tuple[list[int], np.ndarr
         network = runtime.network("mobile-sam", mobile_sam.load)
         [seen] = network.embed(runtime.on_device([picture]))
         answers = network.masks(seen, points=people.body_points(face, box, height, width))
-        masks = answers.at()[np.arange(len(face)), answers.iou.argmax(dim=1).tolist()]
+        masks = answers.at()[:, 0]
     found = people.bodies_in(masks, face, box)
     return list(found), looks(picture, list(found.values()))
 
