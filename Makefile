@@ -3,6 +3,7 @@
 # tests that are skipped without them.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 # Tests start the command hundreds of times: compiled modules are kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
 
@@ -21,7 +22,7 @@ types: .venv/installed-dev
 	$(BIN)/mypy
 
 tests: .venv/installed-dev
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 fast: .venv/installed-dev
 	$(BIN)/python -m pytest -n 2 -m "not slow"
@@ -37,16 +38,16 @@ benchmarks: .venv/installed-dev
 	$(PYTHON) -m venv .venv
 
 .venv/installed: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(INSTALL) --editable .
 	@touch $@
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 ifdef TORCH
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[networks]' onnx xllamacpp gguf
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps lpips  # without torchvision
+	$(INSTALL) torch==$(TORCH) --editable '.[dev,networks]' onnx xllamacpp gguf
+	$(INSTALL) --no-deps lpips  # without torchvision
 	$(BIN)/revisit weights pull --set small || echo "tests with these weights are skipped"
+else
+	$(INSTALL) --editable '.[dev]'
 endif
 	@touch .venv/installed $@
 

@@ -297,7 +297,7 @@ def test_what_is_salient_is_the_thing_in_front(small_weights: Path) -> None:
 def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
     small_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Embeddings are remembered by frame: two things in two clips are followed at the host as in workers."""
+    """Embeddings are remembered by frame: two things in two clips are followed at the host as by themselves."""
     data = pytest.importorskip("skimage.data", reason="needs scikit-image's pictures")
     from revisit.core import Clip
     from revisit.engine.cache import EvidenceCache
@@ -310,18 +310,18 @@ def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
     jobs = []
     for name, picture in {"woman": data.astronaut(), "cat": data.chelsea()}.items():
         path = tmp_path / f"{name}.mp4"
-        encode_mp4(path, [np.ascontiguousarray(picture[:256, x : x + 320]) for x in (40, 60, 80)], 4)
+        encode_mp4(path, [np.ascontiguousarray(picture[:256, x : x + 320]) for x in (40, 60)], 4)
         inputs = {"target": Target(name, (0.25, 0.05, 0.85, 0.95))}
-        task = ObserverTask(name, "small.masks", "revisit.observers.small.masks", {"at_most": 3}, inputs)
+        task = ObserverTask(name, "small.masks", "revisit.observers.small.masks", {"at_most": 2}, inputs)
         jobs.append(Job((ClipTask(name, Clip(path), (task,)),), frozenset()))
     found: dict[tuple[str, str], ObjectMasks] = {}
-    for where in ("workers", "host"):
-        monkeypatch.setenv("REVISIT_NETWORKS", where)
+    monkeypatch.setenv("REVISIT_NETWORKS", "host")
+    for where, workers in (("here", 0), ("host", 2)):
         cache = EvidenceCache(tmp_path / where)
-        for _, outcome in run_jobs(jobs, cache, Limits(), 2):
+        for _, outcome in run_jobs(jobs, cache, Limits(), workers):
             assert not outcome.failed and not outcome.broken
         found |= {(where, name): cache.load(ObjectMasks, name) for name in ("woman", "cat")}
     for name in ("woman", "cat"):
-        alone, served = found["workers", name], found["host", name]
+        alone, served = found["here", name], found["host", name]
         assert alone.mask.any(axis=(1, 2)).all() and np.array_equal(alone.mask, served.mask)
     assert not np.array_equal(found["host", "woman"].mask, found["host", "cat"].mask)

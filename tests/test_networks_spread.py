@@ -17,7 +17,6 @@ pytestmark = pytest.mark.slow
 
 METRICS = ("return_features", "wr_integrity", "lpips")
 SETTINGS = {
-    "frame by frame": {"REVISIT_NETWORKS": "host", "REVISIT_BATCH": "1"},
     "in batches": {"REVISIT_NETWORKS": "host", "REVISIT_BATCH": "64"},
     "by each worker": {"REVISIT_NETWORKS": "workers"},
 }
