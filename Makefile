@@ -6,6 +6,9 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 # Tests start the command hundreds of times: compiled modules are kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
+# Two processes test on two cores: threads within them would only wait for each other.
+export OMP_NUM_THREADS = 1
+export OPENBLAS_NUM_THREADS = 1
 
 .PHONY: demo test lint types tests fast docs benchmarks clean
 
