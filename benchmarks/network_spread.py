@@ -144,7 +144,8 @@ def cards(asked: argparse.Namespace) -> None:
 def compared(files: Sequence[Any]) -> dict[str, Any]:
     """Metric → how many clips, their lowest and highest score, and the largest difference in each other setting.
 
-    Only scores of one protocol are compared, whose hash stands for weights and parameters, too.
+    Only scores of one protocol are compared, whose hash stands for weights and parameters, too. Where two files hold
+    the same clip in the same setting, the later one counts.
     """
     scores: dict[tuple[str, str], dict[str, dict[str, float]]] = {}  # metric and protocol → setting → clip → score
     for file in files:

@@ -173,10 +173,8 @@ class RemoteClip:
         self.seconds: dict[str, float] = {}
         self.answers: dict[str, tuple[Any, str, float]] | None = None
         self.info = info
-        if host.broken:
-            with contextlib.suppress(
-                OSError, EOFError, AuthenticationError
-            ):  # an ended host is told with the first frame
+        if host.broken:  # one that ended stays so, and is told with the first frame
+            with contextlib.suppress(OSError, EOFError, AuthenticationError):
                 host.connect()
         if host.clip is not None:
             host.clip.give_up()
