@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,8 +60,9 @@ def test_the_command_refuses_them_before_it_looks_at_a_clip(
         done = revisit("eval", "clips", option, value, "--out", "run", check=2)
         assert f"{option} {value}" in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "run").exists()
-    done = revisit("doctor", env={settings.DEVICE: "gpu"}, check=None)
-    assert "a device is cpu, cuda" in done.stdout + done.stderr or "torch" not in done.stdout
+    checks = json.loads(revisit("doctor", "--json", env={settings.DEVICE: "gpu"}, check=None).stdout)
+    [said] = [check["finding"] for check in checks if check["name"] == "settings" and check["state"] == "bad"]
+    assert "a device is cpu, cuda" in said
 
 
 def test_evidence_in_another_precision_has_another_address(

@@ -56,7 +56,7 @@ def checks() -> list[Check]:
     found = [_python()]
     found += [_import(name, code) for name, code in LIBRARIES.items()]
     found += [_import("video decoders", DECODERS), _cache(), _disk(), _memory()]
-    found += [*_devices(), *(_extra(name) for name in NETWORKS), *_weights()]
+    found += [*_devices(), *_settings(), *(_extra(name) for name in NETWORKS), *_weights()]
     http = "installed" if find_spec("httpx") else "not installed; only a judge over HTTP needs it"
     found += [Check("httpx", "note", http)]
     found += [
@@ -74,13 +74,17 @@ def _devices() -> list[Check]:
         return [Check("torch", "bad", tried.finding.replace("revisit-bench", "'revisit-bench[networks]'"))]
     version, *devices = tried.finding.splitlines()
     cpu = f"cpu: {os.cpu_count()} cores" + ("" if devices else "; no GPU found")
-    found = [Check("torch", "ok", version), *(Check("device", "ok", line) for line in (*devices, cpu))]
+    return [Check("torch", "ok", version), *(Check("device", "ok", line) for line in (*devices, cpu))]
+
+
+def _settings() -> list[Check]:
+    """What was asked of networks by environment variables."""
     try:
         settings.check()
     except UsageError as error:
-        return [*found, Check("settings", "bad", str(error))]
+        return [Check("settings", "bad", str(error))]
     asked = {name: os.environ[name] for name in settings.NAMES if os.environ.get(name)}
-    return [*found, *(Check("settings", "note", f"{name}={value}") for name, value in asked.items())]
+    return [Check("settings", "note", f"{name}={value}") for name, value in asked.items()]
 
 
 def _extra(name: str) -> Check:
