@@ -5,11 +5,13 @@
     python benchmarks/network_spread.py cards scores.json ... --out src/revisit/networks/spread.json
 
 WORLDS was written by `revisit world render --suite all`; beside the others may stand real clips, a folder `films` of
-them and a folder `people` in MBench's layout, because nothing rendered has shots or faces. Every metric that rests on a
-network is scored on the CPU and on the GPU, frame by frame and in batches of 64, in float32 and in the default
-precision (on a CPU both are the same), each time with an evidence cache of its own. The scores of two machines may lie
-in one file or in several; `cards` puts them together, refuses those of different weights, and keeps for every metric
-the largest difference of a clip's score to that on the CPU, frame by frame.
+them and a folder `people` in MBench's layout, because nothing rendered has shots or faces. Rendered mirror tests of
+MIND repeat exactly on the way back, and would all score 0: `drift WORLDS` spoils them, once, before any scoring.
+
+Every metric that rests on a network is scored on the CPU and on the GPU, frame by frame and in batches of 64, in
+float32 and in the default precision (on a CPU both are the same), each time with an evidence cache of its own. The
+scores of two machines may lie in one file or in several; `cards` puts them together, refuses those of different
+weights, and keeps for every metric the largest difference of a clip's score to that on the CPU, frame by frame.
 """
 
 from __future__ import annotations
@@ -126,6 +128,24 @@ def score_dataset(asked: argparse.Namespace, name: str, scratch: Path, found: di
             print(f"    {id}: {reason[:300]}", flush=True)
 
 
+def drift(asked: argparse.Namespace) -> None:
+    """Make the mirror tests of MIND darker, noisier and shifted from frame to frame, each path more than the last."""
+    import numpy as np
+
+    from revisit.core import Clip
+    from revisit.media import encode_mp4, open_clip
+
+    rng = np.random.default_rng(0)
+    for much, path in enumerate(sorted((asked.worlds / "mind/predictions").rglob("path-*.mp4")), start=1):
+        with open_clip(Clip(path)) as stream:
+            fps, frames = stream.info.fps, [frame.rgb for frame in stream]
+        for k, rgb in enumerate(frames):
+            moved = np.roll(rgb, much * k // 4, axis=1) * (1 - 0.01 * much * k)
+            frames[k] = np.clip(moved + rng.normal(0, 2 * much, rgb.shape), 0, 255).astype(np.uint8)
+        encode_mp4(path, frames, fps=fps)
+        print(path)
+
+
 def cards(asked: argparse.Namespace) -> None:
     """Write what the cards show: the largest difference of each setting to the first one, by set and metric."""
     files = [json.loads(path.read_text()) for path in asked.scores]
@@ -194,6 +214,9 @@ def main() -> None:
     scoring.add_argument("--skip", nargs="*", default=[], help="metrics to leave out")
     scoring.add_argument("--datasets", nargs="*", default=[], help="only these")
     scoring.add_argument("--settings", nargs="*", default=["cpu", "gpu"], help="words of their names; all by default")
+    spoiling = commands.add_parser("drift", help="spoil MIND's mirror tests, in place")
+    spoiling.set_defaults(run=drift)
+    spoiling.add_argument("worlds", type=Path)
     writing = commands.add_parser("cards", help="what the cards of the metrics show")
     writing.set_defaults(run=cards)
     writing.add_argument("scores", type=Path, nargs="+")
