@@ -496,6 +496,13 @@ def test_the_decoder_can_open_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
 # Writing
 
 
+def test_written_clips_are_the_same_from_run_to_run(tmp_path: Path) -> None:
+    # Too seldom different to be seen by trying, so ask the encoder, who writes into the file how it worked.
+    encode_mp4(tmp_path / "a.mp4", pictures(10), fps=16)
+    told = (tmp_path / "a.mp4").read_bytes()
+    assert b" threads=1 " in told and b" mbtree=0 " in told
+
+
 def test_written_clips_come_back(tmp_path: Path) -> None:
     frames = pictures(10)
     assert encode_mp4(tmp_path / "deep" / "a.mp4", frames, fps=16) == 10
