@@ -6,10 +6,12 @@ import csv
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
 import yaml
+from openpyxl import load_workbook
 from typer.testing import CliRunner
 
 from revisit.core import Case, UsageError
@@ -18,7 +20,7 @@ from revisit.media import load_npz
 from revisit.worlds import Film, make_world, play
 from revisit.worlds.failures import camera_path
 from revisit.worlds.layouts import folder, mbench, memobench, mind, rendering, wrbench
-from revisit.worlds.layouts.common import Model
+from revisit.worlds.layouts.common import Model, sheet
 
 SIZE, FRAMES = (64, 112), 17
 MODELS = [Model("perfect"), Model("vanish"), Model("timid_camera", 0.5)]
@@ -242,6 +244,16 @@ def test_folders_of_pictures_are_written_once(film: Film, memory: Path):
     memobench.write(memory, {"Living_Room_003": film, "012": film}, MODELS)
     assert len(made) == 5 * FRAMES
     assert {path: path.stat().st_mtime_ns for path in memory.rglob("*.[pj][np]g")} == made
+
+
+def test_spreadsheets_do_not_say_when_they_were_written(tmp_path: Path):
+    path = tmp_path / "marks.xlsx"
+    sheet(path, ["name", "exit"], [{"name": "a", "exit": 3}])
+    with ZipFile(path) as parts:
+        assert {part.date_time[0] for part in parts.infolist()} == {1980}
+        assert parts.read("docProps/core.xml").count(b">1980-01-01T00:00:00Z<") == 2
+    page = load_workbook(path).active
+    assert page is not None and list(page.values) == [("name", "exit"), ("a", 3)]
 
 
 def test_every_order_of_the_default_layouts_can_be_made():

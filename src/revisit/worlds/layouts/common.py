@@ -6,11 +6,13 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from revisit.worlds.film import Film
 
 Tell = Callable[[str], None]
 Row = Mapping[str, Any]  # what an index says of one film
+NOW = re.compile(rb">\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ<")  # when a spreadsheet was written, as it says itself
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ def table(path: Path, columns: Sequence[str], rows: Iterable[Row], newline: str 
 
 
 def sheet(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
-    """Write a spreadsheet of some columns, with a heading."""
+    """Write a spreadsheet of some columns, with a heading; the same bytes for the same rows."""
     from openpyxl import Workbook
 
     book = Workbook()
@@ -139,5 +142,8 @@ def sheet(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
     page.append(list(columns))
     for row in rows:
         page.append([row[column] for column in columns])
-    with replacing(path) as temporary:
-        book.save(temporary)
+    dated = io.BytesIO()
+    book.save(dated)
+    with replacing(path) as temporary, ZipFile(dated) as parts, ZipFile(temporary, "w", ZIP_DEFLATED) as undated:
+        for name in parts.namelist():
+            undated.writestr(ZipInfo(name), NOW.sub(b">1980-01-01T00:00:00Z<", parts.read(name)), ZIP_DEFLATED)
