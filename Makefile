@@ -6,9 +6,6 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 # Tests start the command hundreds of times: compiled modules are kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
-# Two processes test on two cores: threads within them would only wait for each other.
-export OMP_NUM_THREADS = 1
-export OPENBLAS_NUM_THREADS = 1
 
 .PHONY: demo test lint types tests fast docs benchmarks clean
 
@@ -24,11 +21,15 @@ lint: .venv/installed-dev
 types: .venv/installed-dev
 	$(BIN)/mypy
 
+# Two processes test on two cores: threads within them would only wait for each other.
+tests fast: export OMP_NUM_THREADS = 1
+tests fast: export OPENBLAS_NUM_THREADS = 1
+
 tests: .venv/installed-dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 fast: .venv/installed-dev
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 docs: .venv/installed-dev
 	$(BIN)/python docs/make_cards.py

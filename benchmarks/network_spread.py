@@ -73,7 +73,7 @@ def score(asked: argparse.Namespace) -> None:
     if (known["set"], known["weights"]) != (asked.set, asked.weights):
         raise SystemExit(f"{asked.out} holds scores of the set {known['set']} with {known['weights']} weights")
     for name, variables in SETTINGS.items():
-        if not any(word in name for word in asked.settings):
+        if name not in asked.settings and not any(word in name for word in set(asked.settings) - SETTINGS.keys()):
             continue
         os.environ.update(variables)
         print(f"{name}:", flush=True)
@@ -129,14 +129,15 @@ def score_dataset(asked: argparse.Namespace, name: str, scratch: Path, found: di
 
 
 def drift(asked: argparse.Namespace) -> None:
-    """Make the mirror tests of MIND darker, noisier and shifted from frame to frame, each path more than the last."""
+    """Make the mirror tests of MIND darker, noisier and shifted from frame to frame, in four strengths."""
     import numpy as np
 
     from revisit.core import Clip
     from revisit.media import encode_mp4, open_clip
 
     rng = np.random.default_rng(0)
-    for much, path in enumerate(sorted((asked.worlds / "mind/predictions").rglob("path-*.mp4")), start=1):
+    for number, path in enumerate(sorted((asked.worlds / "mind/predictions").rglob("path-*.mp4"))):
+        much = 1 + number % 4
         with open_clip(Clip(path)) as stream:
             fps, frames = stream.info.fps, [frame.rgb for frame in stream]
         for k, rgb in enumerate(frames):
@@ -213,7 +214,7 @@ def main() -> None:
     scoring.add_argument("--metrics", nargs="*", default=[], help="only these")
     scoring.add_argument("--skip", nargs="*", default=[], help="metrics to leave out")
     scoring.add_argument("--datasets", nargs="*", default=[], help="only these")
-    scoring.add_argument("--settings", nargs="*", default=["cpu", "gpu"], help="words of their names; all by default")
+    scoring.add_argument("--settings", nargs="*", default=["cpu", "gpu"], help="names or words of them; all by default")
     spoiling = commands.add_parser("drift", help="spoil MIND's mirror tests, in place")
     spoiling.set_defaults(run=drift)
     spoiling.add_argument("worlds", type=Path)

@@ -24,7 +24,8 @@ from revisit.worlds.film import Film
 
 Tell = Callable[[str], None]
 Row = Mapping[str, Any]  # what an index says of one film
-NOW = re.compile(rb">\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ<")  # when a spreadsheet was written, as it says itself
+WRITTEN = "docProps/core.xml"  # the part of a spreadsheet that says when it was written
+HOUR = re.compile(rb">\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ<")
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,9 @@ def sheet(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
         page.append([row[column] for column in columns])
     dated = io.BytesIO()
     book.save(dated)
-    with replacing(path) as temporary, ZipFile(dated) as parts, ZipFile(temporary, "w", ZIP_DEFLATED) as undated:
+    with replacing(path) as temporary, ZipFile(dated) as parts, ZipFile(temporary, "w") as undated:
         for name in parts.namelist():
-            undated.writestr(ZipInfo(name), NOW.sub(b">1980-01-01T00:00:00Z<", parts.read(name)), ZIP_DEFLATED)
+            part = parts.read(name)
+            if name == WRITTEN:
+                part = HOUR.sub(b">1980-01-01T00:00:00Z<", part)
+            undated.writestr(ZipInfo(name), part, ZIP_DEFLATED)
