@@ -22,6 +22,7 @@ class Clip:
     fps: float | None = None  # for folders of frames, which carry no clock
     start: int = 0
     count: int | None = None  # at most so many frames; None for all that follow
+    disturbed: str = ""  # a change no viewer would notice (`media.disturb`), to try how steady verdicts are
 
 
 @dataclass(frozen=True)

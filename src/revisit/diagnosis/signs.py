@@ -16,6 +16,15 @@ CAMERA, LOOK, TARGET, CLIP = "camera", "look", "target", "clip"
 # Of which metric a group needs a score to be known at all.
 KNOWN_BY = {CAMERA: "camera_reach", LOOK: "sharpness_departure", TARGET: "target_faded", CLIP: "unsteady_light"}
 
+# All metrics and gates that a diagnosis looks at.
+READ = (
+    "view_return", "target_return", "camera_moved", "camera_reach", "camera_scale", "camera_standstill", "camera_strays",
+    "return_shortfall", "return_delay", "unsteady_light", "cut_away", "sharpness_departure", "style_departure",
+    "structure_decay", "light_departure", "place_departure", "target_faded", "target_elsewhere", "target_colour",
+    "target_pattern", "target_outline", "target_doubled", "first_state", "last_state", "frozen_camera",
+    "target_reappearance", "lighting_consistency", "style_consistency",
+)  # fmt: skip
+
 
 class Scores:
     """The scores and facts of one clip, by metric."""

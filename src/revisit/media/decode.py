@@ -9,7 +9,7 @@ Rules
   own, nothing behind the last wanted frame is decoded.
 - A rotation by a multiple of 90 degrees in the display matrix of a video is applied. Pixels that
   are not square are not resampled; a note says so. Sizes stay as they are, odd ones too.
-- Every pixel format (10 bit, 4:4:4, grey) is converted to 8-bit RGB by swscale; transparency is dropped.
+- Every pixel format (10 bit, 4:4:4, grey) becomes 8-bit RGB by the rules of `colour.py`, the same on every machine.
 - A clip that breaks midway is an error, never a shorter clip, also when no frame behind the break is wanted,
   unless the clip ends before.
 
@@ -43,7 +43,9 @@ import numpy as np
 
 from revisit.core import Clip, ClipInfo, Frame, MediaError, MissingPrerequisite, UsageError
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS
+from revisit.media.colour import Plane, layout_of, rgb_of
 from revisit.media.container import demuxer_of
+from revisit.media.disturb import disturbed
 from revisit.media.folder import FrameFiles, frame_files
 from revisit.media.limits import GIB, Limits, in_words
 from revisit.media.names import in_clip, printable
@@ -75,7 +77,7 @@ class ClipStream:
     passed: int = 0
 
     def __init__(self, clip: Clip, limits: Limits, wanted: Wanted) -> None:
-        self._path, self._limits = clip.path, limits
+        self._path, self._limits, self._disturbed = clip.path, limits, clip.disturbed
         self._worker: _Worker | None = None
         with in_clip(clip.path):
             try:
@@ -133,6 +135,8 @@ class ClipStream:
             self._feed(self._first + number + 1)  # is decoded while the caller looks at this one
             if self._turns:
                 rgb = np.ascontiguousarray(np.rot90(rgb, self._turns))
+            if self._disturbed:
+                rgb = disturbed(rgb, self._disturbed, number)
             self.passed = self._first + number + 1
             yield Frame(number, float(self.info.times[number]), rgb, frame_digest(rgb))
         if self._has_end:
@@ -213,13 +217,26 @@ class _Worker:
 
     def frame(self, height: int, width: int) -> np.ndarray:
         """The next frame as height x width x 3 bytes."""
-        length = self._expect(b"FRAM")
-        stride = length // height
-        if stride * height != length or not 3 * width <= stride <= 3 * width + 1024:
+        head = self._json(b"FRAM")
+        try:
+            name, matrix, range_ = str(head["format"]), int(head["matrix"]), int(head["range"])
+            strides = [int(stride) for stride in head["strides"]]
+        except (KeyError, TypeError, ValueError):
+            raise _nonsense() from None
+        expected = layout_of(printable(name, longest=40), width, height).planes
+        if len(strides) != len(expected):
             raise _nonsense()
-        rows = np.empty((height, stride), dtype=np.uint8)
+        planes = [self._plane(plane, stride) for plane, stride in zip(expected, strides, strict=True)]
+        return rgb_of(name, matrix, range_, width, height, planes)
+
+    def _plane(self, plane: Plane, stride: int) -> np.ndarray:
+        """The next plane, without the padding of its rows."""
+        needed = plane.columns * plane.dtype.itemsize
+        if not needed <= stride <= needed + 4096:
+            raise _nonsense()
+        rows = np.empty((plane.rows, stride), dtype=np.uint8)
         self._read(rows.data.cast("B"))
-        return np.ascontiguousarray(rows[:, : 3 * width]).reshape(height, width, 3)
+        return rows[:, :needed].view(plane.dtype)
 
     def trailer(self) -> None:
         """Return when the decoder says that the clip was whole."""

@@ -15,11 +15,13 @@ from revisit.media.names import in_clip
 def clip_digest(clip: Clip) -> str:
     """SHA-256 in hex over the bytes of a video, or over the frame rate, names and bytes of a folder of frames.
 
-    The stretch of a clip that is not the whole file is part of it.
+    The stretch of a clip that is not the whole file is part of it, and so is a disturbance.
     """
     made = hashlib.sha256()
     if clip.start or clip.count is not None:
         made.update(f"frames from {clip.start} for {clip.count}\n".encode())
+    if clip.disturbed:
+        made.update(f"disturbed: {clip.disturbed}\n".encode())
     with in_clip(clip.path):
         for piece in _folder(clip) if clip.path.is_dir() else _file(clip.path):
             made.update(piece)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from revisit.core import MediaError
+from revisit.media.colour import planes_of
 from revisit.media.files import replacing
 
 
@@ -34,12 +36,25 @@ def encode_mp4(path: Path, frames: Iterable[np.ndarray], fps: float, crf: int = 
                     _check(rgb, rgb.shape, path)
                     stream.height, stream.width = rgb.shape[:2]
                 _check(rgb, (stream.height, stream.width, 3), path)
-                container.mux(stream.encode(av.VideoFrame.from_ndarray(np.ascontiguousarray(rgb), format="rgb24")))
+                container.mux(stream.encode(_frame(rgb)))
                 written += 1
             if not written:
                 raise MediaError(f"{path.name}: there are no frames to encode; a clip has at least one")
             container.mux(stream.encode())
     return written
+
+
+def _frame(rgb: np.ndarray) -> Any:
+    """The frame as the encoder takes it, without swscale, whose planes depend on the processor."""
+    import av
+
+    height, width = rgb.shape[:2]
+    frame = av.VideoFrame(width, height, "yuv420p")
+    for plane, samples in zip(frame.planes, planes_of(rgb), strict=True):
+        rows = np.zeros((len(samples), plane.line_size), np.uint8)
+        rows[:, : samples.shape[1]] = samples
+        plane.update(rows)
+    return frame
 
 
 def _check(rgb: np.ndarray, shape: tuple[int, ...], path: Path) -> None:

@@ -1,0 +1,174 @@
+"""Steadiness: do verdicts stay when a clip changes in a way that no viewer would notice?
+
+Every clip of a folder is judged as it is and under each disturbance: a grey level more or less, a little noise,
+another gamma, a shift by a pixel, a frame less at either end, H.264 at crf 18. A verdict may become "cannot tell"; where
+it becomes another one, it has flipped. For the diagnosis each kind of failure is a verdict: found, denied or not told.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import GATES, METRICS, SUITES, Case, Clip, MediaError, Rejected, digest
+from revisit.diagnosis.diagnose import diagnose
+from revisit.diagnosis.kinds import KINDS
+from revisit.diagnosis.signs import READ
+from revisit.engine.needs import ObserverSet
+from revisit.engine.plan import Plan, make_plan
+from revisit.engine.records import write_json
+from revisit.engine.run import Progress as Watching
+from revisit.engine.run import evaluate
+from revisit.media import encode_mp4, open_clip
+from revisit.media.disturb import WORDS as CHANGED_FRAMES
+from revisit.observers.sets import load_roles, read_set
+from revisit.stats.intervals import share_interval
+
+AS_IT_IS = ""
+OTHER_FRAMES = {"first_less": "without its first frame", "last_less": "without its last frame", "crf18": "as H.264, crf 18"}
+DISTURBANCES = {**CHANGED_FRAMES, **OTHER_FRAMES}
+DIAGNOSIS = "diagnosis"
+UNSURE = "cannot tell"
+
+
+def steadiness(
+    source: Path,
+    out: Path,
+    *,
+    set: str = "lite",
+    roots: Sequence[Path] = (),
+    disturbances: Sequence[str] = tuple(DISTURBANCES),
+    workers: int | None = None,
+    fresh: bool = False,
+    observed: Watching | None = None,
+) -> dict[str, Any]:
+    """Evaluate the clips of a folder, undisturbed and disturbed, and return the content of steadiness.json."""
+    if "crf18" in disturbances:
+        cases = [entry for entry in SUITES["folder"].read(source, roots) if isinstance(entry, Case)]
+        _encode_all({_encoded(case, out / "encoded"): case.clip for case in cases}, workers, fresh)
+    plan = plan_of(source, out, set, roots, disturbances)
+    run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
+    found = {"set": plan.observers.id, "source": str(source), **flips(plan.cases, run.records)}
+    write_json(out / "steadiness.json", found)
+    return found
+
+
+def plan_of(source: Path, out: Path, set: str, roots: Sequence[Path], disturbances: Sequence[str]) -> Plan:
+    """The plan that asks the gates and all that the diagnosis reads of every clip under every disturbance."""
+    folder = SUITES["folder"]
+
+    def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected]:
+        for entry in folder.read(source, roots):
+            yield entry
+            if isinstance(entry, Case):
+                yield from _disturbed(entry, out / "encoded", disturbances)
+
+    asked = [id for id in (*GATES, *METRICS) if id in READ]
+    observers = ObserverSet(read_set(set).id, load_roles(set))
+    return make_plan(replace(folder, read=read), source, observers, metrics=asked, roots=roots)
+
+
+def _encoded(case: Case, folder: Path) -> Path:
+    return folder / f"{digest(case.id, 16)}.mp4"
+
+
+def _disturbed(case: Case, encoded: Path, names: Sequence[str]) -> Iterator[Case | Rejected]:
+    for name in names:
+        try:
+            clip = _disturbed_clip(case.clip, name, _encoded(case, encoded))
+        except MediaError as error:
+            yield Rejected(f"{case.id}~{name}", str(error), case.model)
+            continue
+        yield replace(case, id=f"{case.id}~{name}", clip=clip, annotations={**case.annotations, "disturbed": name})
+
+
+def _disturbed_clip(clip: Clip, name: str, encoded: Path) -> Clip:
+    if name in CHANGED_FRAMES:
+        return replace(clip, disturbed=name)
+    if name == "first_less":
+        return replace(clip, start=clip.start + 1, count=None if clip.count is None else clip.count - 1)
+    if name == "last_less":
+        return replace(clip, count=(clip.count or _frames(clip)) - 1)
+    return Clip(encoded)
+
+
+def _encode_all(clips: Mapping[Path, Clip], workers: int | None, fresh: bool) -> None:
+    """Make the files that are not there yet. A clip that cannot be read is told when its turn comes."""
+    todo = [(clip, path) for path, clip in clips.items() if fresh or not path.exists()]
+    for path in clips:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    count = min(len(todo), os.cpu_count() or 1 if workers is None else workers)
+    if count < 2:
+        for job in todo:
+            _encode(*job)
+        return
+    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+        list(pool.map(_encode, *zip(*todo, strict=True)))
+
+
+def _encode(clip: Clip, path: Path) -> None:
+    """Write the clip as H.264 at crf 18, an odd row or column left out."""
+    with suppress(MediaError), open_clip(clip) as stream:
+        height, width = stream.info.height // 2 * 2, stream.info.width // 2 * 2
+        encode_mp4(path, (frame.rgb[:height, :width] for frame in stream), fps=stream.info.fps, crf=18)
+
+
+def _frames(clip: Clip) -> int:
+    with open_clip(clip, wanted=np.arange(0)) as stream:
+        return stream.info.count
+
+
+def flips(cases: Iterable[Case], records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of each verdict: how often it was tried, how often it flipped, and how often it could not be told undisturbed."""
+    by_case: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for record in records:
+        by_case[str(record["case"])].append(record)
+    known = {case.id: case for case in cases if case.id in by_case}
+    said = {id: verdicts(by_case[id]) for id in known}
+    found: dict[str, dict[str, Any]] = {}
+    for id, case in known.items():
+        name = str(case.annotations.get("disturbed", AS_IT_IS))
+        before = said[id.removesuffix(f"~{name}") if name else id]
+        for question, answers in said[id].items():
+            row = found.setdefault(question, {"clips": 0, "asked": 0, "untold": 0, "tried": 0, "flips": []})
+            if not name:
+                row["clips"] += 1
+                row["asked"] += len(answers)
+                row["untold"] += sum(answer == UNSURE for answer in answers.values())
+                continue
+            row["tried"] += 1
+            turned = {
+                about: [before[question][about], answer]
+                for about, answer in answers.items()
+                if UNSURE not in (answer, before[question][about]) and answer != before[question][about]
+            }
+            if turned:
+                row["flips"].append({"case": id.removesuffix(f"~{name}"), "disturbed": name, "from_to": turned})
+    for row in found.values():
+        row["rate"] = len(row["flips"]) / max(row["tried"], 1)
+        row["interval"] = list(share_interval(len(row["flips"]), row["tried"])) if row["tried"] else None
+    return {"verdicts": found}
+
+
+def verdicts(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Question -> what it is about -> answer: a gate has one answer, the diagnosis one for each kind of failure."""
+    found = {
+        str(record["gate"]): {"": UNSURE if record["status"] == "unsure" else str(record["label"])}
+        for record in records
+        if "gate" in record and record["status"] in ("open", "closed", "unsure")
+    }
+    told = diagnose(records)
+    shown = {finding.kind for finding in told.findings}
+    found[DIAGNOSIS] = {
+        kind: "found" if kind in shown else UNSURE if kind in told.untold else "denied" for kind in KINDS
+    }
+    return found

@@ -1,0 +1,245 @@
+"""Colour: decoded planes to RGB and back, by arithmetic that gives the same pixels on every machine.
+
+Decoders are exact, so the planes of a frame are the same everywhere; what swscale makes of them is not. Rules
+- RGB is luma and chroma, each times its weight, summed, rounded to the nearest level and clipped to 0..255.
+- The weights are those of the matrix the frame names: BT.601, BT.709, FCC, SMPTE 240M or BT.2020. Where it names
+  none it is BT.601, whatever the size: so do OpenCV, decord and torchvision, with which the benchmarks read clips.
+- The range is the one the frame names. Where it names none, RGB, grey and the formats called yuvj have full range and
+  the others limited range.
+- A chroma sample counts for all the pixels it was taken from: no interpolation, no siting.
+- More than 8 bits become 8 in the same step. Transparency is dropped; transfer functions are left alone.
+
+Two ways lead there. 8-bit 4:2:0 in BT.601 and limited range, nearly every clip, goes through OpenCV, in whole numbers
+with weights of three decimals and samples below black as black; that is fast, and within 0.2 levels of the exact sum.
+All else takes each contribution, a whole number of 1/8192 levels, from a table with an entry for each sample value.
+Those sums run in single precision, which holds every one of them exactly.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from revisit.core import MediaError
+
+UNITS = 1 << 13  # of a level
+LIMITED_RANGE = 1  # as FFmpeg numbers it; 0 is unknown, 2 is full
+UNKNOWN_MATRIX = 2
+RED_AND_BLUE = {  # shares of luma, by FFmpeg's number of the matrix
+    1: (0.2126, 0.0722),  # BT.709
+    UNKNOWN_MATRIX: (0.299, 0.114),
+    4: (0.30, 0.11),  # FCC
+    5: (0.299, 0.114),  # BT.601, 625 lines
+    6: (0.299, 0.114),  # BT.601, 525 lines
+    7: (0.212, 0.087),  # SMPTE 240M
+    9: (0.2627, 0.0593),  # BT.2020
+}
+_BT601 = (UNKNOWN_MATRIX, 5, 6)
+_OTHER_MATRICES = {8: "YCgCo", 10: "BT.2020 with constant luminance", 14: "ICtCp"}
+_PIXELS_OF_CHROMA = {"410": (4, 4), "411": (4, 1), "420": (2, 2), "422": (2, 1), "440": (1, 2), "444": (1, 1)}
+_ROWS = 64  # are converted at a time; a multiple of 4
+
+
+@dataclass(frozen=True)
+class Plane:
+    """One plane of a frame: its samples in memory, padding aside."""
+
+    rows: int
+    columns: int
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a pixel format keeps a frame."""
+
+    kind: str  # yuv, levels (grey or RGB), palette, bits
+    bits: int
+    planes: tuple[Plane, ...]
+    chroma: tuple[int, int] = (1, 1)  # yuv: pixels that a sample is taken from, across and down
+    channels: tuple[tuple[int, int], ...] = ()  # levels: the plane of red, green and blue, and the first sample in it
+    step: int = 1  # levels: from one pixel to the next in a plane
+    full_range: bool = True  # where the frame does not say
+
+
+def layout_of(name: str, width: int, height: int) -> Layout:
+    """The layout of a frame in the pixel format FFmpeg calls `name`."""
+    if found := re.fullmatch(r"yuv([ja]?)(4\d\d)p(\d*)(?:le|be)?", name):
+        mark, ratio, bits = found.groups()
+        across, down = _PIXELS_OF_CHROMA[ratio]
+        luma = Plane(height, width, _dtype(name, bits))
+        chroma = Plane(-(-height // down), -(-width // across), luma.dtype)
+        return Layout("yuv", int(bits or 8), (luma, chroma, chroma), (across, down), full_range=mark == "j")
+    if found := re.fullmatch(r"(gray|gbra?p)(\d*)(?:le|be)?", name):
+        kind, bits = found.groups()
+        plane = Plane(height, width, _dtype(name, bits))
+        where = ((0, 0),) * 3 if kind == "gray" else ((2, 0), (0, 0), (1, 0))
+        return Layout("levels", int(bits or 8), (plane,) * (1 + max(p for p, _ in where)), channels=where)
+    if found := re.fullmatch(r"(ya|[rgba0]{3,4})(8|16|24|48|64)?(?:le|be)?", name):
+        letters, size = found.groups()
+        bits = size if letters == "ya" else str(int(size) // len(letters)) if size else "8"
+        plane = Plane(height, len(letters) * width, _dtype(name, bits))
+        where = tuple((0, 0 if letters == "ya" else letters.find(letter)) for letter in "rgb")
+        if bits in ("8", "16") and min(first for _, first in where) >= 0:
+            return Layout("levels", int(bits), (plane,), channels=where, step=len(letters))
+    if name == "pal8":
+        return Layout("palette", 8, (Plane(height, width, np.dtype("u1")), Plane(1, 256, np.dtype("=u4"))))
+    if name in ("monob", "monow"):
+        return Layout("bits", 1, (Plane(height, -(-width // 8), np.dtype("u1")),))
+    raise MediaError(f"its pixel format {name} is not read; convert it to yuv420p or, for images, to RGB")
+
+
+def rgb_of(name: str, matrix: int, range_: int, width: int, height: int, planes: list[np.ndarray]) -> np.ndarray:
+    """The frame as height x width x 3 bytes. `planes` are those of its layout, an array of rows x columns each."""
+    layout = layout_of(name, width, height)
+    full = layout.full_range if range_ == 0 else range_ != LIMITED_RANGE
+    if layout.kind == "yuv":
+        as_most = layout.bits == 8 and layout.chroma == (2, 2) and not full and matrix in _BT601
+        return _from_i420(planes) if as_most else _from_yuv(layout, matrix, full, planes)
+    if layout.kind == "palette":
+        argb = planes[1][0]
+        return np.stack([(argb >> shift).astype(np.uint8) for shift in (16, 8, 0)], axis=-1)[planes[0]]
+    if layout.kind == "bits":
+        white = np.unpackbits(planes[0], axis=1)[:, :width] ^ (name == "monow")
+        return np.repeat(white[..., None] * np.uint8(255), 3, axis=2)
+    out = np.empty((height, width, 3), np.uint8)
+    levels = None if layout.bits == 8 and full else _levels(layout.bits, full)
+    for channel, (plane, first) in enumerate(layout.channels):
+        samples = planes[plane][:, first :: layout.step]
+        out[..., channel] = samples if levels is None else levels[samples]
+    return out
+
+
+def planes_of(rgb: np.ndarray) -> list[np.ndarray]:
+    """The planes of a frame in 4:2:0, BT.601, limited range; what the encoder is given. Sizes are even.
+
+    Chroma is the mean over four pixels. All sums are whole numbers of 1/65536 levels.
+    """
+    red, blue = RED_AND_BLUE[UNKNOWN_MATRIX]
+    luma = np.array([red, 1 - red - blue, blue])
+    rows = [219 * luma, 112 * (np.eye(3)[2] - luma) / (1 - blue), 112 * (np.eye(3)[0] - luma) / (1 - red)]
+    weights = np.rint(np.array(rows) / 255 * (1 << 16)).astype(np.int32)
+    pixels = rgb.astype(np.int32)
+    blocks = (pixels[0::2, 0::2] + pixels[0::2, 1::2]) + (pixels[1::2, 0::2] + pixels[1::2, 1::2])
+    y = _weighted(pixels, weights[0]) + (16 << 16) + (1 << 15) >> 16
+    u, v = (_weighted(blocks, row) + (128 << 18) + (1 << 17) >> 18 for row in weights[1:])
+    return [plane.astype(np.uint8) for plane in (y, u, v)]
+
+
+def _weighted(pixels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return np.asarray(sum(pixels[..., k] * weights[k] for k in range(3)))
+
+
+def _dtype(name: str, bits: str) -> np.dtype[Any]:
+    if int(bits or 8) <= 8:
+        return np.dtype("u1")
+    return np.dtype(">u2" if name.endswith("be") else "<u2")
+
+
+def _from_i420(planes: list[np.ndarray]) -> np.ndarray:
+    import cv2
+
+    (height, width), half = planes[0].shape, planes[1].shape
+    even = 2 * half[0], 2 * half[1]
+    samples = np.empty((3 * half[0], even[1]), np.uint8)  # the planes without gaps
+    samples[:height, :width] = planes[0]
+    samples[height : even[0], :width] = planes[0][-1:]  # OpenCV takes even sizes only; what is added is cut off below
+    samples[: even[0], width:] = samples[: even[0], width - 1 : width]
+    chroma = samples[even[0] :].reshape(2, *half)
+    chroma[0], chroma[1] = planes[1:]
+    rgb = cv2.cvtColor(samples, cv2.COLOR_YUV2RGB_I420)
+    return np.ascontiguousarray(rgb[:height, :width])
+
+
+def _from_yuv(layout: Layout, matrix: int, full: bool, planes: list[np.ndarray]) -> np.ndarray:
+    import cv2
+
+    across, down = layout.chroma
+    luma, *chroma = _tables(layout.bits, matrix, full, across)
+    height, width = planes[0].shape
+    out = np.empty((height, width, 3), np.uint8)
+    # What is in between is made anew for a few rows at a time, in the same memory: that keeps it in the cache.
+    y = np.empty((_ROWS, width), luma.dtype)
+    shares = [np.empty((_ROWS // down, planes[1].shape[1]), table.dtype) for table in chroma]
+    channels = [np.empty((_ROWS, width), np.uint8) for _ in range(3)]
+    for top in range(0, height, _ROWS):
+        bottom = min(top + _ROWS, height)
+        _look_up(luma, planes[0][top:bottom], y)
+        u, v = (plane[top // down : -(-bottom // down)] for plane in planes[1:])
+        for table, samples, share in zip(chroma, (v, u, v, u), shares, strict=True):
+            _look_up(table, samples, share)
+        red, green, green_too, blue = (_spread(share[: len(u)], across) for share in shares)
+        green += green_too
+        for channel, terms in zip(channels, (red, green, blue), strict=True):
+            for k in range(down):
+                rows = len(range(k, bottom - top, down))
+                part = slice(k, bottom - top, down)
+                cv2.add(y[part], terms[:rows, :width], dst=channel[part], dtype=cv2.CV_8U)
+        cv2.merge([channel[: bottom - top] for channel in channels], dst=out[top:bottom])
+    return out
+
+
+def _look_up(table: np.ndarray, samples: np.ndarray, out: np.ndarray) -> None:
+    import cv2
+
+    if samples.dtype == np.uint8:
+        cv2.LUT(samples, table, dst=out[: len(samples)])
+    else:
+        np.take(table, samples, out=out[: len(samples)], mode="clip")  # some 10-bit files hold larger samples
+
+
+def _spread(shares: np.ndarray, across: int) -> np.ndarray:
+    """Contributions of chroma for every pixel of a row; an entry of the table holds two where pixels share it."""
+    pairs = shares.view(np.float32)
+    return np.repeat(pairs, 2, axis=1) if across == 4 else pairs
+
+
+@lru_cache(maxsize=16)
+def _tables(bits: int, matrix: int, full: bool, across: int) -> tuple[np.ndarray, ...]:
+    """What samples contribute, in levels: luma to all three, then V to red, U to green, V to green, U to blue."""
+    weights, steps = _weights(matrix), _steps(bits, full)
+    sample = np.arange(1 << bits)
+    # Half a unit more: a sum then never lies in the middle between two levels, where ways of rounding part.
+    luma = (_units(weights[0, 0] * (sample - steps[0]) / steps[1]) + np.float32(0.5)) / np.float32(UNITS)
+    apart = (sample - (128 << (bits - 8))) / steps[2]
+    chroma = [
+        _units(weights[channel, plane] * apart) / np.float32(UNITS)
+        for channel, plane in ((0, 2), (1, 1), (1, 2), (2, 1))
+    ]
+    if across > 1:
+        chroma = [np.repeat(table, 2).view(np.float64) for table in chroma]
+    return luma, *chroma
+
+
+def _units(levels: np.ndarray) -> np.ndarray:
+    return np.rint(levels * UNITS).astype(np.float32)
+
+
+def _steps(bits: int, full: bool) -> tuple[int, int, int]:
+    """The sample that means black, and how many samples make the whole range of luma and of chroma."""
+    if full:
+        return 0, (1 << bits) - 1, (1 << bits) - 1
+    return 16 << (bits - 8), 219 << (bits - 8), 224 << (bits - 8)
+
+
+def _weights(matrix: int) -> np.ndarray:
+    """RGB from luma (0 to 1) and chroma (-1/2 to 1/2), in levels."""
+    if matrix not in RED_AND_BLUE:
+        name = _OTHER_MATRICES.get(matrix, f"number {matrix}")
+        raise MediaError(f"its colour matrix ({name}) is not read; convert it to BT.709")
+    red, blue = RED_AND_BLUE[matrix]
+    green = 1 - red - blue
+    u, v = 2 * (1 - blue), 2 * (1 - red)
+    return 255 * np.array([[1, 0, v], [1, -u * blue / green, -v * red / green], [1, u, 0]])
+
+
+@lru_cache(maxsize=16)
+def _levels(bits: int, full: bool) -> np.ndarray:
+    """The level of each sample of grey or RGB."""
+    black, whole, _ = _steps(bits, full)
+    sample = np.arange(1 << bits)
+    return np.clip((2 * 255 * (sample - black) + whole) // (2 * whole), 0, 255).astype(np.uint8)
