@@ -1,8 +1,9 @@
 """Steadiness: do verdicts stay when a clip changes in a way that no viewer would notice?
 
 Every clip of a folder is judged as it is and under each disturbance: a grey level more or less, a little noise,
-another gamma, a shift by a pixel, a frame less at either end, H.264 at crf 18. A verdict may become "cannot tell"; where
-it becomes another one, it has flipped. For the diagnosis each kind of failure is a verdict: found, denied or not told.
+another gamma, a shift by a pixel, a frame less at either end, H.264 at crf 18. A verdict may become "cannot tell";
+where it becomes another one, it has flipped. For the diagnosis each kind of failure is a verdict: found, denied or
+not told.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ from revisit.observers.sets import load_roles, read_set
 from revisit.stats.intervals import share_interval
 
 AS_IT_IS = ""
-OTHER_FRAMES = {"first_less": "without its first frame", "last_less": "without its last frame", "crf18": "as H.264, crf 18"}
+OTHER_FRAMES = {
+    "first_less": "without its first frame",
+    "last_less": "without its last frame",
+    "crf18": "as H.264, crf 18",
+}
 DISTURBANCES = {**CHANGED_FRAMES, **OTHER_FRAMES}
 DIAGNOSIS = "diagnosis"
 UNSURE = "cannot tell"
@@ -155,7 +160,7 @@ def flips(cases: Iterable[Case], records: Iterable[Mapping[str, Any]]) -> dict[s
                 row["flips"].append({"case": id.removesuffix(f"~{name}"), "disturbed": name, "from_to": turned})
     for row in found.values():
         row["rate"] = len(row["flips"]) / max(row["tried"], 1)
-        row["interval"] = list(share_interval(len(row["flips"]), row["tried"])) if row["tried"] else None
+        row["interval"] = share_interval(len(row["flips"]), row["tried"])
     return {"verdicts": found}
 
 
@@ -167,8 +172,7 @@ def verdicts(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
         if "gate" in record and record["status"] in ("open", "closed", "unsure")
     }
     told = diagnose(records)
-    shown = {finding.kind for finding in told.findings}
-    found[DIAGNOSIS] = {
-        kind: "found" if kind in shown else UNSURE if kind in told.untold else "denied" for kind in KINDS
-    }
+    answers = {finding.kind: "found" for finding in told.findings}
+    answers |= dict.fromkeys([*told.untold, *(finding.kind for finding in told.doubtful)], UNSURE)
+    found[DIAGNOSIS] = {kind: answers.get(kind, "denied") for kind in KINDS}
     return found

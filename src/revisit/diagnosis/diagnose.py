@@ -6,7 +6,7 @@ listed as untold, with the reason. A camera that never left closes the questions
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ from revisit.diagnosis.kinds import KINDS, Kind
 from revisit.diagnosis.responses import confidence
 from revisit.diagnosis.signs import CAMERA, KNOWN_BY, Record, Scores, between, signs
 
-SURE_ENOUGH = 0.5  # confidence from which a kind is a finding
+SURE_ENOUGH = 0.5  # confidence from which a kind is more likely than not
+SURE = 0.75  # and from which it is a finding; below 1 - SURE it is denied, and in between it is too close to call
 LEFT = 0.35  # share of the reference's way: a camera that stays below it never left
 RETURNED = {"left, returned": "returned", "left, not returned": "left, did not return", "never left": "never left"}
 
@@ -27,7 +28,7 @@ class Finding:
     kind: str
     title: str
     strength: float  # 0 barely, 1 as strong as the failure gets
-    confidence: float  # 0.5 to 1
+    confidence: float  # 0.75 to 1, or 0.25 to 0.75 of a doubtful one
     frames: tuple[int, ...]  # that show it; empty where the whole clip does
     sentence: str
 
@@ -37,11 +38,13 @@ class Diagnosis:
     """What a clip shows, surest first, what could not be told, and all of it in a line."""
 
     findings: tuple[Finding, ...]
+    doubtful: tuple[Finding, ...]  # too close to call: a change of the clip that nobody sees could turn them
     untold: dict[str, str]  # kind -> why it cannot be told
     words: str
 
     def as_json(self) -> dict[str, Any]:
-        return {"words": self.words, "findings": [asdict(finding) for finding in self.findings], "untold": self.untold}
+        found, doubtful = ([asdict(finding) for finding in some] for some in (self.findings, self.doubtful))
+        return {"words": self.words, "findings": found, "doubtful": doubtful, "untold": self.untold}
 
 
 def can_diagnose(records: Iterable[Record]) -> bool:
@@ -69,10 +72,12 @@ def diagnose(records: Iterable[Record]) -> Diagnosis:
             sure, strong = alone[id]
         if sure is None:
             untold[id] = _why(kind, scores)
-        elif sure >= SURE_ENOUGH:
+        elif sure > 1 - SURE:
             findings.append(_finding(id, kind, sure, strong, scores, never_left))
     findings.sort(key=lambda finding: -finding.confidence)
-    return Diagnosis(tuple(findings), untold, _words(findings, untold, gates, never_left))
+    sure_ones = tuple(finding for finding in findings if finding.confidence >= SURE)
+    doubtful = tuple(finding for finding in findings if finding.confidence < SURE)
+    return Diagnosis(sure_ones, doubtful, untold, _words(sure_ones, doubtful, untold, gates, never_left))
 
 
 def strength_of(kind: Kind, scores: Scores) -> float:
@@ -106,10 +111,19 @@ def _why(kind: Kind, scores: Scores) -> str:
     return str(scores.records.get(metric, {}).get("reason") or f"{metric} was not asked")
 
 
-def _words(findings: list[Finding], untold: dict[str, str], gates: dict[str, Record], never_left: bool) -> str:
-    """One line: whether the clip returned, and each finding with its confidence."""
-    label = "never left" if never_left else RETURNED.get(gates.get("view_return", {}).get("label", ""), "")
-    said = [f"{finding.title} ({finding.confidence:.2f})" for finding in findings]
+def _words(
+    found: Sequence[Finding],
+    doubtful: Sequence[Finding],
+    untold: dict[str, str],
+    gates: dict[str, Record],
+    stayed: bool,
+) -> str:
+    """One line: whether the clip returned, each finding with its confidence, and what is more likely than not."""
+    label = "never left" if stayed else RETURNED.get(gates.get("view_return", {}).get("label", ""), "")
+    said = [f"{finding.title} ({finding.confidence:.2f})" for finding in found]
+    likely = [finding for finding in doubtful if finding.confidence >= SURE_ENOUGH]
+    said += [f"perhaps {finding.title} ({finding.confidence:.2f})" for finding in likely]
     if not said:
-        said = ["no failure found"] if not untold else [f"no failure found, {len(untold)} of {len(KINDS)} kinds untold"]
+        open_kinds = len(untold) + len(doubtful)
+        said = ["no failure found" + (f", {open_kinds} of {len(KINDS)} kinds untold" if open_kinds else "")]
     return ", ".join([label, *said] if label else said)

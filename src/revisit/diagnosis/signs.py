@@ -18,11 +18,11 @@ KNOWN_BY = {CAMERA: "camera_reach", LOOK: "sharpness_departure", TARGET: "target
 
 # All metrics and gates that a diagnosis looks at.
 READ = (
-    "view_return", "target_return", "camera_moved", "camera_reach", "camera_scale", "camera_standstill", "camera_strays",
-    "return_shortfall", "return_delay", "unsteady_light", "cut_away", "sharpness_departure", "style_departure",
-    "structure_decay", "light_departure", "place_departure", "target_faded", "target_elsewhere", "target_colour",
-    "target_pattern", "target_outline", "target_doubled", "first_state", "last_state", "frozen_camera",
-    "target_reappearance", "lighting_consistency", "style_consistency",
+    "view_return", "target_return", "camera_moved", "camera_reach", "camera_scale", "camera_standstill",
+    "camera_strays", "return_shortfall", "return_delay", "unsteady_light", "cut_away", "sharpness_departure",
+    "style_departure", "structure_decay", "light_departure", "place_departure", "target_faded", "target_elsewhere",
+    "target_colour", "target_pattern", "target_outline", "target_doubled", "first_state", "last_state",
+    "frozen_camera", "target_reappearance", "lighting_consistency", "style_consistency",
 )  # fmt: skip
 
 
@@ -70,13 +70,14 @@ def camera_signs(scores: Scores) -> dict[str, float]:
     reach = scores.of("camera_reach")
     short = scores.of("return_shortfall")
     not_as_far = between(1 - reach, 0.1, 0.35)
+    stayed = between(1 - reach, 0.75, 0.95)
     slower = between(1 - scores.of("camera_scale", default=1.0), 0.1, 0.35)
     return {
         "way": reach,  # not a sign, but what closes questions
         "not as far": not_as_far,
-        "never left": between(1 - reach, 0.75, 0.95),
+        "never left": stayed,
         "stands": between(scores.of("camera_standstill"), 0.15, 0.45),
-        "less of a turn": min(slower, not_as_far),
+        "less of a turn": min(slower, not_as_far) * (1 - stayed),  # who stays makes no turn that could be compared
         "ends short": between(short, 0.15, 0.4),
         "ends off": between(short, 0.02, 0.1),
         "late": between(scores.of("return_delay"), 0.08, 0.2),

@@ -68,7 +68,7 @@ class Layout:
 
 def layout_of(name: str, width: int, height: int) -> Layout:
     """The layout of a frame in the pixel format FFmpeg calls `name`."""
-    if found := re.fullmatch(r"yuv([ja]?)(4\d\d)p(\d*)(?:le|be)?", name):
+    if found := re.fullmatch(r"yuv([ja]?)(410|411|420|422|440|444)p(\d*)(?:le|be)?", name):
         mark, ratio, bits = found.groups()
         across, down = _PIXELS_OF_CHROMA[ratio]
         luma = Plane(height, width, _dtype(name, bits))
@@ -83,9 +83,9 @@ def layout_of(name: str, width: int, height: int) -> Layout:
         letters, size = found.groups()
         bits = size if letters == "ya" else str(int(size) // len(letters)) if size else "8"
         plane = Plane(height, len(letters) * width, _dtype(name, bits))
-        where = tuple((0, 0 if letters == "ya" else letters.find(letter)) for letter in "rgb")
-        if bits in ("8", "16") and min(first for _, first in where) >= 0:
-            return Layout("levels", int(bits), (plane,), channels=where, step=len(letters))
+        at = [0 if letters == "ya" else letters.find(letter) for letter in "rgb"]
+        if bits in ("8", "16") and min(at) >= 0:
+            return Layout("levels", int(bits), (plane,), channels=tuple((0, k) for k in at), step=len(letters))
     if name == "pal8":
         return Layout("palette", 8, (Plane(height, width, np.dtype("u1")), Plane(1, 256, np.dtype("=u4"))))
     if name in ("monob", "monow"):

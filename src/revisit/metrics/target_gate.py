@@ -13,18 +13,19 @@ again it reached 0.13 to 0.6. No separate measurement of chance stands behind th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from revisit.core import InvalidEvidence, Series, Unscored, Verdict, derived, gate
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetPhases, TargetTrack
+from revisit.metrics.room import UNSURE, with_room
 
 NEVER = "never hidden"
 CAME_BACK = "hidden, returned"
 STAYED_AWAY = "hidden, not returned"
-UNSURE = "cannot tell"
 
 LEAD, NO_LEAD = 0.12, 0.08  # over clutter: of a target that is there; of chance
 ALIKE, UNLIKE = 0.45, 0.30  # at the followed box: the target itself; no more than chance
@@ -32,6 +33,7 @@ SAME_COLOUR = 0.4  # overlap of colours below which a match in layout is somethi
 OUT = 0.2  # share inside the frame of a box that has left it
 ABOVE_HIDDEN = 0.05  # what comes back is more alike than anything seen while it was away
 SMALLEST_CELLS, SMALLEST_PX = 16, 12
+STEP_OF_LEAD, STEP_OF_LIKENESS, STEP_OF_SECONDS = 0.01, 0.025, 0.1  # of room, see room.py
 FAINTEST = 1.0  # deviations; a target no more special than the average cell cannot be told from it
 
 
@@ -51,6 +53,28 @@ def validate(track: TargetTrack) -> None:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """The thresholds of one reading: of the cues, and the seconds that hiding and returning take."""
+
+    lead: float = LEAD
+    no_lead: float = NO_LEAD
+    alike: float = ALIKE
+    unlike: float = UNLIKE
+    hidden_for: float = 0.3
+    back_for: float = 0.3
+
+    def off(self, steps: int) -> Iterator[Rule]:
+        """The same, so many steps of room stricter or milder in one respect."""
+        for way in (steps, -steps):
+            yield replace(
+                self, lead=self.lead + way * STEP_OF_LEAD, no_lead=self.no_lead + way * STEP_OF_LEAD,
+                alike=self.alike + way * STEP_OF_LIKENESS, unlike=self.unlike + way * STEP_OF_LIKENESS,
+            )  # fmt: skip
+            yield replace(self, hidden_for=max(self.hidden_for + way * STEP_OF_SECONDS, 0.0))
+            yield replace(self, back_for=max(self.back_for + way * STEP_OF_SECONDS, 0.0))
+
+
+@dataclass(frozen=True)
 class Cues:
     """Per frame: +1 shows the target, -1 lacks it, 0 does not say."""
 
@@ -59,16 +83,16 @@ class Cues:
     clutter: np.ndarray
 
 
-def read_cues(track: TargetTrack) -> Cues:
+def read_cues(track: TargetTrack, rule: Rule = Rule()) -> Cues:
     """What each frame says by itself."""
     clutter = np.maximum(track.second, np.median(track.second))
     lead = np.where(track.colour >= SAME_COLOUR, track.peak, np.minimum(track.peak, clutter)) - clutter
     near = np.where(track.inside >= OUT, track.near, -1.0)
     part = np.where(track.inside >= OUT, track.part, -1.0)
     says = np.zeros(len(track.index), dtype=np.int8)
-    says[lead >= LEAD] = 1
-    says[(near >= ALIKE) & (track.flow > 0.5) & (lead >= 0)] = 1
-    says[(lead < NO_LEAD) & (np.maximum(near, part) < UNLIKE)] = -1
+    says[lead >= rule.lead] = 1
+    says[(near >= rule.alike) & (track.flow > 0.5) & (lead >= 0)] = 1
+    says[(lead < rule.no_lead) & (np.maximum(near, part) < rule.unlike)] = -1
     return Cues(says, lead, clutter)
 
 
@@ -90,7 +114,7 @@ def runs(away: np.ndarray, value: bool) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def away_frames(track: TargetTrack, cues: Cues, hidden_for: float, back_for: float) -> tuple[np.ndarray, bool]:
+def away_frames(track: TargetTrack, cues: Cues, rule: Rule) -> tuple[np.ndarray, bool]:
     """(N,) whether the target is away, and whether a possible return was too weak to count."""
     says = cues.says.copy()
     alike = cues.lead + cues.clutter
@@ -102,15 +126,15 @@ def away_frames(track: TargetTrack, cues: Cues, hidden_for: float, back_for: flo
         first_gone = int(np.flatnonzero(carried_on(says))[0]) if carried_on(says).any() else len(says)
         doubtful = (says > 0) & (alike < level) & (np.arange(len(says)) >= first_gone)
         says[doubtful] = 0
-        weak = int(doubtful.sum()) >= frames_for(track, back_for, 2)
+        weak = int(doubtful.sum()) >= frames_for(track, rule.back_for, 2)
     away = carried_on(says)
     for start, end in runs(away, False):
         # undecided frames carry a return on, but do not make one
-        if start > 0 and (says[start:end] > 0).sum() < frames_for(track, back_for, 2):
+        if start > 0 and (says[start:end] > 0).sum() < frames_for(track, rule.back_for, 2):
             away[start:end] = True
     away[0] = False  # the target is in the first frame by definition
     for start, end in runs(away, True):
-        if end - start < frames_for(track, hidden_for, 3):
+        if end - start < frames_for(track, rule.hidden_for, 3):
             away[start:end] = False
     return away, weak
 
@@ -121,8 +145,9 @@ def target_phases(track: TargetTrack, *, hidden_for: float = 0.3, back_for: floa
     validate(track)
     if not len(track.index):
         return Unscored("the clip has no frames to look for the target in")
-    cues = read_cues(track)
-    away, _ = away_frames(track, cues, hidden_for, back_for)
+    rule = Rule(hidden_for=hidden_for, back_for=back_for)
+    cues = read_cues(track, rule)
+    away, _ = away_frames(track, cues, rule)
     state = np.where(away, HIDDEN, np.where(np.cumsum(away) > 0, RETURNED, VISIBLE)).astype(np.int8)
     apart = (np.abs(track.peak_box - track.box).max(1) > 0.1) & (cues.lead >= LEAD)
     box = np.where((apart & ~away)[:, None], track.peak_box, track.box)
@@ -142,19 +167,26 @@ def unjudgeable(track: TargetTrack, cues: Cues) -> str:
     return ""
 
 
-@gate(id="target_return", version=1, title="Target hidden and returned", needs=(TargetTrack,))
+@gate(id="target_return", version=2, title="Target hidden and returned", needs=(TargetTrack,))
 def target_return(track: TargetTrack, *, hidden_for: float = 0.3, back_for: float = 0.3) -> Verdict | Unscored:
     """Open when the target was out of sight for a while and came back.
 
     Hidden means away for at least `hidden_for` seconds and three frames: blur and quick passers-by
     make tracking drop out for a frame or two, and what a model forgets in less cannot be called
-    memory. Returned means shown for at least `back_for` seconds and two frames.
+    memory. Returned means shown for at least `back_for` seconds and two frames. `confidence` is that of `room.py`.
     """
     validate(track)
     if not len(track.index):
         return Unscored("the clip has no frames to look for the target in")
-    cues = read_cues(track)
-    away, weak = away_frames(track, cues, hidden_for, back_for)
+    rule = Rule(hidden_for=hidden_for, back_for=back_for)
+    found = with_room(_verdict(track, rule), lambda steps: (_verdict(track, other) for other in rule.off(steps)))
+    said = found.facts["sentence"] if found.state != "unsure" else found.reason
+    return replace(found, facts={**found.facts, "judgeable": found.state != "unsure", "sentence": said})
+
+
+def _verdict(track: TargetTrack, rule: Rule) -> Verdict:
+    cues = read_cues(track, rule)
+    away, weak = away_frames(track, cues, rule)
     hidden = runs(away, True)
     back = [(start, end) for start, end in runs(away, False) if start > 0]
     step = float(np.median(np.diff(track.seconds))) if len(track.index) > 1 else 0.0
@@ -164,12 +196,11 @@ def target_return(track: TargetTrack, *, hidden_for: float = 0.3, back_for: floa
         "first_return_frame": int(track.index[back[0][0]]) if back else None,
         "return_similarity": round(float(np.median(track.peak[~away & (np.cumsum(away) > 0)])), 3) if back else None,
         "undecided_share": round(float((cues.says == 0).mean()), 3),
-        "judgeable": True,
     }
     units = Series(frame=track.index, value=cues.lead, similarity=track.peak, inside=track.inside, hidden=away)
 
     def answer(state: str, label: str, sentence: str) -> Verdict:
-        facts.update(judgeable=state != "unsure", sentence=sentence)
+        facts["sentence"] = sentence
         return Verdict(state, label, "" if state == "open" else sentence, facts, units)
 
     problem = unjudgeable(track, cues)

@@ -12,10 +12,13 @@ thin rim all around, behind which nothing disappears. docs/view-gate.md explains
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from revisit.core import InvalidEvidence, Series, Verdict, derived, gate
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
+from revisit.metrics.room import with_room
 
 VERIFIED = 10  # points: frames of different places agree on 6 at most
 SUPPORTED = 0.15  # of the textured cells: fewer, and one thing was recognised, not the view
@@ -29,6 +32,7 @@ MOSTLY_UNKNOWN = 0.5
 GRID = 20
 STILL = 0.02  # nothing moved: lost strips below the resolution of the cues
 STILL_CHANGE = 0.01  # and grey levels differ by less than one in a hundred on average
+STEP = 0.1  # of room: thresholds of recognition and of return a tenth higher or lower
 
 VISIBLE, AWAY, RETURNED, UNKNOWN = 0, 1, 2, -1
 
@@ -75,21 +79,25 @@ def visible_area(warp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def relate(links: ViewLinks) -> ViewRelations:
     """What both cues and the chain say of every pair of sampled frames."""
     validate(links)
+    return _related(links)
+
+
+def _related(links: ViewLinks, factor: float = 1.0, first_only: bool = False) -> ViewRelations:
+    """The relations with all thresholds of recognition times a factor; on request only those of the first frame."""
     n = len(links.index)
-    by_points = (links.inliers >= VERIFIED) & (links.support >= SUPPORTED)
-    by_structure = (links.lead >= LEADS) & (links.structure >= CORRELATES)
+    by_points = (links.inliers >= factor * VERIFIED) & (links.support >= factor * SUPPORTED)
+    by_structure = (links.lead >= factor * LEADS) & (links.structure >= factor * CORRELATES)
     np.fill_diagonal(by_points, True)
     shifts = np.tile(np.eye(3), (n, n, 1, 1))
     shifts[..., :2, 2] = links.shift
     warp = np.where(by_points[..., None, None], links.warp, shifts).astype(float)
-    both = by_points & by_structure & ~np.eye(n, dtype=bool)
-    apart = np.abs(visible_area(links.warp)[1] - np.abs(links.shift).max(axis=-1))
-    agreement = float((apart[both] < LEFT).mean()) if both.any() else 1.0
     seen = by_points | by_structure
-    chained, reached = chains(seen, links.inliers, links.lead, warp)
-    warp = np.where(seen[..., None, None], warp, chained)
+    rows = np.arange(1 if first_only else n)
+    chained, reached = chains(seen, links.inliers, links.lead, warp, rows)
+    warp = np.where(seen[rows][..., None, None], warp[rows], chained)
     share, lost = visible_area(warp)
-    known = seen | reached
+    known = seen[rows] | reached
+    agreement = 1.0 if first_only else _agreement(links, by_points & by_structure & ~np.eye(n, dtype=bool))
     strength = np.maximum(by_points * np.clip(links.inliers / 40, 0, 1), by_structure * np.clip(links.lead / 0.4, 0, 1))
     return ViewRelations(
         index=links.index, time=links.time, seen=seen, lost=np.where(known, lost, np.nan),
@@ -97,24 +105,31 @@ def relate(links: ViewLinks) -> ViewRelations:
     )  # fmt: skip
 
 
-def chains(seen: np.ndarray, inliers: np.ndarray, lead: np.ndarray, warp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Warps (N, N, 3, 3) along the shortest chain of strong links, and whether there is one."""
-    n = len(seen)
+def _agreement(links: ViewLinks, both: np.ndarray) -> float:
+    """The share of the pairs joined by both cues on which they agree."""
+    apart = np.abs(visible_area(links.warp[both])[1] - np.abs(links.shift[both]).max(axis=-1))
+    return float((apart < LEFT).mean()) if both.any() else 1.0
+
+
+def chains(
+    seen: np.ndarray, inliers: np.ndarray, lead: np.ndarray, warp: np.ndarray, starts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Warps (S, N, 3, 3) along the shortest chains of strong links from some frames, and whether there is one."""
+    n, every = len(seen), np.arange(len(starts))
     cost = np.where(seen, 1.0 + np.minimum(20.0 / np.maximum(inliers, 1), 2.0 / np.maximum(lead, 0.1)), np.inf)
-    way = np.tile(np.eye(3), (n, n, 1, 1))
-    reached = np.zeros((n, n), bool)
-    for start in range(n):
-        far = np.full(n, np.inf)
-        far[start] = 0.0
-        done = np.zeros(n, bool)
-        while np.isfinite(ahead := np.where(done, np.inf, far)).any():
-            k = int(ahead.argmin())
-            done[k] = True
-            better = (far[k] + cost[k] < far) & ~done
-            far[better] = far[k] + cost[k][better]
-            way[start, better] = warp[k, better] @ way[start, k]
-        reached[start] = done
-    return way, reached
+    way = np.tile(np.eye(3), (len(starts), n, 1, 1))
+    far = np.full((len(starts), n), np.inf)
+    far[every, starts] = 0.0
+    done = np.zeros(far.shape, bool)
+    for _ in range(n):
+        k = np.where(done, np.inf, far).argmin(axis=1)  # the nearest frame that each start has not passed yet
+        reached = np.isfinite(far[every, k]) & ~done[every, k]
+        done[every[reached], k[reached]] = True
+        through = far[every, k][:, None] + cost[k]
+        start, end = np.nonzero((through < far) & ~done & reached[:, None])
+        far[start, end] = through[start, end]
+        way[start, end] = warp[k[start], end] @ way[start, k[start]]
+    return way, done
 
 
 def states(relations: ViewRelations, i: int) -> np.ndarray:
@@ -147,14 +162,20 @@ def lasting(mask: np.ndarray, certain: np.ndarray) -> np.ndarray:
 @derived(makes=ViewPhases, needs=(ViewRelations,), version=1)
 def view_phases(relations: ViewRelations) -> ViewPhases:
     """Share of the first view in each sampled frame, and whether it is visible, away or returned."""
-    state, sure = states(relations, 0), relations.confidence[0] >= SURE
+    return _phases(relations)
+
+
+def _phases(relations: ViewRelations, factor: float = 1.0) -> ViewPhases:
+    """The phases; a larger factor asks for more before a sample counts by itself, and for less missing on return."""
+    state, sure = states(relations, 0), relations.confidence[0] >= factor * SURE
     lost = np.nan_to_num(relations.lost[0], nan=1.0)
     away = lasting(state == AWAY, sure)
     phase = np.where(away, AWAY, np.where(state == VISIBLE, VISIBLE, UNKNOWN))
     if away.any():
         after = np.arange(len(state)) > away.argmax()
         worst = np.maximum.accumulate(np.where(away, lost, 0.0))
-        back = lasting(after & relations.seen[0] & (lost <= np.minimum(BACK * worst, MOST_MISSING)), sure)
+        near = lost <= np.minimum(BACK * worst, MOST_MISSING) / factor
+        back = lasting(after & relations.seen[0] & near, sure)
         phase[after & (phase == VISIBLE)] = UNKNOWN  # on the way back: less than half of the lost strip
         phase[back] = RETURNED
     share = np.where(phase == UNKNOWN, np.nan, np.nan_to_num(relations.share[0], nan=0.0))
@@ -162,10 +183,20 @@ def view_phases(relations: ViewRelations) -> ViewPhases:
 
 
 @gate(
-    id="view_return", version=1, title="The first view leaves and returns", needs=(ViewLinks, ViewRelations, ViewPhases)
+    id="view_return", version=2, title="The first view leaves and returns", needs=(ViewLinks, ViewRelations, ViewPhases)
 )
 def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> Verdict:
-    """Whether the first view left the frame and came back, when, and for how long."""
+    """Whether the first view left the frame and came back, when, and for how long; `confidence` as in `room.py`."""
+
+    def others(steps: int) -> Iterator[Verdict]:
+        for factor in (1 + steps * STEP, 1 - steps * STEP):
+            related = _related(links, factor, first_only=True)
+            yield _verdict(links, related, _phases(related, factor))
+
+    return with_room(_verdict(links, relations, phases), others)
+
+
+def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> Verdict:
     if len(links.index) < 3:
         return Verdict("unsure", "cannot tell", f"only {len(links.index)} frames: leaving and returning takes three")
     phase, lost = phases.phase, relations.lost[0]

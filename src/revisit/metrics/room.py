@@ -1,0 +1,32 @@
+"""Room: a verdict counts only where thresholds a little higher or lower give the same one.
+
+A grey level more, a pixel to the side or another codec moves every cue a little. A gate therefore asks itself again
+with its thresholds one to four steps off, a step being what such changes do. What turns within the first step is too
+close to call; how many steps a verdict survives is its confidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from revisit.core import Verdict
+
+STEPS = 4
+UNSURE = "cannot tell"
+
+
+def with_room(verdict: Verdict, others: Callable[[int], Iterable[Verdict]]) -> Verdict:
+    """The verdict with its confidence (0 to 1), or "cannot tell"; `others` are the verdicts so many steps off."""
+    if verdict.state == "unsure":
+        return verdict
+    for steps in range(1, STEPS + 1):
+        for other in others(steps):
+            if other.label == verdict.label:
+                continue
+            facts = {**verdict.facts, "confidence": (steps - 1) / STEPS}
+            if steps > 1:
+                return replace(verdict, facts=facts)
+            reason = f"too close to call: {verdict.label!r}, but {other.label!r} if thresholds were a little different"
+            return Verdict("unsure", UNSURE, reason, facts, verdict.units)
+    return replace(verdict, facts={**verdict.facts, "confidence": 1.0})
