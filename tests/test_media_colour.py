@@ -83,8 +83,7 @@ def test_planes_of_real_clips_are_those_decoded_on_another_machine(
     shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both the planes and, for BT.601, the pixels that OpenCV made of them there."""
-    seen: list[Any] = []
-    monkeypatch.setattr(decode, "rgb_of", lambda *frame: seen.append(frame[5]) or rgb_of(*frame))
+    seen = planes_seen(monkeypatch)
     equal = 0
     for name, clip in json.loads((shared / "golden/decode_arm64.json").read_text())["clips"].items():
         seen.clear()
@@ -102,14 +101,25 @@ def test_planes_of_real_clips_are_those_decoded_on_another_machine(
 def test_planes_of_all_formats_are_those_decoded_on_another_machine(
     shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[Any] = []
-    monkeypatch.setattr(decode, "rgb_of", lambda *frame: seen.append(frame[5]) or rgb_of(*frame))
+    seen = planes_seen(monkeypatch)
     folder = shared / "golden/decode_formats"
     for name, clip in json.loads((folder / "planes_arm64.json").read_text())["clips"].items():
         seen.clear()
         with open_clip(Clip(folder / name)) as stream:
             assert sum(1 for _ in stream) == clip["frames"]
         assert [sha(*planes) for planes in seen] == clip["planes"], name
+
+
+def planes_seen(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """A list that fills with the planes of every frame as the decoding process sends them."""
+    seen: list[Any] = []
+
+    def look(*frame: Any) -> np.ndarray:
+        seen.append(frame[5])
+        return rgb_of(*frame)
+
+    monkeypatch.setattr(decode, "rgb_of", look)
+    return seen
 
 
 def sha(*arrays: np.ndarray) -> str:
