@@ -201,7 +201,14 @@ def test_counts_that_a_loader_asks_for(tmp_path: Path) -> None:
         to = generator(id)
         with pytest.raises(PayloadError, match=f"give --frames {to.frames}"):
             deliver(plan_for(scripts(frames)["yaw"], to), to)
-    assert len(deliver(plan_for("yaw:left:60@33,yaw:right:60@33", generator("magicworld")), generator("magicworld")).said.frame) == 66  # noqa: E501
+    assert (
+        len(
+            deliver(
+                plan_for("yaw:left:60@33,yaw:right:60@33", generator("magicworld")), generator("magicworld")
+            ).said.frame
+        )
+        == 66
+    )  # noqa: E501
 
 
 def test_a_picture_sets_the_lens_where_the_loader_takes_its_pixels(tmp_path: Path) -> None:

@@ -155,7 +155,9 @@ def test_arrays_and_documents(golden: Path, index: dict[str, Any], tmp_path: Pat
             if model == "recammaster":
                 with np.load(theirs / "in_memory.npz") as file:
                     wanted = file["camera_embedding"][0].reshape(-1, 3, 4)
-                np.testing.assert_allclose(READERS["recammaster"](written, to)[1][:, :3], wanted, atol=3e-5, err_msg=name)
+                np.testing.assert_allclose(
+                    READERS["recammaster"](written, to)[1][:, :3], wanted, atol=3e-5, err_msg=name
+                )
                 continue
             _, c2w = READERS[to.id](written, to)
             if model == "spatia":
@@ -165,7 +167,9 @@ def test_arrays_and_documents(golden: Path, index: dict[str, Any], tmp_path: Pat
                 w2c = scene["extrinsic"]
                 mine = json.loads((written / "camera.json").read_text())
                 np.testing.assert_allclose(mine["intrinsic"], scene["intrinsic"], rtol=1e-6)
-            np.testing.assert_allclose(c2w, relative(np.linalg.inv(np.array(w2c))), atol=5e-6, err_msg=f"{model} {name}")
+            np.testing.assert_allclose(
+                c2w, relative(np.linalg.inv(np.array(w2c))), atol=5e-6, err_msg=f"{model} {name}"
+            )
 
 
 def test_hydra_has_upstreams_axes_and_unit(golden: Path, index: dict[str, Any], tmp_path: Path) -> None:

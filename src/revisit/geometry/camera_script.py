@@ -53,6 +53,7 @@ RESTS = ("hold", "static")
 ALIASES = {"pitch": "tilt", "pan": "truck"}
 DIRECTIONS = {"dolly": {"backward": "back"}, "roll": {"ccw": "left", "cw": "right"}}  # other names
 LONGEST = 100_000  # frames of a script
+FARTHEST = 1e6  # degrees or metres of a move
 EXAMPLE = "yaw:right:60@40,yaw:left:60@40"
 
 
@@ -183,12 +184,12 @@ def _move(text: str, step: str) -> Move:
         amount = float(rest[1])
     except ValueError:
         amount = float("nan")
-    if kind in SIGNED and abs(amount) < float("inf"):
+    if kind in SIGNED and abs(amount) <= FARTHEST:
         opposite = next(other for other in directions if other != direction)
         return Move(kind, opposite if amount < 0 else direction, abs(amount))
-    if not 0 < amount < float("inf"):
-        unit = f"a number of {UNITS[kind]}" if kind in SIGNED else f"a positive {_unit(kind)}"
-        raise UsageError(f"camera step {step!r} moves by {rest[1]!r}; give {unit}")
+    if kind in SIGNED or not 0 < amount <= FARTHEST:
+        unit = f"a number of {UNITS[kind]} up to {FARTHEST:.0f}" if kind in SIGNED else f"a positive {_unit(kind)}"
+        raise UsageError(f"camera step {step[:60]!r} moves by {rest[1][:60]!r}; give {unit}")
     return Move(kind, direction, amount)
 
 
