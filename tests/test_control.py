@@ -18,6 +18,7 @@ from revisit.control.payloads import FAMILIES, PayloadError
 from revisit.control.presets import PRESETS, preset
 from revisit.control.provenance import Inputs, leaks, provenance
 from revisit.core import UsageError
+from revisit.geometry.camera_script import ALIASES, MOVES, RESTS
 
 OUT_AND_BACK = "yaw:left:60@40,yaw:right:60@40"
 
@@ -65,7 +66,8 @@ def test_gains_scale_turns_and_ways_and_leave_the_plan_alone() -> None:
     ("script", "frames"),
     [
         ("static@81", 81), ("hold@80", 81), ("yaw:left:60@40,yaw:right:60@41", 81), (OUT_AND_BACK, 81),
-        ("yaw:left:60@27,static@27,pan:right:0.5@27", 81), ("pan:left:0.5@24,pan:right:0.5@25", 49), ("yaw:left:9@1", 2),
+        ("yaw:left:60@27,static@27,pan:right:0.5@27", 81), ("pan:left:0.5@24,pan:right:0.5@25", 49),
+        ("yaw:left:9@1", 2),
     ],
 )  # fmt: skip
 def test_a_script_of_81_frames_gives_81_poses(script: str, frames: int) -> None:
@@ -176,6 +178,7 @@ def test_the_lengths_of_clips() -> None:
     assert [n for n in range(200) if entry(81).makes(n)] == [81] and entry(81).lengths_told == "81"
     assert [n for n in range(100) if entry(33, 33).makes(n)] == [33, 66, 99]
     assert [n for n in range(300) if entry(121, 72, 193).makes(n)] == [121, 193]
+    assert entry(121, 72, 193).lengths_told == "121, 193" and entry(33, 33).lengths_told == "33, 66, 99 ..."
     assert entry(5, 4, 81).lengths_told == "5, 9, 13 ... to 81"
 
 
@@ -214,3 +217,20 @@ def test_the_record_keeps_intent_delivery_and_inputs_apart() -> None:
     told = deliver(plan_for("yaw:left:60@48", voyager), voyager).facts()
     assert told["converter"] and not told["exact"] and told["largest_turn_error_degrees"] == pytest.approx(15)
     json.dumps(told)
+
+
+def test_the_docs_say_what_every_payload_was_checked_against() -> None:
+    text = (Path(__file__).parents[1] / "docs/camera.md").read_text(encoding="utf-8")
+    told = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 5 and cells[0].startswith("`"):
+            for name in cells[0].split(", "):
+                told[name.strip("`")] = cells[1].strip("`"), cells[2], cells[3]
+    assert told == {
+        id: (to.payload, to.lengths_told if to.lengths else "any", to.checked_told) for id, to in generators().items()
+    }
+    for name in PRESETS:
+        assert f"`{name}`" in text
+    for word in (*MOVES, *ALIASES, *RESTS):
+        assert word in text or word in ("lights", "screen")

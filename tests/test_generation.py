@@ -115,7 +115,7 @@ def test_broken_records_are_named(tmp_path: Path) -> None:
 
 
 def test_a_command_gets_the_files_and_lines_of_a_payload(setting: tuple[Path, str]) -> None:
-    folder, command = setting
+    folder, _ = setting
     (folder / "look.py").write_text(
         "import pathlib, sys\nprint(pathlib.Path(sys.argv[1]).is_file(), sys.argv[2])\nsys.exit(1)\n"
     )

@@ -13,6 +13,7 @@ from revisit.control.compiling import CameraPlan
 from revisit.control.delivery import Delivery, deliver, plan_for
 from revisit.control.generators import Generator, generator, generators
 from revisit.control.payloads import FAMILIES, PayloadError
+from revisit.suites.wrbench.tables import published
 from tests.loaders import READERS, rows_of_19, wan_fun_focal
 
 UNITS = {"hunyuan-game-craft": 10.0, "hunyuan-game-craft-mirrored": 10.0}  # of length, in the loader
@@ -111,8 +112,8 @@ def signs(id: str, name: str, folder: Path) -> np.ndarray:
 
 
 ALL_MOTIONS = [
-    "wan21-fun-14b", "easyanimate-v51", "magicworld", "hunyuan-game-craft", "hunyuan-worldplay", "versecrafter", "gen3c",
-    "spatia", "recammaster", "hydra", "liveworld", "hyworld", "sana-wm", "lingbot-world", "lingbot-world-act",
+    "wan21-fun-14b", "easyanimate-v51", "magicworld", "hunyuan-game-craft", "hunyuan-worldplay", "versecrafter",
+    "gen3c", "spatia", "recammaster", "hydra", "liveworld", "hyworld", "sana-wm", "lingbot-world", "lingbot-world-act",
 ]  # fmt: skip
 
 
@@ -201,14 +202,8 @@ def test_counts_that_a_loader_asks_for(tmp_path: Path) -> None:
         to = generator(id)
         with pytest.raises(PayloadError, match=f"give --frames {to.frames}"):
             deliver(plan_for(scripts(frames)["yaw"], to), to)
-    assert (
-        len(
-            deliver(
-                plan_for("yaw:left:60@33,yaw:right:60@33", generator("magicworld")), generator("magicworld")
-            ).said.frame
-        )
-        == 66
-    )  # noqa: E501
+    two_chunks = plan_for("yaw:left:60@33,yaw:right:60@33", generator("magicworld"))
+    assert len(deliver(two_chunks, generator("magicworld")).said.frame) == 66
 
 
 def test_a_picture_sets_the_lens_where_the_loader_takes_its_pixels(tmp_path: Path) -> None:
@@ -240,7 +235,8 @@ def test_what_no_loader_reads_is_never_exact() -> None:
             assert any("converter needed" in remark for remark in made.remarks())
             assert to.checked_told == "converter needed"
     assert {id for id, to in generators().items() if to.converter} == {
-        "gen3c", "matrix-game-2", "matrix-game-3", "voyager", "hailuo", "kling", "prompt", "poses",
+        "gen3c", "matrix-game-2", "matrix-game-3", "voyager", "hailuo", "kling", "happyhorse", "wan22-i2v-plus",
+        "wan26-i2v", "wan27-i2v", "wanx21-i2v-turbo", "prompt", "poses",
     }  # fmt: skip
 
 
@@ -259,3 +255,7 @@ def test_upstreams_names_find_the_same_generators() -> None:
     ]  # fmt: skip
     assert len({generator(name).id for name in upstream}) == 24
     assert generator("WAN21_FUN_14B_CAM").id == "wan21-fun-14b"
+    _, rows = published()
+    assert len(rows) == 23
+    for row in rows:
+        assert generator(row.model).condition == row.condition, row.model

@@ -80,7 +80,7 @@ def compile_(
         console.data({"payload": str(payload), "path": str(path), **delivery.facts(), "remarks": delivery.remarks()})
         return
     typer.echo(f"{payload}\n{path}")
-    for remark in delivery.remarks():
+    for remark in (*delivery.remarks(), *([to.note] if to.note else [])):
         console.message(remark)
 
 

@@ -91,6 +91,7 @@ class Delivery:
             "loader": self.to.loader or "none found",
             "checked": list(self.to.checked),
             "converter": self.to.converter,
+            "note": self.to.note,
         }
 
     def write(self, beside: Path) -> Path:
@@ -103,6 +104,9 @@ class Delivery:
                 temporary.write_bytes(content)
             return path
         folder = beside.with_name(f"{beside.name}.camera")
+        for other in FAMILIES.values():  # what another generator was given here before
+            for name in set(other.files) - set(self.files) if other.folder else ():
+                (folder / name).unlink(missing_ok=True)
         for name, content in self.files.items():
             with replacing(folder / name) as temporary:
                 temporary.write_bytes(content)

@@ -69,8 +69,10 @@ class Generator:
         if len(self.lengths) < 2:
             return str(self.lengths[0]) if self.lengths else "any number of"
         first, step = self.lengths[:2]
-        last = f" to {self.lengths[2]}" if len(self.lengths) > 2 else ""
-        return f"{first}, {first + step}, {first + 2 * step} ...{last}"
+        known = [count for count in (first, first + step, first + 2 * step) if self.makes(count)]
+        more = " ..." if self.makes(first + 3 * step) else ""
+        last = f" to {self.lengths[2]}" if more and len(self.lengths) > 2 else ""
+        return f"{', '.join(map(str, known))}{more}{last}"
 
 
 @cache

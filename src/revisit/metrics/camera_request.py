@@ -142,7 +142,7 @@ def hold(rotation: np.ndarray, centre: np.ndarray | None) -> float:
 
 
 @metric(
-    id="wr_camera_precision", version=1, title="Camera precision (CamPrec)", unit="score", range=(0, 1),
+    id="wr_camera_precision", version=2, title="Camera precision (CamPrec)", unit="score", range=(0, 1),
     higher_is_better=True, needs=(Case, FrameFacts, SeenCamera), suites=("wrbench",), paper=PAPER,
     upstream="D1_CamPrec", responds_to=("frozen camera", "wrong direction", "camera drift", "turn cut short"),
     blind_to=("content", "translation on a path that only turns", "size of a sideways way"),
