@@ -130,6 +130,18 @@ def test_a_command_gets_the_files_and_lines_of_a_payload(setting: tuple[Path, st
     assert "True j*1,l*1" in ended.reason
 
 
+def test_what_is_not_delivered_is_told_with_the_record(setting: tuple[Path, str]) -> None:
+    folder, command = setting
+    path = folder / "records.jsonl"
+    path.write_text(json.dumps({"id": "far", "prompt": "fine", "camera": "dolly:forward:2@8"}))
+    (made,) = generate(read_records(path), replace(ANY, gain=(1, 1, 0.6)), command, folder / "out")
+    assert made.good and any("longer than 0.6 metres" in remark for remark in made.remarks)
+    known = json.loads((folder / "out/far.provenance.json").read_text())["delivered"]
+    assert known["clipped"] and not known["exact"] and known["largest_way_error_metres"] == pytest.approx(1.4)
+    logged = json.loads((folder / "out/generation.jsonl").read_text())
+    assert logged["remarks"] == list(made.remarks)
+
+
 STRANGE = {
     "NUL": {"id": "a", "prompt": "a\0b", "camera": SCRIPT},
     "half a character": {"id": "b", "prompt": "\ud800", "camera": SCRIPT},
@@ -170,12 +182,20 @@ def test_no_text_stops_a_batch(setting: tuple[Path, str], takes: str) -> None:
     ended = list(generate(wanted, replace(ANY, takes=takes), command, out, timeout=60))
     status = dict(zip([*STRANGE, "last"], ended, strict=True))
     assert status["last"].status == "made"
-    for name in ("NUL", "half a character", "half a character in the id", "a billion frames", "no script", "policy"):
+    for name in (
+        "NUL",
+        "half a character",
+        "half a character in the id",
+        "a billion frames",
+        "no script",
+        "policy",
+        "right to left",
+    ):
         assert status[name].status == "refused" and status[name].reason, name
     if takes == "nothing":
         assert "NUL" in status["NUL"].reason and "half a character" in status["half a character"].reason
         assert "100000" in status["a billion frames"].reason
-        for name in ("a long id", "a long prompt", "dots", "braces", "separators", "right to left"):
+        for name in ("a long id", "a long prompt", "dots", "braces", "separators"):
             assert status[name].status == "made", (name, status[name])
     assert all(made.status in ("made", "refused", "crashed") and len(made.reason) <= 1000 for made in ended)
     logged = [json.loads(line) for line in (out / "generation.jsonl").read_text().splitlines()]
@@ -212,3 +232,4 @@ def test_ids_that_look_alike_keep_their_own_clips(setting: tuple[Path, str]) -> 
         known = json.loads((out / row["video"]).with_suffix(".provenance.json").read_text())
         assert known["record"] == row["id"] and known["inputs"]["prompt"] == row["prompt"]
     assert (out / "a_b.mp4").is_file()  # a plain id is a plain name
+    assert all(path.name[0].isalnum() for path in out.glob("*.mp4"))

@@ -160,14 +160,16 @@ def run(
     from revisit.control.runner import generate, read_records, write_manifest
 
     to, wanted = generator(model, own), read_records(records)
-    if to.converter:
-        console.message(f"converter needed: {to.converter}")
     ended = []
     for made in generate(wanted, to, command, out, timeout=timeout, workers=workers, frames=frames):
         ended.append(made)
         console.message(
             f"{len(ended)}/{len(wanted)} {made.id}: {made.status}{': ' if made.reason else ''}{made.reason}"
         )
+    for remark, count in Counter(remark for made in ended for remark in made.remarks).items():
+        console.message(f"{count} of {len(wanted)}: {remark}")
+    if to.note:
+        console.message(to.note)
     manifest = write_manifest(wanted, to, out)
     counts = dict(sorted(Counter(made.status for made in ended).items()))
     if json:

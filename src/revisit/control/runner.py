@@ -68,6 +68,7 @@ class Generated:
     status: str  # made | kept | crashed | hung | wrote nothing | wrong length | refused
     reason: str = ""
     seconds: float = 0.0
+    remarks: tuple[str, ...] = ()  # what must be known of its payload
 
     @property
     def good(self) -> bool:
@@ -176,27 +177,36 @@ def _one(
     record: GenerationRecord, to: Generator, command: str, folder: Path, timeout: float, frames: int | None
 ) -> Generated:
     started = time.monotonic()
+    remarks: list[str] = []
     try:
-        status, reason = _made(record, to, command, folder, timeout, frames)
+        plan, delivery = _asked(record, to, frames)
+        remarks = delivery.remarks()
+        status, reason = _made(record, to, plan, delivery, command, folder, timeout)
     except RevisitError as error:
         status, reason = "refused", str(error)
     except Exception as error:  # whatever a record holds, the others go on
         status, reason = "refused", f"this record cannot be handled: {type(error).__name__}: {error}"
-    return Generated(record.id, status, reason[:LONGEST_REASON], round(time.monotonic() - started, 3))
+    seconds = round(time.monotonic() - started, 3)
+    return Generated(record.id, status, reason[:LONGEST_REASON], seconds, tuple(remarks))
 
 
-def _made(
-    record: GenerationRecord, to: Generator, command: str, folder: Path, timeout: float, frames: int | None
-) -> tuple[str, str]:
-    """What became of a record, and why."""
+def _asked(record: GenerationRecord, to: Generator, frames: int | None) -> tuple[CameraPlan, Delivery]:
+    """What a record asks of a generator, and what it is given for it."""
     _require_text(record)
     needed = {"image": record.image, "source_video": record.source_video}.get(to.takes)
     if to.takes != "nothing" and (needed is None or not _is_file(needed)):
-        return "refused", f"{to.id} starts from {to.takes}, and the record names no such file: {needed}"
-    clip = _clip(folder, record.id)
+        raise UsageError(f"{to.id} starts from {to.takes}, and the record names no such file: {needed}")
     plan = plan_for(record.camera, to, frames)
     picture = picture_size(record.image, to) if record.image else None
-    delivery = deliver(plan, to, prompt=record.prompt, image=str(record.image or ""), picture=picture)
+    return plan, deliver(plan, to, prompt=record.prompt, image=str(record.image or ""), picture=picture)
+
+
+def _made(
+    record: GenerationRecord, to: Generator, plan: CameraPlan, delivery: Delivery, command: str, folder: Path,
+    timeout: float,
+) -> tuple[str, str]:  # fmt: skip
+    """What became of a record, and why."""
+    clip = _clip(folder, record.id)
     inputs = Inputs(record.prompt, record.seed, _digest(record.image), _digest(record.source_video), record.policy)
     expected = provenance(record.id, plan, to, delivery, inputs)
     if _is_kept(clip, expected):
@@ -226,6 +236,8 @@ def _made(
 
 def _require_text(record: GenerationRecord) -> None:
     """Raise UsageError where a record holds what is no text, or what no command can be given."""
+    if not record.id.strip() or not record.id.isprintable():
+        raise UsageError(f"the id {record.id!r} is empty or holds a character that cannot be shown; give it another")
     for name in ("prompt", "image", "source_video"):
         if "\0" in str(getattr(record, name) or ""):
             raise UsageError(f"the {name} holds a NUL character, which no command can be given; take it out")
@@ -302,7 +314,7 @@ def _clip(folder: Path, id: str) -> Path:
     """The clip of a record. Where an id cannot be a name as it is, a digest keeps it apart from all others."""
     name = re.sub(r"[^A-Za-z0-9_.@-]+", "_", id).strip("._")[:LONGEST_NAME]
     if name != id:
-        name += f"-{hashlib.sha256(id.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+        name = f"{name or 'clip'}-{hashlib.sha256(id.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
     return folder / f"{name}.mp4"
 
 
