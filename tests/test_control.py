@@ -80,8 +80,13 @@ def test_a_generator_decides_where_frames_can_be_counted_in_two_ways() -> None:
     assert len(plan_for("yaw:left:60@32,yaw:right:60@33", generator("lingbot-world"))) == 65
     assert len(plan_for("yaw:left:60@32,yaw:right:60@33", generator("liveworld"))) == 65
     assert len(plan_for("yaw:left:60@32,yaw:right:60@32", generator("liveworld"))) == 65
+    hydra = generator("hydra")
     with pytest.raises(PayloadError, match="clips of 77 frames, not 81; give --frames 77"):
-        deliver(plan_for("static@81", generator("hydra")), generator("hydra"))
+        deliver(plan_for("yaw:left:60@40,yaw:right:60@41", hydra, 81), hydra)
+    spread = deliver(plan_for("yaw:left:60@40,yaw:right:60@41", hydra), hydra)
+    assert len(spread.plan) == 77 and spread.plan.peak_yaw == pytest.approx(-60, abs=1)
+    assert "the script has 81 frames; the path was spread over 77" in spread.remarks()
+    assert not deliver(plan_for("yaw:left:60@38,yaw:right:60@39", hydra), hydra).remarks()
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))

@@ -85,8 +85,12 @@ def test_what_cannot_be_asked_is_refused_by_record(setting: tuple[Path, str]) ->
     wanted = read_records(records(folder, ["fine"]))
     (ended,) = generate(wanted, generator("gen3c"), command, folder / "out")
     assert ended.status == "refused" and "source_video" in ended.reason
-    (ended,) = generate(wanted, replace(ANY, lengths=(77,), frames=77), command, folder / "out")
+    fixed = replace(ANY, lengths=(77,), frames=77)
+    (ended,) = generate(wanted, fixed, command, folder / "out", frames=FRAMES)
     assert ended.status == "refused" and "give --frames 77" in ended.reason
+    (ended,) = generate(wanted, fixed, command, folder / "out")  # the path is spread over what it makes
+    assert ended.status == "wrong length" and "9 frames, and 77 were asked for" in ended.reason
+    assert "the script has 9 frames; the path was spread over 77" in ended.remarks
     (ended,) = generate(wanted, ANY, "no-such-program-here {out}", folder / "out")
     assert ended.status == "crashed" and "cannot be started" in ended.reason
 

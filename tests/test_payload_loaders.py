@@ -201,7 +201,7 @@ def test_counts_that_a_loader_asks_for(tmp_path: Path) -> None:
     for id, frames in (("magicworld", 81), ("gen3c", 81), ("hydra", 81), ("recammaster", 77), ("liveworld", 81)):
         to = generator(id)
         with pytest.raises(PayloadError, match=f"give --frames {to.frames}"):
-            deliver(plan_for(scripts(frames)["yaw"], to), to)
+            deliver(plan_for(scripts(frames)["yaw"], to, frames), to)
     two_chunks = plan_for("yaw:left:60@33,yaw:right:60@33", generator("magicworld"))
     assert len(deliver(two_chunks, generator("magicworld")).said.frame) == 66
 

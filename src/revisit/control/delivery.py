@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from revisit.control.compiling import CameraPlan, amplified, clipped, compile_script
 from revisit.control.generators import Generator
 from revisit.control.payloads import FAMILIES, Ask, Delivered, PayloadError
-from revisit.geometry.camera_script import parse_script
+from revisit.geometry.camera_script import Step, parse_script
 from revisit.geometry.rotations import geodesic
 from revisit.geometry.script_path import script_frames
 from revisit.media.files import replacing
@@ -30,6 +30,7 @@ class Delivery:
     are not known. Where only the shape of a way is delivered, its error is the one at the best scale.
     """
 
+    plan: CameraPlan
     to: Generator
     files: Mapping[str, bytes]
     said: Delivered
@@ -53,6 +54,9 @@ class Delivery:
     def remarks(self) -> list[str]:
         """What someone who uses it must know, as sentences."""
         said = []
+        asked = _lengths(self.plan.steps)
+        if len(self.plan) not in asked:
+            said.append(f"the script has {asked[0]} frames; the path was spread over {len(self.plan)}")
         if self.to.gain[:2] != (1, 1) and FAMILIES[self.to.payload].gains:
             turns, ways = self.to.gain[:2]
             said.append(
@@ -117,12 +121,10 @@ def plan_for(script: str, to: Generator, frames: int | None = None) -> CameraPla
     """The plan of a script for a generator.
 
     Without `frames` the clip is as long as the script says; where that can be read in two ways (see `timed_path`), the
-    one that the generator can make.
+    one that the generator can make. Where it can make neither, the path is spread over the frames of its card.
     """
     if frames is None:
-        steps = parse_script(script)
-        total = sum(step.frames for step in steps)
-        frames = next((count for count in (script_frames(steps), total, total + 1) if to.makes(count)), None)
+        frames = next((count for count in _lengths(parse_script(script)) if to.makes(count)), to.frames)
     return compile_script(script, frames=frames, size=to.size, fps=to.fps)
 
 
@@ -144,13 +146,19 @@ def deliver(
     said = family.read(files, len(plan), **to.options)
     was_clipped = not np.array_equal(asked, fed)
     if said.c2w is None:
-        return Delivery(to, files, said, was_clipped, None, None)
+        return Delivery(plan, to, files, said, was_clipped, None, None)
     expected = asked[said.frame]
     return Delivery(
-        to, files, said, was_clipped,
+        plan, to, files, said, was_clipped,
         turn_error=float(geodesic(expected[:, :3, :3], said.c2w[:, :3, :3]).max()),
         way_error=_way_error(expected[:, :3, 3], said.c2w[:, :3, 3], shape_only=said.ways == "shape"),
     )  # fmt: skip
+
+
+def _lengths(steps: Sequence[Step]) -> tuple[int, ...]:
+    """The frames that a script may ask for, the likeliest first."""
+    total = sum(step.frames for step in steps)
+    return tuple(dict.fromkeys((script_frames(steps), total, total + 1)))
 
 
 def _way_error(asked: np.ndarray, said: np.ndarray, *, shape_only: bool) -> float:
