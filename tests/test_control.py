@@ -86,7 +86,7 @@ def test_a_generator_decides_where_frames_can_be_counted_in_two_ways() -> None:
     spread = deliver(plan_for("yaw:left:60@40,yaw:right:60@41", hydra), hydra)
     assert len(spread.plan) == 77 and spread.plan.peak_yaw == pytest.approx(-60, abs=1)
     assert "the script has 81 frames; the path was spread over 77" in spread.remarks()
-    assert not deliver(plan_for("yaw:left:60@38,yaw:right:60@39", hydra), hydra).remarks()
+    assert not deliver(plan_for("yaw:left:60@40,yaw:right:60@36", hydra), hydra).remarks()
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
@@ -147,6 +147,15 @@ def test_tokens_are_as_near_as_they_can_be_and_say_how_far_off() -> None:
     assert whole.line == "j*10,l*9" and whole.exact
 
 
+def test_a_peak_between_two_poses_that_a_loader_reads_is_not_told_to_it() -> None:
+    hydra = generator("hydra")
+    between = deliver(plan_for("yaw:left:60@38,yaw:right:60@38", hydra), hydra)  # poses 36 and 40 are read
+    assert between.turn_error == pytest.approx(60 * 2 / 38) and not between.exact
+    assert deliver(plan_for("yaw:left:60@40,yaw:right:60@36", hydra), hydra).exact
+    jitter = ",".join(["yaw:left:9@2,yaw:right:9@2"] * 19)
+    assert deliver(plan_for(jitter, hydra), hydra).turn_error == pytest.approx(9)
+
+
 def test_words_say_every_move() -> None:
     to = generator("prompt")
     script = "yaw:left:60+crane:up:0.5@40,roll:cw:10@20,static@20"
@@ -166,7 +175,7 @@ def test_the_gain_is_in_the_payload_and_the_plan_asks_for_what_was_asked(name: s
     plan = plan_for(preset("yaw_LR", degrees=18, frames=to.frames), to, to.frames)
     delivery = deliver(plan, to)
     mirrored = name.endswith("mirrored")
-    assert delivery.turn_error is None or (delivery.turn_error < 0.3) is not mirrored
+    assert delivery.turn_error is None or (delivery.turn_error < 1) is not mirrored
     assert plan.peak_yaw == pytest.approx(-18)
 
 

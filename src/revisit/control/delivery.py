@@ -14,6 +14,7 @@ from revisit.control.compiling import CameraPlan, amplified, clipped, compile_sc
 from revisit.control.generators import Generator
 from revisit.control.payloads import FAMILIES, Ask, Delivered, PayloadError
 from revisit.geometry.camera_script import Step, parse_script
+from revisit.geometry.poses import resample, trajectory
 from revisit.geometry.rotations import geodesic
 from revisit.geometry.script_path import script_frames
 from revisit.media.files import replacing
@@ -26,8 +27,9 @@ EXACT_METRES = 1e-4
 class Delivery:
     """What a generator is given: the files, the path that its loader takes from them, and how far that is from the ask.
 
-    The errors are against what was asked, with the gain and before anything was clipped; None where the loader's units
-    are not known. Where only the shape of a way is delivered, its error is the one at the best scale.
+    The errors are the largest in any frame, against what was asked, with the gain and before anything was clipped; None
+    where the loader's units are not known. Where only the shape of a way is delivered, its error is the one at the best
+    scale.
     """
 
     plan: CameraPlan
@@ -147,11 +149,11 @@ def deliver(
     was_clipped = not np.array_equal(asked, fed)
     if said.c2w is None:
         return Delivery(plan, to, files, said, was_clipped, None, None)
-    expected = asked[said.frame]
+    told, meant = _between(said), asked[said.frame[0] : said.frame[-1] + 1]
     return Delivery(
         plan, to, files, said, was_clipped,
-        turn_error=float(geodesic(expected[:, :3, :3], said.c2w[:, :3, :3]).max()),
-        way_error=_way_error(expected[:, :3, 3], said.c2w[:, :3, 3], shape_only=said.ways == "shape"),
+        turn_error=float(geodesic(meant[:, :3, :3], told[:, :3, :3]).max()),
+        way_error=_way_error(meant[:, :3, 3], told[:, :3, 3], shape_only=said.ways == "shape"),
     )  # fmt: skip
 
 
@@ -159,6 +161,15 @@ def _lengths(steps: Sequence[Step]) -> tuple[int, ...]:
     """The frames that a script may ask for, the likeliest first."""
     total = sum(step.frames for step in steps)
     return tuple(dict.fromkeys((script_frames(steps), total, total + 1)))
+
+
+def _between(said: Delivered) -> np.ndarray:
+    """The delivered poses of every frame: what happens between two poses that a loader reads is the even way."""
+    assert said.c2w is not None
+    frames = np.arange(said.frame[0], said.frame[-1] + 1)
+    if len(frames) == len(said.frame):
+        return said.c2w
+    return resample(trajectory(said.c2w, said.frame), frames).c2w
 
 
 def _way_error(asked: np.ndarray, said: np.ndarray, *, shape_only: bool) -> float:

@@ -68,12 +68,12 @@ def read(
 
 def _divided(ask: Ask, assumes: Sequence[int] | None) -> tuple[float, float]:
     """Focal lengths divided by the width and height that the reader multiplies them with."""
-    width, height = ask.plan.size
+    width, height = (float(side) for side in ask.plan.size)
     lens = ask.lens(ask.plan.size)
     if assumes is not None:
         # The reader fits a picture of that shape over the sample, and so stretches the side that is cut.
         shape = assumes[0] / assumes[1]
-        width, height = max(width, round(height * shape, 9)), max(height, round(width / shape, 9))  # type: ignore[assignment]
+        width, height = max(width, height * shape), max(height, width / shape)
     return float(lens[0, 0] / width), float(lens[1, 1] / height)
 
 
