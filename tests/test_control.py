@@ -120,6 +120,13 @@ def test_broken_payloads_are_one_sentence(family: str, broken: bytes) -> None:
         FAMILIES[family].read(dict.fromkeys(FAMILIES[family].files, broken), 81)
 
 
+def test_gains_hold_beyond_half_a_turn() -> None:
+    plan = compile_script("yaw:left:800@200,yaw:right:800@200")
+    fed = amplified(plan.path.c2w, rotation=1.5, translation=1)
+    yaw = np.degrees(np.unwrap(np.arctan2(fed[:, 0, 2], fed[:, 2, 2])))
+    np.testing.assert_allclose(yaw, 1.5 * plan.yaw, atol=1e-6)
+
+
 def test_what_a_generator_cannot_be_told_is_refused_in_a_sentence() -> None:
     for id, script, says in (
         ("inspatio-world", "truck:left:1@80", "sideways"),

@@ -71,8 +71,12 @@ def intrinsics(size: tuple[int, int], field_of_view: float = FIELD_OF_VIEW) -> n
 def amplified(c2w: np.ndarray, *, rotation: float, translation: float) -> np.ndarray:
     """A path for a generator that answers too weakly: turns and ways from the first pose, times their gains."""
     made = np.array(c2w, dtype=float)
+    before = np.zeros(3)
     for pose in made:
         axis, degrees = to_axis_angle(pose[:3, :3])
+        # 200 degrees look like 160 the other way, and 380 like 20: what is nearest to the pose before is meant.
+        degrees += 360 * round((before @ axis - degrees) / 360)
+        before = degrees * axis
         pose[:3, :3] = axis_angle(axis, rotation * degrees)
         pose[:3, 3] *= translation
     return made

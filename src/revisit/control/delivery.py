@@ -39,6 +39,7 @@ class Delivery:
     clipped: bool  # whether a way was longer than the generator's largest
     turn_error: float | None  # degrees
     way_error: float | None  # metres
+    picture: tuple[int, int] | None = None  # size of the first picture, where it is known
 
     @property
     def exact(self) -> bool:
@@ -75,6 +76,9 @@ class Delivery:
                 f"the generator is not told the path exactly: off by up to {self.turn_error:.2f} degrees and "
                 f"{self.way_error:.3f} metres"
             )
+        if FAMILIES[self.to.payload].pictured and self.picture is None:
+            size = "x".join(map(str, self.plan.size))
+            said.append(f"the lens is in pixels of a first picture of {size}; give the picture if it has another size")
         if self.to.converter:
             said.append(f"converter needed: {self.to.converter}")
         return said
@@ -148,12 +152,13 @@ def deliver(
     said = family.read(files, len(plan), **to.options)
     was_clipped = not np.array_equal(asked, fed)
     if said.c2w is None:
-        return Delivery(plan, to, files, said, was_clipped, None, None)
+        return Delivery(plan, to, files, said, was_clipped, None, None, picture)
     told, meant = _between(said), asked[said.frame[0] : said.frame[-1] + 1]
     return Delivery(
         plan, to, files, said, was_clipped,
         turn_error=float(geodesic(meant[:, :3, :3], told[:, :3, :3]).max()),
         way_error=_way_error(meant[:, :3, 3], told[:, :3, 3], shape_only=said.ways == "shape"),
+        picture=picture,
     )  # fmt: skip
 
 
