@@ -75,6 +75,8 @@ def amplified(c2w: np.ndarray, *, rotation: float, translation: float) -> np.nda
     for pose in made:
         axis, degrees = to_axis_angle(pose[:3, :3])
         # 200 degrees look like 160 the other way, and 380 like 20: what is nearest to the pose before is meant.
+        if not degrees and before.any():
+            axis = before / np.linalg.norm(before)
         degrees += 360 * round((before @ axis - degrees) / 360)
         before = degrees * axis
         pose[:3, :3] = axis_angle(axis, rotation * degrees)
