@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation, Slerp
 
 from revisit.control.compiling import CameraPlan
@@ -104,6 +107,38 @@ def test_a_loader_takes_the_delivered_path(id: str, name: str, tmp_path: Path) -
         np.testing.assert_allclose(ways, asked[:, :3, 3], atol=1e-4)
 
 
+ALL_MOTIONS = [
+    "wan21-fun-14b", "easyanimate-v51", "magicworld", "hunyuan-game-craft", "hunyuan-worldplay", "versecrafter",
+    "gen3c", "spatia", "recammaster", "hydra", "liveworld", "hyworld", "sana-wm", "lingbot-world", "lingbot-world-act",
+]  # fmt: skip
+MOVES = st.sampled_from(
+    ["yaw:left", "yaw:right", "tilt:up", "tilt:down", "roll:cw", "roll:ccw", "dolly:forward", "dolly:back", "pan:left",
+     "pan:right", "crane:up", "crane:down"]
+)  # fmt: skip
+STEPS = st.lists(
+    st.tuples(st.lists(MOVES, max_size=3, unique=True), st.floats(0.1, 60), st.integers(2, 60)), min_size=1, max_size=4
+)
+
+
+@pytest.mark.parametrize("id", [id for id in ALL_MOTIONS if not id.startswith("lingbot")])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_any_path_reaches_a_loader_that_takes_poses(id: str, steps: list[Any], tmp_path: Path) -> None:
+    to = generator(id)
+    words = [
+        "+".join(f"{move}:{size if move[:2] in ('ya', 'ti', 'ro') else size / 60:.6g}" for move in moves) or "static"
+        for moves, size, _ in steps
+    ]
+    script = ",".join(f"{word}@{count}" for word, (_, _, count) in zip(words, steps, strict=True))
+    plan = plan_for(script, replace(to, static=True), to.frames)
+    made = deliver(plan, replace(to, static=True))
+    frames, c2w = READERS[id](made.write(tmp_path / "clip"), to)
+    most = to.gain[2]
+    asked = asked_of(plan, to)[frames]
+    asked[:, :3, 3] = UNITS.get(id, 1) * np.clip(asked[:, :3, 3], -most, most)
+    np.testing.assert_allclose(c2w, asked, atol=5e-6, err_msg=script)
+
+
 def signs(id: str, name: str, folder: Path) -> np.ndarray:
     """Yaw to the right, pitch up, way to the right, down and ahead, each at its farthest, as the loader reads them."""
     to = generator(id)
@@ -112,12 +147,6 @@ def signs(id: str, name: str, folder: Path) -> np.ndarray:
     pitch = np.degrees(np.arcsin(np.clip(-c2w[:, 1, 2], -1, 1)))
     values = np.stack([yaw, pitch, *c2w[:, :3, 3].T])
     return np.array([row[np.argmax(np.abs(row))] for row in values])
-
-
-ALL_MOTIONS = [
-    "wan21-fun-14b", "easyanimate-v51", "magicworld", "hunyuan-game-craft", "hunyuan-worldplay", "versecrafter",
-    "gen3c", "spatia", "recammaster", "hydra", "liveworld", "hyworld", "sana-wm", "lingbot-world", "lingbot-world-act",
-]  # fmt: skip
 
 
 @pytest.mark.parametrize("id", ALL_MOTIONS)
