@@ -76,6 +76,17 @@ def test_precision_of_other_paths() -> None:
     assert other_side.value == 0
 
 
+def test_upstream_moves_along_the_first_view_and_corrected_along_the_heading() -> None:
+    script = "yaw:left:90@40,dolly:forward:1@41"
+    turned, straight = (
+        SeenCamera(np.arange(N), path[:, :3, :3], path[:, :3, 3], "test")
+        for path in (timed_path(parse_script(script), N), timed_path(parse_script(script), N, axes="first_view"))
+    )
+    for rule, followed, other in (("corrected", turned, straight), ("upstream", straight, turned)):
+        assert camera_precision(case(script), facts(), followed, rule=rule).value == pytest.approx(1, abs=2.5e-4)
+        assert camera_precision(case(script), facts(), other, rule=rule).value < 0.7
+
+
 def test_a_drift_does_not_hurt_a_path_that_only_turns() -> None:
     path = seen(OUT_AND_BACK)
     drifting = SeenCamera(path.index, path.rotation, np.linspace(0, 5, N)[:, None] * [1.0, 0, 0], "test")

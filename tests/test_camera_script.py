@@ -39,6 +39,32 @@ def test_moves_go_where_their_words_say():
     np.testing.assert_allclose(path("pitch:up:20@5")[-1, :3, :3], from_yaw_pitch(0, 20), atol=1e-12)
 
 
+def test_everything_that_upstream_accepts_is_understood():
+    for script, same in (
+        ("static@81", "hold@81"),
+        ("pan:left:0.5@40,pan:right:0.5@41", "truck:left:0.5@40,truck:right:0.5@41"),
+        ("dolly:backward:1@9", "dolly:back:1@9"),
+        ("roll:ccw:10@9,roll:cw:10@9", "roll:left:10@9,roll:right:10@9"),
+        ("pitch:up:20@9", "tilt:up:20@9"),
+        ("Yaw:Left:60@40, ,yaw:right:60@41,", "yaw:left:60@40,yaw:right:60@41"),
+        ("yaw:left:-30@9,crane:up:-0.5@9", "yaw:right:30@9,crane:down:0.5@9"),
+        ("yaw:left:0@9", "hold@9"),
+        ("static+yaw:left:30@09", "yaw:left:30@9"),
+    ):
+        assert ",".join(map(str, parse_script(script))) == ",".join(map(str, parse_script(same))), script
+
+
+def test_rising_and_rolling():
+    up = path("yaw:left:90@3,crane:up:0.5@4")[-1]
+    np.testing.assert_allclose(up[:3, 3], (0, -0.5, 0), atol=1e-12)
+    # Roll left is positive about the line of sight, as upstream has it: the camera's right side sinks.
+    rolled = path("roll:left:90@3")[-1, :3, :3]
+    np.testing.assert_allclose(rolled @ (1, 0, 0), (0, 1, 0), atol=1e-12)
+    np.testing.assert_allclose(rolled @ (0, 0, 1), (0, 0, 1), atol=1e-12)
+    back = path("tilt:up:20+roll:cw:30+crane:up:1@5,tilt:down:20+roll:ccw:30+crane:down:1@5")
+    np.testing.assert_allclose(back[-1], back[0], atol=1e-12)
+
+
 @pytest.mark.parametrize("frames", [1, 7, 40])
 def test_turning_dolly_follows_the_arc_however_finely_it_is_cut(frames: int):
     end = path(f"yaw:right:90+dolly:forward:1@{frames}")[-1]
@@ -112,13 +138,21 @@ def test_scripts_come_back_as_text():
         ("zoom:in:2@3", "known moves: yaw"),
         ("yaw:up:3@3", "yaw:right:amount or yaw:left:amount"),
         ("yaw:right@3", "yaw:right:amount"),
-        ("yaw:right:-3@3", "a positive number of degrees"),
-        ("dolly:forward:far@3", "a positive number of metres"),
-        ("yaw:right:nan@3", "a positive number"),
+        ("dolly:forward:far@3", "a number of metres"),
+        ("yaw:right:nan@3", "a number of degrees"),
+        ("yaw:right:inf@3", "a number of degrees"),
         ("orbit:right:-3@3", "a positive number of degrees"),
         ("lights:down:0@3", "a positive share of 1"),
         ("orbit:right:30+truck:left:1@3", "make two steps"),
-        ("yaw:right:3@3,,hold@2", "over how many frames"),
+        (" , ,", "holds no step"),
+        ("roll:up:3@3", "roll:left:amount or roll:right:amount"),
+        ("yaw:ccw:3@3", "yaw:right:amount or yaw:left:amount"),
+        ("static:left:3@3", "known moves"),
+        ("hold@1000000000", "more than 100000 frames"),
+        ("hold@" + "9" * 5000, "more than 100000 frames"),
+        (",".join(["hold@90000"] * 2), "180000 frames; 100000 are the most"),
+        ("hold@²", "over how many frames"),
+        ("hold@\0", "over how many frames"),
     ],
 )
 def test_mistakes_are_sentences(script: str, says: str):

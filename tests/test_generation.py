@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
-from revisit.control.generators import generator
+from revisit.control.generators import Generator, generator
 from revisit.control.runner import arguments, generate, read_records, write_manifest
 from revisit.core import UsageError
 from revisit.media import encode_mp4
 
 FRAMES = 9
+ANY = Generator("stand-in", "Stand-in", "pose_folder", "nothing", "model_inferred", FRAMES, 16, (832, 480), (1, 1, 1))
 SCRIPT = "yaw:left:10@4,yaw:right:10@4"
 # A stand-in for a generator: what it does is written in the prompt.
 GENERATOR = """
@@ -48,7 +52,7 @@ def test_every_end_is_recorded_and_none_stops_the_batch(setting: tuple[Path, str
     folder, command = setting
     wanted = read_records(records(folder, ["fine", "crash", "hang", "nothing", "short", "fine; rm -rf {out}"]))
     out = folder / "out"
-    ended = list(generate(wanted, generator("minwm-wan"), command, out, timeout=4, workers=2))
+    ended = list(generate(wanted, ANY, command, out, timeout=4, workers=2))
     assert [made.status for made in ended] == ["made", "crashed", "hung", "wrote nothing", "wrong length", "made"]
     assert "out of memory" in ended[1].reason
     assert "5 frames, and 9" in ended[4].reason
@@ -56,20 +60,19 @@ def test_every_end_is_recorded_and_none_stops_the_batch(setting: tuple[Path, str
     assert logged == [made.status for made in ended]
     assert not list(out.glob(".making-*"))
 
-    manifest = [
-        json.loads(line) for line in write_manifest(wanted, generator("minwm-wan"), out).read_text().splitlines()
-    ]
+    manifest = [json.loads(line) for line in write_manifest(wanted, ANY, out).read_text().splitlines()]
     assert [entry["id"] for entry in manifest] == ["r0", "r5"]
     record = json.loads((out / "r0.provenance.json").read_text())
     assert record["output"]["frames"] == FRAMES
-    assert record["delivered"]["family"] == "tokens"
+    assert record["delivered"]["family"] == "pose_folder"
+    assert sorted(path.name for path in (out / "r0.camera").iterdir()) == ["intrinsics.npy", "poses.npy"]
     assert np.load(out / "r0.target_c2w.npy").shape == (FRAMES, 4, 4)
 
 
 def test_a_second_run_keeps_what_is_there_and_makes_the_rest(setting: tuple[Path, str]) -> None:
     folder, command = setting
     wanted = read_records(records(folder, ["fine", "fine too"]))
-    to, out = generator("minwm-wan"), folder / "out"
+    to, out = ANY, folder / "out"
     assert [made.status for made in generate(wanted, to, command, out)] == ["made", "made"]
     (out / "r1.mp4").write_bytes(b"spoilt")
     assert [made.status for made in generate(wanted, to, command, out)] == ["kept", "made"]
@@ -82,7 +85,13 @@ def test_what_cannot_be_asked_is_refused_by_record(setting: tuple[Path, str]) ->
     wanted = read_records(records(folder, ["fine"]))
     (ended,) = generate(wanted, generator("gen3c"), command, folder / "out")
     assert ended.status == "refused" and "source_video" in ended.reason
-    (ended,) = generate(wanted, generator("minwm-wan"), "no-such-program-here {out}", folder / "out")
+    fixed = replace(ANY, lengths=(77,), frames=77)
+    (ended,) = generate(wanted, fixed, command, folder / "out", frames=FRAMES)
+    assert ended.status == "refused" and "give --frames 77" in ended.reason
+    (ended,) = generate(wanted, fixed, command, folder / "out")  # the path is spread over what it makes
+    assert ended.status == "wrong length" and "9 frames, and 77 were asked for" in ended.reason
+    assert "the script has 9 frames; the path was spread over 77" in ended.remarks
+    (ended,) = generate(wanted, ANY, "no-such-program-here {out}", folder / "out")
     assert ended.status == "crashed" and "cannot be started" in ended.reason
 
 
@@ -104,3 +113,127 @@ def test_broken_records_are_named(tmp_path: Path) -> None:
         read_records(path)
     with pytest.raises(UsageError, match="no such file"):
         read_records(tmp_path / "nowhere.jsonl")
+    path.write_bytes(b'{"id": "\xff"}')
+    with pytest.raises(UsageError, match="not UTF-8"):
+        read_records(path)
+
+
+def test_a_command_gets_the_files_and_lines_of_a_payload(setting: tuple[Path, str]) -> None:
+    folder, _ = setting
+    (folder / "look.py").write_text(
+        "import pathlib, sys\nprint(pathlib.Path(sys.argv[1]).is_file(), sys.argv[2])\nsys.exit(1)\n"
+    )
+    words = f"'{sys.executable}' '{folder / 'look.py'}' {{camera}}/poses.npy {{line}} {{out}}"
+    (ended,) = generate(read_records(records(folder, ["fine"])), ANY, words, folder / "out")
+    assert "True" in ended.reason
+    words = f"'{sys.executable}' '{folder / 'look.py'}' {{camera}} {{line}} {{out}}"
+    told = replace(generator("minwm-wan"), lengths=(), frames=FRAMES)
+    path = folder / "records.jsonl"
+    path.write_text(json.dumps({"id": "t", "prompt": "p", "camera": "yaw:left:3@4,yaw:right:3@4"}))
+    (ended,) = generate(read_records(path), told, words, folder / "out")
+    assert "True j*1,l*1" in ended.reason
+
+
+def test_what_is_not_delivered_is_told_with_the_record(setting: tuple[Path, str]) -> None:
+    folder, command = setting
+    path = folder / "records.jsonl"
+    path.write_text(json.dumps({"id": "far", "prompt": "fine", "camera": "dolly:forward:2@8"}))
+    (made,) = generate(read_records(path), replace(ANY, gain=(1, 1, 0.6)), command, folder / "out")
+    assert made.good and any("longer than 0.6 metres" in remark for remark in made.remarks)
+    known = json.loads((folder / "out/far.provenance.json").read_text())["delivered"]
+    assert known["clipped"] and not known["exact"] and known["largest_way_error_metres"] == pytest.approx(1.4)
+    logged = json.loads((folder / "out/generation.jsonl").read_text())
+    assert logged["remarks"] == list(made.remarks)
+
+
+STRANGE = {
+    "NUL": {"id": "a", "prompt": "a\0b", "camera": SCRIPT},
+    "half a character": {"id": "b", "prompt": "\ud800", "camera": SCRIPT},
+    "half a character in the id": {"id": "\udfff", "prompt": "p", "camera": SCRIPT},
+    "half a character in a note": {"id": "c", "prompt": "p", "camera": SCRIPT, "annotations": {"x": ["\ud800"]}},
+    "a long id": {"id": "x" * 300, "prompt": "p", "camera": SCRIPT},
+    "a long prompt": {"id": "d", "prompt": "p" * 300, "camera": SCRIPT},
+    "an endless prompt": {"id": "e", "prompt": "p" * 300_000, "camera": SCRIPT},
+    "a billion frames": {"id": "f", "prompt": "p", "camera": "static@1000000000"},
+    "many frames in many steps": {"id": "g", "prompt": "p", "camera": ",".join(["static@99999"] * 9)},
+    "a number without an end": {"id": "h", "prompt": "p", "camera": "static@" + "9" * 9999},
+    "no script": {"id": "i", "prompt": "p", "camera": "\0 {out} %s ;rm -rf"},
+    "a huge way": {"id": "j", "prompt": "p", "camera": "dolly:forward:1e308@4,dolly:forward:1e308@4"},
+    "a huge turn": {"id": "k", "prompt": "p", "camera": "yaw:left:1e308@8"},
+    "nothing": {"id": "", "prompt": "", "camera": ""},
+    "dots": {"id": "..", "prompt": "../..", "camera": SCRIPT},
+    "braces": {"id": "{out}", "prompt": "{out} {whim} $(ls)", "camera": SCRIPT},
+    "separators": {"id": "l", "prompt": "one\u2028two\x0b\x0c\x85three\r", "camera": SCRIPT},
+    "a far image": {"id": "m", "prompt": "p", "camera": SCRIPT, "image": "x" * 5000},
+    "an image that is none": {"id": "n", "prompt": "p", "camera": SCRIPT, "image": "\0"},
+    "policy": {"id": "o", "prompt": "p", "camera": SCRIPT, "policy": "☃"},
+    "right to left": {"id": "\u202eabc", "prompt": "\u202e\u0000"[:1], "camera": SCRIPT},
+}
+
+
+@pytest.mark.parametrize("takes", ["nothing", "image"])
+def test_no_text_stops_a_batch(setting: tuple[Path, str], takes: str) -> None:
+    folder, command = setting
+    path = folder / "records.jsonl"
+    rows = [*STRANGE.values(), {"id": "last", "prompt": "fine", "camera": SCRIPT, "image": "first.png"}]
+    # As tools write them: some escape what is not ASCII, some do not.
+    lines = [json.dumps(row) if k % 2 else _raw(row) for k, row in enumerate(rows)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    cv2.imwrite(str(folder / "first.png"), np.zeros((12, 20, 3), np.uint8))
+    wanted = read_records(path)
+    assert len(wanted) == len(rows)
+    out = folder / "out"
+    ended = list(generate(wanted, replace(ANY, takes=takes), command, out, timeout=60))
+    status = dict(zip([*STRANGE, "last"], ended, strict=True))
+    assert status["last"].status == "made"
+    for name in (
+        "NUL",
+        "half a character",
+        "half a character in the id",
+        "a billion frames",
+        "no script",
+        "policy",
+        "right to left",
+    ):
+        assert status[name].status == "refused" and status[name].reason, name
+    if takes == "nothing":
+        assert "NUL" in status["NUL"].reason and "half a character" in status["half a character"].reason
+        assert "100000" in status["a billion frames"].reason
+        for name in ("a long id", "a long prompt", "dots", "braces", "separators"):
+            assert status[name].status == "made", (name, status[name])
+    assert all(made.status in ("made", "refused", "crashed") and len(made.reason) <= 1000 for made in ended)
+    logged = [json.loads(line) for line in (out / "generation.jsonl").read_text().splitlines()]
+    assert len(logged) == len(rows)
+    assert all(entry.is_relative_to(out) and len(os.fsencode(entry.name)) < 200 for entry in out.iterdir())
+    manifest = write_manifest(wanted, ANY, out).read_text().splitlines()
+    assert len(manifest) == sum(made.good for made in ended)
+
+
+def _raw(row: dict[str, object]) -> str:
+    text = json.dumps(row, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(row)
+    return text
+
+
+def test_ids_that_look_alike_keep_their_own_clips(setting: tuple[Path, str]) -> None:
+    folder, command = setting
+    ids = ["a/b", "a_b", "a b", "a\\b", "_a_b", "猫", "犬", "é", "e\u0301", "a", "a.", ".a", "x" * 300, "x" * 301]
+    path = folder / "records.jsonl"
+    path.write_text(
+        "".join(json.dumps({"id": id, "prompt": f"fine {k}", "camera": SCRIPT}) + "\n" for k, id in enumerate(ids))
+    )
+    wanted = read_records(path)
+    out = folder / "out"
+    assert [made.status for made in generate(wanted, ANY, command, out)] == ["made"] * len(ids)
+    assert [made.status for made in generate(wanted, ANY, command, out)] == ["kept"] * len(ids)
+    assert len(list(out.glob("*.mp4"))) == len(ids)
+    rows = [json.loads(line) for line in write_manifest(wanted, ANY, out).read_text().splitlines()]
+    assert [row["id"] for row in rows] == ids and len({row["video"] for row in rows}) == len(ids)
+    for row in rows:
+        known = json.loads((out / row["video"]).with_suffix(".provenance.json").read_text())
+        assert known["record"] == row["id"] and known["inputs"]["prompt"] == row["prompt"]
+    assert (out / "a_b.mp4").is_file()  # a plain id is a plain name
+    assert all(path.name[0].isalnum() for path in out.glob("*.mp4"))

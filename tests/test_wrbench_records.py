@@ -39,7 +39,7 @@ def test_words_say_turn_where_a_rotation_is_meant() -> None:
         assert words in view.prompt
         assert ("turns" in words) == view.preset.startswith("yaw")
     for camera, words in CAMERA_WORDS.items():
-        assert ("slides" in words) == camera.startswith("pan")
+        assert ("slides" in words) == camera.startswith(("pan", "orbit"))
 
 
 def test_paths_are_not_put_into_words() -> None:

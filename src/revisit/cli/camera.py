@@ -23,6 +23,9 @@ def show(
     script: str = SCRIPT,
     frames: int = FRAMES,
     plot: Path = typer.Option(None, help="Write a picture of the path (SVG) here."),
+    first_view: bool = typer.Option(
+        False, "--first-view", help="Ways along the axes of the first view, as WRBench has it."
+    ),
     json: bool = JSON,
 ) -> None:
     """Print the path of a script: where the camera is and where it looks."""
@@ -32,7 +35,7 @@ def show(
     from revisit.control.plot import as_svg
     from revisit.geometry.rotations import to_yaw_pitch
 
-    plan = compile_script(_script(script), frames=frames)
+    plan = compile_script(_script(script, frames or 81), frames=frames, axes="first_view" if first_view else "heading")
     if plot is not None:
         plot.write_text(as_svg(plan), encoding="utf-8")
         console.message(f"picture: {plot}")
@@ -54,35 +57,31 @@ def compile_(
     model: str = typer.Option(..., "--model", help="A generator of `revisit camera models`."),
     out: Path = typer.Option(..., help="Where to write; the family's suffix is added."),
     frames: int = FRAMES,
+    prompt: str = typer.Option("", help="The prompt, where the payload holds one."),
+    image: Path = typer.Option(None, help="The first picture, where the payload names it or needs its size."),
     own: Path = OWN,
     json: bool = JSON,
 ) -> None:
     """Write what a generator is given for a script, and the path that its clip is judged against."""
     import numpy as np
 
-    from revisit.control.compiling import compile_script
-    from revisit.control.delivery import deliver
+    from revisit.control.delivery import deliver, plan_for
     from revisit.control.generators import generator
+    from revisit.control.runner import picture_size
 
     to = generator(model, own)
-    plan = compile_script(_script(script, to.frames), frames=frames, size=to.size, fps=to.fps)
-    delivery = deliver(plan, to)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    payload, path = out.with_name(f"{out.name}.camera{delivery.suffix}"), out.with_name(f"{out.name}.target_c2w.npy")
-    payload.write_bytes(delivery.content)
+    plan = plan_for(_script(script, frames or to.frames), to, frames or (to.frames if _is_preset(script) else None))
+    picture = picture_size(image, to) if image is not None else None
+    delivery = deliver(plan, to, prompt=prompt, image=str(image or ""), picture=picture)
+    payload, path = delivery.write(out), out.with_name(f"{out.name}.target_c2w.npy")
     with path.open("wb") as file:
         np.save(file, plan.path.c2w)
     if json:
-        console.data({"payload": str(payload), "path": str(path), **delivery.facts()})
+        console.data({"payload": str(payload), "path": str(path), **delivery.facts(), "remarks": delivery.remarks()})
         return
     typer.echo(f"{payload}\n{path}")
-    if delivery.gain[:2] != (1, 1):
-        console.message(f"the payload is amplified by {delivery.gain[0]:g}; the clip is judged against {path.name}")
-    if not delivery.exact:
-        console.message(
-            f"this form cannot say the path exactly: off by up to {delivery.largest_turn_error:.1f} degrees "
-            f"and {delivery.largest_way_error:.3f} metres"
-        )
+    for remark in (*delivery.remarks(), *([to.note] if to.note else [])):
+        console.message(remark)
 
 
 @app.command()
@@ -104,7 +103,7 @@ def presets(
 
 @app.command()
 def models(own: Path = OWN, json: bool = JSON) -> None:
-    """List the generators that are known: what they start from and how they take their camera."""
+    """List the generators that are known: what they start from, how they take their camera, and what was checked."""
     from dataclasses import asdict
 
     from revisit.control.generators import generators
@@ -115,17 +114,14 @@ def models(own: Path = OWN, json: bool = JSON) -> None:
         return
     rows = [
         [
-            e.id,
-            e.takes,
-            e.condition,
-            e.payload,
-            f"{e.frames} at {e.fps:g}",
-            "x".join(map(str, e.size)),
-            f"{e.gain[0]:g}",
+            entry.id, entry.takes, entry.condition, entry.payload, f"{entry.frames} at {entry.fps:g}",
+            "x".join(map(str, entry.size)), f"{entry.gain[0]:g}", entry.checked_told,
         ]
-        for e in known.values()
-    ]
-    console.table(["model", "takes", "viewpoint condition", "payload", "frames", "size", "gain"], rows)
+        for entry in known.values()
+    ]  # fmt: skip
+    console.table(
+        ["model", "takes", "viewpoint condition", "payload", "frames", "size", "gain", "payload checked"], rows
+    )
 
 
 @app.command()
@@ -133,18 +129,23 @@ def families(json: bool = JSON) -> None:
     """List the forms in which generators take a camera path."""
     from revisit.control.payloads import FAMILIES
 
-    rows = [[family.id, family.suffix, family.layout] for family in FAMILIES.values()]
+    rows = [
+        [family.id, ", ".join(family.files if family.folder else (f".{family.files[0]}",)), family.layout]
+        for family in FAMILIES.values()
+    ]
     if json:
-        console.data([dict(zip(("id", "suffix", "layout"), row, strict=True)) for row in rows])
+        console.data([dict(zip(("id", "files", "layout"), row, strict=True)) for row in rows])
     else:
-        console.table(["payload", "file", "layout"], rows)
+        console.table(["payload", "files", "layout"], rows)
 
 
 @app.command()
 def run(
     records: Path = typer.Argument(help="JSON lines: id, prompt, camera, and image or source_video where needed."),
     model: str = typer.Option(..., "--model", help="A generator of `revisit camera models`."),
-    command: str = typer.Option(..., help="Your command, with {prompt} {image} {camera} {seed} {out} and so on."),
+    command: str = typer.Option(
+        ..., help="Your command, with {prompt} {image} {camera} {line} {seed} {out} and so on."
+    ),
     out: Path = typer.Option(..., help="Folder for clips, payloads and records of what was delivered."),
     timeout: float = typer.Option(3600, help="Seconds after which a command counts as hung."),
     workers: int = typer.Option(1, help="Commands at a time."),
@@ -165,6 +166,10 @@ def run(
         console.message(
             f"{len(ended)}/{len(wanted)} {made.id}: {made.status}{': ' if made.reason else ''}{made.reason}"
         )
+    for remark, count in Counter(remark for made in ended for remark in made.remarks).items():
+        console.message(f"{count} of {len(wanted)}: {remark}")
+    if to.note:
+        console.message(to.note)
     manifest = write_manifest(wanted, to, out)
     counts = dict(sorted(Counter(made.status for made in ended).items()))
     if json:
@@ -177,6 +182,12 @@ def run(
 
 def _script(text: str, frames: int = 81) -> str:
     """A script, or the script of the preset that it names."""
-    from revisit.control.presets import PRESETS, preset
+    from revisit.control.presets import preset
 
-    return preset(text, frames=frames if frames % 2 else frames + 1) if text in PRESETS else text
+    return preset(text.removeprefix("preset:"), frames=frames) if _is_preset(text) else text
+
+
+def _is_preset(text: str) -> bool:
+    from revisit.control.presets import PRESETS
+
+    return text in PRESETS or text.startswith("preset:")

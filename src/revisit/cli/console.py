@@ -15,8 +15,8 @@ MODELS_PER_TABLE = 6
 
 
 def data(content: Any) -> None:
-    """Print JSON to stdout."""
-    typer.echo(json.dumps(content, indent=1, ensure_ascii=False, default=str))
+    """Print JSON to stdout. Half characters, which no screen can show, become question marks."""
+    typer.echo(json.dumps(content, indent=1, ensure_ascii=False, default=str).encode(errors="replace").decode())
 
 
 def counted(number: int, noun: str) -> str:

@@ -14,7 +14,7 @@ from revisit.core import UsageError
 from revisit.geometry.camera_script import Step, parse_script
 from revisit.geometry.poses import Trajectory, trajectory
 from revisit.geometry.rotations import axis_angle, to_axis_angle, to_yaw_pitch
-from revisit.geometry.script_path import timed_path
+from revisit.geometry.script_path import Axes, timed_path
 
 FIELD_OF_VIEW = 60.0  # degrees across, where nothing else is known
 
@@ -50,10 +50,11 @@ def compile_script(
     size: tuple[int, int] = (832, 480),
     fps: float = 16,
     field_of_view: float = FIELD_OF_VIEW,
+    axes: Axes = "heading",
 ) -> CameraPlan:
     """The path of a script, at `frames` frames if they are given (see `timed_path`)."""
     steps = parse_script(script)
-    c2w = timed_path(steps, frames)
+    c2w = timed_path(steps, frames, axes=axes)
     path = trajectory(c2w, intrinsics=np.tile(intrinsics(size, field_of_view), (len(c2w), 1, 1)))
     return CameraPlan(script, steps, path, size, fps)
 
@@ -67,16 +68,24 @@ def intrinsics(size: tuple[int, int], field_of_view: float = FIELD_OF_VIEW) -> n
     return np.array([[focal, 0, width / 2], [0, focal, height / 2], [0, 0, 1.0]])
 
 
-def amplified(c2w: np.ndarray, *, rotation: float, translation: float, limit: float | None = None) -> np.ndarray:
-    """A path for a generator that answers too weakly: turns and ways times their gains, each way kept within a limit.
-
-    Gains act on each pose relative to the first one.
-    """
+def amplified(c2w: np.ndarray, *, rotation: float, translation: float) -> np.ndarray:
+    """A path for a generator that answers too weakly: turns and ways from the first pose, times their gains."""
     made = np.array(c2w, dtype=float)
+    before = np.zeros(3)
     for pose in made:
         axis, degrees = to_axis_angle(pose[:3, :3])
+        # 200 degrees look like 160 the other way, and 380 like 20: what is nearest to the pose before is meant.
+        if not degrees and before.any():
+            axis = before / np.linalg.norm(before)
+        degrees += 360 * round((before @ axis - degrees) / 360)
+        before = degrees * axis
         pose[:3, :3] = axis_angle(axis, rotation * degrees)
         pose[:3, 3] *= translation
-        if limit is not None:
-            pose[:3, 3] = np.clip(pose[:3, 3], -limit, limit)
+    return made
+
+
+def clipped(c2w: np.ndarray, limit: float) -> np.ndarray:
+    """The path with the way along each axis kept within a limit."""
+    made = np.array(c2w, dtype=float)
+    made[:, :3, 3] = np.clip(made[:, :3, 3], -limit, limit)
     return made

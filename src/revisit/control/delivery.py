@@ -1,18 +1,23 @@
-"""Delivery: the payload that one generator gets for a plan, checked by reading it back, with what it leaves out."""
+"""Delivery: the payload that one generator gets for a plan, read as its loader reads it, with what it leaves out."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from revisit.control.compiling import CameraPlan, amplified
+from revisit.control.compiling import CameraPlan, amplified, clipped, compile_script
 from revisit.control.generators import Generator
-from revisit.control.payloads import FAMILIES
-from revisit.control.payloads.family import PayloadError, relative
+from revisit.control.payloads import FAMILIES, Ask, Delivered, PayloadError
+from revisit.geometry.camera_script import Step, parse_script
+from revisit.geometry.poses import resample, trajectory
 from revisit.geometry.rotations import geodesic
+from revisit.geometry.script_path import script_frames
+from revisit.media.files import replacing
 
 EXACT_DEGREES = 1e-2
 EXACT_METRES = 1e-4
@@ -20,57 +25,164 @@ EXACT_METRES = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Delivery:
-    """What a generator is given: the file, and how far it is from what was meant."""
+    """What a generator is given: the files, the path that its loader takes from them, and how far that is from the ask.
 
-    family: str
-    suffix: str
-    content: bytes
-    poses: int  # how many poses it holds
-    gain: tuple[float, float, float]
-    largest_turn_error: float  # degrees between what was meant, with the gain, and what the file says
-    largest_way_error: float  # metres
+    The errors are the largest in any frame, against what was asked, with the gain and before anything was clipped; None
+    where the loader's units are not known. Where only the shape of a way is delivered, its error is the one at the best
+    scale.
+    """
 
-    @property
-    def digest(self) -> str:
-        return hashlib.sha256(self.content).hexdigest()
+    plan: CameraPlan
+    to: Generator
+    files: Mapping[str, bytes]
+    said: Delivered
+    clipped: bool  # whether a way was longer than the generator's largest
+    turn_error: float | None  # degrees
+    way_error: float | None  # metres
+    picture: tuple[int, int] | None = None  # size of the first picture, where it is known
 
     @property
     def exact(self) -> bool:
-        return self.largest_turn_error <= EXACT_DEGREES and self.largest_way_error <= EXACT_METRES
+        """Whether a public loader, as it is, takes just what was asked from the files."""
+        if self.turn_error is None or self.way_error is None or not self.to.held_to_loader:
+            return False
+        whole = self.said.ways == "metres" and not FAMILIES[self.to.payload].about
+        return whole and self.turn_error <= EXACT_DEGREES and self.way_error <= EXACT_METRES
+
+    @property
+    def line(self) -> str:
+        """The payload itself, where it is one line of text that a command can take; else nothing."""
+        return next(iter(self.files.values())).decode().strip() if FAMILIES[self.to.payload].line else ""
+
+    def remarks(self) -> list[str]:
+        """What someone who uses it must know, as sentences."""
+        said = []
+        asked = _lengths(self.plan.steps)
+        if len(self.plan) not in asked:
+            said.append(f"the script has {asked[0]} frames; the path was spread over {len(self.plan)}")
+        if self.to.gain[:2] != (1, 1) and FAMILIES[self.to.payload].gains:
+            turns, ways = self.to.gain[:2]
+            said.append(
+                f"turns are amplified by {turns:g} and ways by {ways:g}; the clip is judged against the plain path"
+            )
+        if self.clipped:
+            said.append(f"a way is longer than {self.to.gain[2]:g} metres, the most for {self.to.id}: it was cut there")
+        if self.said.ways == "shape":
+            said.append("the size of the ways is not delivered, only their shape")
+        if self.turn_error is None:
+            said.append("how far it turns is not known: no public source says how large the generator's units are")
+        elif self.turn_error > EXACT_DEGREES or (self.way_error or 0) > EXACT_METRES:
+            said.append(
+                f"the generator is not told the path exactly: off by up to {self.turn_error:.2f} degrees and "
+                f"{self.way_error:.3f} metres"
+            )
+        if FAMILIES[self.to.payload].pictured and self.picture is None:
+            size = "x".join(map(str, self.plan.size))
+            said.append(f"the lens is in pixels of a first picture of {size}; give the picture if it has another size")
+        if self.to.converter:
+            said.append(f"converter needed: {self.to.converter}")
+        return said
 
     def facts(self) -> dict[str, Any]:
         """What the record of a generation keeps of it."""
+        digests = {name: hashlib.sha256(content).hexdigest() for name, content in self.files.items()}
+        together = hashlib.sha256("".join(f"{name}:{digest}\n" for name, digest in sorted(digests.items())).encode())
         return {
-            "family": self.family,
-            "layout": FAMILIES[self.family].layout,
-            "sha256": self.digest,
-            "poses": self.poses,
-            "gain": list(self.gain),
+            "family": self.to.payload,
+            "layout": FAMILIES[self.to.payload].layout,
+            "sha256": digests.popitem()[1] if len(digests) == 1 else together.hexdigest(),
+            "poses": len(self.said.frame),
+            "gain": list(self.to.gain),
+            "clipped": self.clipped,
             "exact": self.exact,
-            "largest_turn_error_degrees": round(self.largest_turn_error, 6),
-            "largest_way_error_metres": round(self.largest_way_error, 6),
+            "largest_turn_error_degrees": _rounded(self.turn_error),
+            "largest_way_error_metres": _rounded(self.way_error),
+            "ways": self.said.ways,
+            "loader": self.to.loader or "none found",
+            "checked": list(self.to.checked),
+            "converter": self.to.converter,
+            "note": self.to.note,
         }
 
+    def write(self, beside: Path) -> Path:
+        """Write the files beside a clip's name; the one file, or the folder they are in."""
+        family = FAMILIES[self.to.payload]
+        if not family.folder:
+            ((suffix, content),) = self.files.items()
+            path = beside.with_name(f"{beside.name}.camera.{suffix}")
+            with replacing(path) as temporary:
+                temporary.write_bytes(content)
+            return path
+        folder = beside.with_name(f"{beside.name}.camera")
+        for other in FAMILIES.values():  # what another generator was given here before
+            for name in set(other.files) - set(self.files) if other.folder else ():
+                (folder / name).unlink(missing_ok=True)
+        for name, content in self.files.items():
+            with replacing(folder / name) as temporary:
+                temporary.write_bytes(content)
+        return folder
 
-def deliver(plan: CameraPlan, to: Generator) -> Delivery:
-    """The payload of a plan for a generator."""
+
+def plan_for(script: str, to: Generator, frames: int | None = None) -> CameraPlan:
+    """The plan of a script for a generator.
+
+    Without `frames` the clip is as long as the script says; where that can be read in two ways (see `timed_path`), the
+    one that the generator can make. Where it can make neither, the path is spread over the frames of its card.
+    """
+    if frames is None:
+        frames = next((count for count in _lengths(parse_script(script)) if to.makes(count)), to.frames)
+    return compile_script(script, frames=frames, size=to.size, fps=to.fps)
+
+
+def deliver(
+    plan: CameraPlan, to: Generator, *, prompt: str = "", image: str = "", picture: tuple[int, int] | None = None
+) -> Delivery:
+    """The payload of a plan for a generator. `picture` is the size of the first picture, where it is known."""
+    if not to.makes(len(plan)):
+        raise PayloadError(
+            f"{to.id} makes clips of {to.lengths_told} frames, not {len(plan)}; give --frames {to.frames}"
+        )
     if not to.static and not any(step.moves for step in plan.steps):
         raise PayloadError(f"{to.id} cannot be asked to hold its camera still")
     family = FAMILIES[to.payload]
-    turn, way, limit = to.gain
-    fed = amplified(plan.path.c2w, rotation=turn, translation=way, limit=limit)
-    # Words and tokens say the script itself: a gain on words would ask for another path.
-    content = family.write(plan, fed, gain=turn) if family.id == "tokens" else family.write(plan, fed)
-    said = family.read(content)
-    meant = plan.path.c2w if family.id == "prompt" else fed
-    frames = said.frame[said.frame < len(meant)]
-    expected, got = relative(meant)[frames], said.c2w[: len(frames)]
+    turns, ways, limit = to.gain
+    asked = amplified(plan.path.c2w, rotation=turns, translation=ways) if family.gains else plan.path.c2w
+    fed = clipped(asked, limit) if family.gains else asked
+    files = family.write(Ask(plan, fed, prompt, image, picture), **to.options)
+    said = family.read(files, len(plan), **to.options)
+    was_clipped = not np.array_equal(asked, fed)
+    if said.c2w is None:
+        return Delivery(plan, to, files, said, was_clipped, None, None, picture)
+    told, meant = _between(said), asked[said.frame[0] : said.frame[-1] + 1]
     return Delivery(
-        family=family.id,
-        suffix=family.suffix,
-        content=content,
-        poses=len(said.frame),
-        gain=to.gain,
-        largest_turn_error=float(geodesic(expected[:, :3, :3], got[:, :3, :3]).max()),
-        largest_way_error=float(np.linalg.norm(expected[:, :3, 3] - got[:, :3, 3], axis=1).max()),
-    )
+        plan, to, files, said, was_clipped,
+        turn_error=float(geodesic(meant[:, :3, :3], told[:, :3, :3]).max()),
+        way_error=_way_error(meant[:, :3, 3], told[:, :3, 3], shape_only=said.ways == "shape"),
+        picture=picture,
+    )  # fmt: skip
+
+
+def _lengths(steps: Sequence[Step]) -> tuple[int, ...]:
+    """The frames that a script may ask for, the likeliest first."""
+    total = sum(step.frames for step in steps)
+    return tuple(dict.fromkeys((script_frames(steps), total, total + 1)))
+
+
+def _between(said: Delivered) -> np.ndarray:
+    """The delivered poses of every frame: what happens between two poses that a loader reads is the even way."""
+    assert said.c2w is not None
+    frames = np.arange(said.frame[0], said.frame[-1] + 1)
+    if len(frames) == len(said.frame):
+        return said.c2w
+    return resample(trajectory(said.c2w, said.frame), frames).c2w
+
+
+def _way_error(asked: np.ndarray, said: np.ndarray, *, shape_only: bool) -> float:
+    """The largest distance between two ways; at the best scale, where the size of one is not known."""
+    power = float((said * said).sum())
+    scale = max(0.0, float((asked * said).sum()) / power) if shape_only and power else 1.0
+    return float(np.linalg.norm(asked - scale * said, axis=1).max())
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)

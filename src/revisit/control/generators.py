@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +16,7 @@ from revisit.core import UsageError
 
 TAKES = ("image", "source_video", "nothing")
 CONDITIONS = ("source_video", "geometry_cache", "model_inferred", "prompt_only")
+CHECKS = ("loader", "upstream")  # against the facts of the model's own loader; against what WRBench writes for it
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,47 @@ class Generator:
     fps: float
     size: tuple[int, int]  # width, height
     gain: tuple[float, float, float]  # of turns, of ways, and the largest way; they act on the payload alone
+    lengths: tuple[int, ...] = ()  # frames that it can make: the first number, the step, the last; none: any
     static: bool = True  # whether it can be asked to hold still
+    options: Mapping[str, Any] = field(default_factory=dict)  # of its payload
+    aliases: tuple[str, ...] = ()  # WRBench's names of it
+    loader: str = ""  # the code that reads the payload: repository @ commit, file
+    checked: tuple[str, ...] = ()  # what the payload was checked against
+    converter: str = ""  # what is missing between the payload and the generator's own program
+    note: str = ""
+
+    @property
+    def held_to_loader(self) -> bool:
+        """Whether a public loader reads the payload as it is."""
+        return bool(self.loader) and not self.converter
+
+    @property
+    def checked_told(self) -> str:
+        """What the payload was checked against, in words."""
+        if self.converter:
+            return "converter needed"
+        if not self.checked:
+            return "no loader stated"
+        return " and ".join({"loader": "loader's facts", "upstream": "WRBench's file"}[name] for name in self.checked)
+
+    def makes(self, frames: int) -> bool:
+        """Whether it can make clips of so many frames."""
+        if not self.lengths:
+            return frames >= 2
+        first, step, last = (*self.lengths, *([0, self.lengths[0]] if len(self.lengths) == 1 else [0, 0]))[:3]
+        in_step = frames == first or (step > 0 and frames > first and (frames - first) % step == 0)
+        return in_step and (not last or frames <= last)
+
+    @property
+    def lengths_told(self) -> str:
+        """The numbers of frames it can make, in words."""
+        if len(self.lengths) < 2:
+            return str(self.lengths[0]) if self.lengths else "any number of"
+        first, step = self.lengths[:2]
+        known = [count for count in (first, first + step, first + 2 * step) if self.makes(count)]
+        more = " ..." if self.makes(first + 3 * step) else ""
+        last = f" to {self.lengths[2]}" if more and len(self.lengths) > 2 else ""
+        return f"{', '.join(map(str, known))}{more}{last}"
 
 
 @cache
@@ -45,12 +87,17 @@ def generators(own: Path | None = None) -> dict[str, Generator]:
 
 
 def generator(id: str, own: Path | None = None) -> Generator:
-    """The generator of that name; case and underscores do not matter."""
+    """The generator of that name, ours or WRBench's; case, dots and underscores do not matter."""
     known = generators(own)
-    name = id.lower().replace("_", "-")
-    if name not in known:
-        raise UsageError(f"there is no generator {id!r}; `revisit camera models` lists {', '.join(sorted(known))}")
-    return known[name]
+    name = _plain(id)
+    for entry in known.values():
+        if name in (_plain(entry.id), *map(_plain, entry.aliases)):
+            return entry
+    raise UsageError(f"there is no generator {id!r}; `revisit camera models` lists {', '.join(sorted(known))}")
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")
 
 
 def _read(text: str, where: str) -> dict[str, Generator]:
@@ -79,18 +126,29 @@ def _entry(id: str, facts: dict[str, Any], where: str) -> Generator:
             fps=float(facts.pop("fps")),
             size=tuple(int(side) for side in facts.pop("size")),  # type: ignore[arg-type]
             gain=tuple(float(value) for value in facts.pop("gain")),  # type: ignore[arg-type]
+            lengths=tuple(int(value) for value in facts.pop("lengths", ())),
             static=bool(facts.pop("static", True)),
+            options=dict(facts.pop("options", {})),
+            aliases=tuple(str(name) for name in facts.pop("aliases", ())),
+            loader=str(facts.pop("loader", "")),
+            checked=tuple(str(name) for name in facts.pop("checked", ())),
+            converter=str(facts.pop("converter", "")),
+            note=str(facts.pop("note", "")),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{where}: the generator {id} lacks or misspells {error}") from error
+    family = FAMILIES.get(made.payload)
     wrong = {
-        "payload": made.payload not in FAMILIES,
+        "payload": family is None,
         "takes": made.takes not in TAKES,
         "condition": made.condition not in CONDITIONS,
         "size": len(made.size) != 2 or min(made.size) < 1,
         "gain": len(made.gain) != 3 or min(made.gain) <= 0,
         "frames": made.frames < 2,
+        "lengths": len(made.lengths) > 3 or min(made.lengths, default=1) < 1 or not made.makes(made.frames),
         "fps": not made.fps > 0,
+        "options": family is not None and not set(made.options) <= set(family.options),
+        "checked": not set(made.checked) <= set(CHECKS),
         **dict.fromkeys(facts, True),
     }
     bad = next((name for name, is_wrong in wrong.items() if is_wrong), None)

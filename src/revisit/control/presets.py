@@ -1,35 +1,57 @@
-"""Named camera requests. In LR and RL the first letter is where the camera goes, the second how it comes back."""
+"""Named camera requests. In LR and RL the first letter is where the camera goes, the second how it comes back.
+
+`static`, `yaw`, `pan`, `arc` and `orbit` ask for what WRBench's presets of these names ask for; the others are ours.
+"""
 
 from __future__ import annotations
+
+import math
 
 from revisit.core import UsageError
 
 FRAMES = 81
 
-# name -> (script for an out-and-back of `half` frames each way, what it is)
+# name -> (script for an out-and-back of `out` and `back` frames, what it is)
 PRESETS: dict[str, tuple[str, str]] = {
-    "static": ("hold@{whole}", "the camera rests"),
-    "yaw_LR": ("yaw:left:{degrees}@{half},yaw:right:{degrees}@{half}", "turns left, then back"),
-    "yaw_RL": ("yaw:right:{degrees}@{half},yaw:left:{degrees}@{half}", "turns right, then back"),
-    "pan_LR": ("truck:left:{metres}@{half},truck:right:{metres}@{half}", "moves left, then back"),
-    "pan_RL": ("truck:right:{metres}@{half},truck:left:{metres}@{half}", "moves right, then back"),
+    "static": ("static@{whole}", "the camera rests"),
+    "yaw_LR": ("yaw:left:{degrees}@{out},yaw:right:{degrees}@{back}", "turns left, then back"),
+    "yaw_RL": ("yaw:right:{degrees}@{out},yaw:left:{degrees}@{back}", "turns right, then back"),
+    "pan_LR": ("pan:left:{metres}@{out},pan:right:{metres}@{back}", "moves left, then back"),
+    "pan_RL": ("pan:right:{metres}@{out},pan:left:{metres}@{back}", "moves right, then back"),
     "arc_LR": (
-        "yaw:right:{degrees}+truck:left:{metres}@{half},yaw:left:{degrees}+truck:right:{metres}@{half}",
-        "moves left along an arc while it looks at what is ahead, then back",
+        "yaw:left:{degrees}+dolly:forward:{ahead}@{out},yaw:right:{degrees}+dolly:back:{ahead}@{back}",
+        "turns left while it goes ahead, then back",
     ),
     "arc_RL": (
-        "yaw:left:{degrees}+truck:right:{metres}@{half},yaw:right:{degrees}+truck:left:{metres}@{half}",
-        "moves right along an arc while it looks at what is ahead, then back",
+        "yaw:right:{degrees}+dolly:forward:{ahead}@{out},yaw:left:{degrees}+dolly:back:{ahead}@{back}",
+        "turns right while it goes ahead, then back",
     ),
-    "orbit": ("yaw:left:360+truck:right:{circle}@{whole}", "once around what is ahead, one metre away"),
+    "orbit": (
+        "yaw:left:{degrees}+pan:right:{metres}@{out},yaw:right:{degrees}+pan:left:{metres}@{back}",
+        "turns left while it moves right, then back",
+    ),
+    "tilt_UD": ("tilt:up:{tilt}@{out},tilt:down:{tilt}@{back}", "looks up, then back"),
+    "dolly_FB": ("dolly:forward:{metres}@{out},dolly:back:{metres}@{back}", "goes ahead, then back"),
+    "around_LR": (
+        "orbit:left:{degrees}@{out},orbit:right:{degrees}@{back}",
+        "goes left around what is two metres ahead and looks at it, then back",
+    ),
+    "around_RL": (
+        "orbit:right:{degrees}@{out},orbit:left:{degrees}@{back}",
+        "goes right around what is two metres ahead and looks at it, then back",
+    ),
+    "circle": ("yaw:left:360+truck:right:{circle}@{steps}", "once around what is ahead, one metre away"),
 }
 
 
-def preset(name: str, *, degrees: float = 60, metres: float = 0.5, frames: int = FRAMES) -> str:
-    """The script of a preset over so many frames (an odd number, so that the way back is as long as the way out)."""
+def preset(
+    name: str, *, degrees: float = 60, metres: float = 0.5, ahead: float = 1, tilt: float = 20, frames: int = FRAMES
+) -> str:
+    """The script of a preset over so many frames; an even number cannot be told from the script alone."""
     if name not in PRESETS:
         raise UsageError(f"there is no camera preset {name!r}; there are {', '.join(PRESETS)}")
-    if frames < 3 or frames % 2 == 0:
-        raise UsageError(f"a preset runs over an odd number of frames from 3 on, such as 81, not {frames}")
-    words = {"degrees": f"{degrees:g}", "metres": f"{metres:g}", "circle": f"{6.283185307179586:.12g}"}
-    return PRESETS[name][0].format(half=(frames - 1) // 2, whole=frames - 1, **words)
+    if frames < 5:
+        raise UsageError(f"a preset runs over 5 frames or more, such as 81, not {frames}")
+    words = {"degrees": degrees, "metres": metres, "ahead": ahead, "tilt": tilt, "circle": 2 * math.pi}
+    counts = {"whole": frames, "out": frames // 2, "back": frames // 2, "steps": frames - 1}
+    return PRESETS[name][0].format(**counts, **{word: f"{value:.12g}" for word, value in words.items()})

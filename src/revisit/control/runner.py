@@ -1,13 +1,15 @@
 """Runner: a user's own generation command over a list of records, resumable, with provenance for every clip.
 
 The command is a line with placeholders, split into arguments before they are filled in, so that no prompt can
-become a command: {prompt} {image} {source_video} {camera} {path} {seed} {frames} {fps} {width} {height} {out}.
-What becomes of a record is written down (`generation.jsonl`) and never stops the batch.
+become a command: {prompt} {image} {source_video} {camera} {line} {path} {seed} {frames} {fps} {width} {height} {out}.
+{camera} is the payload's file, or its folder; {line} is the payload itself, where it is one line of text.
+What becomes of a record is written down (`generation.jsonl`) and never stops the batch, whatever text is in it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -17,6 +19,7 @@ import string
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -25,18 +28,21 @@ from typing import Any
 
 import numpy as np
 
-from revisit.control.compiling import CameraPlan, compile_script
-from revisit.control.delivery import Delivery, deliver
+from revisit.control.compiling import CameraPlan
+from revisit.control.delivery import Delivery, deliver, plan_for
 from revisit.control.generators import Generator
+from revisit.control.payloads import FAMILIES
 from revisit.control.provenance import Inputs, provenance
 from revisit.core import MediaError, RevisitError, UsageError
 from revisit.media import announced_frames, file_digest
 from revisit.media.files import replacing
 
 PLACEHOLDERS = (
-    "prompt", "image", "source_video", "camera", "path", "seed", "frames", "fps", "width", "height", "out",
+    "prompt", "image", "source_video", "camera", "line", "path", "seed", "frames", "fps", "width", "height", "out",
 )  # fmt: skip
+LONGEST_NAME = 120  # characters of an id that a file's name keeps
 TAIL = 400  # characters of a command's last words that are kept
+LONGEST_REASON = 1000  # characters
 LOG = "generation.jsonl"
 
 
@@ -62,6 +68,7 @@ class Generated:
     status: str  # made | kept | crashed | hung | wrote nothing | wrong length | refused
     reason: str = ""
     seconds: float = 0.0
+    remarks: tuple[str, ...] = ()  # what must be known of its payload
 
     @property
     def good(self) -> bool:
@@ -72,8 +79,13 @@ def read_records(path: Path) -> list[GenerationRecord]:
     """The records of a JSON-lines file; relative paths start at its folder."""
     if not path.is_file():
         raise UsageError(f"{path}: no such file; expected JSON lines with id, prompt and camera")
+    try:
+        # Only line feeds part records: a prompt may hold any other separator.
+        lines = path.read_bytes().decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: the file is not UTF-8 text ({error})") from error
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
@@ -87,12 +99,12 @@ def read_records(path: Path) -> list[GenerationRecord]:
                     **files,
                     seed=int(row.get("seed", 0)),
                     policy=str(row.get("policy", "none")),
-                    annotations=row.get("annotations") or {},
+                    annotations=dict(row.get("annotations") or {}),
                 )
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise UsageError(f"{path}:{number}: expected an object with id, prompt and camera ({error})") from error
-    twice = sorted({record.id for record in found if sum(other.id == record.id for other in found) > 1})
+    twice = sorted(id for id, count in Counter(record.id for record in found).items() if count > 1)
     if twice:
         raise UsageError(f"{path}: the id {twice[0]!r} is there more than once")
     return found
@@ -142,55 +154,98 @@ def write_manifest(records: Iterable[GenerationRecord], to: Generator, folder: P
                 "id": record.id, "model": to.id, "video": clip.name, "prompt": record.prompt, "camera": record.camera,
                 "seed": record.seed, "annotations": dict(record.annotations),
             }  # fmt: skip
-            lines.append(json.dumps(entry, ensure_ascii=False) + "\n")
+            lines.append(json.dumps(entry) + "\n")  # in ASCII: not every text can be written in UTF-8
     path = folder / "manifest.jsonl"
     with replacing(path) as temporary:
         temporary.write_text("".join(lines), encoding="utf-8")
     return path
 
 
+def picture_size(image: Path, to: Generator) -> tuple[int, int] | None:
+    """Width and height of a first picture, where a generator's lens is told in pixels of it."""
+    import cv2
+
+    if not FAMILIES[to.payload].pictured:
+        return None
+    picture = cv2.imdecode(np.fromfile(image, np.uint8), cv2.IMREAD_COLOR) if _is_file(image) else None
+    if picture is None:
+        raise UsageError(f"{image}: no picture that can be read; its size is needed for the lens")
+    return picture.shape[1], picture.shape[0]
+
+
 def _one(
     record: GenerationRecord, to: Generator, command: str, folder: Path, timeout: float, frames: int | None
 ) -> Generated:
     started = time.monotonic()
-
-    def ended(status: str, reason: str = "") -> Generated:
-        return Generated(record.id, status, reason, round(time.monotonic() - started, 3))
-
-    clip = _clip(folder, record.id)
+    remarks: list[str] = []
     try:
-        plan = compile_script(record.camera, frames=frames, size=to.size, fps=to.fps)
-        delivery = deliver(plan, to)
-        needed = {"image": record.image, "source_video": record.source_video}.get(to.takes)
-        if to.takes != "nothing" and (needed is None or not needed.is_file()):
-            return ended("refused", f"{to.id} starts from {to.takes}, and the record names no such file: {needed}")
-        inputs = Inputs(record.prompt, record.seed, _digest(record.image), _digest(record.source_video), record.policy)
-        expected = provenance(record.id, plan, to, delivery, inputs)
+        plan, delivery = _asked(record, to, frames)
+        remarks = delivery.remarks()
+        status, reason = _made(record, to, plan, delivery, command, folder, timeout)
     except RevisitError as error:
-        return ended("refused", str(error))
+        status, reason = "refused", str(error)
+    except Exception as error:  # whatever a record holds, the others go on
+        status, reason = "refused", f"this record cannot be handled: {type(error).__name__}: {error}"
+    seconds = round(time.monotonic() - started, 3)
+    return Generated(record.id, status, reason[:LONGEST_REASON], seconds, tuple(remarks))
+
+
+def _asked(record: GenerationRecord, to: Generator, frames: int | None) -> tuple[CameraPlan, Delivery]:
+    """What a record asks of a generator, and what it is given for it."""
+    _require_text(record)
+    needed = {"image": record.image, "source_video": record.source_video}.get(to.takes)
+    if to.takes != "nothing" and (needed is None or not _is_file(needed)):
+        raise UsageError(f"{to.id} starts from {to.takes}, and the record names no such file: {needed}")
+    plan = plan_for(record.camera, to, frames)
+    picture = picture_size(record.image, to) if record.image else None
+    return plan, deliver(plan, to, prompt=record.prompt, image=str(record.image or ""), picture=picture)
+
+
+def _made(
+    record: GenerationRecord, to: Generator, plan: CameraPlan, delivery: Delivery, command: str, folder: Path,
+    timeout: float,
+) -> tuple[str, str]:  # fmt: skip
+    """What became of a record, and why."""
+    clip = _clip(folder, record.id)
+    inputs = Inputs(record.prompt, record.seed, _digest(record.image), _digest(record.source_video), record.policy)
+    expected = provenance(record.id, plan, to, delivery, inputs)
     if _is_kept(clip, expected):
-        return ended("kept")
+        return "kept", ""
     camera, path = _write_inputs(clip, plan, delivery)
     values = {
         "prompt": record.prompt, "image": str(record.image or ""), "source_video": str(record.source_video or ""),
-        "camera": str(camera), "path": str(path), "seed": str(record.seed), "frames": str(len(plan)),
-        "fps": f"{plan.fps:g}", "width": str(to.size[0]), "height": str(to.size[1]),
+        "camera": str(camera), "line": delivery.line, "path": str(path), "seed": str(record.seed),
+        "frames": str(len(plan)), "fps": f"{plan.fps:g}", "width": str(to.size[0]), "height": str(to.size[1]),
     }  # fmt: skip
     with tempfile.TemporaryDirectory(dir=folder, prefix=".making-") as scratch:
         made = Path(scratch) / clip.name
         status, reason = _run(arguments(command, {**values, "out": str(made)}), timeout)
         if status:
-            return ended(status, reason)
+            return status, reason
         if not made.is_file() or not made.stat().st_size:
-            return ended("wrote nothing", f"the command ended well and left no file at {{out}}; {reason}")
+            return "wrote nothing", f"the command ended well and left no file at {{out}}; {reason}"
         count = announced_frames(made)
         if count is not None and count != len(plan):
-            return ended("wrong length", f"the clip has {count} frames, and {len(plan)} were asked for")
+            return "wrong length", f"the clip has {count} frames, and {len(plan)} were asked for"
         made.replace(clip)
     output = {"sha256": _digest(clip), "frames": count, "bytes": clip.stat().st_size}
     with replacing(_sidecar(clip)) as temporary:
-        temporary.write_text(json.dumps({**expected, "output": output}, indent=1, ensure_ascii=False), encoding="utf-8")
-    return ended("made")
+        temporary.write_text(json.dumps({**expected, "output": output}, indent=1), encoding="utf-8")
+    return "made", ""
+
+
+def _require_text(record: GenerationRecord) -> None:
+    """Raise UsageError where a record holds what is no text, or what no command can be given."""
+    if not record.id.strip() or not record.id.isprintable():
+        raise UsageError(f"the id {record.id!r} is empty or holds a character that cannot be shown; give it another")
+    for name in ("prompt", "image", "source_video"):
+        if "\0" in str(getattr(record, name) or ""):
+            raise UsageError(f"the {name} holds a NUL character, which no command can be given; take it out")
+    for name, content in vars(record).items():
+        try:
+            json.dumps(content, ensure_ascii=False, default=str).encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(f"the {name} holds half a character (a lone surrogate), which is no text") from error
 
 
 def _run(words: list[str], timeout: float) -> tuple[str, str]:
@@ -224,9 +279,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 def _write_inputs(clip: Path, plan: CameraPlan, delivery: Delivery) -> tuple[Path, Path]:
     """The payload and the path it was made from, beside the clip."""
-    camera, path = clip.with_suffix(f".camera{delivery.suffix}"), clip.with_suffix(".target_c2w.npy")
-    with replacing(camera) as temporary:
-        temporary.write_bytes(delivery.content)
+    camera, path = delivery.write(clip.with_suffix("")), clip.with_suffix(".target_c2w.npy")
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.save(file, plan.path.c2w)
     return camera, path
@@ -245,13 +298,24 @@ def _is_kept(clip: Path, expected: Mapping[str, Any]) -> bool:
 def _digest(path: Path | None) -> str | None:
     if path is None:
         return None
-    if not path.is_file():
+    if not _is_file(path):
         raise UsageError(f"{path}: no such file")
     return file_digest(path)
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that is too long, or no name at all
+        return False
+
+
 def _clip(folder: Path, id: str) -> Path:
-    return folder / (re.sub(r"[^A-Za-z0-9_.@-]+", "_", id).strip("._") + ".mp4")
+    """The clip of a record. Where an id cannot be a name as it is, a digest keeps it apart from all others."""
+    name = re.sub(r"[^A-Za-z0-9_.@-]+", "_", id).strip("._")[:LONGEST_NAME]
+    if name != id:
+        name = f"{name or 'clip'}-{hashlib.sha256(id.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+    return folder / f"{name}.mp4"
 
 
 def _sidecar(clip: Path) -> Path:

@@ -4,17 +4,20 @@
     yaw:left:30+dolly:forward:0.5@20,hold@10  two moves at once, then a rest
 
 Steps follow each other, separated by commas; `@n` says over how many frames a step runs. A clip has
-one frame more than the sum, since the first frame is the view before anything moves. Degrees for
-`yaw` and `tilt` (`pitch` is another name), metres for `dolly` and `truck`. `orbit` goes around a pivot
-by degrees while turning with it, so that the pivot stays where it is in the picture.
+one frame more than the sum, since the first frame is the view before anything moves (`script_path` also
+reads scripts that count it in). Degrees for `yaw`, `tilt` and `roll`, metres for `dolly`, `truck` and
+`crane`; `pitch`, `pan`, `static`, `backward`, `cw` and `ccw` are other names. An amount below zero goes the
+other way. `orbit` goes around a pivot by degrees while turning with it, so that the pivot stays where it
+is in the picture. docs/camera.md has a table of all words.
 
 `lights:down:1`, `lights:up:1`, `screen:in:1` and `screen:out:1` move no camera: they say how the light
 fades, and how far a screen has been drawn in front of the scene, as shares of all of it (see `levels`).
 
 Poses are OpenCV camera-to-world matrices (x right, y down, z forward, metres). Yaw turns about the
-vertical of the world, tilt about the camera's own right; dolly and truck stay level, along and across
-the heading, as on a studio floor. Yaw and dolly at once follow a true arc, so a path does not depend
-on how many frames it is cut into, and a step followed by its opposite ends where it began.
+vertical of the world, tilt about the camera's own right, roll about its line of sight; dolly and truck
+stay level, along and across the heading, as on a studio floor, and crane rises. Yaw and dolly at once follow
+a true arc, so a path does not depend on how many frames it is cut into, and a step followed by its opposite
+ends where it began.
 """
 
 from __future__ import annotations
@@ -32,21 +35,31 @@ from revisit.geometry.rotations import axis_angle
 MOVES: dict[str, dict[str, tuple[str, int]]] = {
     "yaw": {"right": ("yaw", 1), "left": ("yaw", -1)},
     "tilt": {"up": ("pitch", 1), "down": ("pitch", -1)},
+    "roll": {"left": ("roll", 1), "right": ("roll", -1)},
     "dolly": {"forward": ("forward", 1), "back": ("forward", -1)},
     "truck": {"right": ("right", 1), "left": ("right", -1)},
+    "crane": {"up": ("up", 1), "down": ("up", -1)},
     "orbit": {"right": ("orbit", 1), "left": ("orbit", -1)},
     "lights": {"up": ("light", 1), "down": ("light", -1)},
     "screen": {"in": ("screen", 1), "out": ("screen", -1)},
 }
-UNITS = {"yaw": "degrees", "tilt": "degrees", "orbit": "degrees", "dolly": "metres", "truck": "metres"}
+UNITS = {
+    "yaw": "degrees", "tilt": "degrees", "roll": "degrees", "orbit": "degrees",
+    "dolly": "metres", "truck": "metres", "crane": "metres",
+}  # fmt: skip
+SIGNED = ("yaw", "tilt", "roll", "dolly", "truck", "crane")  # where an amount below zero goes the other way
 PIVOT = 2.0  # metres ahead of the first view, where nothing else is given to orbit around
-ALIASES = {"pitch": "tilt"}
+RESTS = ("hold", "static")
+ALIASES = {"pitch": "tilt", "pan": "truck"}
+DIRECTIONS = {"dolly": {"backward": "back"}, "roll": {"ccw": "left", "cw": "right"}}  # other names
+LONGEST = 100_000  # frames of a script
+FARTHEST = 1e6  # degrees or metres of a move
 EXAMPLE = "yaw:right:60@40,yaw:left:60@40"
 
 
 @dataclass(frozen=True)
 class Move:
-    """One motion: `yaw`, `tilt`, `orbit` (degrees), `dolly`, `truck` (metres), `lights` or `screen`, in a direction."""
+    """One motion, such as `yaw` (degrees), `dolly` (metres) or `lights` (a share), in a direction."""
 
     kind: str
     direction: str
@@ -64,7 +77,7 @@ class Step:
     frames: int
 
     def total(self, quantity: str) -> float:
-        """Signed sum of what the moves change of a quantity such as `yaw`, `pitch`, `forward` or `light`."""
+        """Signed sum of what the moves change of a quantity such as `yaw`, `pitch`, `forward`, `up` or `light`."""
         changes = [(*MOVES[move.kind][move.direction], move.amount) for move in self.moves]
         return sum(sign * amount for changed, sign, amount in changes if changed == quantity)
 
@@ -76,7 +89,13 @@ def parse_script(script: str) -> tuple[Step, ...]:
     """The steps of a script, or a UsageError that says what is wrong with it."""
     if not script.strip():
         raise UsageError(f"the camera script is empty; write steps such as {EXAMPLE}")
-    return tuple(_step(text.strip()) for text in script.split(","))
+    steps = tuple(_step(text.strip()) for text in script.split(",") if text.strip())
+    if not steps:
+        raise UsageError(f"the camera script {script!r} holds no step; write steps such as {EXAMPLE}")
+    frames = sum(step.frames for step in steps)
+    if frames > LONGEST:
+        raise UsageError(f"the camera script runs over {frames} frames; {LONGEST} are the most")
+    return steps
 
 
 def frame_count(steps: Sequence[Step]) -> int:
@@ -106,14 +125,14 @@ def camera_path(
     heading = np.degrees(np.arctan2(start[0, 2], start[2, 2]))
     if pivot is None:
         pivot = start[:3, 3] + PIVOT * np.array([np.sin(np.radians(heading)), 0, np.cos(np.radians(heading))])
-    yaw = pitch = 0.0
+    yaw = pitch = roll = 0.0
     position = start[:3, 3].copy()
     poses = [start.copy()]
     for step in steps:
         share = np.linspace(0, 1, step.frames + 1)
         share = share * share * (3 - 2 * share) if ease else share
-        turn, lift = step.total("yaw"), step.total("pitch")
-        forward, right = step.total("forward"), step.total("right")
+        turn, lift, lean = step.total("yaw"), step.total("pitch"), step.total("roll")
+        forward, right, rise = step.total("forward"), step.total("right"), step.total("up")
         around = -step.total("orbit")  # going to the right turns the view to the left
         origin, turn = position, turn + around
         for done, now in pairwise(share.tolist()):
@@ -122,47 +141,57 @@ def camera_path(
             chord = (now - done) * np.sinc(turn * (now - done) / 360)
             position = position + chord * forward * np.array([np.sin(middle), 0, np.cos(middle)])
             position = position + chord * right * np.array([np.cos(middle), 0, -np.sin(middle)])
+            position = position - (now - done) * rise * np.array([0.0, 1.0, 0.0])
             if around:
                 position = pivot + axis_angle((0, 1, 0), around * now) @ (origin - pivot)
             pose = np.eye(4)
             about_vertical = axis_angle((0, 1, 0), yaw + turn * now)
-            pose[:3, :3] = about_vertical @ start[:3, :3] @ axis_angle((1, 0, 0), pitch + lift * now)
+            tilted = start[:3, :3] @ axis_angle((1, 0, 0), pitch + lift * now)
+            pose[:3, :3] = about_vertical @ tilted @ axis_angle((0, 0, 1), roll + lean * now)
             pose[:3, 3] = position
             poses.append(pose)
-        yaw, pitch = yaw + turn, pitch + lift
+        yaw, pitch, roll = yaw + turn, pitch + lift, roll + lean
     return np.stack(poses)
 
 
 def _step(text: str) -> Step:
-    motion, mark, count = text.rpartition("@")
-    if not mark or not count.strip().isdigit() or int(count) < 1:
+    motion, mark, count = (part.strip() for part in text.rpartition("@"))
+    if not mark or not (count.isascii() and count.isdecimal()) or not count.strip("0"):
         raise UsageError(f"camera step {text!r} does not say over how many frames it runs; end it in @20, for example")
-    if motion.strip() == "hold":
-        return Step((), int(count))
-    step = Step(tuple(_move(part.strip(), text) for part in motion.split("+")), int(count))
+    count = count.lstrip("0")
+    if len(count) > len(str(LONGEST)):
+        raise UsageError(f"a camera step runs over more than {LONGEST} frames, which are the most: {text[:60]!r}")
+    moves = [_move(part.strip(), text) for part in motion.split("+") if part.strip().lower() not in RESTS]
+    step = Step(tuple(move for move in moves if move.amount), int(count))
     kinds = {move.kind for move in step.moves}
-    if "orbit" in kinds and kinds & {"dolly", "truck"}:
+    if "orbit" in kinds and kinds & {"dolly", "truck", "crane"}:
         raise UsageError(f"camera step {text!r} orbits and moves along at once; make two steps of it")
     return step
 
 
 def _move(text: str, step: str) -> Move:
-    kind, *rest = text.split(":")
+    kind, *rest = (word.strip() for word in text.lower().split(":"))
     kind = ALIASES.get(kind, kind)
     if kind not in MOVES:
-        known = ", ".join([*MOVES, *ALIASES, "hold"])
+        known = ", ".join([*MOVES, *ALIASES, *RESTS])
         raise UsageError(f"camera step {step!r} asks for {text!r}, which is no move; known moves: {known}")
     directions = MOVES[kind]
-    if len(rest) != 2 or rest[0] not in directions:
+    direction = DIRECTIONS.get(kind, {}).get(rest[0], rest[0]) if rest else ""
+    if len(rest) != 2 or direction not in directions:
         wanted = " or ".join(f"{kind}:{direction}:amount" for direction in directions)
         raise UsageError(f"camera step {step!r} has {text!r} where {wanted} is expected")
     try:
         amount = float(rest[1])
     except ValueError:
         amount = float("nan")
-    if not 0 < amount < float("inf"):
-        unit = f"number of {UNITS[kind]}" if kind in UNITS else "share of 1"
-        raise UsageError(
-            f"camera step {step!r} moves by {rest[1]!r}; give a positive {unit}, the direction has its own word"
-        )
-    return Move(kind, rest[0], amount)
+    if kind in SIGNED and abs(amount) <= FARTHEST:
+        opposite = next(other for other in directions if other != direction)
+        return Move(kind, opposite if amount < 0 else direction, abs(amount))
+    if kind in SIGNED or not 0 < amount <= FARTHEST:
+        unit = f"a number of {UNITS[kind]} up to {FARTHEST:.0f}" if kind in SIGNED else f"a positive {_unit(kind)}"
+        raise UsageError(f"camera step {step[:60]!r} moves by {rest[1][:60]!r}; give {unit}")
+    return Move(kind, direction, amount)
+
+
+def _unit(kind: str) -> str:
+    return f"number of {UNITS[kind]}" if kind in UNITS else "share of 1"

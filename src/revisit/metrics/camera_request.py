@@ -47,9 +47,9 @@ class Request:
     steps: tuple[Step, ...]
     kind: str  # yaw | sideways | static | other
 
-    def path(self, frames: int) -> np.ndarray:
-        """Camera-to-world poses over so many frames."""
-        return timed_path(self.steps, frames)
+    def path(self, frames: int, rule: str = "corrected") -> np.ndarray:
+        """Camera-to-world poses over so many frames; the public code moves along the axes of the first view."""
+        return timed_path(self.steps, frames, axes="first_view" if rule == "upstream" else "heading")
 
 
 def request_of(case: Case) -> Request | Unscored:
@@ -142,7 +142,7 @@ def hold(rotation: np.ndarray, centre: np.ndarray | None) -> float:
 
 
 @metric(
-    id="wr_camera_precision", version=1, title="Camera precision (CamPrec)", unit="score", range=(0, 1),
+    id="wr_camera_precision", version=2, title="Camera precision (CamPrec)", unit="score", range=(0, 1),
     higher_is_better=True, needs=(Case, FrameFacts, SeenCamera), suites=("wrbench",), paper=PAPER,
     upstream="D1_CamPrec", responds_to=("frozen camera", "wrong direction", "camera drift", "turn cut short"),
     blind_to=("content", "translation on a path that only turns", "size of a sideways way"),
@@ -168,7 +168,7 @@ def camera_precision(case: Case, frames: FrameFacts, seen: SeenCamera, *, rule: 
         return Unscored(f"length mismatch: the path has {asked} frames and the clip {count}")
     if request.kind == "sideways" and seen.centre is None:
         return Unscored("a sideways request needs the camera's way: give a file of poses; odometry knows turns only")
-    target = request.path(count)[seen.index[rows]]
+    target = request.path(count, rule)[seen.index[rows]]
     rotation = seen.rotation[rows]
     centre = None if seen.centre is None else seen.centre[rows]
     value = precision(target, rotation, centre, request.kind, rule)

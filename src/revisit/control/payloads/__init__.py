@@ -1,24 +1,35 @@
-"""Payloads: a camera path in the form that a family of generators takes, and back.
+"""Payloads: a camera path in the form that the loader of a generator takes, and what that loader makes of it.
 
-Each module writes one family's file and reads it again from nothing but the file, by the format's public
-convention; the reader tells what was really delivered, which may be coarser than what was meant. To add a family,
-write a module with `FAMILY` and add it to `FAMILIES`.
+Each module writes one form and reads it again from nothing but the files, by the rules of the loader; the reader tells
+what is really delivered, which may be coarser than what was meant. To add a form, write a module with a `Family` and
+add it to `FAMILIES`.
 """
 
-from revisit.control.payloads.actions import ACTIONS
 from revisit.control.payloads.angles import ANGLES
-from revisit.control.payloads.arrays import BLENDER_NPZ, RELATIVE_ROWS, W2C_ARRAYS
-from revisit.control.payloads.documents import JSON_LINES, POSE_TABLE
-from revisit.control.payloads.family import Delivered, Family
+from revisit.control.payloads.arrays import (
+    ANCHORED_NPZ,
+    BLENDER_NPZ,
+    KEYS_FOLDER,
+    LATENT_FOLDER,
+    MULTIVIEW_NPZ,
+    POSE_FOLDER,
+    W2C_ARRAYS,
+)
+from revisit.control.payloads.conditions import RATES, UNITS
+from revisit.control.payloads.documents import POSE_LINES, POSE_TABLE, SCENE_JSON, SPLIT_JSON, UNREAL_STRINGS
+from revisit.control.payloads.family import Ask, Delivered, Family, PayloadError
+from revisit.control.payloads.named import NAMED_MOVE
 from revisit.control.payloads.text import CAMERA_TEXT
-from revisit.control.payloads.tokens import TOKENS
+from revisit.control.payloads.tokens import TOKEN_LIST, TOKENS
 from revisit.control.payloads.words import PROMPT
 
 FAMILIES: dict[str, Family] = {
     family.id: family
     for family in (
-        CAMERA_TEXT, W2C_ARRAYS, RELATIVE_ROWS, BLENDER_NPZ, JSON_LINES, POSE_TABLE, ANGLES, ACTIONS, TOKENS, PROMPT,
+        CAMERA_TEXT, POSE_TABLE, LATENT_FOLDER, KEYS_FOLDER, BLENDER_NPZ, POSE_LINES, SCENE_JSON, SPLIT_JSON,
+        UNREAL_STRINGS, ANCHORED_NPZ, POSE_FOLDER, MULTIVIEW_NPZ, ANGLES, TOKENS, TOKEN_LIST, RATES, UNITS, NAMED_MOVE,
+        PROMPT, W2C_ARRAYS,
     )
 }  # fmt: skip
 
-__all__ = ["FAMILIES", "Delivered", "Family"]
+__all__ = ["FAMILIES", "Ask", "Delivered", "Family", "PayloadError"]

@@ -1,53 +1,72 @@
-"""Angles: three lines of numbers, one per frame each: pitch and yaw in degrees, and the way along the line of sight.
+"""Angles: three lines of keyframes: pitch and yaw in degrees, and the way along the line of sight.
 
-It can say turns on the spot, and a straight way ahead or back; a path that moves sideways, or turns while it
-moves, is refused.
+The loader draws straight lines through two or three keyframes, evenly spread over the clip, and smooths more of them
+away; so three are written. A positive pitch looks down there. It can say a turn on the spot (with the loader's
+--rotation_only, or no displacement) or a straight way ahead, in units of the scene's depth, and nothing sideways.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from revisit.control.compiling import CameraPlan
-from revisit.control.payloads.family import Delivered, Family, PayloadError, relative
+from revisit.control.payloads.family import Ask, Delivered, Family, Files, PayloadError
 from revisit.geometry.rotations import from_yaw_pitch, geodesic, to_yaw_pitch
 
-EXACT = 1e-6
+STILL = 1e-6
+FRAMES_LATE = 2  # how many frames' worth of motion the straight lines may be off
 
 
-def write(plan: CameraPlan, c2w: np.ndarray) -> bytes:
-    """The three lines of a path."""
-    path = relative(c2w)
-    yaw, pitch = to_yaw_pitch(path[:, :3, :3])
+def write(ask: Ask) -> dict[str, bytes]:
+    """The three lines of a path that goes one way, or one way and then another, half the clip each."""
+    yaw, pitch = to_yaw_pitch(ask.c2w[:, :3, :3])
     yaw = np.degrees(np.unwrap(np.radians(yaw)))
-    turned = np.stack([from_yaw_pitch(*angles) for angles in zip(yaw, pitch, strict=True)])
-    if float(geodesic(turned, path[:, :3, :3]).max()) > 1e-4:
-        raise PayloadError("the path rolls, which pitch and yaw cannot say; choose another payload")
-    along = path[:, 2, 3]
-    if np.abs(path[:, :2, 3]).max() > EXACT or (np.ptp(along) > EXACT and max(np.ptp(yaw), np.ptp(pitch)) > EXACT):
+    along, aside = ask.c2w[:, 2, 3], np.abs(ask.c2w[:, :2, 3]).max()
+    if float(geodesic(_turned(yaw, pitch), ask.c2w[:, :3, :3]).max()) > 1e-4:
+        raise PayloadError("the path rolls, which pitch and yaw cannot say; choose another generator")
+    turns = max(np.abs(yaw).max(), np.abs(pitch).max()) > STILL
+    if aside > STILL or (turns and np.abs(along).max() > STILL):
         raise PayloadError(
             "the path moves sideways, or turns while it moves, which pitch, yaw and a displacement cannot say; "
-            "choose another payload"
+            "choose another generator"
         )
-    return "".join(" ".join(f"{value:.9g}" for value in line) + "\n" for line in (pitch, yaw, along)).encode()
+    middle = (len(ask.c2w) - 1) / 2
+    frames = np.arange(len(ask.c2w))
+    lines = []
+    for values in (-pitch, yaw, along):
+        keys = np.interp([0, middle, 2 * middle], frames, values)
+        off = np.abs(np.interp(frames, [0, middle, 2 * middle], keys) - values).max()
+        if off > FRAMES_LATE * np.abs(np.diff(values)).max() + STILL:
+            raise PayloadError(
+                "the path has more than two legs, or legs of unequal length; more than three keyframes, evenly spread, "
+                "would be smoothed away by the loader"
+            )
+        lines.append(" ".join(f"{value:.12g}" for value in keys + 0.0) + "\n")
+    return {"txt": "".join(lines).encode()}
 
 
-def read(content: bytes) -> Delivered:
-    """The path of three lines."""
+def read(files: Files, count: int) -> Delivered:
+    """The path of three lines over the clip's frames."""
     try:
-        pitch, yaw, along = (np.array(line.split(), dtype=float) for line in content.decode().strip().split("\n"))
-        c2w = np.tile(np.eye(4), (len(yaw), 1, 1))
-        for pose, angles in zip(c2w, zip(yaw, pitch, strict=True), strict=True):
-            pose[:3, :3] = from_yaw_pitch(*angles)
-        c2w[:, 2, 3] = along
+        pitch, yaw, along = (np.array(line.split(), dtype=float) for line in files["txt"].decode().strip().split("\n"))
+        if not 2 <= min(len(pitch), len(yaw), len(along)) <= max(len(pitch), len(yaw), len(along)) <= 3:
+            raise ValueError("two or three keyframes are read as they are; one fails, and more are smoothed")
     except ValueError as error:
-        raise PayloadError(
-            f"expected three lines of equally many numbers (pitch, yaw, displacement): {error}"
-        ) from error
-    return Delivered(np.arange(len(c2w)), relative(c2w))
+        raise PayloadError(f"expected three lines of keyframes (pitch, yaw, displacement): {error}") from error
+    share = np.linspace(0, 1, count)
+    pitch, yaw, along = (np.interp(share, np.linspace(0, 1, len(keys)), keys) for keys in (pitch, yaw, along))
+    c2w = np.tile(np.eye(4), (count, 1, 1))
+    c2w[:, :3, :3] = _turned(yaw, -pitch)
+    moves = not yaw.any() and not pitch.any() and bool(along.any())
+    if moves:
+        c2w[:, 2, 3] = along
+    return Delivered(np.arange(count), c2w, ways="shape" if moves else "metres")
+
+
+def _turned(yaw: np.ndarray, pitch: np.ndarray) -> np.ndarray:
+    return np.stack([from_yaw_pitch(*angles) for angles in zip(yaw, pitch, strict=True)])
 
 
 ANGLES = Family(
-    "angles", "Pitch, yaw and displacement per frame", ".txt",
-    "three lines: pitch and yaw in degrees, displacement along the first line of sight", write, read,
+    "angles", "Keyframes of pitch, yaw and displacement", ("txt",),
+    "three lines of three keyframes: pitch (down is positive), yaw, displacement ahead", write, read,
 )  # fmt: skip

@@ -1,100 +1,184 @@
-"""Arrays: poses as npz members, in three conventions.
-
-- world-to-camera with intrinsics in pixels, both with a leading batch axis;
-- camera-to-world rows of 12 numbers, relative to the first pose, of every fourth frame (one per latent frame);
-- camera-to-world with Blender's camera axes (y up, z backward).
-"""
+"""Arrays: poses as members of an npz, or as npy files in a folder, each as one loader wants them."""
 
 from __future__ import annotations
 
-import io
-import zipfile
-
 import numpy as np
 
-from revisit.control.compiling import CameraPlan
-from revisit.control.payloads.family import Delivered, Family, PayloadError, every, relative
-from revisit.geometry.poses import InvalidPoses, as_4x4, check_rigid, from_opengl, invert, to_opengl
+from revisit.control.payloads.family import (
+    Ask,
+    Delivered,
+    Family,
+    Files,
+    latents,
+    local_steps,
+    member,
+    packed,
+    relative,
+    rigid,
+    saved,
+)
+from revisit.geometry.poses import invert
+from revisit.geometry.rotations import axis_angle, to_yaw_pitch
 
-LATENT_STRIDE = 4  # frames per latent frame of the usual video autoencoders
+# Blender's world (x right, y ahead, z up) of OpenCV's (x right, y down, z ahead), and its camera (y up, z backward).
+BLENDER_WORLD = np.array([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1]])
+BLENDER_CAMERA = np.diag([1.0, -1, -1, 1])
+LINGBOT_PICTURE = (832, 480)  # its intrinsics are pixels of this picture, whatever the clip's size
+GEN3C_PICTURE = (1280, 704)
+STILL = 1e-6  # metres
 
 
-def write_w2c(plan: CameraPlan, c2w: np.ndarray) -> bytes:
+def write_exchange(ask: Ask) -> dict[str, bytes]:
     """`w2c` (1, N, 4, 4) and `intrinsics` (1, N, 3, 3)."""
-    assert plan.path.intrinsics is not None
-    return _pack(w2c=invert(c2w)[None], intrinsics=plan.path.intrinsics[None])
+    lens = ask.lens(ask.plan.size)
+    return {"npz": packed(w2c=invert(ask.c2w)[None], intrinsics=np.tile(lens, (1, len(ask.c2w), 1, 1)))}
 
 
-def read_w2c(content: bytes) -> Delivered:
-    """The path of such a file."""
-    w2c = member(content, "w2c", 4)
-    return Delivered(np.arange(w2c.shape[1]), relative(invert(_poses(w2c[0]))))
+def read_exchange(files: Files, count: int) -> Delivered:
+    return _every_frame(invert(rigid(member(files["npz"], "w2c", (1, None, 4, 4))[0])))
 
 
-def write_relative(plan: CameraPlan, c2w: np.ndarray, *, stride: int = LATENT_STRIDE) -> bytes:
-    """`camera` (1, M, 12) and `frame` (M,)."""
-    frames = every(plan, stride)
-    return _pack(camera=relative(c2w)[frames][:, :3].reshape(1, -1, 12), frame=frames)
+def write_multiview(ask: Ask) -> dict[str, bytes]:
+    """`w2cs_all` (T, 4, 4) and `Ks_all` (T, 3, 3) in pixels of 1280x704."""
+    lens = ask.lens(GEN3C_PICTURE)
+    return {"npz": packed(w2cs_all=invert(ask.c2w), Ks_all=np.tile(lens, (len(ask.c2w), 1, 1)))}
 
 
-def read_relative(content: bytes) -> Delivered:
-    """The sampled path of such a file."""
-    rows = member(content, "camera", 3)
-    frames = member(content, "frame", 1).astype(int)
-    if rows.shape[2] != 12 or len(frames) != rows.shape[1]:
-        raise PayloadError(f"`camera` has shape {rows.shape} and `frame` {frames.shape}; expected (1, M, 12) and (M,)")
-    return Delivered(frames, relative(_poses(rows[0].reshape(-1, 3, 4))))
+def read_multiview(files: Files, count: int) -> Delivered:
+    return _every_frame(invert(rigid(member(files["npz"], "w2cs_all", (None, 4, 4)))))
 
 
-def write_blender(plan: CameraPlan, c2w: np.ndarray) -> bytes:
-    """`c2w` (N, 4, 4) with Blender's axes and `intrinsics` (N, 3, 3)."""
-    assert plan.path.intrinsics is not None
-    return _pack(c2w=to_opengl(c2w), intrinsics=plan.path.intrinsics)
+def write_blender(ask: Ask) -> dict[str, bytes]:
+    """`extrinsics` (T, 4, 4): camera-to-world with Blender's camera in Blender's world."""
+    return {"npz": packed(extrinsics=BLENDER_WORLD @ ask.c2w @ BLENDER_CAMERA)}
 
 
-def read_blender(content: bytes) -> Delivered:
-    """The path of such a file."""
-    c2w = from_opengl(_poses(member(content, "c2w", 3)))
+def read_blender(files: Files, count: int) -> Delivered:
+    return _every_frame(BLENDER_WORLD.T @ rigid(member(files["npz"], "extrinsics", (None, 4, 4))) @ BLENDER_CAMERA)
+
+
+def write_anchored(ask: Ask) -> dict[str, bytes]:
+    """`poses_c2w` (1 + N, 4, 4): the pose of the first picture, then one for each frame that is made."""
+    return {"npz": packed(poses_c2w=np.concatenate([ask.c2w[:1], ask.c2w]))}
+
+
+def read_anchored(files: Files, count: int) -> Delivered:
+    c2w = relative(rigid(member(files["npz"], "poses_c2w", (None, 4, 4))))
+    return Delivered(np.arange(len(c2w) - 1), c2w[1:])
+
+
+def write_folder(ask: Ask) -> dict[str, bytes]:
+    """poses.npy (N, 4, 4) camera-to-world and intrinsics.npy (4,) in pixels of the first picture."""
+    lens = ask.lens(ask.picture or ask.plan.size)
+    return {"poses.npy": saved(ask.c2w), "intrinsics.npy": saved(lens[[0, 1, 0, 1], [0, 1, 2, 2]])}
+
+
+def read_folder(files: Files, count: int) -> Delivered:
+    member(files["intrinsics.npy"], "", (4,))
+    return _every_frame(rigid(member(files["poses.npy"], "", (None, 4, 4))))
+
+
+def write_latent_folder(ask: Ask) -> dict[str, bytes]:
+    """poses.npy (N, 4, 4) camera-to-world and intrinsics.npy (N, 4) in pixels of 832x480."""
+    lens = ask.lens(LINGBOT_PICTURE)[[0, 1, 0, 1], [0, 1, 2, 2]]
+    return {"poses.npy": saved(ask.c2w), "intrinsics.npy": saved(np.tile(lens, (len(ask.c2w), 1)))}
+
+
+def read_latent_folder(files: Files, count: int) -> Delivered:
+    """One pose per latent frame; the loader divides the ways between them by the longest, so their shape counts."""
+    c2w = _latent_poses(files)
+    steps = invert(c2w[:-1]) @ c2w[1:]
+    longest = float(np.linalg.norm(steps[:, :3, 3], axis=1).max(initial=0.0))
+    if longest <= STILL:
+        return Delivered(latents(4 * len(c2w) - 3), c2w)
+    steps[:, :3, 3] /= longest
+    return Delivered(latents(4 * len(c2w) - 3), _chained(steps), ways="shape")
+
+
+def write_keys_folder(ask: Ask) -> dict[str, bytes]:
+    """The same two files, and action.npy (N, 4): w a s d held, 0 or 1, from each frame to the next."""
+    # Keys are pressed along the heading that was asked for, not along the amplified one.
+    steps = local_steps(_level(ask.plan.path.c2w))
+    right, ahead = steps[:, 0], steps[:, 2]
+    held = np.stack([ahead > STILL, right < -STILL, ahead < -STILL, right > STILL], axis=1).astype(float)
+    return {**write_latent_folder(ask), "action.npy": saved(np.concatenate([held, np.zeros((1, 4))]))}
+
+
+def read_keys_folder(files: Files, count: int) -> Delivered:
+    """Turns are those of the poses, and ways those of every fourth row of keys, one step each."""
+    c2w = _latent_poses(files)
+    keys = member(files["action.npy"], "", (None, 4))[::4][: len(c2w)]
+    if not keys.any():
+        return Delivered(latents(4 * len(c2w) - 3), _turns_only(c2w))
+    ways = np.zeros((len(c2w), 3))
+    heading = _level(c2w)
+    for k, (w, a, s, d) in enumerate(keys[:-1]):
+        ways[k + 1] = ways[k] + heading[k, :3, :3] @ [d - a, 0, w - s]
+    moved = _turns_only(c2w)
+    moved[:, :3, 3] = ways
+    return Delivered(latents(4 * len(c2w) - 3), moved, ways="shape")
+
+
+def _latent_poses(files: Files) -> np.ndarray:
+    c2w = rigid(member(files["poses.npy"], "", (None, 4, 4)))
+    member(files["intrinsics.npy"], "", (len(c2w), 4))
+    return relative(c2w[latents(len(c2w))])
+
+
+def _turns_only(c2w: np.ndarray) -> np.ndarray:
+    still = c2w.copy()
+    still[:, :3, 3] = 0
+    return still
+
+
+def _level(c2w: np.ndarray) -> np.ndarray:
+    """The same places, looking level along the heading."""
+    level = c2w.copy()
+    for pose, yaw in zip(level, to_yaw_pitch(c2w[:, :3, :3])[0], strict=True):
+        pose[:3, :3] = axis_angle((0, 1, 0), float(yaw))
+    return level
+
+
+def _chained(steps: np.ndarray) -> np.ndarray:
+    poses = [np.eye(4)]
+    for step in steps:
+        poses.append(poses[-1] @ step)
+    return np.stack(poses)
+
+
+def _every_frame(c2w: np.ndarray) -> Delivered:
     return Delivered(np.arange(len(c2w)), relative(c2w))
 
 
-def _pack(**members: np.ndarray) -> bytes:
-    file = io.BytesIO()
-    kinds = {name: np.float32 if array.dtype.kind == "f" else np.int64 for name, array in members.items()}
-    np.savez(file, **{name: array.astype(kinds[name]) for name, array in members.items()})  # type: ignore[arg-type]
-    return file.getvalue()
-
-
-def member(content: bytes, name: str, axes: int) -> np.ndarray:
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            found = np.asarray(file[name])
-    except (OSError, EOFError, ValueError, KeyError, IndexError, TypeError, zipfile.BadZipFile) as error:
-        raise PayloadError(f"the file is no npz with a member {name!r}") from error
-    if found.ndim != axes or not found.size:
-        raise PayloadError(f"`{name}` has shape {found.shape}; expected {axes} axes, none of them empty")
-    return found
-
-
-def _poses(matrices: np.ndarray) -> np.ndarray:
-    try:
-        full = as_4x4(matrices)
-        check_rigid(full)
-    except InvalidPoses as error:
-        raise PayloadError(str(error)) from error
-    return full
-
-
 W2C_ARRAYS = Family(
-    "w2c_arrays", "World-to-camera arrays", ".npz",
-    "w2c (1, N, 4, 4), intrinsics (1, N, 3, 3) in pixels", write_w2c, read_w2c,
+    "w2c_arrays", "World-to-camera arrays, for exchange", ("npz",),
+    "w2c (1, N, 4, 4), intrinsics (1, N, 3, 3) in pixels", write_exchange, read_exchange,
 )  # fmt: skip
-RELATIVE_ROWS = Family(
-    "relative_rows", "Relative 3x4 poses per latent frame", ".npz",
-    "camera (1, M, 12): camera-to-world of every 4th frame, relative to the first; frame (M,)",
-    write_relative, read_relative,
+MULTIVIEW_NPZ = Family(
+    "multiview_npz", "World-to-camera among the members of a scene", ("npz",),
+    "w2cs_all (T, 4, 4) world-to-camera, Ks_all (T, 3, 3) in pixels of 1280x704", write_multiview, read_multiview,
 )  # fmt: skip
 BLENDER_NPZ = Family(
-    "blender_npz", "Camera-to-world with Blender's axes", ".npz",
-    "c2w (N, 4, 4) with y up and z backward, intrinsics (N, 3, 3) in pixels", write_blender, read_blender,
+    "blender_npz", "Camera-to-world, Blender's camera and world", ("npz",),
+    "extrinsics (T, 4, 4): camera with y up and z backward, world with x right, y ahead, z up",
+    write_blender, read_blender,
+)  # fmt: skip
+ANCHORED_NPZ = Family(
+    "anchored_npz", "Camera-to-world after an anchor", ("npz",),
+    "poses_c2w (1 + N, 4, 4): the first picture's pose, then one per frame", write_anchored, read_anchored,
+)  # fmt: skip
+POSE_FOLDER = Family(
+    "pose_folder", "Camera-to-world and lens as npy", ("poses.npy", "intrinsics.npy"),
+    "poses.npy (N, 4, 4) camera-to-world; intrinsics.npy (4,) in pixels of the first picture",
+    write_folder, read_folder, folder=True, pictured=True,
+)  # fmt: skip
+LATENT_FOLDER = Family(
+    "latent_folder", "Camera-to-world read per latent frame", ("poses.npy", "intrinsics.npy"),
+    "poses.npy (N, 4, 4) camera-to-world; intrinsics.npy (N, 4) in pixels of 832x480",
+    write_latent_folder, read_latent_folder, folder=True,
+)  # fmt: skip
+KEYS_FOLDER = Family(
+    "keys_folder", "Turns as poses, ways as keys", ("poses.npy", "intrinsics.npy", "action.npy"),
+    "poses.npy and intrinsics.npy as in latent_folder; action.npy (N, 4): w a s d, 0 or 1",
+    write_keys_folder, read_keys_folder, folder=True,
 )  # fmt: skip

@@ -1,78 +1,169 @@
-"""Documents: poses as JSON, one object per line, or one table keyed by the number of the latent frame."""
+"""Documents: poses as JSON, each as one loader wants them.
+
+Unreal's axes are x ahead, y right, z up, in centimetres; a pose's columns are ahead, right, up and the position.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+from collections.abc import Sequence
 
 import numpy as np
 
-from revisit.control.compiling import CameraPlan
-from revisit.control.payloads.arrays import LATENT_STRIDE
-from revisit.control.payloads.family import Delivered, Family, PayloadError, every, relative
-from revisit.geometry.poses import InvalidPoses, from_w2c, invert
+from revisit.control.payloads.family import (
+    Ask,
+    Delivered,
+    Family,
+    Files,
+    PayloadError,
+    document,
+    latents,
+    numbers,
+    relative,
+    rigid,
+)
+from revisit.geometry.poses import invert
+
+UNREAL = np.array([[0.0, 0, 1], [1, 0, 0], [0, -1, 0]])  # Unreal's x, y, z of OpenCV's
+CENTIMETRES = 100.0
+CAMERA = "cam01"  # the first of ReCamMaster's ten names: --cam_type 1
 
 
-def write_lines(plan: CameraPlan, c2w: np.ndarray) -> bytes:
-    """One line per frame: {"frame": k, "w2c": 4x4}."""
-    rows = [json.dumps({"frame": k, "w2c": _numbers(pose)}) for k, pose in enumerate(invert(c2w))]
-    return ("\n".join(rows) + "\n").encode()
+def write_table(ask: Ask, *, lens: Sequence[float] | None = None) -> dict[str, bytes]:
+    """{"0": {"extrinsic": 4x4 camera-to-world, "K": 3x3 divided}, ...}: a pose per latent frame, in their order."""
+    width, height = ask.plan.size
+    own = ask.lens(ask.plan.size)
+    fx, fy = lens or (own[0, 0] / width, own[1, 1] / height)
+    k = numbers(np.array([[fx, 0, 0.5], [0, fy, 0.5], [0, 0, 1]]))
+    poses = ask.c2w[latents(len(ask.c2w))]
+    return {"json": json.dumps({str(n): {"extrinsic": numbers(pose), "K": k} for n, pose in enumerate(poses)}).encode()}
 
 
-def read_lines(content: bytes) -> Delivered:
-    """The path of such lines."""
-    rows = [_json(line) for line in content.splitlines() if line.strip()]
-    return _delivered([(row, "w2c") for row in rows], [row.get("frame") for row in rows])
+def read_table(files: Files, count: int, *, lens: Sequence[float] | None = None) -> Delivered:
+    """The poses in the order of the file, whatever their keys are called."""
+    table = document(files["json"])
+    try:
+        c2w = rigid([row["extrinsic"] for row in table.values()])
+    except (AttributeError, KeyError, TypeError) as error:
+        raise PayloadError("expected a JSON object of objects with `extrinsic`") from error
+    return Delivered(latents(4 * len(c2w) - 3), relative(c2w))
 
 
-def write_table(plan: CameraPlan, c2w: np.ndarray, *, stride: int = LATENT_STRIDE) -> bytes:
-    """{"0": {"frame": 0, "extrinsic": 4x4 world-to-camera, "K": 3x3 divided by width and height}, ...}."""
-    assert plan.path.intrinsics is not None
-    width, height = plan.size
-    lens = plan.path.intrinsics[0] / [[width], [height], [1]]
-    w2c = invert(c2w)
-    table = {
-        str(k): {"frame": int(frame), "extrinsic": _numbers(w2c[frame]), "K": _numbers(lens)}
-        for k, frame in enumerate(every(plan, stride))
+def write_lines(ask: Ask) -> dict[str, bytes]:
+    """poses.txt: a bare 4x4 world-to-camera array per line; intrinsics.txt: fx fy cx cy divided by width and height."""
+    width, height = ask.plan.size
+    lens = ask.lens(ask.plan.size)
+    divided = (lens[0, 0] / width, lens[1, 1] / height, 0.5, 0.5)
+    return {
+        "poses.txt": "".join(json.dumps(numbers(pose)) + "\n" for pose in invert(ask.c2w)).encode(),
+        "intrinsics.txt": (" ".join(f"{value:.12g}" for value in divided) + "\n").encode(),
     }
-    return json.dumps(table, indent=1).encode()
 
 
-def read_table(content: bytes) -> Delivered:
-    """The sampled path of such a table."""
-    table = _json(content)
-    rows = [table[key] for key in sorted(table, key=int)] if all(str(key).isdecimal() for key in table) else []
-    return _delivered([(row, "extrinsic") for row in rows], [row.get("frame") for row in rows])
+def read_lines(files: Files, count: int) -> Delivered:
+    if len(files["intrinsics.txt"].split()) != 4:
+        raise PayloadError("intrinsics.txt holds four numbers: fx fy cx cy, divided by width and height")
+    c2w = invert(rigid([document(line) for line in files["poses.txt"].splitlines() if line.strip()]))
+    return Delivered(np.arange(len(c2w)), relative(c2w))
 
 
-def _delivered(rows: list[tuple[Any, str]], frames: list[Any]) -> Delivered:
+def write_scene(ask: Ask) -> dict[str, bytes]:
+    """camera.json: `extrinsic` (N, 4, 4) world-to-camera and `intrinsic` (N, 3, 3) in pixels of the first picture."""
+    lens = numbers(ask.lens(ask.picture or ask.plan.size))
+    scene = {"intrinsic": [lens] * len(ask.c2w), "extrinsic": numbers(invert(ask.c2w))}
+    return {"camera.json": json.dumps(scene).encode()}
+
+
+def read_scene(files: Files, count: int) -> Delivered:
+    scene = document(files["camera.json"])
+    if not isinstance(scene, dict) or "extrinsic" not in scene or "intrinsic" not in scene:
+        raise PayloadError("expected a JSON object with `intrinsic` and `extrinsic`")
+    c2w = invert(rigid(scene["extrinsic"]))
+    return Delivered(np.arange(len(c2w)), relative(c2w))
+
+
+def write_split(ask: Ask) -> dict[str, bytes]:
+    """`cond_cam` and `tgt_cam`, each "0" to "76": 4x4 in Unreal's axes. The source is taken to rest at the start."""
+    poses = [numbers(pose) for pose in _to_unreal(ask.c2w)]
+    rest = {str(k): poses[0] for k in range(len(poses))}
+    return {"json": json.dumps({"cond_cam": rest, "tgt_cam": {str(k): pose for k, pose in enumerate(poses)}}).encode()}
+
+
+def read_split(files: Files, count: int) -> Delivered:
+    cameras = document(files["json"])
     try:
-        w2c = np.array([row[name] for row, name in rows], dtype=float)
-        c2w = from_w2c(w2c)
-        return Delivered(np.array(frames, dtype=int), relative(c2w))
-    except (InvalidPoses, KeyError, TypeError, ValueError) as error:
-        raise PayloadError(f"the document holds no world-to-camera matrices with their frames: {error}") from error
+        matrices = [cameras["tgt_cam"][str(k)] for k in range(len(cameras["cond_cam"]))]
+    except (KeyError, TypeError) as error:
+        raise PayloadError("expected `cond_cam` and `tgt_cam` with a matrix per frame, counted from 0") from error
+    c2w = _from_unreal(matrices)
+    kept = latents(len(c2w))
+    return Delivered(kept, relative(c2w)[kept])
 
 
-def _json(text: bytes) -> dict[str, Any]:
+def write_strings(ask: Ask) -> dict[str, bytes]:
+    """`frame0`, `frame1`, ... -> `cam01` -> "[..] [..] [..] [..]", the four columns in Unreal's axes."""
+    frames = {}
+    for k, pose in enumerate(_to_unreal(ask.c2w)):
+        columns = (" ".join(f"{value:.12g}" for value in column + 0.0) for column in pose.T)
+        frames[f"frame{k}"] = {CAMERA: " ".join(f"[{column}]" for column in columns) + " "}
+    return {"json": json.dumps(frames).encode()}
+
+
+def read_strings(files: Files, count: int) -> Delivered:
+    frames = document(files["json"])
     try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise PayloadError(f"the document is no JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise PayloadError("the document holds no JSON object")
-    return found
+        groups = [re.findall(r"\[([^\]]*)\]", frames[f"frame{k}"][CAMERA]) for k in range(len(frames))]
+        matrices = [np.array([group.split() for group in four], dtype=float).T for four in groups]
+    except (KeyError, TypeError, ValueError) as error:
+        raise PayloadError(f"expected frame0, frame1, ... with the four columns of {CAMERA} as a string") from error
+    c2w = _from_unreal(matrices)
+    kept = latents(len(c2w))
+    return Delivered(kept, relative(c2w)[kept])
 
 
-def _numbers(matrix: np.ndarray) -> list[list[float]]:
-    return [[round(float(value), 12) for value in row] for row in matrix]
+def _to_unreal(c2w: np.ndarray) -> np.ndarray:
+    made = np.tile(np.eye(4), (len(c2w), 1, 1))
+    ahead, right, up = c2w[:, :3, 2], c2w[:, :3, 0], -c2w[:, :3, 1]
+    made[:, :3] = np.stack([ahead, right, up, CENTIMETRES * c2w[:, :3, 3]], axis=2)
+    made[:, :3] = UNREAL @ made[:, :3]
+    return made
 
 
-JSON_LINES = Family(
-    "json_lines", "World-to-camera as JSON lines", ".jsonl", '{"frame": k, "w2c": 4x4} per frame',
-    write_lines, read_lines,
-)  # fmt: skip
+def _from_unreal(matrices: object) -> np.ndarray:
+    try:
+        given = np.asarray(matrices, dtype=float)
+        if given.ndim != 3 or given.shape[1:] != (4, 4):
+            raise ValueError(f"their shape is {given.shape}")
+    except (TypeError, ValueError) as error:
+        raise PayloadError(f"expected 4x4 matrices: {error}") from error
+    turned = UNREAL.T @ given[:, :3]
+    c2w = np.tile(np.eye(4), (len(given), 1, 1))
+    c2w[:, :3] = np.stack([turned[..., 1], -turned[..., 2], turned[..., 0], turned[..., 3] / CENTIMETRES], axis=2)
+    return rigid(c2w)
+
+
 POSE_TABLE = Family(
-    "pose_table", "Table of poses per latent frame", ".json",
-    '{"k": {"frame", "extrinsic": 4x4 world-to-camera, "K": 3x3 divided by width and height}}', write_table, read_table,
+    "pose_table", "Table of poses per latent frame", ("json",),
+    '{"0": {"extrinsic": 4x4 camera-to-world, "K": 3x3 divided}, ...}, in the order of time', write_table, read_table,
+    options=("lens",),
+)  # fmt: skip
+POSE_LINES = Family(
+    "pose_lines", "World-to-camera, a line each", ("poses.txt", "intrinsics.txt"),
+    "poses.txt: a 4x4 array per line; intrinsics.txt: fx fy cx cy divided by width and height",
+    write_lines, read_lines, folder=True,
+)  # fmt: skip
+SCENE_JSON = Family(
+    "scene_json", "World-to-camera of a scene", ("camera.json",),
+    "camera.json: intrinsic (N, 3, 3) in pixels of the first picture, extrinsic (N, 4, 4) world-to-camera",
+    write_scene, read_scene, folder=True, pictured=True,
+)  # fmt: skip
+SPLIT_JSON = Family(
+    "split_json", "Unreal poses of the source and the clip", ("json",),
+    'cond_cam and tgt_cam, each {"0": 4x4, ...}: camera-to-world in Unreal axes, centimetres', write_split, read_split,
+)  # fmt: skip
+UNREAL_STRINGS = Family(
+    "unreal_strings", "Unreal poses as strings", ("json",),
+    '{"frame0": {"cam01": "[..] [..] [..] [..] "}, ...}: columns of camera-to-world in Unreal axes, centimetres',
+    write_strings, read_strings,
 )  # fmt: skip

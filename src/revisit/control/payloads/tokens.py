@@ -1,99 +1,148 @@
-"""Tokens: a line of letters, each holding for a few frames: `j*10,l*10`.
+"""Tokens: runs of letters, one for each latent frame after the first: `j*10,l*9`.
 
-j and l turn left and right, i and k look up and down, w and s go ahead and back, a and d left and right, z rests.
-The file says first how many frames a token lasts and how far one goes, as `# frames=4 degrees=6 metres=0.05`. Turns
-that are no whole number of tokens are rounded; reading the file tells what is left of them.
+j and l turn left and right, i and k look up and down, by 3 degrees; w and s go ahead and back, a and d left and right,
+u and dn up and down, by 0.08. There is no letter for rest: a path may only rest in the end, and only where the loader
+fills what is missing with the last pose (`padded`). A path that the letters do not follow within one of them is
+refused. They stand alone in a line, or in a JSON list of samples with `caption`, `image` and `trajectory`. `degrees`
+and `metres` say how far a letter goes, for a copy of the model in which that was changed.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from itertools import groupby
+from functools import partial
+from itertools import groupby, pairwise
 
 import numpy as np
 
-from revisit.control.compiling import CameraPlan
-from revisit.control.payloads.arrays import LATENT_STRIDE
-from revisit.control.payloads.family import Delivered, Family, PayloadError
-from revisit.geometry.camera_script import Move, Step, camera_path
+from revisit.control.payloads.family import (
+    LATENT_STRIDE,
+    Ask,
+    Delivered,
+    Family,
+    Files,
+    PayloadError,
+    document,
+    latents,
+)
+from revisit.geometry.poses import invert
+from revisit.geometry.rotations import axis_angle, geodesic, to_axis_angle
 
-MOVES = {
-    "j": ("yaw", "left"), "l": ("yaw", "right"), "i": ("tilt", "up"), "k": ("tilt", "down"),
-    "w": ("dolly", "forward"), "s": ("dolly", "back"), "a": ("truck", "left"), "d": ("truck", "right"),
-}  # fmt: skip
-LETTERS = {move: letter for letter, move in MOVES.items()}
-HEAD = re.compile(r"# frames=(\d+) degrees=([0-9.eE+-]+) metres=([0-9.eE+-]+)")
+# letter -> (axis that it turns about or goes along, sign): x right, y down, z ahead
+TURNS = {"j": (1, -1), "l": (1, 1), "i": (0, 1), "k": (0, -1)}
+WAYS = {"w": (2, 1), "s": (2, -1), "a": (0, -1), "d": (0, 1), "u": (1, -1), "dn": (1, 1)}
+DEGREES, METRES = 3.0, 0.08
+REST = ""
+RUN = re.compile(r"([a-z]+)\*(\d+)")
 
 
 def write(
-    plan: CameraPlan,
-    c2w: np.ndarray,
+    ask: Ask, *, listed: bool, padded: bool = False, degrees: float = DEGREES, metres: float = METRES
+) -> dict[str, bytes]:
+    """The runs of a path."""
+    moves = _moves(degrees, metres)
+    marks = latents(len(ask.c2w))
+    wanted = ask.c2w[marks]
+    moving = [_length(ask.c2w[a : b + 1], degrees, metres) >= 0.5 for a, b in pairwise(marks)]
+    used = len(moving) - moving[::-1].index(True) if any(moving) else 0
+    letters: list[str] = []
+    at = np.eye(4)
+    for pose in wanted[1 : used + 1]:
+        letters.append(min(moves, key=lambda name: round(_off(at @ moves[name], pose, degrees, metres), 9)))
+        at = at @ moves[letters[-1]]
+    made = _path([*letters, *[REST] * (len(moving) - used)], {**moves, REST: np.eye(4)})
+    steps = invert(wanted[:-1]) @ wanted[1:]
+    against = any(
+        _goes(moves[letter], step, degrees, metres) < -0.5 for letter, step in zip(letters, steps, strict=False)
+    )
+    turn, way = geodesic(made[:, :3, :3], wanted[:, :3, :3]).max(), _distance(made, wanted).max()
+    rests = not all(moving[:used]) or (used < len(moving) and not padded)
+    if rests or against or turn > degrees * 1.001 or way > metres * 1.001:
+        frames = 10 * LATENT_STRIDE
+        raise PayloadError(
+            f"a token goes {degrees:g} degrees or {metres:g} metres in {LATENT_STRIDE} frames, no more and no less, "
+            f"and none rests{' but in the end' if padded else ''}: ask for {10 * degrees:g} degrees or {10 * metres:g} "
+            f"metres in {frames} frames"
+        )
+    runs = ",".join(f"{name}*{len(list(run))}" for name, run in groupby(letters)) or "w*0"
+    if listed:
+        return {
+            "json": json.dumps([{"caption": ask.prompt, "image": ask.image, "trajectory": runs}], indent=1).encode()
+        }
+    return {"txt": f"{runs}\n".encode()}
+
+
+def read(
+    files: Files,
+    count: int,
     *,
-    frames: int = LATENT_STRIDE,
-    degrees: float | None = None,
-    metres: float | None = None,
-    gain: float = 1.0,
-) -> bytes:
-    """The tokens of a plan's steps. Steps that turn and move at once cannot be said.
-
-    Without a size, a token goes as far as the fastest step needs.
-    """
-    degrees = degrees or _largest(plan, frames, ("yaw", "tilt"), gain)
-    metres = metres or _largest(plan, frames, ("dolly", "truck"), gain)
-    letters = ""
-    for step in plan.steps:
-        count = round(step.frames / frames)
-        if len(step.moves) > 1:
-            raise PayloadError(f"the step {step} makes two moves at once; a token makes one")
-        for move in step.moves:
-            unit = degrees if move.kind in ("yaw", "tilt") else metres
-            wanted = round(gain * move.amount / unit)
-            letter = LETTERS.get((move.kind, move.direction))
-            if letter is None:
-                raise PayloadError(f"no token stands for {move}")
-            if wanted > count:
-                raise PayloadError(
-                    f"the step {step} needs {wanted} tokens of {unit:g} and lasts for {count}; give it more frames"
-                )
-            letters += letter * wanted
-            count -= wanted
-        letters += "z" * count
-    runs = ",".join(f"{letter}*{len(list(run))}" for letter, run in groupby(letters))
-    return f"# frames={frames} degrees={degrees:.9g} metres={metres:.9g}\n{runs}\n".encode()
+    listed: bool,
+    padded: bool = False,
+    degrees: float = DEGREES,
+    metres: float = METRES,
+) -> Delivered:
+    """The path that the runs lead along, one pose per latent frame."""
+    try:
+        runs = document(files["json"])[0]["trajectory"] if listed else files["txt"].decode().strip()
+        parts = [RUN.fullmatch(part) for part in str(runs).split(",")]
+        letters = [part[1] for part in parts if part is not None for _ in range(int(part[2]))]
+    except (LookupError, TypeError, ValueError) as error:
+        raise PayloadError("expected runs such as j*10,l*9") from error
+    wanted = len(latents(count)) - 1
+    moves = {**_moves(degrees, metres), REST: np.eye(4)}
+    if None in parts or not set(letters) <= set(moves) or (len(letters) < wanted and not padded):
+        raise PayloadError(f"expected runs such as j*10,l*9, {wanted} tokens in all, not {str(runs)[:60]!r}")
+    letters = [*letters, *[REST] * (wanted - len(letters))][:wanted]
+    return Delivered(latents(count), _path(letters, moves))
 
 
-def _largest(plan: CameraPlan, frames: int, kinds: tuple[str, ...], gain: float) -> float:
-    """How far one token must go for the fastest step of these kinds; 1 if there is none."""
-    sizes = [
-        gain * move.amount / max(round(step.frames / frames), 1)
-        for step in plan.steps
-        for move in step.moves
-        if move.kind in kinds
-    ]
-    return max(sizes, default=1.0)
+def _moves(degrees: float, metres: float) -> dict[str, np.ndarray]:
+    """Letter -> the pose it leads to from where the camera is."""
+    made = {name: np.eye(4) for name in (*TURNS, *WAYS)}
+    for name, (axis, sign) in TURNS.items():
+        made[name][:3, :3] = axis_angle(tuple(np.eye(3)[axis]), sign * degrees)
+    for name, (axis, sign) in WAYS.items():
+        made[name][axis, 3] = sign * metres
+    return made
 
 
-def read(content: bytes) -> Delivered:
-    """The path that the tokens lead along."""
-    lines = content.decode(errors="replace").split("\n")
-    head = HEAD.fullmatch(lines[0].strip())
-    runs = re.findall(r"([a-z])\*(\d+)", lines[1]) if len(lines) > 1 else []
-    if head is None or not runs or any(letter not in (*MOVES, "z") for letter, _ in runs):
-        raise PayloadError("expected `# frames=4 degrees=6 metres=0.05` and a line such as j*10,l*10")
-    frames, degrees, metres = int(head[1]), float(head[2]), float(head[3])
-    steps = []
-    for letter, count in runs:
-        moves: tuple[Move, ...] = ()
-        if letter != "z":
-            kind, direction = MOVES[letter]
-            unit = degrees if kind in ("yaw", "tilt") else metres
-            moves = (Move(kind, direction, int(count) * unit),)
-        steps.append(Step(moves, int(count) * frames))
-    c2w = camera_path(steps)
-    return Delivered(np.arange(len(c2w)), c2w)
+def _path(letters: list[str], moves: dict[str, np.ndarray]) -> np.ndarray:
+    poses = [np.eye(4)]
+    for letter in letters:
+        poses.append(poses[-1] @ moves[letter])
+    return np.stack(poses)
 
 
+def _off(made: np.ndarray, wanted: np.ndarray, degrees: float, metres: float) -> float:
+    turn = float(geodesic(made[:3, :3], wanted[:3, :3]))
+    return turn / degrees + float(np.linalg.norm(made[:3, 3] - wanted[:3, 3])) / metres
+
+
+def _length(c2w: np.ndarray, degrees: float, metres: float) -> float:
+    """How long a piece of a path is, in tokens."""
+    turns = geodesic(c2w[:-1, :3, :3], c2w[1:, :3, :3]).sum()
+    return float(max(turns / degrees, _distance(c2w[:-1], c2w[1:]).sum() / metres))
+
+
+def _goes(move: np.ndarray, step: np.ndarray, degrees: float, metres: float) -> float:
+    """How far a step goes the way of a move, in tokens; below zero is against it."""
+    axis, angle = to_axis_angle(move[:3, :3])
+    about, turned = to_axis_angle(step[:3, :3])
+    return float(turned * (about @ axis) / degrees if angle else step[:3, 3] @ move[:3, 3] / metres**2)
+
+
+def _distance(made: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(made[:, :3, 3] - wanted[:, :3, 3], axis=1)
+
+
+_OPTIONS = ("padded", "degrees", "metres")
 TOKENS = Family(
-    "tokens", "Action tokens", ".txt", "j*10,l*10: letters that hold for 4 frames each; the head says how far one goes",
-    write, read,
+    "tokens", "Action tokens", ("txt",), "j*10,l*9: a letter per latent frame, 3 degrees or 0.08 each",
+    partial(write, listed=False), partial(read, listed=False), options=_OPTIONS, line=True,
+)  # fmt: skip
+TOKEN_LIST = Family(
+    "token_list", "Action tokens in a list of samples", ("json",),
+    '[{"caption", "image", "trajectory": "j*10,l*9"}]: a letter per latent frame, 3 degrees or 0.08 each',
+    partial(write, listed=True), partial(read, listed=True), options=_OPTIONS,
 )  # fmt: skip

@@ -32,9 +32,9 @@ CAMERA_WORDS = {
     "yaw_RL": "The camera turns to the right on the spot until the first view is out of sight, then turns back to it.",
     "pan_LR": "The camera slides to the left without turning, then slides back.",
     "pan_RL": "The camera slides to the right without turning, then slides back.",
-    "arc_LR": "The camera moves to the left along an arc while it keeps looking at the middle, then moves back.",
-    "arc_RL": "The camera moves to the right along an arc while it keeps looking at the middle, then moves back.",
-    "orbit": "The camera circles once around the middle of the scene.",
+    "arc_LR": "The camera turns to the left while it goes forward, then comes back the same way.",
+    "arc_RL": "The camera turns to the right while it goes forward, then comes back the same way.",
+    "orbit": "The camera turns to the left while it slides to the right, then comes back the same way.",
 }
 STYLE = "A realistic, steady shot from waist height, with everything in focus."
 MEANWHILE = "Whatever happens goes on while it is out of view."
@@ -59,7 +59,7 @@ class Task:
         """The prompt with the camera in words."""
         if camera not in CAMERA_WORDS:
             raise UsageError(f"there are no words for the camera {camera!r}; there are {', '.join(CAMERA_WORDS)}")
-        away = camera not in ("static", "orbit")
+        away = camera != "static"
         return self.told.get(camera) or " ".join([self.prompt, CAMERA_WORDS[camera], *([MEANWHILE] if away else [])])
 
 
