@@ -24,6 +24,7 @@ FACTS = (
     "upstream",
     "responds_to",
     "blind_to",
+    "machines",
     "spread",
 )
 

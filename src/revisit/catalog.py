@@ -7,6 +7,7 @@ import inspect
 from typing import Any
 
 from revisit.audit import cards as audited
+from revisit.audit import machines
 from revisit.core import EVIDENCE, GATES, METRICS, OBSERVERS, SUITES, UsageError, evidence_id
 from revisit.core.cases import Case
 from revisit.networks import spread
@@ -44,7 +45,7 @@ def card(id: str) -> dict[str, Any]:
             "unit": m.unit, "range": list(m.range), "better": _direction(m.higher_is_better), "needs": _ids(m.needs),
             "gates": list(m.gates), "suites": list(m.suites), "family": m.family, "parameters": dict(m.params),
             "paper": m.paper, "upstream": m.upstream, "responds_to": list(m.responds_to), "blind_to": list(m.blind_to),
-            "spread": spread.lines(m.id), "audit": audited.lines(m.id, m.version),
+            "machines": machines.lines(m.id), "spread": spread.lines(m.id), "audit": audited.lines(m.id, m.version),
         }  # fmt: skip
     if id in GATES:
         g = GATES[id]
@@ -76,7 +77,7 @@ def card(id: str) -> dict[str, Any]:
     )
 
 
-SENTENCES = ("spread", "audit")  # facts that are whole sentences, each in a line of its own
+SENTENCES = ("machines", "spread", "audit")  # facts that are whole sentences, each in a line of its own
 
 
 def as_text(facts: dict[str, Any]) -> str:

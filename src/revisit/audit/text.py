@@ -124,6 +124,28 @@ def sweep_table(found: Mapping[str, Any]) -> str:
     return "\n".join([*lines, "", f"  * default. {found['read']}."])
 
 
+def steadiness_table(found: Mapping[str, Any]) -> str:
+    """Verdicts down: how often each flipped, its interval, how often it could not be told; then the flips."""
+    lines = [
+        f"{'verdict':<16}{'clips':>7}{'disturbed':>11}{'flips':>7}{'rate':>8}{'95 % interval':>18}{'cannot tell':>13}"
+    ]
+    for name, row in found["verdicts"].items():
+        low, high = row["interval"] or (0.0, 1.0)
+        untold = f"{row['untold']}/{row['asked']}"
+        lines.append(
+            f"{name:<16}{row['clips']:>7}{row['tried']:>11}{len(row['flips']):>7}{row['rate']:>8.1%}"
+            f"{f'{low:.1%} to {high:.1%}':>18}{untold:>13}"
+        )
+    for name, row in found["verdicts"].items():
+        for flip in row["flips"]:
+            turned = "; ".join(
+                f"{about + ': ' if about else ''}{before} → {after}"
+                for about, (before, after) in flip["from_to"].items()
+            )
+            lines.append(f"  {name}, {flip['case']}, {flip['disturbed']}: {turned}")
+    return "\n".join(lines)
+
+
 def horizon_table(found: Mapping[str, Any]) -> str:
     """Models down, gaps across, for each metric."""
     lines = [

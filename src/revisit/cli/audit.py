@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -21,6 +22,12 @@ def audit(
     first_seed: int = typer.Option(0, help="The first scene, to audit on others than the default ones."),
     metric: list[str] = typer.Option([], "--metric", "-m", help="Only these metrics (repeat it); all by default."),
     horizon: bool = typer.Option(False, "--horizon", help="Instead: scores over growing hidden intervals."),
+    steady: Path = typer.Option(
+        None,
+        "--steady",
+        metavar="SOURCE",
+        help="Instead: how often verdicts on these clips flip under changes nobody sees.",
+    ),
     out: Path = typer.Option(Path("runs/audit"), help="Folder for the clips, the run and the results."),
     workers: int = typer.Option(None, help="Processes; as many as cores by default, 0 for none."),
     fresh: bool = typer.Option(False, "--fresh", help="Render and evaluate again from the start."),
@@ -40,8 +47,21 @@ def audit(
         SUITES[id]
     grid = run.Grid(tuple(_words(kinds)), tuple(map(_number, _words(strengths))), seeds, first_seed)
     rendered = None if quiet else console.Counter("rendered")
+    found: dict[str, Any] = {}
     try:
-        if horizon:
+        if steady is not None:
+            from revisit.audit.steadiness import steadiness
+            from revisit.audit.text import steadiness_table
+
+            found = steadiness(
+                steady, out / "steadiness", set=set, workers=workers, fresh=fresh, observed=console.progress(quiet)
+            )
+            page = out / "steadiness" / "steadiness.json"
+            if json:
+                console.data(found)
+            else:
+                typer.echo(steadiness_table(found))
+        elif horizon:
             from revisit.audit.horizon import STEADY
             from revisit.audit.horizon import horizon as study
 
@@ -69,8 +89,8 @@ def audit(
     except KeyboardInterrupt:
         console.message(f"interrupted; the same command goes on where it stopped ({out})")
         raise typer.Exit(130) from None
-    console.message(f"page: {page}")
-    raise typer.Exit(1 if not horizon and found["grid"]["failed"] else 0)
+    console.message(f"{'results' if page.suffix == '.json' else 'page'}: {page}")
+    raise typer.Exit(1 if found.get("grid", {}).get("failed") else 0)
 
 
 def _words(text: str) -> list[str]:

@@ -13,6 +13,7 @@ from revisit.diagnosis.signs import Record, Scores, between
 
 RESTS = 0.5  # share of the time without motion
 BY_GATE = 0.9  # confidence in what a gate states; gates say "unsure" where they are not
+BY_LOOKS = 0.6  # that a target is gone: one that changed while nobody looked is not recognised either
 
 
 def without_reference(scores: Scores, gates: Mapping[str, Record]) -> dict[str, tuple[float, float]]:
@@ -25,7 +26,7 @@ def without_reference(scores: Scores, gates: Mapping[str, Record]) -> dict[str, 
         lost = _fact(view, "lost_strip")
         found["frozen_camera"] = BY_GATE, 1 - between(lost, 0.0, 0.5)
     if scores.known("target_reappearance") and scores.of("target_reappearance") == 0:
-        found["vanish"] = BY_GATE, 1.0
+        found["vanish"] = BY_LOOKS, 1.0
     if scores.known("lighting_consistency"):
         shift = float(scores.records["lighting_consistency"].get("raw") or 0.0)  # CIELAB, half of lightness and colour
         found["lighting"] = between(shift, 4.0, 16.0), between(shift, 0.0, 20.0)

@@ -1,0 +1,50 @@
+"""How far scores move from one machine to another: measured on the same clips, and what a card promises.
+
+`results/machines.json` is written by benchmarks/machine_spread.py from two runs of the same clips, one on each kind of
+processor. Pixels are the same there, so what is left is the order of sums and the dispatch of libraries.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from revisit.core import METRICS, OBSERVERS, Metric
+from revisit.engine.needs import observed_kinds
+from revisit.networks import spread
+
+ARITHMETIC = 1e-6  # of metrics that only read numbers from files, answers of judges or the case itself
+LOOKS_AT_FRAMES = ("frame", "sequence", "clip")
+
+
+@cache
+def results() -> dict[str, Any]:
+    """What was measured: the machines, and for each metric its largest difference and range of scores."""
+    found: dict[str, Any] = json.loads((files("revisit.audit.results") / "machines.json").read_text(encoding="utf-8"))
+    return found
+
+
+def lines(metric: str) -> list[str]:
+    """What a metric's card says of it."""
+    row = results()["metrics"].get(metric)
+    if row is not None:
+        low, high = f"{row['from']:.4g}", f"{row['to']:.4g}"
+        scores = low if low == high else f"{low} to {high}"
+        clips = "1 clip" if row["cases"] == 1 else f"{row['cases']} clips"
+        found = f"{clips} with scores of {scores}: up to {row['difference']:.1g}; tolerance {_tolerance(row):g}"
+        return [f"{results()['machines']}, {found}"]
+    if not spread.lines(metric) and not sees_pixels(METRICS[metric]):
+        return [f"arithmetic on given numbers; tolerance {ARITHMETIC:g}"]
+    return []
+
+
+def _tolerance(row: dict[str, Any]) -> float:
+    return spread.tolerance(float(row["difference"]))
+
+
+def sees_pixels(metric: Metric) -> bool:
+    """Whether something that a metric needs is observed in frames."""
+    kinds = observed_kinds(metric)
+    return any(maker.makes in kinds and maker.kind in LOOKS_AT_FRAMES for maker in OBSERVERS.values())
