@@ -29,10 +29,11 @@ BACK = 0.5  # returned: at most half of the strip that was lost is still missing
 MOST_MISSING = 0.4  # and never more than this
 SURE = 0.4  # confidence of a direct cue at which one sample is enough: 16 points, or a lead of 0.16
 MOSTLY_UNKNOWN = 0.5
-GRID = 20
+GRID, FINE_GRID = 20, 80  # cells a side in which loss is counted; the finer one where a verdict is tried for room
 STILL = 0.02  # nothing moved: lost strips below the resolution of the cues
 STILL_CHANGE = 0.01  # and grey levels differ by less than one in a hundred on average
-STEP = 0.1  # of room: thresholds of recognition and of return a tenth higher or lower
+STEP = 0.1  # of room: thresholds of recognition and of return a tenth higher or lower,
+STEP_OF_LEFT = 0.05  # or that of leaving a twentieth
 
 VISIBLE, AWAY, RETURNED, UNKNOWN = 0, 1, 2, -1
 
@@ -58,21 +59,21 @@ def validate(links: ViewLinks) -> None:
         raise InvalidEvidence("view_links.index must rise: frame numbers in the order of the clip, each once")
 
 
-def visible_area(warp: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def visible_area(warp: np.ndarray, cells: int = GRID) -> tuple[np.ndarray, np.ndarray]:
     """(share of the area inside the other frame, widest strip along one side outside it) under warps (..., 3, 3)."""
-    at = (np.arange(GRID) + 0.5) / GRID
+    at = (np.arange(cells) + 0.5) / cells
     x, y = (g.ravel() for g in np.meshgrid(at, at))
     moved = np.asarray(warp, float) @ np.stack([x, y, np.ones_like(x)])
     depth = moved[..., 2, :]
     safe = np.where(np.abs(depth) < 1e-9, 1e-9, depth)
     u, v = moved[..., 0, :] / safe, moved[..., 1, :] / safe
     inside = (u >= 0) & (u <= 1) & (v >= 0) & (v <= 1) & (depth > 0)
-    grid = inside.reshape(*inside.shape[:-1], GRID, GRID)
+    grid = inside.reshape(*inside.shape[:-1], cells, cells)
     strips = []
     for axis in (-2, -1):  # columns, then rows: a line is lost when all but a rest of it is outside
         gone = grid.mean(axis=axis) < 0.1
         strips += [np.cumprod(gone, axis=-1).sum(axis=-1), np.cumprod(gone[..., ::-1], axis=-1).sum(axis=-1)]
-    return inside.mean(axis=-1), np.max(strips, axis=0) / GRID
+    return inside.mean(axis=-1), np.max(strips, axis=0) / cells
 
 
 @derived(makes=ViewRelations, needs=(ViewLinks,), version=1)
@@ -95,7 +96,7 @@ def _related(links: ViewLinks, factor: float = 1.0, first_only: bool = False) ->
     rows = np.arange(1 if first_only else n)
     chained, reached = chains(seen, links.inliers, links.lead, warp, rows)
     warp = np.where(seen[rows][..., None, None], warp[rows], chained)
-    share, lost = visible_area(warp)
+    share, lost = visible_area(warp, FINE_GRID if first_only else GRID)
     known = seen[rows] | reached
     agreement = 1.0 if first_only else _agreement(links, by_points & by_structure & ~np.eye(n, dtype=bool))
     strength = np.maximum(by_points * np.clip(links.inliers / 40, 0, 1), by_structure * np.clip(links.lead / 0.4, 0, 1))
@@ -132,7 +133,7 @@ def chains(
     return way, done
 
 
-def states(relations: ViewRelations, i: int) -> np.ndarray:
+def states(relations: ViewRelations, i: int, left: float = LEFT) -> np.ndarray:
     """(N,) of the view of frame i in each frame: VISIBLE, AWAY or UNKNOWN.
 
     Visible takes a direct cue. Away: a cue or the chain shows a strip lost, or nothing joins the frames at
@@ -140,7 +141,7 @@ def states(relations: ViewRelations, i: int) -> np.ndarray:
     """
     lost, seen = relations.lost[i], relations.seen[i]
     with np.errstate(invalid="ignore"):
-        gone = np.isnan(lost) | (lost >= LEFT)
+        gone = np.isnan(lost) | (lost >= left)
     return np.asarray(np.where(gone, AWAY, np.where(seen, VISIBLE, UNKNOWN)))
 
 
@@ -165,9 +166,9 @@ def view_phases(relations: ViewRelations) -> ViewPhases:
     return _phases(relations)
 
 
-def _phases(relations: ViewRelations, factor: float = 1.0) -> ViewPhases:
+def _phases(relations: ViewRelations, factor: float = 1.0, left: float = LEFT) -> ViewPhases:
     """The phases; a larger factor asks for more before a sample counts by itself, and for less missing on return."""
-    state, sure = states(relations, 0), relations.confidence[0] >= factor * SURE
+    state, sure = states(relations, 0, left), relations.confidence[0] >= factor * SURE
     lost = np.nan_to_num(relations.lost[0], nan=1.0)
     away = lasting(state == AWAY, sure)
     phase = np.where(away, AWAY, np.where(state == VISIBLE, VISIBLE, UNKNOWN))
@@ -192,6 +193,9 @@ def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) 
         for factor in (1 + steps * STEP, 1 - steps * STEP):
             related = _related(links, factor, first_only=True)
             yield _verdict(links, related, _phases(related, factor))
+        related = _related(links, first_only=True)
+        for left in (LEFT * (1 + steps * STEP_OF_LEFT), LEFT * (1 - steps * STEP_OF_LEFT)):
+            yield _verdict(links, related, _phases(related, left=left))
 
     return with_room(_verdict(links, relations, phases), others)
 
