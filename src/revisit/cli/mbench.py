@@ -17,6 +17,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, PYTHON, TIMEOUT, WORKERS, estimator_of
+from revisit.cli.request import PARAM
 
 if TYPE_CHECKING:
     from revisit.engine.run import Run
@@ -112,7 +113,8 @@ def eval_(
     vlm_endpoint_path: str = typer.Option(ENDPOINT, envvar="MBENCH_VLM_ENDPOINT_PATH", help="Path of the endpoint."),
     workers: int = typer.Option(None, help="Processes; as many as cores by default, 0 for none."),
     ignore_trigger: bool = typer.Option(False, "--ignore-trigger", help="Do not ask whether a clip poses the test."),
-    protocol: str = typer.Option(None, help="corrected (default) or paper."),
+    protocol: str = typer.Option(None, help="corrected (default), paper or readme."),
+    param: list[str] = PARAM,
     set: str = typer.Option("lite", "--set", help="Observer set."),
     root: list[Path] = ROOT,
     fresh: bool = typer.Option(False, "--fresh", help="Forget earlier answers of this run."),
@@ -126,10 +128,10 @@ def eval_(
     """Score a dataset; what cannot be used is told and passed over. The same command resumes."""
     from dataclasses import replace
 
-    from revisit.cli.request import Request
+    from revisit.cli.request import Request, merged
     from revisit.engine.run import evaluate
     from revisit.suites.mbench.dataset import open_dataset
-    from revisit.suites.mbench.names import MOVED, TRIGGER, chosen, parts
+    from revisit.suites.mbench.names import JUDGED, MOVED, TRIGGER, chosen, parts
 
     data = open_dataset(source, root)
     dimensions = chosen(parts(metrics), data.setting)
@@ -145,9 +147,9 @@ def eval_(
     filters = {"models": models, "subsets": subsets or _subsets(dimensions, metrics), "conditions": conditions}
     options = [f"{name}={value}" for name, value in {**filters, "samples": sample_ids}.items() if value]
     ids = [*gates, *(dimension.id for dimension in dimensions)]
-    request = Request.of(source, "mbench", set, protocol, _known(ids), limit, "auto", root, options, judge)
-    if vlm_n_frames != 8:
-        request = replace(request, parameters={"judge.frames": {"at_most": vlm_n_frames}})
+    request = Request.of(source, "mbench", set, protocol, _known(ids), limit, "auto", root, options, judge, param)
+    if vlm_n_frames != 8 and JUDGED & {*ids}:
+        request = replace(request, parameters=merged({"judge.frames": {"at_most": vlm_n_frames}}, request.parameters))
     asked = request.chosen_judge()
     try:
         run = evaluate(

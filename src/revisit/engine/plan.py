@@ -18,6 +18,7 @@ from revisit.core import (
     GATES,
     METRICS,
     OBSERVERS,
+    ONLY_NAMED,
     Case,
     Clip,
     Gate,
@@ -333,7 +334,9 @@ def _task(
             continue
         value = getattr(case, asked)
         if value in (None, "") and not optional:
-            return f"no {asked} was given for this case"
+            if asked == "target" and case.target_name:
+                return ONLY_NAMED
+            return f"no {asked.replace('_', ' ')} was given for this case"
         inputs[name], said[name] = value, _plain(value)
     params = parameters_of(maker, parameters)
     facts = {**observer_facts(maker, parameters), "inputs": said}

@@ -121,6 +121,7 @@ ABSENT = (
     "no file of ",
     "no judge",
     "no target was given",
+    "no target or name was given",
     "no camera was given",
     "weights of ",
 )

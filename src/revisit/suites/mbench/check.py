@@ -5,6 +5,7 @@ Strict where reading is lenient: `revisit mbench validate` ends with exit code 1
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from revisit.core import MediaError
 from revisit.media import load_npz, npz_shapes
 from revisit.suites.mbench.dataset import LIST, Dataset, Item, Problem
 from revisit.suites.mbench.names import Dimension
-from revisit.suites.mbench.read import Filter, anchor_of, segments_of
+from revisit.suites.mbench.read import Filter, anchor_of, segments_of, target_of, words_of
 
 OFF_CENTRE = 0.15  # of the grid's side: a principal point further from the middle is refused by the reader, too
 POSES = ("extrinsics", "intrinsics")
@@ -55,12 +56,16 @@ def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Itera
         return Problem(kind, sample, None, item.id, text)
 
     if item.subset == "object" and any(name.startswith("object_") for name in names):
-        if data.setting == "A" and anchor_of(data, item)[0] is None:
+        anchor = anchor_of(data, item)[0]
+        if data.setting == "A" and anchor is None:
             yield lacks(
                 "no anchor", "metadata.object_anchor is missing; add it there, or to anchors.json of the dataset"
             )
-        if data.setting == "T" and not isinstance(item.facts.get("object_card"), dict):
-            yield lacks("no object card", "metadata.object_card is missing: the object's name and attributes")
+        elif anchor is not None and target_of(data, item, anchor)[0] is None:
+            text = f"the anchor {json.dumps(anchor)[:120]} lies in no frame; expected center_x, center_y, width, height"
+            yield lacks("bad anchor", text)
+        if data.setting == "T" and not words_of({**item.facts, "object_name": ""}):
+            yield lacks("no object card", "metadata.object_card is missing, or has no name: name and attributes")
     if item.subset == "causal" and dimensions:
         if data.setting == "T" and not segments_of(item.facts):
             yield lacks("no caption segments", "metadata.caption_segments is missing: a list of texts, one per part")

@@ -88,7 +88,7 @@ def case_of(data: Dataset, item: Item) -> Case | Rejected:
     facts = item.facts
     segments = segments_of(facts)
     anchor, source = anchor_of(data, item)
-    box, kind = _box(data, item, anchor)
+    target, kind = target_of(data, item, anchor)
     card = facts.get("object_card")
     annotations: dict[str, Any] = {
         "setting": data.setting,
@@ -113,7 +113,8 @@ def case_of(data: Dataset, item: Item) -> Case | Rejected:
         condition=item.condition,
         prompt=caption.strip() if isinstance(caption, str) else " ".join(segments),
         camera=item.action if data.setting == "A" else "",
-        target=None if box is None else Target(_name(facts), box),
+        target=target,
+        target_name="" if target else words_of(facts),
         annotations=annotations,
         artifacts=item.artifacts,
     )
@@ -142,28 +143,33 @@ def anchor_of(data: Dataset, item: Item) -> tuple[dict[str, Any] | None, str | N
     return None, None
 
 
-def _box(
-    data: Dataset, item: Item, anchor: Mapping[str, Any] | None
-) -> tuple[tuple[float, float, float, float] | None, str | None]:
-    """The box of an anchor in fractions of the frame, and whether the anchor is a point or a box.
+def target_of(data: Dataset, item: Item, anchor: Mapping[str, Any] | None) -> tuple[Target | None, str | None]:
+    """The target of an anchor, and whether the anchor is a point or a box.
 
     Beside the centre there are a width and a height. In the published demo these are the frame's, so the anchor is a
     point. Where the size of the first frame is known and another, they are the object's.
     """
-    if anchor is None or not (_number(anchor.get("width")) and _number(anchor.get("height"))):
+    if anchor is None:
         return None, None
-    x, y, width, height = (float(anchor[name]) for name in ("center_x", "center_y", "width", "height"))
-    if min(width, height) <= 0:
-        return None, None
+    called = words_of(item.facts) or "target"
     frame = png_size(data.root / "samples" / item.subset / item.sample / "first_frame.png")
-    if frame is not None and not all(abs(a - b) <= SAME * b for a, b in zip((width, height), frame, strict=True)):
-        half = width / 2, height / 2
+    x, y = (float(anchor[name]) for name in ("center_x", "center_y"))
+    sides = [float(anchor[name]) for name in ("width", "height") if _number(anchor.get(name))]
+    if (
+        len(sides) == 2
+        and frame is not None
+        and not all(abs(a - b) <= SAME * b for a, b in zip(sides, frame, strict=True))
+    ):
+        half = sides[0] / 2, sides[1] / 2
         corners = (x - half[0], y - half[1], x + half[0], y + half[1])
-        return _inside([c / s for c, s in zip(corners, (*frame, *frame), strict=True)]), "box"
-    if x > width or y > height:
+        box = _inside([c / s for c, s in zip(corners, (*frame, *frame), strict=True)])
+        return (None if box is None else Target(called, box)), "box"
+    width, height = sides if len(sides) == 2 else frame or (0, 0)
+    if not (0 <= x <= width and 0 <= y <= height and min(width, height) > 0):
         return None, None  # neither inside a frame of this size, nor in one that is known
     side = POINT * min(width, height) / 2
-    return _inside([(x - side) / width, (y - side) / height, (x + side) / width, (y + side) / height]), "point"
+    box = _inside([(x - side) / width, (y - side) / height, (x + side) / width, (y + side) / height])
+    return (None if box is None else Target(called, box, (x / width, y / height))), "point"
 
 
 def _inside(box: Sequence[float]) -> tuple[float, float, float, float] | None:
@@ -175,10 +181,22 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _name(facts: Mapping[str, Any]) -> str:
+def words_of(facts: Mapping[str, Any]) -> str:
+    """What the object is called, as a detector is asked for it: core attributes, then the name; empty if nobody says.
+
+    An object card is a mapping with a name and attributes (a list, a text, or a mapping of texts), or the words.
+    """
     card = facts.get("object_card")
-    named = (card.get("name") if isinstance(card, Mapping) else None) or facts.get("object_name")
-    return str(named or "target")
+    if isinstance(card, str):
+        return card.strip()
+    given: Mapping[str, Any] = card if isinstance(card, Mapping) else {}
+    name = given.get("name") or facts.get("object_name") or ""
+    attributes = given.get("attributes") or ()
+    if isinstance(attributes, Mapping):
+        attributes = attributes.values()
+    listed = [attributes] if isinstance(attributes, str) else list(attributes)
+    words = [*listed, name] if name else []
+    return " ".join(str(word).strip() for word in words if isinstance(word, str) and word.strip())
 
 
 def _title(item: str, model: str) -> str:

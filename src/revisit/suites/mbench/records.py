@@ -13,12 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from revisit.core import Case, Rejected
-from revisit.suites.mbench.names import BY_ID, MOVED, TRIGGER, Dimension
+from revisit.suites.mbench.names import BY_ID, JUDGED, MOVED, TRIGGER, Dimension
 from revisit.suites.mbench.scoring import Outcome, Standing, standing
 from revisit.suites.tables import ByCase, Record, by_case, unreadable
 
 NO_JUDGE = "no judge was given"  # how the reason of a gate begins that nobody was asked about
-JUDGED = (TRIGGER, "judged_progress", "judged_correctness")
 RESTS = "static"
 
 
