@@ -292,6 +292,72 @@ def test_odd_lines_and_patterns_are_told_and_never_followed(tmp_path: Path, make
         found(root)
 
 
+# Conditions of one's own
+
+
+SWING = "yaw:left:20@3,yaw:right:40@6,yaw:left:20@2"
+OWN = """
+actions:
+  left_right: [left, right]
+  swing_3s: [{left: 3}, {right: 6}, {left: 2}]
+  left_then_right_then_left: [{left: 3}, {right: 6}, {left: 2}]
+"""
+
+
+@pytest.fixture
+def own_conditions(tmp_path: Path, make_clip) -> Path:
+    """A perfect camera under five conditions, four of which are nobody's but ours; clips of 12 frames."""
+    from revisit.geometry.camera_script import camera_path, parse_script
+
+    root = small_dataset(tmp_path / "set", make_clip)
+    (root / "models/one/samples.jsonl").write_text("")
+    clip = f"outputs/causal/s0/{CONDITIONS['A']}/video.mp4"
+    there_and_back = "yaw:left:30@5,hold@1,yaw:right:30@5"
+    for condition, script in {
+        "left_then_right_3s": there_and_back, "left_right_3s": there_and_back,
+        "left_then_wait_then_right_3s": "yaw:left:30@4,hold@3,yaw:right:30@4", "swing_3s": SWING,
+        "left_then_right_then_left": SWING,
+    }.items():  # fmt: skip
+        add_row(root, "one", row("one", "causal", "s0", condition, "A", clip))
+        c2w = np.array(camera_path(parse_script(script), np.eye(4)))
+        made = {**poses(len(c2w)), "extrinsics": np.linalg.inv(c2w)[:, :3], "convention": np.array("w2c_opencv")}
+        save_npz(root / f"models/one/artifacts/causal/s0/{condition}/da3/results.npz", made)
+    return root
+
+
+def test_conditions_of_ones_own_are_scored_once_their_motion_is_declared(own_conditions: Path, tmp_path: Path):
+    """A name that does not say the motion is asked for, with file and line; declared, a perfect camera scores 1."""
+    name = "mbencha.causal.camera_interaction"
+    flags = ("--metrics", name, "--workers", 0)
+    invoke("mbench", "eval", own_conditions, *flags, "--output", tmp_path / "before")
+    items = {i["condition_id"]: i for i in lines(tmp_path / f"before/metrics/{name}/items.jsonl")}
+    known = {"left_then_right_3s", "left_then_wait_then_right_3s"}
+    assert {id for id, item in items.items() if item["valid"]} == known
+    for condition, says in {
+        "left_right_3s": "unknown action: 'left_right'", "swing_3s": "unknown action: 'swing'",
+        "left_then_right_then_left": "unknown lengths: the name 'left_then_right_then_left'",
+    }.items():  # fmt: skip
+        assert items[condition]["reason"].startswith(says) and "dataset.yaml" in items[condition]["reason"]
+    told = [p for p in found(own_conditions) if p.kind.startswith("unknown")]
+    assert [p.line for p in told] == [2, 4, 5]
+    card = own_conditions / "dataset.yaml"
+    card.write_text(card.read_text() + OWN)
+    assert not [p for p in found(own_conditions) if p.kind.startswith("unknown")]
+    invoke("mbench", "eval", own_conditions, *flags, "--output", tmp_path / "after")
+    for item in lines(tmp_path / f"after/metrics/{name}/items.jsonl"):
+        assert item["scores"]["score"] == pytest.approx(1, abs=1e-6), item["condition_id"]
+    card.write_text("dataset_id: mbencha\nactions: {swing: [wave]}\n")
+    with pytest.raises(UsageError, match=r"actions\.swing: 'wave' is no phase; expected a list such as"):
+        list(read(own_conditions))
+
+
+def test_a_declared_rest_needs_no_gate(tmp_path: Path, make_clip):
+    root = small_dataset(tmp_path, make_clip)
+    (root / "dataset.yaml").write_text("dataset_id: mbencha\nactions: {left_then_right: [hold]}\n")
+    case = next(case for case in read(root) if case.subset == "causal")
+    assert case.annotations["motion"] == [("wait", 1.0)]
+
+
 # The README's own commands on rendered datasets
 
 

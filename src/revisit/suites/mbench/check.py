@@ -13,6 +13,7 @@ import numpy as np
 
 from revisit.core import MediaError
 from revisit.media import load_npz, npz_shapes
+from revisit.metrics.mb_actions import asked_of
 from revisit.suites.mbench.dataset import LIST, Dataset, Item, Problem
 from revisit.suites.mbench.names import Dimension
 from revisit.suites.mbench.read import Filter, anchor_of, segments_of, target_of, words_of
@@ -71,8 +72,11 @@ def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Itera
             yield lacks("no caption segments", "metadata.caption_segments is missing: a list of texts, one per part")
         if data.setting == "A" and not (item.action or item.facts.get("caption")):
             yield lacks("no action", "neither annotations.action nor metadata.caption says what should happen")
+    where = f"models/{item.model}/{LIST}"
+    if "camera_interaction" in names and isinstance(said := asked_of(item.action, data.motion(item)), str):
+        kind, _, text = said.partition(": ")
+        yield Problem(kind, where, item.line, item.id, text)
     if poses:
-        where = f"models/{item.model}/{LIST}"
         if item.artifact is None and not any("artifact" in p.kind and p.violation for p in item.problems):
             text = "there is no results.npz at its place; `revisit mbench prepare` makes one"
             yield Problem("missing artifact", where, item.line, item.id, text)

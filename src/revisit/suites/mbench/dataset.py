@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from revisit.core import UsageError
+from revisit.metrics.mb_actions import declared_phases
 from revisit.suites.mbench.names import SETTINGS, SUBSETS
 
 CARD, LIST, SAMPLE = "dataset.yaml", "samples.jsonl", "sample.json"
@@ -81,10 +82,10 @@ class Item:
 
     @property
     def action(self) -> str:
-        """What the camera was asked to do, such as left_then_right; empty where nothing says so."""
+        """What the camera was asked to do, such as left_then_right; the whole condition where nothing else says so."""
         told = self.row.get("annotations", {}).get("action") if isinstance(self.row.get("annotations"), dict) else None
         match = CONDITION.fullmatch(self.condition)
-        return str(told or (match["action"] if match else "") or self.facts.get("action") or "")
+        return str(told or (match["action"] if match else "") or self.facts.get("action") or self.condition)
 
     @property
     def length(self) -> float | None:
@@ -126,6 +127,24 @@ class Dataset:
                 f"{path}: expected sample ids with anchors, such as {{'sample_1': {{'center_x': 10, ...}}}}"
             )
         return content
+
+    @cached_property
+    def motions(self) -> Mapping[str, list[tuple[str, float]]]:
+        """What the card declares of actions or whole conditions: phases with relative lengths, by name."""
+        given = self.card.get("actions") or {}
+        if not isinstance(given, dict):
+            raise UsageError(f"{self.root / CARD}: actions is {str(given)[:60]!r}; expected names with lists of phases")
+        found = {}
+        for name, value in given.items():
+            phases = declared_phases(value)
+            if isinstance(phases, str):
+                raise UsageError(f"{self.root / CARD}: actions.{name}: {phases}")
+            found[str(name)] = phases
+        return found
+
+    def motion(self, item: Item) -> list[tuple[str, float]] | None:
+        """The declared phases of an item, by its condition or its action; None where the name has to do."""
+        return self.motions.get(item.condition) or self.motions.get(item.action)
 
     def place(self, pattern: str, **names: str) -> Path:
         """The path of a pattern of the card, or of the layout's own."""

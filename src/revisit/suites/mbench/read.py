@@ -99,6 +99,7 @@ def case_of(data: Dataset, item: Item) -> Case | Rejected:
         "segments": segments,
         "caption_segments": segments,  # as the judges' questions read them
         "action": item.action if data.setting == "A" else "",
+        "motion": data.motion(item) if data.setting == "A" else None,
         "length": item.length,
         "object_card": card if isinstance(card, Mapping) else None,
     }

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from revisit.core import Case, Rejected
+from revisit.metrics.mb_actions import Asked, asked_of
 from revisit.suites.mbench.names import BY_ID, JUDGED, MOVED, TRIGGER, Dimension
 from revisit.suites.mbench.scoring import Outcome, Standing, standing
 from revisit.suites.tables import ByCase, Record, by_case, unreadable
 
 NO_JUDGE = "no judge was given"  # how the reason of a gate begins that nobody was asked about
-RESTS = "static"
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,8 @@ def _posed(case: Case, records: Mapping[str, Record], gate: str) -> Posed | None
     record = records.get(gate)
     if record is None or (record["status"] == "unscored" and record["reason"].startswith(NO_JUDGE)):
         return None
-    if gate == MOVED and case.annotations.get("action") == RESTS:
+    asked = asked_of(str(case.annotations.get("action") or ""), case.annotations.get("motion"))
+    if gate == MOVED and isinstance(asked, Asked) and asked.rests:
         return Posed(True)
     if unreadable(records) and any(id not in JUDGED for id in records):
         return Posed(False, reason=f"the video cannot be read: {record['reason']}")
