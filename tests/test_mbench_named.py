@@ -7,6 +7,7 @@ would say of faces, style and captions comes from files, through a set of the us
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -137,6 +138,92 @@ def test_both_object_metrics_score_and_the_run_can_be_submitted(dataset: Path, o
     with zipfile.ZipFile(tmp_path / "s.zip") as archive:
         entity = json.loads(archive.read("verification/entity/summary.json"))
     assert "mbencht.entity.object_texture_consistency" in entity
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+NETWORKS = (
+    "human_identity_consistency,human_appearance_consistency,object_texture_consistency,object_geometry_consistency,"
+    "spatial_epipolar,spatial_reprojection,rendering_style,rendering_lighting,prompt_interaction"
+)
+
+
+def submit(run: Path, *more: object) -> tuple[object, ...]:
+    return ("mbench", "submit", run, "--model", "perfect", "--link", "https://x.org/m", "--out", run / "s.zip", *more)
+
+
+def test_a_machine_with_networks_and_one_with_a_judge_add_up(
+    dataset: Path, own_set: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REVISIT_CACHE", str(cache))
+    run, here = tmp_path / "run", ("--workers", 0, "--quiet")
+    invoke("mbench", "eval", dataset, "--output", run, "--set", own_set, "--metrics", NETWORKS, *FOUND, *here)
+    assert "the run is partial: the trigger was asked of 0 of 4 items" in refused(*submit(run))
+    before = records(run)
+    with serving(judge) as server:
+        asks = ("--vlm-judge", "openai-compatible", "--vlm-base-url", server.url, "--vlm-model", MODEL)
+        monkeypatch.delenv("REVISIT_WEIGHTS")
+        monkeypatch.setenv("REVISIT_CACHE", str(tmp_path / "another"))  # nothing that a network made is there
+        names = ("--metrics", "state_progress,progress_correctness")
+        invoke("mbench", "eval", dataset, "--output", run, *names, *asks, *here)
+        summary = json.loads((run / "summary.json").read_text())["mbench"]
+        texture = summary["dimensions"]["mb_object_texture"]["models"]["perfect"]
+        assert texture["unknown"] == 1 and texture["coverage"] == [0, 1], "nobody was asked about objects yet"
+        assert "the trigger was asked of 1 of 4 items" in refused(*submit(run))
+        invoke("mbench", "eval", dataset, "--output", run, "--metrics", "trigger", *asks, *here)
+    assert {key: records(run)[key] for key in before} == before, "what the first machine said stays"
+    assert len(list((run / "metrics").iterdir())) == 11
+    told = invoke(*submit(run)).output
+    assert "protocol corrected, set mine: human identity" in told
+    assert f"protocol corrected, set lite, judge {MODEL}: the trigger" in told
+    with zipfile.ZipFile(run / "s.zip") as archive:
+        causal = json.loads(archive.read("verification/causal/summary.json"))
+    made = causal["mbencht.causal.state_progress"]
+    assert (made["set"], made["judge"], made["trigger_judge"]) == ("lite", MODEL, MODEL)
+    again = json.loads(invoke("score", run, "--json").stdout)
+    assert len(again["mbench"]["dimensions"]) == 11, "scoring again keeps what other calls asked"
+    done = refused("mbench", "eval", dataset, "--output", run, "--protocol", "paper", "--metrics", "rendering_lighting")
+    assert "holds answers of the protocol 'corrected', and this call has 'paper'" in done
+
+
+def test_partial_runs_are_refused(
+    dataset: Path, own_set: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REVISIT_CACHE", str(cache))
+    root = tmp_path / "set"
+    shutil.copytree(dataset, root)
+    with serving(judge) as server:
+        flags = (
+            "--set", own_set, "--vlm-judge", "openai-compatible", "--vlm-base-url", server.url, "--vlm-model", MODEL,
+            "--workers", 0, "--quiet",
+        )  # fmt: skip
+        run = tmp_path / "run"
+        invoke("mbench", "eval", root, "--output", run, *flags, *FOUND)
+        listed = root / "models/perfect/samples.jsonl"
+        rows = listed.read_text()
+        more = rows.splitlines()[0].replace("sample_001", "sample_002")
+        listed.write_text(rows + more + "\n")
+        assert "it has 4 of the 5 items of the model's list; " in refused(*submit(run))
+        listed.write_text(rows)
+        invoke(*submit(run))
+        shutil.move(root, tmp_path / "moved")
+        assert "the dataset of this run is not there" in refused(*submit(run))
+        invoke(*submit(run, "--dataset", tmp_path / "moved"))
+        shutil.move(tmp_path / "moved", root)
+        video = root / "models/perfect/outputs/human/sample_001/text/video.mp4"
+        video.unlink()
+        shutil.copy(root / "models/state_reset/outputs/human/sample_001/text/video.mp4", video)
+        assert "1 videos have changed since they were scored" in refused(*submit(run))
+        # A changed video loses the answers of earlier calls, also to what this call does not ask.
+        invoke("mbench", "eval", root, "--output", run, "--metrics", "human_identity_consistency", *flags)
+        assert "human appearance was asked of 0 of 1 items" in refused(*submit(run))
+        invoke("mbench", "eval", root, "--output", tmp_path / "part", "--limit", 7, *flags, *FOUND)
+        assert "the run is partial: --limit took 7 of 8 items" in refused(*submit(tmp_path / "part"))
+    nobody = refused("mbench", "submit", run, "--model", "nobody", "--link", "https://x.org/m")
+    assert "the run has no model 'nobody'; it has" in nobody
 
 
 def test_what_the_detector_does_not_find_is_unscored_and_says_so(dataset: Path, own_set: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from revisit.cli.main import app
 from revisit.core import METRICS, SUITES, Case, MissingPrerequisite, Rejected, UsageError
 from revisit.media import load_npz, save_npz
-from revisit.suites.mbench.check import artifact_problem, problems
+from revisit.suites.mbench.check import artifact_problem, check
 from revisit.suites.mbench.dataset import open_dataset
 from revisit.suites.mbench.names import dimensions_of, registered
 from revisit.suites.mbench.package import package
@@ -44,7 +44,7 @@ def lines(path: Path) -> list[dict]:
 def found(root: Path, setting: str = "A", **filters: str):
     data = open_dataset(root)
     keep = Filter.of(data, *(filters.get(name, "") for name in ("models", "subsets", "conditions", "samples")))
-    return list(problems(data, keep, dimensions_of(setting)))
+    return check(data, keep, dimensions_of(setting)).found
 
 
 # Reading
@@ -201,6 +201,32 @@ def test_a_sound_dataset_is_valid(tmp_path: Path, make_clip):
     assert "valid" in invoke("mbench", "validate", root, "--metrics", "object_texture_consistency").output
     done = invoke("mbench", "validate", root, "--metrics", "mbencha.environment.spatial_epipolar", code=1)
     assert "missing artifact" in done.output and "revisit mbench prepare" in done.output
+
+
+def test_validate_fails_when_it_checked_nothing(tmp_path: Path, make_clip):
+    root = small_dataset(tmp_path / "a", make_clip)
+    for flags in (("--subsets", "human"), ("--sample-ids", "no_such"), ("--conditions", "text")):
+        done = invoke("mbench", "validate", root, "--metrics", "object_texture_consistency", *flags, code=1)
+        assert "nothing was checked" in done.output
+    assert "valid: 1 items checked" in invoke("mbench", "validate", root, "--metrics", "rendering_lighting").output
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"<html>404 not found</html>", "text, not a video"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(50), "a PNG image"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
+        (b"", "the file is empty"),
+        (None, "truncated"),
+    ],
+)
+def test_validate_notices_what_is_not_a_video(tmp_path: Path, make_clip, content: bytes | None, says: str):
+    root = small_dataset(tmp_path, make_clip)
+    video = root / f"models/one/outputs/human/s0/{CONDITIONS['A']}/video.mp4"
+    video.write_bytes(content if content is not None else video.read_bytes()[:-200])
+    done = invoke("mbench", "validate", root, "--metrics", "human_identity_consistency", code=1)
+    assert "not a video (human:s0:" in done.output and says in done.output and "samples.jsonl:2" in done.output
 
 
 def test_text_contracts(tmp_path: Path, make_clip):
@@ -414,6 +440,35 @@ def test_the_first_example_of_the_readme(rendered, shared_cache, tmp_path: Path)
     assert item["item_id"].startswith("environment:sample_001:") and item["model_id"] == "perfect"
     assert set(item["scores"]) <= {"score", "score_raw"}, "A knows no trigger"
     assert (run / "eval.log").is_file() and lines(run / "items.jsonl")[0]["model_id"] == "perfect"
+
+
+def test_the_python_call_of_the_readme(rendered, shared_cache, tmp_path: Path, monkeypatch):
+    """Its lines as they stand there, but for where the names come from and the paths."""
+    from revisit.mbench import adapter_registry, aggregator_registry, metric_registry, run_eval
+
+    monkeypatch.setenv("REVISIT_CACHE", shared_cache)
+    adapter = adapter_registry.get("mbench-dir")
+    items = adapter.load(str(rendered["A"]), subsets=["environment"], limit=4)
+    metric = metric_registry.get("mbencha.environment.spatial_epipolar")
+    aggregator = aggregator_registry.get("mean")
+    summary = run_eval(items, [metric], aggregator, str(tmp_path / "python_api_demo"), workers=0)
+    assert len(items) == 3 and {case.subset for case in items} == {"environment"}
+    assert summary["mbench"]["dimensions"]["mb_spatial_epipolar"]["models"]["perfect"]["n"] == 1
+    folder = tmp_path / "python_api_demo/metrics/mbencha.environment.spatial_epipolar"
+    assert sorted(path.name for path in folder.iterdir()) == ["items.jsonl", "summary.json", "units.jsonl"]
+    assert len(adapter.load(rendered["A"], limit=2)) == 2 and metric_registry.names() == list(registered())
+    with pytest.raises(UsageError, match="there is no aggregator called 'median'; there are mean"):
+        aggregator_registry.get("median")
+
+
+def test_the_second_example_on_the_default_set_says_which_set_has_the_observer(rendered, shared_cache, tmp_path: Path):
+    """Nothing finds faces in the set lite: one sentence says which sets do."""
+    name = "mbencht.entity.human_identity_consistency"
+    done = invoke(
+        "mbench", "eval", rendered["T"], "--metrics", name, "--models", "perfect", "--subsets", "human", "--output",
+        tmp_path / "run", "--workers", 0, env={"REVISIT_CACHE": shared_cache}, code=1,
+    )  # fmt: skip
+    assert "no file of faces was given; --set small or paper makes it from the frames" in done.output
 
 
 @pytest.fixture(scope="module")
@@ -755,6 +810,35 @@ def test_prepare_by_odometry(rendered, shared_cache, tmp_path: Path):
         np.ones(len(arrays["extrinsics"])), abs=1e-4
     )
     assert "0 made, 1 kept" in invoke(*arguments, env={"REVISIT_CACHE": shared_cache}).output
+
+
+def test_what_prepare_wrote_elsewhere_is_found(rendered, shared_cache, tmp_path: Path, monkeypatch):
+    """The README's command with --output, then validate and eval from the same folder, and from another one."""
+    env = {"REVISIT_CACHE": shared_cache}
+    root, work, elsewhere = tmp_path / "set", tmp_path / "work", tmp_path / "elsewhere"
+    shutil.copytree(rendered["A"], root, ignore=shutil.ignore_patterns("da3", "artifacts.json"))
+    work.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.chdir(work)
+    only = ("--models", "perfect", "--subsets", "environment")
+    flags = ("--metrics", "mbencha.environment.spatial_epipolar", *only)
+    assert "missing artifact" in invoke("mbench", "validate", root, *flags, code=1).output
+    done = invoke(
+        "mbench", "prepare", root, "--producer", "odometry", "--output", "artifacts/", *only, "--quiet", "--workers", 0,
+        env=env,
+    )  # fmt: skip
+    assert "eval finds them by artifacts.json of the dataset" in done.output
+    assert "valid: 1 items checked" in invoke("mbench", "validate", root, *flags).output
+    invoke("mbench", "eval", root, *flags, "--output", "run", "--workers", 0, env=env)
+    (item,) = lines(work / "run/metrics/mbencha.environment.spatial_epipolar/items.jsonl")
+    assert item["valid"]
+    monkeypatch.chdir(elsewhere)
+    told = invoke("mbench", "validate", root, *flags, code=1).output
+    assert "artifact outside" in told and "--root" in told, "from elsewhere it is found, and needs leave"
+    assert "valid: 1" in invoke("mbench", "validate", root, *flags, "--root", work).output
+    (root / "artifacts.json").unlink()
+    assert "missing artifact" in invoke("mbench", "validate", root, *flags, code=1).output
+    assert "valid: 1" in invoke("mbench", "validate", root, *flags, "--artifacts", work / "artifacts").output
 
 
 def test_prepare_by_a_network_in_its_own_environment(tmp_path: Path, make_clip, monkeypatch):

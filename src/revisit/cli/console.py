@@ -155,7 +155,7 @@ def summary(content: Mapping[str, Any]) -> None:
     diagnoses(content.get("diagnosis") or {})
     for reason in sorted(set(content["not_asked"].values())):
         asked = [id for id, why in content["not_asked"].items() if why == reason]
-        message(f"unscored: {', '.join(asked)}: {reason.removesuffix(' for this case')}")
+        message(f"unscored: {', '.join(asked)}: {reason.replace(' for this case', '', 1)}")
     remarks = content.get("notes", [])
     for remark in remarks[:5]:
         message(f"note: {remark}")

@@ -36,9 +36,13 @@ def read(
     subsets: str = "",
     conditions: str = "",
     samples: str = "",
+    artifacts: str = "",
 ) -> Iterator[Case | Rejected]:
-    """Cases of the chosen models, subsets, conditions and samples, each a list with commas; all by default."""
-    data = open_dataset(source, roots)
+    """Cases of the chosen models, subsets, conditions and samples, each a list with commas; all by default.
+
+    `artifacts` are folders that `revisit mbench prepare --output` filled.
+    """
+    data = open_dataset(source, roots, [Path(folder) for folder in parts([artifacts])])
     keep = Filter.of(data, models, subsets, conditions, samples)
     for model in keep.models:
         for entry in data.items(model):

@@ -66,8 +66,9 @@ class Answers:
 
     def verdict(self, case: Case, id: str) -> Posed:
         """Whether an item counts under a metric, by the rule."""
-        conditioned = self.rule != "all" and (id not in BY_ID or BY_ID[id].conditioned)
-        return (self.posed[case.id] if conditioned else None) or Posed(True)
+        if self.rule == "all" or not (id not in BY_ID or BY_ID[id].conditioned):
+            return Posed(True)
+        return self.posed[case.id] or Posed(None, reason="nobody was asked whether it poses the test")
 
     def standing(self, model: str, dimension: Dimension) -> Standing:
         """What a model comes to in a dimension."""
