@@ -6,7 +6,7 @@
     metric = metric_registry.get("mbencha.environment.spatial_epipolar")
     summary = run_eval(items, [metric], aggregator_registry.get("mean"), "runs/python_api_demo")
 
-The run folder is that of `revisit mbench eval`: calls into one folder add up, and `revisit report` and all else read it.
+The run folder is that of `revisit mbench eval`: calls into one folder add up, and `revisit report` and others read it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Adapter:
 
         given = {"models": models, "subsets": subsets, "conditions": conditions, "samples": sample_ids}
         options = {name: ",".join(values) for name, values in given.items() if values}
-        entries = list(read(Path(source), **options))
+        entries = list(read(Path(source), (), **options))
         cases = [entry for entry in entries if isinstance(entry, Case)]
         rejected = tuple(entry for entry in entries if isinstance(entry, Rejected))
         return Items(
