@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from revisit.cli.main import app
 from revisit.core import METRICS, SUITES, Case, MissingPrerequisite, Rejected, UsageError
+from revisit.evidence.judged import ProgressRatings
 from revisit.media import load_npz, save_npz
 from revisit.suites.mbench.check import artifact_problem, check
 from revisit.suites.mbench.dataset import open_dataset
@@ -868,9 +869,90 @@ def test_prepare_by_a_network_in_its_own_environment(tmp_path: Path, make_clip, 
     assert artifact_problem(place) is None and "0 made, 1 kept" in invoke(*arguments).output
 
 
+def test_the_protocol_readme_gives_the_readmes_numbers():
+    """Its examples of output: .5523 for an error of 2.964 px, and .74 for a mean rating of 3.7."""
+    from revisit.evidence.mbench import PairMatches
+    from revisit.metrics.judged import judged_correctness, judged_progress
+    from revisit.metrics.mb_spatial import over_pairs
+    from tests.mbench_world import track
+
+    asked = SUITES["mbench"].protocols["readme"]
+    poses_ = np.tile(np.eye(4), (2, 1, 1))
+    poses_[1, 0, 3] = 0.1
+    frame, other, row_, other_row = (np.array([k]) for k in (12, 48, 0, 1))
+    matched = np.array([0, 30]), np.full((30, 4), 9.0)
+    pair = PairMatches(frame, other, row_, other_row, np.zeros(1), *matched, "fold", "", "sift")
+    for id in ("mb_spatial_epipolar", "mb_spatial_reprojection"):
+        made = over_pairs(track(poses_), pair, lambda view: np.full(len(view.x1), 2.964), least_matches=20, **asked[id])
+        assert round(made.value, 4) == 0.5523 and made.raw == pytest.approx(2.964)
+    ratings = [ProgressRatings(x, x, "m") for x in (3, 4, 4, 4, 3, 4, 3, 4, 4, 4)]
+    for metric in (judged_progress, judged_correctness):
+        scores = [metric(one, **asked[metric.id]) for one in ratings]
+        assert np.mean([s.raw for s in scores]) == pytest.approx(3.7)
+        assert np.mean([s.value for s in scores]) == pytest.approx(0.74)
+
+
+def test_protocols_that_compute_the_same_share_a_tag(tmp_path: Path, make_clip):
+    root = small_dataset(tmp_path, make_clip)
+    tags = {}
+    for protocol in ("corrected", "paper", "readme"):
+        done = json.loads(invoke("plan", root, "--protocol", protocol, "--json").stdout)
+        tags[protocol] = {id: tag.partition(":")[2] for id, tag in done["metrics"].items()}
+    same = {id for id in tags["paper"] if tags["paper"][id] == tags["corrected"][id]}
+    assert same == {"mb_prompt_interaction", "judged_progress", "judged_correctness"}
+    other = {id for id in tags["readme"] if tags["readme"][id] != tags["paper"][id]}
+    assert other == {"mb_spatial_epipolar", "mb_spatial_reprojection", "judged_progress", "judged_correctness"}
+    with pytest.raises(UsageError, match="there is no rule 'upstream'"):
+        METRICS["judged_progress"].fn(ProgressRatings(3, 3, "m"), rule="upstream")
+
+
+def test_runs_of_protocols_that_compute_the_same_share_a_board(rendered, shared_cache, tmp_path: Path):
+    flags = ("-m", "mb_prompt_interaction", "-m", "mb_rendering_lighting", "--workers", 0, "--no-report")
+    for protocol in ("corrected", "paper"):
+        invoke("eval", rendered["T"], *flags, "--protocol", protocol, "--out", tmp_path / protocol,
+               env={"REVISIT_CACHE": shared_cache})  # fmt: skip
+    both = json.loads(invoke("leaderboard", tmp_path / "corrected", tmp_path / "paper", "--json").stdout)
+    assert len(both) == 2, "lighting takes other pairs"
+    for path in (tmp_path / "corrected", tmp_path / "paper"):
+        facts = json.loads((path / "run.json").read_text())
+        facts["protocol"]["metrics"].pop("mb_rendering_lighting")
+        (path / "run.json").write_text(json.dumps(facts))
+    (one,) = json.loads(invoke("leaderboard", tmp_path / "corrected", tmp_path / "paper", "--json").stdout)
+    assert len(one["rows"]) == 6
+
+
+def test_questions_in_words_of_ones_own(rendered, shared_cache, tmp_path: Path):
+    words = tmp_path / "words.yaml"
+    words.write_text("trigger.human: Does somebody come and go?\nprogress: 'Rate two things: progress, correctness.'\n")
+    flags = ("--metrics", "trigger,state_progress", "--models", "perfect", "--workers", 0)
+    with serving(judge) as server:
+        shared = ("--vlm-judge", "openai-compatible", "--vlm-base-url", server.url, "--vlm-model", MODEL)
+        invoke("mbench", "eval", rendered["T"], *flags, *shared, "--questions", words, "--output", tmp_path / "own",
+               env={"REVISIT_CACHE": shared_cache})  # fmt: skip
+        asked = [question_of(body) for body in server.requests]
+        assert sum("Does somebody come and go? Say also" in text for text in asked) == 1
+        assert sum("Rate two things: progress, correctness." in text for text in asked) == 1
+        invoke("mbench", "eval", rendered["T"], *flags, *shared, "--output", tmp_path / "ours",
+               env={"REVISIT_CACHE": shared_cache})  # fmt: skip
+    boards = json.loads(invoke("leaderboard", tmp_path / "own", tmp_path / "ours", "--json").stdout)
+    assert len(boards) == 2, "numbers by other questions do not share a board"
+    for text, says in (
+        ("trigger.people: x", "there is no question 'trigger.people'; the ids are trigger.object"),
+        ("progress: 3", "progress is '3'; expected the words"),
+        ("[", "neither YAML nor JSON"),
+        ("", "expected question ids with their words"),
+    ):
+        words.write_text(text)
+        done = CliRunner().invoke(app, ["plan", str(rendered["T"]), "--option", f"questions={words}"])
+        assert isinstance(done.exception, UsageError) and says in str(done.exception)
+    words.write_text(json.dumps({"trigger.object": "Is it?"}))
+    case = next(case for case in read(rendered["T"], questions=str(words)) if case.subset == "object")
+    assert case.annotations["wording"] == {"trigger.object": "Is it?"}
+
+
 def test_the_card_keeps_questions_to_their_subsets():
     card = SUITES["mbench"].card
-    assert set(card["protocols"]) == {"corrected", "paper"}
+    assert set(card["protocols"]) == {"corrected", "paper", "readme"}
     for setting in ("A", "T"):
         for dimension in dimensions_of(setting):
             assert card["asked_of"][dimension.id]["subset"] == [dimension.subset]

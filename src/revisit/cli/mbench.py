@@ -121,6 +121,7 @@ def eval_(
     vlm_api_style: str = typer.Option("chat_completions", envvar="MBENCH_VLM_API_STYLE", help="chat_completions."),
     vlm_endpoint_path: str = typer.Option(ENDPOINT, envvar="MBENCH_VLM_ENDPOINT_PATH", help="Path of the endpoint."),
     workers: int = typer.Option(None, help="Processes; as many as cores by default, 0 for none."),
+    questions: Path = typer.Option(None, help="YAML or JSON of question id -> wording, for the judge."),
     ignore_trigger: bool = typer.Option(False, "--ignore-trigger", help="Do not ask whether a clip poses the test."),
     protocol: str = typer.Option(None, help="corrected (default), paper or readme."),
     param: list[str] = PARAM,
@@ -163,7 +164,8 @@ def eval_(
     asked_of = "" if alone or not named else ",".join(dict.fromkeys(dimension.subset for dimension in dimensions))
     filters = {"models": models, "subsets": subsets or asked_of, "conditions": conditions}
     folders = ",".join(str(folder.resolve()) for folder in artifacts)
-    given = {**filters, "samples": sample_ids, "artifacts": folders}
+    asked_with = str(questions.resolve()) if questions else ""
+    given = {**filters, "samples": sample_ids, "artifacts": folders, "questions": asked_with}
     options = [f"{name}={value}" for name, value in given.items() if value]
     ids = [*gates, *(dimension.id for dimension in dimensions)]
     request = Request.of(source, "mbench", set, protocol, _known(ids), limit, "auto", root, options, judge, param)

@@ -91,9 +91,14 @@ def _compare(one: Board, other: Board) -> bool:
     """Whether no column of the two would hold numbers of two protocols."""
     hashes = {column.key: column.protocol for column in one.columns}
     return all(
-        not column.protocol or not hashes.get(column.key) or hashes[column.key] == column.protocol
+        not column.protocol or not hashes.get(column.key) or _computes(hashes[column.key]) == _computes(column.protocol)
         for column in other.columns
     )
+
+
+def _computes(tag: str) -> str:
+    """A comparability tag without the name of its protocol: two protocols may compute the same."""
+    return tag.partition(":")[2] or tag
 
 
 def _union(first: Sequence[Column], second: Sequence[Column]) -> tuple[Column, ...]:

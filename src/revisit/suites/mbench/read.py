@@ -6,12 +6,14 @@ Reading is lenient: a line that cannot be used is refused with its reason and th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Target, UsageError
 from revisit.suites.mbench.dataset import CARD, Dataset, Item, Problem, open_dataset, png_size
 from revisit.suites.mbench.names import parts
+from revisit.suites.mbench.wording import read_wording, words_for
 
 POINT = 0.2  # side of the square around a point, as a share of the frame's shorter side: its size is not known
 SAME = 0.05  # how far the size beside an anchor may be from the frame's to be that of the frame
@@ -37,11 +39,13 @@ def read(
     conditions: str = "",
     samples: str = "",
     artifacts: str = "",
+    questions: str = "",
 ) -> Iterator[Case | Rejected]:
     """Cases of the chosen models, subsets, conditions and samples, each a list with commas; all by default.
 
-    `artifacts` are folders that `revisit mbench prepare --output` filled.
+    `artifacts` are folders that `revisit mbench prepare --output` filled; `questions` is a file of wording.
     """
+    wording = read_wording(Path(questions)) if questions else {}
     data = open_dataset(source, roots, [Path(folder) for folder in parts([artifacts])])
     keep = Filter.of(data, models, subsets, conditions, samples)
     for model in keep.models:
@@ -51,7 +55,13 @@ def read(
                 if entry.kind != "duplicate item":
                     yield Rejected(_title(entry.item or f"line {entry.line}", model), _reason(entry), model)
             elif keep.takes(entry):
-                yield case_of(data, entry)
+                made = case_of(data, entry)
+                yield _asked_with(made, wording) if wording and isinstance(made, Case) else made
+
+
+def _asked_with(case: Case, wording: dict[str, str]) -> Case:
+    """The case with the words of the user's own."""
+    return replace(case, annotations={**case.annotations, "wording": words_for(wording, case.subset)})
 
 
 class Filter:
@@ -106,6 +116,7 @@ def case_of(data: Dataset, item: Item) -> Case | Rejected:
         "motion": data.motion(item) if data.setting == "A" else None,
         "length": item.length,
         "object_card": card if isinstance(card, Mapping) else None,
+        "object": words_of(facts),
     }
     caption = facts.get("caption")
     return Case(

@@ -3,8 +3,9 @@
 Who says that an item poses the test:
 - T: a judge (`judged_trigger`). Without one, every scored item counts, as upstream does, and there is no M-Score.
 - A: the camera (`camera_moved`). The paper holds that an action always poses the test; a model that ignores its action
-  then wins with a still picture. The protocol `paper` averages all items; the gate is still asked, and decides who is
-  ranked. An action that asks the camera to rest needs no gate, and action interaction is averaged over all clips.
+  then wins with a still picture. The protocols `paper` and `readme` average and rank all items, as the paper does; what
+  the gate says is told beside it. An action that asks the camera to rest needs no gate, and action interaction is
+  averaged over all clips.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Answers:
     rejected: Sequence[Rejected]
     records: ByCase
     posed: Mapping[str, Posed | None]  # case id -> what its gate says; None where none was asked
+    literal: bool = False  # whether the protocol is the paper's, who asks nobody in setting A
 
     @property
     def models(self) -> list[str]:
@@ -88,10 +90,10 @@ def answers_of(cases: Sequence[Case], rejected: Sequence[Rejected], records: Seq
     setting = next((str(case.annotations["setting"]) for case in cases), "A")
     gate = MOVED if setting == "A" else TRIGGER
     posed = {case.id: _posed(case, found.get(case.id, {}), gate) for case in cases}
-    literal = any(str(record.get("protocol", "")).startswith("paper:") for record in records)
+    literal = any(str(record.get("protocol", "")).startswith(("paper:", "readme:")) for record in records)
     asked = any(verdict is not None for verdict in posed.values())
     rule = "all" if not asked or (literal and setting == "A") else "camera" if setting == "A" else "trigger"
-    return Answers(setting, rule, cases, rejected, found, posed)
+    return Answers(setting, rule, cases, rejected, found, posed, literal)
 
 
 def _posed(case: Case, records: Mapping[str, Record], gate: str) -> Posed | None:

@@ -19,7 +19,7 @@ from revisit.core import Clip, MediaError, UsageError
 from revisit.media import clip_digest
 from revisit.media.files import replacing
 from revisit.suites.mbench.dataset import Dataset, Problem
-from revisit.suites.mbench.names import AXES, TRIGGER, dimensions_of, registered
+from revisit.suites.mbench.names import AXES, BY_ID, TRIGGER, dimensions_of, registered
 
 FILE = "leaderboard_submission.json"
 TYPES = {"T": "text-conditioned", "A": "action-conditioned"}
@@ -54,7 +54,12 @@ def content_of(summary: Mapping[str, Any], model: str, name: str, link: str) -> 
         "total_m_score": round(own["total"][0], DECIMALS),
         **{f"{axis}_score": round(own[axis][0], DECIMALS) for axis in AXES},
     }
-    mine = [entry["models"][model] for entry in part["dimensions"].values() if model in entry["models"]]
+    # Over the dimensions that the axes are over: a total leaves out what its axis leaves out.
+    mine = [
+        entry["models"][model]
+        for id, entry in part["dimensions"].items()
+        if model in entry["models"] and part["setting"] in BY_ID[id].averaged
+    ]
     for key, field in (("trigger_coverage", "coverage"), ("memory_reliability", "reliability")):
         values = [one[field][0] if field == "coverage" else one[field] for one in mine if one[field] is not None]
         if values:

@@ -176,7 +176,23 @@ def _tables(
                 "rows": rows,
             }
         )
+    if answers.rule != "all" and len(ranked) > 1 and any(row["rank"] for row in ranked):
+        gate = "the trigger" if answers.setting == "T" else "the camera gate"
+        rows = [{"name": row["model"], "cells": _beside(row)} for row in ranked]
+        note = f"100 times; without: the mean over all scored clips. up: places won by {gate}"
+        columns = ["total with", "rank with", "total without", "rank without", "up"]
+        tables.append({"title": f"Ranks with and without {gate}", "note": note, "columns": columns, "rows": rows})
     return tables
+
+
+def _beside(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The cells of a model in the table of ranks; a model that is not ranked has a dash."""
+    ungated = row["ungated"]
+    up = None if None in (row["rank"], ungated["rank"]) else ungated["rank"] - row["rank"]
+    values = [row["rank"], ungated["total"], ungated["rank"], up]
+    total = _mean_and_interval(row["order"]) if row["rank"] else {}
+    cells = [total, *({} if value is None else {"mean": value, "interval": None} for value in values)]
+    return [{"n": int(bool(cell)), "of": 1, **cell} for cell in cells]
 
 
 def _counted(axis: str, setting: str, asked: Sequence[Dimension], left_out: Sequence[str]) -> dict[str, int]:
@@ -214,6 +230,12 @@ def _sentences(answers: Answers, ranked: Sequence[Mapping[str, Any]]) -> list[st
     if ranked and ranked[0]["left_out"] and ranked[0]["rank"]:
         titles = ", ".join(BY_ID[id].title.lower() for id in ranked[0]["left_out"])
         said.append(f"not every model has a value of {titles}: axes and total are without")
+    if answers.literal and answers.setting == "A":
+        for model in answers.models:
+            cases, lacking = answers.of(model)
+            still = sum((verdict := answers.posed[case.id]) is not None and verdict.posed is False for case in cases)
+            if still > (len(cases) + len(lacking)) / 2:
+                said.append(f"the paper ranks everybody: the camera of {model} rests in {still} of {len(cases)} clips")
     for row in ranked:
         if row["rank"] is None and (answers.rule != "all" or answers.setting == "A"):
             said.append(f"{row['model']} is not ranked: {row['reason']}")
