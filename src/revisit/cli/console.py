@@ -136,12 +136,16 @@ def _duration(seconds: float) -> str:
 
 def summary(content: Mapping[str, Any]) -> None:
     """Print a run's tables: metrics down, models across, each mean with its interval, n and coverage."""
+    from revisit.suites.tables import posed
+
     models = list(content["models"])
     if content.get("partial"):
         message(f"partial: --limit took {content['cases']} of {content['total_cases']} cases")
     for start in range(0, len(models), MODELS_PER_TABLE):
         shown = models[start : start + MODELS_PER_TABLE]
-        rows = [["clips that posed the test", *(_posed(content["models"][model]) for model in shown)]]
+        counts = [posed(content["models"][model]["funnel"]) for model in shown]
+        told = [f"{count[0]}/{count[1]}" if count else "not asked" for count in counts]
+        rows = [["clips that posed the test", *told]] if any(counts) else []
         rows += _score_rows(content["metrics"], content["models"], shown)
         table(["mean ± 95 % (scored/all)", *shown], rows, numbers=True)
     for sentence in content.get("sentences", []):
@@ -191,8 +195,13 @@ def _score_rows(columns: Mapping[str, Any], models: Mapping[str, Any], shown: Se
 def diagnoses(content: Mapping[str, Any]) -> None:
     """Print for each model which failures its clips show, and in how many of them."""
     for model, entry in content.get("models", {}).items():
-        found = ", ".join(f"{title} {n}" for title, n in entry["findings"].items()) or "no failure found"
-        message(f"diagnosis of {model} ({entry['clips']} {'clip' if entry['clips'] == 1 else 'clips'}): {found}")
+        clips = f"{entry['clips']} {'clip' if entry['clips'] == 1 else 'clips'}"
+        found = [f"{title} {n}" for title, n in entry["findings"].items()]
+        if not found:
+            found = ["no failure found" if entry["told"] else "nothing could be told"] if entry["clips"] else []
+        if entry["unreadable"]:
+            found.append(f"{entry['unreadable']} could not be read")
+        message(f"diagnosis of {model} ({clips}): {', '.join(found)}")
 
 
 def notes(plan: Mapping[str, Any], found: Mapping[str, Sequence[str]]) -> None:
@@ -203,12 +212,6 @@ def notes(plan: Mapping[str, Any], found: Mapping[str, Sequence[str]]) -> None:
         message(line)
     if len(lines) > 10:
         message(f"... and {len(lines) - 10} more notes; see run.json")
-
-
-def _posed(model: Mapping[str, Any]) -> str:
-    stages = {stage["stage"]: stage["n"] for stage in model["funnel"]}
-    posed = stages.get("memory scored", next(reversed(stages.values())))  # the last stage, where none is called so
-    return f"{posed}/{stages['all clips']}"
 
 
 def decimals(scores: Iterable[Mapping[str, Any]]) -> int:

@@ -110,6 +110,8 @@ def _words(findings: list[Finding], untold: dict[str, str], gates: dict[str, Rec
     """One line: whether the clip returned, and each finding with its confidence."""
     label = "never left" if never_left else RETURNED.get(gates.get("view_return", {}).get("label", ""), "")
     said = [f"{finding.title} ({finding.confidence:.2f})" for finding in findings]
-    if not said:
+    if not said and len(untold) == len(KINDS):
+        said = ["nothing could be told"]
+    elif not said:
         said = ["no failure found"] if not untold else [f"no failure found, {len(untold)} of {len(KINDS)} kinds untold"]
     return ", ".join([label, *said] if label else said)

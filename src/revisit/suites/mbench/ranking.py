@@ -98,7 +98,8 @@ def why_not(answers: Answers, model: str) -> str:
         return "no judge said which clips pose the test" if answers.setting == "T" else "its camera was not looked at"
     posed, of = sum(verdict.posed is True for verdict in asked), len(cases) + len(lacking)
     if not posed or (answers.setting == "A" and posed < LEAST_POSED * of):
-        return f"{posed} of {of} clips pose the test"
+        some = "" if len(asked) == len(cases) else f" (of {len(asked)} it was asked)"
+        return f"{posed} of {of} clips pose the test{some}"
     return ""
 
 

@@ -103,7 +103,7 @@ def _posed(case: Case, records: Mapping[str, Record], gate: str) -> Posed | None
     asked = asked_of(str(case.annotations.get("action") or ""), case.annotations.get("motion"))
     if gate == MOVED and isinstance(asked, Asked) and asked.rests:
         return Posed(True)
-    if unreadable(records) and any(id not in JUDGED for id in records):
+    if unreadable({id: record for id, record in records.items() if id not in JUDGED}):
         return Posed(False, reason=f"the video cannot be read: {record['reason']}")
     state = {"open": True, "closed": False}.get(record["status"])
     confidence = (record.get("facts") or {}).get("confidence")

@@ -252,12 +252,15 @@ def _funnel(answers: Answers, model: str | None) -> list[dict[str, Any]]:
         {"stage": "all clips", "n": len(cases)},
         {"stage": "readable", "n": len(readable)},
     ]
-    if any(verdict is not None for verdict in answers.posed.values()):
+    gated = any(answers.posed[case.id] is not None for case in cases)
+    if gated:
         stages.append({"stage": "test posed", "n": len(posed)})
-    else:
-        posed = readable
-    scored = [c for c in posed if any(r["status"] == "scored" for r in answers.records.get(c.id, {}).values())]
-    return [*stages, {"stage": "memory scored", "n": len(scored)}]
+    scored = [
+        case
+        for case in (posed if gated else readable)
+        if any(r["status"] == "scored" for r in answers.records.get(case.id, {}).values())
+    ]
+    return [*stages, {"stage": "memory scored" if gated else "scored", "n": len(scored)}]
 
 
 def _as_json(made: Standing) -> dict[str, Any]:
