@@ -221,7 +221,9 @@ def decimals(scores: Iterable[Mapping[str, Any]]) -> int:
 
 
 def cell(score: Mapping[str, Any], places: int = 2) -> str:
-    """`0.71 ±0.05 (12/20)`; a dash where nothing was scored."""
+    """`0.71 ±0.05 (12/20)`; a dash where nothing was scored; the cell's own text where it has one, as ranks do."""
+    if "text" in score:
+        return str(score["text"])
     count = f"({score['n']}/{score['of']})"
     if "mean" not in score:
         return f"– {count}"

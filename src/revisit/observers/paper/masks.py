@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from revisit.networks.sam2 import Following
 
 SAM2, SAM2_LARGE, DINO = "sam2.1-hiera-tiny", "sam2.1-hiera-large", "grounding-dino-tiny"
-AT_MOST = 96
+AT_MOST = 160  # so that every frame of 800 has a mask no more than two frames away
 THRESHOLD = 0.35  # as published with Grounding DINO
 
 

@@ -187,12 +187,14 @@ def _tables(
 
 def _beside(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The cells of a model in the table of ranks; a model that is not ranked has a dash."""
-    ungated = row["ungated"]
-    up = None if None in (row["rank"], ungated["rank"]) else ungated["rank"] - row["rank"]
-    values = [row["rank"], ungated["total"], ungated["rank"], up]
-    total = _mean_and_interval(row["order"]) if row["rank"] else {}
-    cells = [total, *({} if value is None else {"mean": value, "interval": None} for value in values)]
-    return [{"n": int(bool(cell)), "of": 1, **cell} for cell in cells]
+    rank, other = row["rank"], row["ungated"]["rank"]
+    up = None if None in (rank, other) else other - rank
+    without = row["ungated"]["total"]
+    totals = [_mean_and_interval(row["order"]) if rank else {}, {} if without is None else {"mean": without}]
+    ranks = [{} if value is None else {"mean": value, "text": str(value)} for value in (rank, other)]
+    moved = {} if up is None else {"mean": up, "text": f"{up:+d}" if up else "0"}
+    cells = [totals[0], ranks[0], totals[1], ranks[1], moved]
+    return [{"n": int(bool(cell)), "of": 1, "interval": None, **cell} for cell in cells]
 
 
 def _counted(axis: str, setting: str, asked: Sequence[Dimension], left_out: Sequence[str]) -> dict[str, int]:
