@@ -220,6 +220,14 @@ def test_partial_runs_are_refused(
         # A changed video loses the answers of earlier calls, also to what this call does not ask.
         invoke("mbench", "eval", root, "--output", run, "--metrics", "human_identity_consistency", *flags)
         assert "human appearance was asked of 0 of 1 items" in refused(*submit(run))
+        # An item that is taken off the list is forgotten, and its files are not shipped.
+        listed.write_text("".join(line + "\n" for line in rows.splitlines() if '"human:' not in line))
+        invoke("mbench", "eval", root, "--output", run, "--metrics", "rendering_lighting", *flags)
+        items = (run / "items.jsonl").read_text()
+        assert '"human:sample_001:text", "model_id": "state_reset"' in items
+        assert '"human:sample_001:text", "model_id": "perfect"' not in items
+        assert "a total takes all dimensions of MBench-T" in refused(*submit(run))
+        listed.write_text(rows)
         invoke("mbench", "eval", root, "--output", tmp_path / "part", "--limit", 7, *flags, *FOUND)
         assert "the run is partial: --limit took 7 of 8 items" in refused(*submit(tmp_path / "part"))
     nobody = refused("mbench", "submit", run, "--model", "nobody", "--link", "https://x.org/m")

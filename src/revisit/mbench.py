@@ -109,6 +109,7 @@ def run_eval(
     """
     from revisit.cli.request import Request
     from revisit.engine.run import evaluate
+    from revisit.suites.mbench.dataset import open_dataset
 
     aggregator_registry.get(aggregator)
     settings = {case.annotations["setting"] for case in items}
@@ -122,5 +123,6 @@ def run_eval(
     )
     chosen = request.chosen_judge()
     plan = request.plan(judge=chosen.judge.facts if chosen else None)
-    run = evaluate(plan, Path(output), request=request.as_json(), workers=workers, judge=chosen, adds=True)
+    present = open_dataset(items.source).ids()
+    run = evaluate(plan, Path(output), request=request.as_json(), workers=workers, judge=chosen, adds=present)
     return run.summary

@@ -182,7 +182,7 @@ def eval_(
             progress=console.progress(quiet or no_progress_bar),
             command=_command(vlm_api_key),
             judge=asked,
-            adds=True,
+            adds=data.ids(),
         )
     except KeyboardInterrupt:
         console.message("interrupted; the same command goes on where it stopped")

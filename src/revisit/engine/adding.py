@@ -2,13 +2,14 @@
 
 For those who run networks on one machine and a judge on another. What an earlier call asked and this one does not is
 kept as it was answered; so is what this machine could not answer. A clip that has changed since loses its earlier
-answers, and a run of another protocol is refused: its numbers do not go beside these.
+answers, one that the dataset has no more is forgotten, and a run of another protocol is refused: its numbers do not go
+beside these.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,11 @@ from revisit.engine.plan import Plan
 Content = Mapping[str, Any]  # of a plan.json
 
 
-def earlier_plan(out: Path, plan: Plan) -> dict[str, Any] | None:
-    """What earlier calls into this folder asked, if it can stay beside this plan."""
+def earlier_plan(out: Path, plan: Plan, present: Collection[str] | None = None) -> dict[str, Any] | None:
+    """What earlier calls into this folder asked, if it can stay beside this plan.
+
+    `present` are ids of the cases that the dataset has now; earlier ones that it has no more are left out.
+    """
     path = out / "plan.json"
     if not path.is_file():
         return None
@@ -32,6 +36,10 @@ def earlier_plan(out: Path, plan: Plan) -> dict[str, Any] | None:
                 f"{out} holds answers of the {name} {found[name]!r}, and this call has {mine!r}; choose another "
                 "folder, or --fresh to replace them"
             )
+    found.setdefault("made_by", {})
+    if present is not None:
+        for name in ("cases", "rejected"):
+            found[name] = [entry for entry in found[name] if entry["id"] in present]
     return found
 
 

@@ -14,7 +14,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -135,11 +135,12 @@ def evaluate(
     command: str = "",
     request: Mapping[str, Any] | None = None,
     judge: ChosenJudge | None = None,
-    adds: bool = False,
+    adds: Collection[str] | None = None,
 ) -> Run:
     """Answer every question of the plan that has no answer yet; return the finished run.
 
-    With `adds`, what earlier calls into this folder asked stays part of the run (`revisit.engine.adding`).
+    With `adds`, the ids of all cases that the dataset has, what earlier calls into this folder asked of them stays part
+    of the run (`revisit.engine.adding`).
 
     `request` is what the plan was made from; it is kept in run.json, so that the run can be scored again.
     `judge` is asked what only a judge can tell; the plan was made for it.
@@ -151,7 +152,7 @@ def evaluate(
             _clear(out, plan.suite.exports)
         _same_source(out, request)
         started = time.time()
-        earlier = earlier_plan(out, plan) if adds else None
+        earlier = None if adds is None else earlier_plan(out, plan, adds)
         if earlier is not None:
             plan = left_to_earlier(plan, earlier)
         _forget(out, stale(earlier, plan.as_json()))
@@ -161,7 +162,7 @@ def evaluate(
         missing = list(_missing_evidence(plan, open_questions, cache))
         jobs = plan.jobs(missing)
         counters = _Counters(plan, cached=len(_all_evidence(plan, open_questions)) - len(missing))
-        _write_run(out, plan, whole, cache, command, request, started, None, counters, adds)
+        _write_run(out, plan, whole, cache, command, request, started, None, counters, adds is not None)
 
         workers = _workers(workers, len(jobs))
         progress.start(len(plan.clips), len(plan.cases), len(plan.clips) - sum(len(job.clips) for job in jobs))
@@ -206,7 +207,7 @@ def evaluate(
         finally:
             progress.finish()
         write_summary(plan, out, whole)
-        _write_run(out, plan, whole, cache, command, request, started, time.time(), counters, adds)
+        _write_run(out, plan, whole, cache, command, request, started, time.time(), counters, adds is not None)
         return Run(out)
 
 

@@ -215,6 +215,15 @@ class Dataset:
             rows[made.id] = made
         yield from rows.values()
 
+    def ids(self) -> set[str]:
+        """All items of all lists, as cases are called."""
+        return {
+            f"{entry.id}@{model}"
+            for model in self.models
+            for entry in self.items(model)
+            if not isinstance(entry, Problem)
+        }
+
     def _row_problem(self, row: Any) -> tuple[str, str] | None:
         """Why a line cannot become an item, in a word and in a sentence."""
         if not isinstance(row, dict):

@@ -123,7 +123,7 @@ def made_with(plan: Mapping[str, Any], setting: str) -> list[str]:
     """Which protocol, set and judge made the numbers, in lines."""
     by: dict[str, list[str]] = {}
     for title, id, _ in _questions(setting):
-        if id in plan["made_by"]:
+        if id in plan.get("made_by", {}):
             made = plan["made_by"][id]
             who = f"set {made['set']}" + (f", judge {made['judge']}" if "judge" in made else "")
             by.setdefault(f"protocol {plan['protocol']}, {who}", []).append(title)
