@@ -252,4 +252,4 @@ def test_sets_that_cannot_look_for_a_name_say_which_one_can(dataset: Path, tmp_p
         "mbench", "eval", dataset, "--metrics", "object_texture_consistency,object_geometry_consistency", "--output",
         tmp_path / "run", "--set", set, "--workers", 0, code=1,
     )  # fmt: skip
-    assert "--set paper" in done.output
+    assert "--set paper" in done.output and "small or paper" not in done.output

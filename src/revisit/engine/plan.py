@@ -357,8 +357,9 @@ def _task(
     if maker.kind == "file":
         found = _beside(case, maker.artifact, digest_of)
         if isinstance(found, str):
-            others = " or ".join(sets_that_observe(evidence_id(kind))) if maker.artifact not in case.artifacts else ""
-            return f"{found}; --set {others} makes it from the frames" if others else found
+            able = [name for name, other in sets_that_observe(evidence_id(kind)) if _has_inputs(case, other)]
+            hint = f"; --set {' or '.join(able)} makes it from the frames" if able else ""
+            return found + (hint if maker.artifact not in case.artifacts else "")
         file, facts["file"] = found
         return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, file=file)
     facts["clip"] = clip
@@ -387,6 +388,12 @@ def _task(
     if maker.ready is not None and (reason := maker.ready()):
         return reason
     return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, reference)
+
+
+def _has_inputs(case: Case, maker: Observer) -> bool:
+    """Whether a case has the fields without which an observer can do nothing."""
+    needed = [name for name in maker.inputs if not name.startswith(BESIDE) and not name.endswith(OPTIONAL)]
+    return all(getattr(case, name) not in (None, "") for name in needed)
 
 
 def _beside(case: Case, artifact: str, digest_of: Any) -> tuple[Path, str] | str:

@@ -65,16 +65,14 @@ def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, 
 
 
 @observer(
-    id="judge.progress", version=2, kind="judge", makes=ProgressRatings, shows=JudgeFrames,
+    id="judge.progress", version=1, kind="judge", makes=ProgressRatings, shows=JudgeFrames,
     inputs=("prompt", "annotations"),
 )  # fmt: skip
 def progress(frames: Frames, prompt: str, annotations: Mapping[str, Any]) -> Talk:
     """How far the described change went and how rightly, from 1 to 5 each, in one call."""
     schema = Record({"progress": Rating(1, 5), "correctness": Rating(1, 5)})
     words, by = worded("progress", RATINGS, annotations)
-    answers: list[Answer] = yield [
-        Question("progress", described(prompt, annotations) + words, schema, {"ask": "ratings"})
-    ]
+    answers: list[Answer] = yield [Question("progress", described(prompt, annotations) + words, schema)]
     value = answers[0].value or {}
     return ProgressRatings(
         progress=float(value.get("progress", math.nan)),

@@ -76,10 +76,11 @@ def sets_that_make(role: str) -> tuple[str, ...]:
 
 
 @cache
-def sets_that_observe(role: str) -> tuple[str, ...]:
-    """Those of `small` and `paper` that make a kind of evidence from frames, and not from a file."""
+def sets_that_observe(role: str) -> tuple[tuple[str, Observer], ...]:
+    """Those of `small` and `paper` that make a kind of evidence from frames, and not from a file, with who makes it."""
     ids = {name: read_set(name).roles.get(role, "") for name in ("small", "paper")}
-    return tuple(name for name, id in ids.items() if id in OBSERVERS and OBSERVERS[id].kind != "file")
+    found = [(name, OBSERVERS[id]) for name, id in ids.items() if id in OBSERVERS]
+    return tuple((name, maker) for name, maker in found if maker.kind != "file")
 
 
 def load_roles(name: str, *, judge: bool = False) -> dict[str, Observer]:
