@@ -185,7 +185,7 @@ def test_a_named_target_is_looked_for_in_the_first_frame(weights: Path) -> None:
         following = sam2.Following(sam2.network("sam2.1-hiera-tiny"), on_device(frames[:1]), [tuple(boxes[0].tolist())])
         expected = [following.first[0], *(following.see(on_device([frame]))[0] for frame in frames[1:])]
     assert np.array_equal(made.mask, [sam2.masks_at(logits, (60, 100))[0] for logits in expected])
-    assert "'red cup', found by grounding-dino-tiny" in made.maker
+    assert made.maker == "sam2.1-hiera-tiny from a name, found by grounding-dino-tiny in the first frame"
     none = look(masking.masks, clip, 8.0, sought="red cup", threshold=1.0)
     assert not none.mask.any() and list(none.index) == [0, 1, 2] and "found no 'red cup'" in none.maker
     seen = look(describing.object_features, clip, 8.0, sought="red cup", threshold=1.0)

@@ -78,12 +78,12 @@ class Follower:
 
     @property
     def maker(self) -> str:
-        """Who found the target, to be asked at the end."""
+        """Who found the target, to be asked at the end; the same words for all targets that were found alike."""
         if isinstance(self.sought, Target):
             return f"{self.sam} from {'a point' if self.sought.point else 'a box'} in the first frame"
         if self.following is None:
             return f"{DINO}, which found no {self.sought!r} in the first frame"
-        return f"{self.sam} from {self.sought!r}, found by {DINO} in the first frame"
+        return f"{self.sam} from a name, found by {DINO} in the first frame"
 
 
 def _masks(clip: ClipInfo, follower: Follower) -> Any:
