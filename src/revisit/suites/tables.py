@@ -142,9 +142,11 @@ def absent(id: str, records: Iterable[Record]) -> str | None:
 
 def was_asked(ids: Iterable[str], answers: ByCase, cases: Sequence[Case]) -> bool:
     """Whether some of these metrics and gates were asked of some of the clips, and something could be asked at all."""
-    records = [answers.get(case.id, {}).get(id) for id in ids for case in cases]
-    found = [record for record in records if record is not None]
-    return any(never_asked(str(r.get("metric") or r["gate"]), found) is None for r in found)
+    for id in ids:
+        found = [record for case in cases if (record := answers.get(case.id, {}).get(id)) is not None]
+        if found and never_asked(id, found) is None:
+            return True
+    return False
 
 
 # Stages of a funnel that every clip can reach, whether anybody asked about memory or not.

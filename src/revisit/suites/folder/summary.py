@@ -64,7 +64,7 @@ def funnel(cases: Sequence[Case], answers: ByCase) -> list[dict[str, Any]]:
     readable = [case for case in cases if not unreadable(answers[case.id])]
     stages = [{"stage": "all clips", "n": len(cases)}, {"stage": "readable", "n": len(readable)}]
     left = readable
-    asked = {id for case in readable for id in answers[case.id] if was_asked([id], answers, readable)}
+    asked = {gate for _, gate, _ in (*FUNNEL, *TARGET_FUNNEL) if was_asked([gate], answers, readable)}
     for stage, gate, labels in FUNNEL:
         if gate not in asked:
             continue
