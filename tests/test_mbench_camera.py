@@ -150,8 +150,9 @@ def test_names_are_read_as_far_as_they_go() -> None:
         assert str(asked_of(name)).startswith("unknown lengths"), "three phases may be of any length"
 
 
+@pytest.mark.parametrize("rule", ["corrected", "paper"])
 @pytest.mark.parametrize("waiting", [1, 9, 20, 60, 150])
-def test_exit_wait_reenter_is_understood_however_long_the_wait(waiting: int) -> None:
+def test_exit_wait_reenter_is_understood_however_long_the_wait(waiting: int, rule: str) -> None:
     """A perfect camera scores 1 by the name alone, with the noise of estimated poses in its wait; a mirrored one 0."""
     poses = path(f"yaw:left:60@20,hold@{waiting},yaw:right:60@20")
     rng = np.random.default_rng(0)
@@ -159,10 +160,10 @@ def test_exit_wait_reenter_is_understood_however_long_the_wait(waiting: int) -> 
     for k in range(21, 20 + waiting):
         noisy[k, :3, :3] = axis_angle(rng.normal(size=3), 0.05) @ poses[k, :3, :3]
     for found in (poses, noisy):
-        made = scored(found, "left_then_wait_then_right")
+        made = scored(found, "left_then_wait_then_right", rule=rule)
         assert made.value == pytest.approx(1, abs=0.01) and "waiting is not scored" in made.facts["note"]
-        assert scored(found, "right_then_wait_then_left").value == 0
-    exact = declared(poses, [("left", 20), ("wait", waiting), ("right", 20)])
+        assert scored(found, "right_then_wait_then_left", rule=rule).value == 0
+    exact = declared(poses, [("left", 20), ("wait", waiting), ("right", 20)], rule=rule)
     assert exact.value == pytest.approx(1, abs=1e-6) and list(exact.facts["cosine"]) == ["1 left", "2 wait", "3 right"]
 
 

@@ -114,6 +114,40 @@ def test_default_places_side_files_and_boxes(tmp_path: Path, make_clip):
     assert case.annotations["anchor_kind"] == "box"
 
 
+@pytest.mark.parametrize(
+    ("card", "words"),
+    [
+        ({"name": "cup", "attributes": ["red", "chipped"]}, "red chipped cup"),
+        ({"name": "cup", "attributes": "small red"}, "small red cup"),
+        ({"name": "cup", "attributes": {"colour": "red", "material": "clay", "count": 1}}, "red clay cup"),
+        ({"name": "cup"}, "cup"),
+        ("a red cup", "a red cup"),
+        ({"attributes": ["red"]}, ""),
+        (None, ""),
+    ],
+)
+def test_objects_without_a_place_have_words_to_look_for(tmp_path: Path, make_clip, card: object, words: str):
+    root = small_dataset(tmp_path, make_clip, setting="T")
+    write_sample(root, "object", "s0", "T", metadata={"object_card": card, "caption_segments": ["a"]})
+    case = next(case for case in read(root) if case.subset == "object")
+    assert case.target is None and case.target_name == words and case.target_or_name == (words or None)
+    assert any(p.kind == "no object card" for p in found(root, "T")) == (not words)
+
+
+def test_an_anchor_is_a_point_where_it_says_no_size_of_its_own(tmp_path: Path, make_clip):
+    import cv2
+
+    root = small_dataset(tmp_path, make_clip)
+    case = next(case for case in read(root) if case.subset == "object")
+    assert case.target.point == (0.5, 0.5) and case.target_or_name is case.target and case.target_name == ""
+    cv2.imwrite(str(root / "samples/object/s0/first_frame.png"), np.zeros((100, 200, 3), np.uint8))
+    write_sample(root, "object", "s0", metadata={"object_anchor": {"center_x": 50, "center_y": 75}})
+    case = next(case for case in read(root) if case.subset == "object")
+    assert case.target.point == (0.25, 0.75) and case.annotations["anchor_kind"] == "point"
+    write_sample(root, "object", "s0", metadata={"object_anchor": {"center_x": 250, "center_y": 75}})
+    assert any(p.kind == "bad anchor" for p in found(root)), "it lies outside of the frame"
+
+
 def poses(count: int = 3, size: tuple[int, int] = (24, 32), centre: tuple[float, float] | None = None) -> dict:
     height, width = size
     x, y = centre or (width / 2, height / 2)
@@ -443,10 +477,9 @@ def test_the_first_example_of_the_readme(rendered, shared_cache, tmp_path: Path)
     assert (run / "eval.log").is_file() and lines(run / "items.jsonl")[0]["model_id"] == "perfect"
 
 
-def test_the_usage_reference_of_the_readme(rendered, shared_cache, tmp_path: Path, monkeypatch):
+def test_the_usage_reference_of_the_readme(rendered, tmp_path: Path, monkeypatch):
     """Every flag that its usage reference lists, in one command each; the judge per run, as it shows it."""
     monkeypatch.chdir(tmp_path)
-    env = {"REVISIT_CACHE": shared_cache}
     names = "mbencht.causal.state_progress,mbencht.environment.spatial_reprojection"
     some = ("--metrics", names, "--subsets", "causal,environment")
     invoke("mbench", "validate", rendered["T"], *some, "--models", "perfect", "--limit", 2)
@@ -456,7 +489,7 @@ def test_the_usage_reference_of_the_readme(rendered, shared_cache, tmp_path: Pat
                 "mbench", "eval", rendered["T"], *some, "--output", output, "--models", "perfect,state_reset",
                 "--conditions", "text", "--sample-ids", "sample_001", "--limit", 4, "--vlm-judge", "openai-compatible",
                 "--vlm-base-url", server.url, "--vlm-api-key", KEY, "--vlm-model", MODEL, "--vlm-n-frames", 8,
-                "--vlm-max-retries", 3, "--workers", 0, *more, "--no-progress-bar", "--quiet", "--no-log-file", env=env,
+                "--vlm-max-retries", 3, "--workers", 0, *more, "--no-progress-bar", "--quiet", "--no-log-file",
             )  # fmt: skip
             assert done.output == ""
             assert not (tmp_path / output / "eval.log").exists()

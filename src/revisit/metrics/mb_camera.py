@@ -122,7 +122,8 @@ def camera_interaction(
     size = np.linalg.norm(motion, axis=1)
     words = [word for word, _ in asked.phases]
     usual = float(np.percentile(size, FAST) if asked.waits or WAIT in words else np.median(size))
-    moves = size > (0 if literal else max(AT_REST, SHORT * usual))
+    # The paper counts every step; where it waits for a time that nobody tells, no step of the wait can be counted.
+    moves = size > (0 if literal and not asked.waits else max(AT_REST, SHORT * usual))
     own = twists(track.c2w, depth)
     facts |= {
         "response_rate": float(moves.mean()),

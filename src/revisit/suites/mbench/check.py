@@ -64,7 +64,7 @@ def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Itera
     for problem in item.problems:
         if poses or "artifact" not in problem.kind:
             yield problem
-    if item.video is not None and (said := not_a_video(item.video)):
+    if dimensions and item.video is not None and (said := not_a_video(item.video)):
         yield Problem("not a video", f"models/{item.model}/{LIST}", item.line, item.id, f"{item.video.name}: {said}")
     sample = f"samples/{item.subset}/{item.sample}/sample.json"
     names = {dimension.name for dimension in dimensions}
