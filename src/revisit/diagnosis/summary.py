@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from revisit.diagnosis.diagnose import Diagnosis, can_diagnose, diagnose
+from revisit.diagnosis.diagnose import can_diagnose, diagnose
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.responses import responses
 from revisit.diagnosis.signs import Record
@@ -45,9 +45,15 @@ def diagnosed(models: Mapping[str, str], records: Iterable[Record]) -> dict[str,
         },
         "cases": {
             **{case: diagnosis.as_json() for case, diagnosis in made.items()},
-            **{case: Diagnosis((), {}, f"could not be read: {why}").as_json() for case, why in broken.items()},
+            **{case: unread(why) for case, why in broken.items()},
         },
     }
+
+
+def unread(why: str) -> dict[str, Any]:
+    """What is said of a clip that cannot be read: nothing was found, and nothing could be told."""
+    untold = dict.fromkeys(KINDS, why)
+    return {"words": f"could not be read: {why}", "findings": [], "doubtful": [], "untold": untold}
 
 
 def _unreadable(records: Iterable[Record]) -> bool:
