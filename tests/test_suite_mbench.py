@@ -515,6 +515,9 @@ def test_the_python_call_of_the_readme(rendered, shared_cache, tmp_path: Path, m
     assert len(adapter.load(rendered["A"], limit=2)) == 2 and metric_registry.names() == list(registered())
     with pytest.raises(UsageError, match="there is no aggregator called 'median'; there are mean"):
         aggregator_registry.get("median")
+    other = metric_registry.get("mbencht.environment.spatial_epipolar")
+    with pytest.raises(UsageError, match="is of setting T, and this is a dataset of setting A"):
+        run_eval(items, [other], aggregator, tmp_path / "other")
 
 
 def test_the_second_example_on_the_default_set_says_which_set_has_the_observer(rendered, shared_cache, tmp_path: Path):

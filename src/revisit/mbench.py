@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from revisit.core import Case, Rejected, UsageError
-from revisit.suites.mbench.names import MOVED, TRIGGER, Dimension, registered
+from revisit.suites.mbench.names import MOVED, TRIGGER, chosen, registered
 
 T = TypeVar("T")
 
@@ -87,13 +87,13 @@ class Adapter:
 
 
 adapter_registry: Named[Adapter] = Named("adapter", lambda: {"mbench-dir": Adapter()})
-metric_registry: Named[Dimension] = Named("metric", lambda: {name: d for name, (_, d) in registered().items()})
+metric_registry: Named[str] = Named("metric", lambda: {name: name for name in registered()})
 aggregator_registry: Named[str] = Named("aggregator", lambda: {"mean": "mean"})
 
 
 def run_eval(
     items: Items,
-    metrics: Sequence[Dimension],
+    metrics: Sequence[str],
     aggregator: str,
     output: str | Path,
     *,
@@ -105,24 +105,24 @@ def run_eval(
 ) -> dict[str, Any]:
     """Score items under metrics, write the files of a run to `output`, and return the content of its summary.json.
 
-    `set`, `protocol`, `judge` and `params` are as `revisit eval` takes them.
+    Metrics are upstream's names, of the dataset's setting. `set`, `protocol`, `judge` and `params` are those of
+    `revisit eval`.
     """
     from revisit.cli.request import Request
     from revisit.engine.run import evaluate
     from revisit.suites.mbench.dataset import open_dataset
 
     aggregator_registry.get(aggregator)
-    settings = {case.annotations["setting"] for case in items}
-    if not settings:
+    if not items:
         raise UsageError(f"{items.source}: none of the chosen items has a video")
-    gates = [MOVED] if settings == {"A"} else [TRIGGER] if judge else []
-    ids = [*gates, *dict.fromkeys(metric.id for metric in metrics)]
+    data = open_dataset(items.source)
+    gates = [MOVED] if data.setting == "A" else [TRIGGER] if judge else []
+    ids = [*gates, *(dimension.id for dimension in chosen(metrics, data.setting))]
     options = [f"{name}={value}" for name, value in items.options.items()]
     request = Request.of(
         items.source, "mbench", set, protocol, ids, items.limit, "auto", [], options, judge, list(params)
     )
-    chosen = request.chosen_judge()
-    plan = request.plan(judge=chosen.judge.facts if chosen else None)
-    present = open_dataset(items.source).ids()
-    run = evaluate(plan, Path(output), request=request.as_json(), workers=workers, judge=chosen, adds=present)
+    asked = request.chosen_judge()
+    plan = request.plan(judge=asked.judge.facts if asked else None)
+    run = evaluate(plan, Path(output), request=request.as_json(), workers=workers, judge=asked, adds=data.ids())
     return run.summary
