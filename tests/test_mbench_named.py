@@ -209,6 +209,12 @@ def test_partial_runs_are_refused(
         assert "it has 4 of the 5 items of the model's list; " in refused(*submit(run))
         listed.write_text(rows)
         invoke(*submit(run))
+        whole = (run / "run.json").read_text()
+        facts = json.loads(whole)
+        facts["invocations"][-1]["finished"] = None  # as a kill leaves it
+        (run / "run.json").write_text(json.dumps(facts))
+        assert "it was stopped early; run the same command again" in refused(*submit(run))
+        (run / "run.json").write_text(whole)
         shutil.move(root, tmp_path / "moved")
         assert "the dataset of this run is not there" in refused(*submit(run))
         invoke(*submit(run, "--dataset", tmp_path / "moved"))
