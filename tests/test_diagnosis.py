@@ -124,7 +124,7 @@ def test_without_a_reference_the_gates_and_the_clip_itself_speak():
 
 def test_the_summary_counts_by_model_and_is_empty_where_nobody_asked():
     made = diagnosed({"c": "m"}, records(RESET, RESET_FACTS))
-    assert made["models"] == {"m": {"clips": 1, "findings": {"state reset": 1}}}
+    assert made["models"] == {"m": {"clips": 1, "told": 1, "unreadable": 0, "findings": {"state reset": 1}}}
     assert made["cases"]["c"]["findings"][0]["kind"] == "state_reset"
     assert (
         diagnosed({"c": "m"}, [{"case": "c", "metric": "psnr", "status": "scored", "score": 30.0, "facts": {}}]) == {}

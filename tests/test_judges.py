@@ -398,6 +398,29 @@ def test_mbench_asks_the_question_of_the_subset_and_rates_in_one_call():
     assert math.isnan(seen.progress)
 
 
+def test_mbench_may_be_asked_in_words_of_ones_own_and_the_judge_is_told_apart_by_them():
+    answer = {"triggered": True, "confidence": 0.7}
+    ours, _ = talk(trigger.fn(FRAMES, "causal", "p", {}), lambda _: says(answer))
+    notes = {"wording": {"trigger.causal": "Is it so?", "progress": "How far, how right?"}}
+    theirs, asked = talk(trigger.fn(FRAMES, "causal", "p", notes), lambda _: says(answer))
+    assert "Is it so? Say also how sure" in asked[0].text and TRIGGERS["causal"] not in asked[0].text
+    assert theirs.judge.startswith(f"{ours.judge}, asked in the words ")
+    other, _ = talk(trigger.fn(FRAMES, "human", "p", notes), lambda _: says(answer))
+    assert other.judge == ours.judge, "what has no words of its own is asked in ours"
+    rated, asked = talk(progress.fn(FRAMES, "p", notes), lambda _: says({"progress": 4, "correctness": 2}))
+    assert asked[0].text.endswith("How far, how right?") and "asked in the words" in rated.judge
+    _, asked = talk(trigger.fn(FRAMES, "object", "p", {"object": "red cup"}), lambda _: says(answer))
+    assert "The target object is: red cup." in asked[0].text
+
+
+def test_the_causal_trigger_asks_for_no_more_than_a_process_that_has_to_go_on():
+    """The paper: a process that should continue while partially hidden *or* across later segments; no return."""
+    for demand in ("again", "come back", "comes back", "out of view"):
+        assert demand not in TRIGGERS["causal"]
+    assert ", or through later parts" in TRIGGERS["causal"]
+    assert all("For example" in text for text in TRIGGERS.values()), "the paper's cases are examples"
+
+
 def test_memobench_questions_come_with_the_case():
     bank = [{"id": 7, "dimension": "Physics Adherence", "positive": False, "text": "Does it float?"}]
     seen, asked = talk(vqa.fn(FRAMES, {"questions": bank}), lambda _: says(True, 0.9))
@@ -442,8 +465,8 @@ def test_ratings_become_scores_and_missing_ones_do_not():
     best, mixed = ProgressRatings(5, 5, "m"), ProgressRatings(3, 4, "m")
     assert judged_progress(best).value == judged_correctness(best).value == 1
     assert judged_progress(mixed).value == 0.5 and judged_correctness(mixed).value == 0.375
-    assert judged_progress(mixed, rule="upstream").value == pytest.approx(0.6)
-    assert judged_correctness(mixed, rule="upstream").value == pytest.approx(0.8)
+    assert judged_progress(mixed, rule="readme").value == pytest.approx(0.6)
+    assert judged_correctness(mixed, rule="readme").value == pytest.approx(0.8)
     assert judged_progress(ProgressRatings(1, 1, "m")).value == 0
     nothing = ProgressRatings(math.nan, math.nan, "m")
     assert isinstance(judged_progress(nothing), Unscored) and isinstance(judged_correctness(nothing), Unscored)
@@ -452,7 +475,7 @@ def test_ratings_become_scores_and_missing_ones_do_not():
     assert isinstance(judged_progress(replace(best, canary=PASSED)), Score)
     with pytest.raises(InvalidEvidence, match="between 1 and 5"):
         judged_progress(ProgressRatings(6, 1, "m"))
-    with pytest.raises(InvalidEvidence, match="rule"):
+    with pytest.raises(UsageError, match="rule"):
         judged_progress(best, rule="mine")
 
 

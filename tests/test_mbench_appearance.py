@@ -98,13 +98,13 @@ def test_a_box_stands_in_for_a_mask_and_says_so(file: Path) -> None:
     box = np.tile(np.array(room().film.target_box()), (n, 1))
     state = np.where(seen, np.where(np.arange(n) > n // 2, RETURNED, VISIBLE), HIDDEN)
     phases = TargetPhases(np.arange(n), np.arange(n) / 16, state, seen, box, np.ones(n))
-    region = object_region.fn(None, phases)
+    region = object_region.fn(case(), None, phases)
     made = score(object_geometry, views, region)
     assert made.value > 0.95 and made.facts["target_from"] == "box of the followed target"
-    masks = object_region.fn(ObjectMasks(np.arange(n), room().mask, "a segmenter"), phases)
+    masks = object_region.fn(case(), ObjectMasks(np.arange(n), room().mask, "a segmenter"), phases)
     assert masks.source == "masks by a segmenter" and (masks.visible == seen).all()
     assert np.allclose(masks.box[0], room().film.target_box(), atol=1e-3)
-    assert isinstance(object_region.fn(None, None), Unscored)
+    assert isinstance(object_region.fn(case(), None, None), Unscored)
 
 
 def test_ssim_agrees_with_an_independent_one() -> None:
@@ -256,7 +256,7 @@ def test_an_object_that_never_returns_is_unscored() -> None:
     seen = ObjectFeatures(np.arange(10), np.arange(4), np.tile(AXES[0], (4, 1)), "a net")
     assert "never seen after the camera turned back" in reason(object_texture, seen, PAIRS)
     assert score(object_texture, seen, PAIRS, rule="paper").value == 1, "the paper rewards it"
-    assert "in 1 frames" in reason(object_texture, replace(seen, frame=np.arange(1), vector=AXES[:1]), PAIRS)
+    assert "in 1 of 10" in reason(object_texture, replace(seen, frame=np.arange(1), vector=AXES[:1]), PAIRS)
     with pytest.raises(InvalidEvidence, match="N finite rows"):
         object_texture(replace(seen, frame=np.arange(3)), PAIRS)
 

@@ -12,7 +12,8 @@ from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.evidence.mbench import GeometryTrack
 from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.geometry.rotations import axis_angle
-from revisit.metrics.mb_camera import camera_interaction, phases, twists
+from revisit.metrics.mb_actions import Asked, asked_of, declared_phases
+from revisit.metrics.mb_camera import camera_interaction, twists
 from revisit.observers.imports.mbench import geometry
 from tests.mbench_world import case, frame_facts, room, track, write_npz
 
@@ -116,13 +117,86 @@ def test_a_camera_at_rest_obeys_only_static() -> None:
 
 def test_what_cannot_be_asked_is_unscored() -> None:
     frames = frame_facts(41)
-    for action in ("", "wave", "left_then_wave"):
+    for action in ("wave", "left_then_wave", "left_right", "left_then_right_slowly"):
         made = camera_interaction(case(action=action), frames, track(LEFT_RIGHT))
-        assert isinstance(made, Unscored) and "is none of" in made.reason
+        assert isinstance(made, Unscored) and made.reason.startswith(f"unknown action: {action!r}")
+        assert f"actions: {{{action}: [{{left: 4}}" in made.reason, "it says what to write"
+    made = camera_interaction(case(action=""), frames, track(LEFT_RIGHT))
+    assert isinstance(made, Unscored) and made.reason.startswith("no action")
     refused = replace(track(LEFT_RIGHT), refused="nothing tells")
     assert camera_interaction(case(action="left_360"), frames, refused) == Unscored("nothing tells")
     short = camera_interaction(case(action="left_360"), frame_facts(1), track(LEFT_RIGHT[:1]))
     assert isinstance(short, Unscored) and "two poses" in short.reason
     with pytest.raises(InvalidEvidence, match="N poses need"):
         camera_interaction(case(action="left_360"), frames, replace(track(LEFT_RIGHT), median_depth=np.zeros(3)))
-    assert phases("left_then_right") == ["left", "right"] and phases("right_720") == ["right"]
+
+
+# Conditions of one's own
+
+
+def declared(poses: np.ndarray, motion: list[tuple[str, float]], **params: object) -> Score:
+    made = camera_interaction(case(action="mine", motion=motion), frame_facts(len(poses)), track(poses), **params)
+    assert isinstance(made, Score), made
+    return made
+
+
+def test_names_are_read_as_far_as_they_go() -> None:
+    assert asked_of("left_then_right") == Asked((("left", 0.5), ("right", 0.5)))
+    assert asked_of("right_720") == Asked((("right", 1.0),))
+    assert asked_of("static") == asked_of("wait") == Asked((("wait", 1.0),))
+    assert asked_of("strafe_left") == Asked((("strafe_left", 1.0),))
+    assert asked_of("left_then_wait_then_right") == Asked((("left", 0.5), ("right", 0.5)), waits=True)
+    for name in ("left_then_right_then_left", "left_then_wait", "wait_then_left_then_right"):
+        assert str(asked_of(name)).startswith("unknown lengths"), "three phases may be of any length"
+
+
+@pytest.mark.parametrize("rule", ["corrected", "paper"])
+@pytest.mark.parametrize("waiting", [1, 9, 20, 60, 150])
+def test_exit_wait_reenter_is_understood_however_long_the_wait(waiting: int, rule: str) -> None:
+    """A perfect camera scores 1 by the name alone, with the noise of estimated poses in its wait; a mirrored one 0."""
+    poses = path(f"yaw:left:60@20,hold@{waiting},yaw:right:60@20")
+    rng = np.random.default_rng(0)
+    noisy = poses.copy()
+    for k in range(21, 20 + waiting):
+        noisy[k, :3, :3] = axis_angle(rng.normal(size=3), 0.05) @ poses[k, :3, :3]
+    for found in (poses, noisy):
+        made = scored(found, "left_then_wait_then_right", rule=rule)
+        assert made.value == pytest.approx(1, abs=0.01) and "waiting is not scored" in made.facts["note"]
+        assert scored(found, "right_then_wait_then_left", rule=rule).value == 0
+    exact = declared(poses, [("left", 20), ("wait", waiting), ("right", 20)], rule=rule)
+    assert exact.value == pytest.approx(1, abs=1e-6) and list(exact.facts["cosine"]) == ["1 left", "2 wait", "3 right"]
+
+
+def test_a_camera_that_does_not_wait_loses_its_wait() -> None:
+    """Turning on through the middle third in place of resting: two of three phases are right."""
+    poses = path("yaw:left:60@20,yaw:left:60@20,yaw:right:120@20")
+    assert declared(poses, [("left", 1), ("wait", 1), ("right", 1)]).value == pytest.approx(2 / 3, abs=0.02)
+    literal = declared(poses, [("left", 1), ("wait", 1), ("right", 1)], rule="paper")
+    assert literal.value == pytest.approx(1, abs=0.02), "the paper's cosine says nothing of a rest"
+
+
+@pytest.mark.parametrize("rule", ["corrected", "paper"])
+def test_sequences_that_the_dataset_declares(rule: str) -> None:
+    swing = path("yaw:left:40@10,yaw:right:80@20,yaw:left:40@10")
+    assert declared(swing, [("left", 1), ("right", 2), ("left", 1)], rule=rule).value == pytest.approx(1, abs=1e-9)
+    thirds = declared(swing, [("left", 1), ("right", 1), ("left", 1)], rule=rule)
+    assert thirds.value == pytest.approx(1 - 2 * 6 / 40, abs=0.06), "six of forty steps lie in the wrong third"
+    forgiven = declared(swing, [("left", 1), ("right", 1), ("left", 1)], rule=rule, tolerance=0.1)
+    assert forgiven.value == pytest.approx(1, abs=1e-6)
+    aside = path("truck:left:2@20,truck:right:2@20")
+    assert declared(aside, [("strafe_left", 1), ("strafe_right", 1)], rule=rule).value == pytest.approx(1, abs=1e-9)
+
+
+def test_declarations_are_checked() -> None:
+    assert declared_phases([{"left": 4}, {"pause": 2}, {"right": 4}]) == [("left", 4), ("wait", 2), ("right", 4)]
+    assert declared_phases(["left", "right", "left"]) == [("left", 1), ("right", 1), ("left", 1)]
+    for wrong in (
+        "left",
+        [],
+        ["wave"],
+        [{"left": 0}],
+        [{"left": "4s"}],
+        [{"left": 1}, "right"],
+        [{"left": 1, "up": 1}],
+    ):
+        assert isinstance(said := declared_phases(wrong), str) and "expected a list such as" in said

@@ -184,7 +184,7 @@ def test_the_engine_hands_the_file_to_observers_and_notices_when_it_changes(tmp_
         found = evaluate(plan, tmp_path / "run", workers=0).records
         return next(record for record in found if record.get("metric") == chosen[0])
 
-    assert run({})["reason"] == "no file of da3 was given for this case"
+    assert run({})["reason"] == "no file of da3 was given for this case; `revisit mbench prepare` makes one"
     write_npz(file, extrinsics=invert(poses), **five)
     exact = run({"da3": file})
     assert exact["status"] == "scored" and exact["raw"] < 1, "compression moves points a little"

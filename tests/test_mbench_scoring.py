@@ -15,6 +15,7 @@ from revisit.engine.plan import make_plan
 from revisit.suites.mbench.names import BY_ID, DIMENSIONS, MOVED, TRIGGER, chosen, dimensions_of, registered
 from revisit.suites.mbench.records import NO_JUDGE, answers_of
 from revisit.suites.mbench.scoring import Outcome, board, harmonic, standing
+from revisit.suites.mbench.submission import content_of
 from revisit.suites.mbench.summary import summarise
 
 share = st.floats(0, 1, allow_subnormal=False)
@@ -172,8 +173,7 @@ def made_up(setting: str, scores: dict[str, float], gates: dict[str, str], proto
     return cases, records
 
 
-@pytest.mark.parametrize("protocol", ["corrected", "paper"])
-@pytest.mark.parametrize("setting", ["A", "T"])
+@pytest.mark.parametrize(("setting", "protocol"), [("A", "corrected"), ("T", "corrected"), ("T", "paper")])
 def test_a_frozen_model_with_perfect_scores_ranks_first_on_no_table(setting: str, protocol: str):
     states = {"frozen": "closed", "good": "open", "poor": "open"}
     cases, records = made_up(setting, {"frozen": 1.0, "good": 0.7, "poor": 0.2}, states, protocol)
@@ -184,7 +184,7 @@ def test_a_frozen_model_with_perfect_scores_ranks_first_on_no_table(setting: str
     assert frozen["rank"] is None and frozen["reason"] == "0 of 8 clips pose the test"
     for table in [*made["tables"]]:
         names = [row["name"].split(". ")[-1] for row in table["rows"]]
-        if not table["title"].startswith("Reliability, MBench-A") or protocol != "paper":
+        if not table["title"].startswith("Ranks with and without"):
             for column in range(len(table["columns"])):
                 values = {n: row["cells"][column].get("mean", -1) for n, row in zip(names, table["rows"], strict=True)}
                 assert values["frozen"] <= 0 or values["frozen"] < values["good"], (table["title"], column)
@@ -193,6 +193,72 @@ def test_a_frozen_model_with_perfect_scores_ranks_first_on_no_table(setting: str
         for cell in entry["frozen"]["scores"].values():
             # What is not conditioned has no interval, so that no column can name it the best.
             assert "mean" not in cell or cell["interval"] is None or cell["mean"] == 0
+
+
+@pytest.mark.parametrize("protocol", ["paper", "readme"])
+def test_the_paper_ranks_everybody_in_a_and_a_sentence_says_who_rests(protocol: str):
+    states = {"frozen": "closed", "good": "open", "poor": "open"}
+    cases, records = made_up("A", {"frozen": 1.0, "good": 0.7, "poor": 0.2}, states, protocol)
+    made = summarise(cases, [], records)
+    assert [(row["model"], row["rank"]) for row in made["mbench"]["ranking"]] == [
+        ("frozen", 1),
+        ("good", 2),
+        ("poor", 3),
+    ]
+    assert made["mbench"]["rule"] == "all"
+    assert "the paper ranks everybody: the camera of frozen rests in 8 of 8 clips" in made["sentences"]
+
+
+@pytest.mark.parametrize("setting", ["A", "T"])
+def test_ranks_with_and_without_the_gate_stand_side_by_side(setting: str):
+    """A model that mostly rests is first without the gate and last with it, in T by its coverage."""
+    cases, records = made_up(
+        setting, {"shy": 0.9, "bold": 0.8, "poor": 0.2}, dict.fromkeys(("shy", "bold", "poor"), "open")
+    )
+    shy = [record for record in records if record.get("gate") and record["case"].endswith("@shy")]
+    for k, record in enumerate(shy):
+        closed = k % 4 == 3 if setting == "A" else k % 2 == 1
+        record["status"] = "closed" if closed else "open"
+    made = summarise(cases, [], records)
+    rows = {row["model"]: row for row in made["mbench"]["ranking"]}
+    assert {m: row["ungated"]["rank"] for m, row in rows.items()} == {"shy": 1, "bold": 2, "poor": 3}
+    assert rows["shy"]["ungated"]["total"] == pytest.approx(90)
+    expected = 1 if setting == "A" else 2  # the clips that shy poses are as good as the others
+    assert rows["shy"]["rank"] == expected
+    table = next(t for t in made["tables"] if t["title"].startswith("Ranks with and without"))
+    cells = {row["name"]: [cell.get("mean") for cell in row["cells"]] for row in table["rows"]}
+    assert cells["bold"][1:] == [3 - expected, pytest.approx(80), 2, 2 - (3 - expected)]
+    if setting == "T":
+        assert cells["shy"][0] == pytest.approx(100 * harmonic(0.9, 0.5)) and cells["bold"][4] == 1
+
+
+def test_equal_models_share_a_rank_and_the_next_one_comes_after_both():
+    scores = {"a": 0.7, "b": 0.7, "c": 0.2}
+    cases, records = made_up("T", scores, dict.fromkeys(scores, "open"))
+    ranking = summarise(cases, [], records)["mbench"]["ranking"]
+    assert [(row["model"], row["rank"], row["ungated"]["rank"]) for row in ranking] == [
+        ("a", 1, 1),
+        ("b", 1, 1),
+        ("c", 3, 3),
+    ]
+
+
+def test_what_an_axis_leaves_out_is_left_out_everywhere():
+    """Text interaction is no part of an axis in A: neither totals nor the submission's means know it."""
+    cases, records = made_up("A", {"good": 0.7, "poor": 0.2}, {"good": "open", "poor": "open"})
+    for record in records:
+        if record.get("metric") == "mb_prompt_interaction":
+            if record["case"].endswith("@good"):
+                record["score"] = 0.0
+            else:
+                record |= {"status": "unscored", "reason": "no captions"}
+    made = summarise(cases, [], records)
+    row = made["mbench"]["ranking"][0]
+    assert row["model"] == "good" and row["total"] == pytest.approx([70, 70]) and row["left_out"] == []
+    assert row["ungated"]["total"] == pytest.approx(70)
+    sent = content_of(made, "good", "", "https://x.org")
+    assert sent["total_m_score"] == 70 == sent["memory_reliability"]
+    assert not any("text interaction" in sentence for sentence in made["sentences"])
 
 
 def test_a_camera_that_rests_has_disobeyed():

@@ -10,6 +10,7 @@ import pytest
 
 from revisit.core import MissingPrerequisite, Target
 from tests.looking import as_frames, look
+from tests.tiny_networks import save_dinov2, save_grounding_dino, save_sam2, save_sam3
 
 torch = pytest.importorskip("torch", reason="needs torch")
 transformers = pytest.importorskip("transformers", reason="needs transformers")
@@ -19,8 +20,6 @@ from revisit.networks import grounding_dino, hub, runtime, sam2, sam3  # noqa: E
 from revisit.observers.paper import detections as asking  # noqa: E402
 from revisit.observers.paper import masks as masking  # noqa: E402
 from revisit.observers.paper import objects as describing  # noqa: E402
-
-VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "?", "a", "red", "cup", "cat", "the"]
 
 
 @pytest.fixture(scope="module")
@@ -40,82 +39,6 @@ def weights(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("REVISIT_WEIGHTS", str(home))
     monkeypatch.setenv("REVISIT_DEVICE", "cpu")
     return home
-
-
-def save_sam2(folder: Path) -> None:
-    backbone = {
-        "hidden_size": 16, "image_size": [128, 128], "blocks_per_stage": [1, 1, 2, 1],
-        "embed_dim_per_stage": [16, 32, 64, 128], "num_attention_heads_per_stage": [1, 2, 4, 8],
-        "window_size_per_stage": [4, 4, 4, 4], "global_attention_blocks": [3], "model_type": "sam2_hiera_det_model",
-        "window_positional_embedding_background_size": [2, 2],
-    }  # fmt: skip
-    vision = {
-        "backbone_config": backbone, "backbone_channel_list": [128, 64, 32, 16], "fpn_hidden_size": 128,
-        "backbone_feature_sizes": [[32, 32], [16, 16], [8, 8]], "model_type": "sam2_vision_model",
-    }  # fmt: skip
-    config = transformers.Sam2VideoConfig(
-        vision_config=vision,
-        prompt_encoder_config={"hidden_size": 128, "image_size": 128, "patch_size": 16},
-        mask_decoder_config={"hidden_size": 128, "mlp_dim": 64, "num_attention_heads": 4, "iou_head_hidden_dim": 128},
-        image_size=128, memory_attention_hidden_size=128, memory_attention_num_layers=1,
-        memory_attention_feed_forward_hidden_size=64, memory_attention_rope_feat_sizes=[8, 8],
-        memory_encoder_hidden_size=128, memory_encoder_output_channels=64, mask_downsampler_embed_dim=128,
-        memory_fuser_embed_dim=128, memory_fuser_intermediate_dim=64, memory_fuser_num_layers=1,
-    )  # fmt: skip
-    transformers.Sam2VideoModel(config).eval().save_pretrained(folder, safe_serialization=True)
-
-
-def save_sam3(folder: Path) -> None:
-    vision = {
-        "backbone_config": {
-            "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
-            "image_size": 112, "patch_size": 14, "window_size": 4, "global_attn_indexes": [1],
-            "pretrain_image_size": 56, "model_type": "sam3_vit_model",
-        },
-        "fpn_hidden_size": 32, "backbone_feature_sizes": [[32, 32], [16, 16], [8, 8]],
-    }  # fmt: skip
-    small = {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 64}
-    config = transformers.Sam3Config(
-        vision_config=vision,
-        text_config={
-            "vocab_size": 12, "hidden_size": 32, "intermediate_size": 64, "projection_dim": 32,
-            "num_hidden_layers": 1, "num_attention_heads": 2, "max_position_embeddings": 32,
-            "bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0,
-        },
-        geometry_encoder_config={**small, "num_layers": 1},
-        detr_encoder_config={**small, "num_layers": 1},
-        detr_decoder_config={**small, "num_layers": 1, "num_queries": 12},
-        mask_decoder_config={"hidden_size": 32, "num_attention_heads": 4, "num_upsampling_stages": 3},
-    )  # fmt: skip
-    transformers.Sam3Model(config).eval().save_pretrained(folder, safe_serialization=True)
-    save_words(folder)
-
-
-def save_grounding_dino(folder: Path) -> None:
-    swin = {
-        "embed_dim": 16, "depths": [1, 1, 1, 1], "num_heads": [1, 1, 2, 2], "window_size": 4, "image_size": 64,
-        "out_features": ["stage2", "stage3", "stage4"], "model_type": "swin",
-    }  # fmt: skip
-    text = {
-        "vocab_size": 12, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
-        "intermediate_size": 64, "max_position_embeddings": 64, "model_type": "bert",
-    }  # fmt: skip
-    config = transformers.GroundingDinoConfig(
-        backbone_config=swin, text_config=text, d_model=32, encoder_layers=1, encoder_ffn_dim=32,
-        encoder_attention_heads=4, decoder_layers=2, decoder_ffn_dim=32, decoder_attention_heads=4, num_queries=10,
-        max_text_len=32,
-    )  # fmt: skip
-    transformers.GroundingDinoForObjectDetection(config).eval().save_pretrained(folder, safe_serialization=True)
-    save_words(folder)
-
-
-def save_words(folder: Path) -> None:
-    transformers.BertTokenizer(vocab={word: k for k, word in enumerate(VOCABULARY)}).save_pretrained(folder)
-
-
-def save_dinov2(folder: Path) -> None:
-    config = transformers.Dinov2Config(hidden_size=64, num_hidden_layers=1, num_attention_heads=1, image_size=224)
-    transformers.Dinov2Model(config).eval().save_pretrained(folder, safe_serialization=True)
 
 
 def pictures(count: int = 2, size: tuple[int, int] = (60, 100)) -> list[np.ndarray]:
@@ -233,15 +156,15 @@ def test_observers_of_the_paper_set_fill_their_evidence(weights: Path) -> None:
     clip = as_frames(pictures(5), 8.0)
     target = Target("cup", (0.2, 0.2, 0.6, 0.7))
     grounding_dino.network("grounding-dino-tiny").short = 64
-    made = look(masking.masks, clip, 8.0, target=target)
-    assert made.mask.shape == (5, 60, 100) and made.maker == "sam2.1-hiera-tiny"
+    made = look(masking.masks, clip, 8.0, sought=target)
+    assert made.mask.shape == (5, 60, 100) and made.maker == "sam2.1-hiera-tiny from a box in the first frame"
     words = {"ors_prompts": {"corrected": "a red cup"}}
     seen = look(asking.detections, clip, 8.0, annotations=words, target=None)
     assert seen.prompt == "a red cup" and len(seen.frame) == len(seen.score) == len(seen.coverage) == 60
     assert set(seen.index) == set(range(5)) and seen.maker == "sam3"
     boxed = look(asking.detections_grounding, clip, 8.0, annotations={}, target=target, threshold=0.0)
     assert boxed.prompt == "cup" and (boxed.coverage >= 0).all() and boxed.maker != seen.maker
-    features = look(describing.object_features, clip, 8.0, target=target)
+    features = look(describing.object_features, clip, 8.0, sought=target)
     assert len(features.index) == 5 and len(features.vector) == len(features.frame)
 
 
@@ -251,12 +174,43 @@ def test_without_words_nothing_is_asked(weights: Path) -> None:
 
 
 def test_a_named_target_is_looked_for_in_the_first_frame(weights: Path) -> None:
-    clip = as_frames(pictures(2), 8.0)
-    card = {"object_card": {"name": "cup", "attributes": ["red"]}}
-    assert masking.named(card) == "red cup"
-    made = look(masking.masks_named, clip, 8.0, target=None, annotations=card)
-    assert made.mask.shape == (2, 60, 100)
-    assert "grounding-dino" in made.maker
+    """Grounding DINO's surest box is what SAM 2 follows; where it finds nothing, masks are empty and say so."""
+    frames = pictures(3)
+    clip = as_frames(frames, 8.0)
+    net = grounding_dino.network("grounding-dino-tiny")
+    net.short, net.long = 64, 128
+    made = look(masking.masks, clip, 8.0, sought="red cup", threshold=0.0)
+    with runtime.inference():
+        boxes = net.find(on_device(frames[:1]), "red cup", threshold=0.0)[0][1]
+        following = sam2.Following(sam2.network("sam2.1-hiera-tiny"), on_device(frames[:1]), [tuple(boxes[0].tolist())])
+        expected = [following.first[0], *(following.see(on_device([frame]))[0] for frame in frames[1:])]
+    assert np.array_equal(made.mask, [sam2.masks_at(logits, (60, 100))[0] for logits in expected])
+    assert made.maker == "sam2.1-hiera-tiny from a name, found by grounding-dino-tiny in the first frame"
+    none = look(masking.masks, clip, 8.0, sought="red cup", threshold=1.0)
+    assert not none.mask.any() and list(none.index) == [0, 1, 2] and "found no 'red cup'" in none.maker
+    seen = look(describing.object_features, clip, 8.0, sought="red cup", threshold=1.0)
+    assert len(seen.index) == 3 and not len(seen.frame) and "found no 'red cup'" in seen.maker
+
+
+def test_a_click_is_a_point_for_sam2(weights: Path) -> None:
+    """As transformers documents it: one point with label 1, in pixels of the network's square."""
+    frames = pictures(2)
+    target = Target("cup", (0.2, 0.2, 0.6, 0.7), (0.31, 0.47))
+    made = look(masking.masks, as_frames(frames, 8.0), 8.0, sought=target)
+    with runtime.inference():
+        net = sam2.network("sam2.1-hiera-tiny")
+        video = torch.cat([net.pixels(on_device([frame])) for frame in frames])
+        session = transformers.Sam2VideoInferenceSession(
+            video=video, video_height=60, video_width=100, dtype=torch.float32
+        )
+        given = {"point_coords": torch.tensor([[[[0.31 * 128, 0.47 * 128]]]]), "point_labels": torch.tensor([[[1]]])}
+        session.add_point_inputs(session.obj_id_to_idx(0), 0, given)
+        session.obj_with_new_inputs = [0]
+        theirs = [out.pred_masks[:, 0] for out in net.model.propagate_in_video_iterator(session, start_frame_idx=0)]
+        boxed = sam2.Following(net, on_device(frames[:1]), [target.box]).first[0]
+    assert np.array_equal(made.mask, [sam2.masks_at(logits, (60, 100))[0] for logits in theirs])
+    assert made.maker == "sam2.1-hiera-tiny from a point in the first frame"
+    assert not torch.allclose(theirs[0].float(), boxed), "a point is no box"
 
 
 def test_a_checkpoint_of_another_network_is_named(home: Path, tmp_path: Path) -> None:

@@ -210,6 +210,38 @@ def test_grams_without_poses_pair_frames_from_both_ends() -> None:
     assert {pair[:2] for pair in pairs if pair[2]} == {(9, 0), (8, 1), (7, 2), (6, 3), (5, 4)}
 
 
+def test_the_papers_style_is_over_all_frames_in_closed_form() -> None:
+    """Eq. 13 of MBench, 1 - mean ||G_t - G_{t-1}||, over every frame: with matrices that need no network."""
+    from revisit.core import SUITES
+    from revisit.metrics.mb_rendering import rendering_style
+
+    rng = np.random.default_rng(3)
+    values = rng.random(41) * 0.2
+    info = ClipInfo(8, 6, 41, 8.0, np.arange(41) / 8)
+    frames = as_frames([np.full((6, 8, 3), k, np.uint8) for k in range(41)], 8)
+    for id in ("small.grams", "paper.grams"):
+        asked = SUITES["mbench"].protocols["paper"][id]
+        pairs = grams.compared_frames(info.count, None, {}, convention="auto", **asked)
+
+        def matrices(pictures: list[np.ndarray]) -> list[Any]:
+            found = torch.tensor([values[int(rgb[0, 0, 0])] for rgb in pictures], dtype=torch.float32)
+            return [found[:, None, None] * torch.eye(1)]  # matrices of one number each
+
+        sight = grams.distances(pairs, matrices, "made up")
+        next(sight)
+        for frame in frames:
+            sight.send(frame)
+        with pytest.raises(StopIteration) as end:
+            sight.send(None)
+        score = rendering_style(end.value.value, rule="paper")
+        assert score.facts["pairs"] == 40
+        assert score.value == pytest.approx(1 - np.abs(np.diff(values)).mean(), abs=1e-6)
+    assert (
+        len([pair for pair in grams.compared_frames(41, None, {}, samples=32, rule="x", convention="") if not pair[2]])
+        == 31
+    )
+
+
 def test_a_file_of_poses_is_used_where_there_is_one_and_not_asked_for(random_weights: Path, tmp_path: Path) -> None:
     def task(artifacts: dict[str, Path]) -> Any:
         case = Case("s@m", "mbench", "m", "s", Clip(Path("a.mp4")), artifacts=artifacts)

@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 
 from revisit.cli.main import app
 from revisit.core import METRICS, SUITES, Case, MissingPrerequisite, Rejected, UsageError
+from revisit.evidence.judged import ProgressRatings
 from revisit.media import load_npz, save_npz
-from revisit.suites.mbench.check import artifact_problem, problems
+from revisit.suites.mbench.check import artifact_problem, check
 from revisit.suites.mbench.dataset import open_dataset
 from revisit.suites.mbench.names import dimensions_of, registered
 from revisit.suites.mbench.package import package
@@ -44,7 +45,7 @@ def lines(path: Path) -> list[dict]:
 def found(root: Path, setting: str = "A", **filters: str):
     data = open_dataset(root)
     keep = Filter.of(data, *(filters.get(name, "") for name in ("models", "subsets", "conditions", "samples")))
-    return list(problems(data, keep, dimensions_of(setting)))
+    return check(data, keep, dimensions_of(setting)).found
 
 
 # Reading
@@ -111,6 +112,40 @@ def test_default_places_side_files_and_boxes(tmp_path: Path, make_clip):
     case = next(case for case in read(root) if case.subset == "object")
     assert case.target.box == pytest.approx((0.4, 0.4, 0.6, 0.6)) and case.target.name == "vase"
     assert case.annotations["anchor_kind"] == "box"
+
+
+@pytest.mark.parametrize(
+    ("card", "words"),
+    [
+        ({"name": "cup", "attributes": ["red", "chipped"]}, "red chipped cup"),
+        ({"name": "cup", "attributes": "small red"}, "small red cup"),
+        ({"name": "cup", "attributes": {"colour": "red", "material": "clay", "count": 1}}, "red clay cup"),
+        ({"name": "cup"}, "cup"),
+        ("a red cup", "a red cup"),
+        ({"attributes": ["red"]}, ""),
+        (None, ""),
+    ],
+)
+def test_objects_without_a_place_have_words_to_look_for(tmp_path: Path, make_clip, card: object, words: str):
+    root = small_dataset(tmp_path, make_clip, setting="T")
+    write_sample(root, "object", "s0", "T", metadata={"object_card": card, "caption_segments": ["a"]})
+    case = next(case for case in read(root) if case.subset == "object")
+    assert case.target is None and case.target_name == words and case.target_or_name == (words or None)
+    assert any(p.kind == "no object card" for p in found(root, "T")) == (not words)
+
+
+def test_an_anchor_is_a_point_where_it_says_no_size_of_its_own(tmp_path: Path, make_clip):
+    import cv2
+
+    root = small_dataset(tmp_path, make_clip)
+    case = next(case for case in read(root) if case.subset == "object")
+    assert case.target.point == (0.5, 0.5) and case.target_or_name is case.target and case.target_name == ""
+    cv2.imwrite(str(root / "samples/object/s0/first_frame.png"), np.zeros((100, 200, 3), np.uint8))
+    write_sample(root, "object", "s0", metadata={"object_anchor": {"center_x": 50, "center_y": 75}})
+    case = next(case for case in read(root) if case.subset == "object")
+    assert case.target.point == (0.25, 0.75) and case.annotations["anchor_kind"] == "point"
+    write_sample(root, "object", "s0", metadata={"object_anchor": {"center_x": 250, "center_y": 75}})
+    assert any(p.kind == "bad anchor" for p in found(root)), "it lies outside of the frame"
 
 
 def poses(count: int = 3, size: tuple[int, int] = (24, 32), centre: tuple[float, float] | None = None) -> dict:
@@ -203,6 +238,32 @@ def test_a_sound_dataset_is_valid(tmp_path: Path, make_clip):
     assert "missing artifact" in done.output and "revisit mbench prepare" in done.output
 
 
+def test_validate_fails_when_it_checked_nothing(tmp_path: Path, make_clip):
+    root = small_dataset(tmp_path / "a", make_clip)
+    for flags in (("--subsets", "human"), ("--sample-ids", "no_such"), ("--conditions", "text")):
+        done = invoke("mbench", "validate", root, "--metrics", "object_texture_consistency", *flags, code=1)
+        assert "nothing was checked" in done.output
+    assert "valid: 1 items checked" in invoke("mbench", "validate", root, "--metrics", "rendering_lighting").output
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"<html>404 not found</html>", "text, not a video"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(50), "a PNG image"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
+        (b"", "the file is empty"),
+        (None, "truncated"),
+    ],
+)
+def test_validate_notices_what_is_not_a_video(tmp_path: Path, make_clip, content: bytes | None, says: str):
+    root = small_dataset(tmp_path, make_clip)
+    video = root / f"models/one/outputs/human/s0/{CONDITIONS['A']}/video.mp4"
+    video.write_bytes(content if content is not None else video.read_bytes()[:-200])
+    done = invoke("mbench", "validate", root, "--metrics", "human_identity_consistency", code=1)
+    assert "not a video (human:s0:" in done.output and says in done.output and "samples.jsonl:2" in done.output
+
+
 def test_text_contracts(tmp_path: Path, make_clip):
     root = small_dataset(tmp_path, make_clip, setting="T")
     assert {p.kind for p in found(root, "T")} == {"missing artifact"}
@@ -292,6 +353,72 @@ def test_odd_lines_and_patterns_are_told_and_never_followed(tmp_path: Path, make
         found(root)
 
 
+# Conditions of one's own
+
+
+SWING = "yaw:left:20@3,yaw:right:40@6,yaw:left:20@2"
+OWN = """
+actions:
+  left_right: [left, right]
+  swing_3s: [{left: 3}, {right: 6}, {left: 2}]
+  left_then_right_then_left: [{left: 3}, {right: 6}, {left: 2}]
+"""
+
+
+@pytest.fixture
+def own_conditions(tmp_path: Path, make_clip) -> Path:
+    """A perfect camera under five conditions, four of which are nobody's but ours; clips of 12 frames."""
+    from revisit.geometry.camera_script import camera_path, parse_script
+
+    root = small_dataset(tmp_path / "set", make_clip)
+    (root / "models/one/samples.jsonl").write_text("")
+    clip = f"outputs/causal/s0/{CONDITIONS['A']}/video.mp4"
+    there_and_back = "yaw:left:30@5,hold@1,yaw:right:30@5"
+    for condition, script in {
+        "left_then_right_3s": there_and_back, "left_right_3s": there_and_back,
+        "left_then_wait_then_right_3s": "yaw:left:30@4,hold@3,yaw:right:30@4", "swing_3s": SWING,
+        "left_then_right_then_left": SWING,
+    }.items():  # fmt: skip
+        add_row(root, "one", row("one", "causal", "s0", condition, "A", clip))
+        c2w = np.array(camera_path(parse_script(script), np.eye(4)))
+        made = {**poses(len(c2w)), "extrinsics": np.linalg.inv(c2w)[:, :3], "convention": np.array("w2c_opencv")}
+        save_npz(root / f"models/one/artifacts/causal/s0/{condition}/da3/results.npz", made)
+    return root
+
+
+def test_conditions_of_ones_own_are_scored_once_their_motion_is_declared(own_conditions: Path, tmp_path: Path):
+    """A name that does not say the motion is asked for, with file and line; declared, a perfect camera scores 1."""
+    name = "mbencha.causal.camera_interaction"
+    flags = ("--metrics", name, "--workers", 0)
+    invoke("mbench", "eval", own_conditions, *flags, "--output", tmp_path / "before")
+    items = {i["condition_id"]: i for i in lines(tmp_path / f"before/metrics/{name}/items.jsonl")}
+    known = {"left_then_right_3s", "left_then_wait_then_right_3s"}
+    assert {id for id, item in items.items() if item["valid"]} == known
+    for condition, says in {
+        "left_right_3s": "unknown action: 'left_right'", "swing_3s": "unknown action: 'swing'",
+        "left_then_right_then_left": "unknown lengths: the name 'left_then_right_then_left'",
+    }.items():  # fmt: skip
+        assert items[condition]["reason"].startswith(says) and "dataset.yaml" in items[condition]["reason"]
+    told = [p for p in found(own_conditions) if p.kind.startswith("unknown")]
+    assert [p.line for p in told] == [2, 4, 5]
+    card = own_conditions / "dataset.yaml"
+    card.write_text(card.read_text() + OWN)
+    assert not [p for p in found(own_conditions) if p.kind.startswith("unknown")]
+    invoke("mbench", "eval", own_conditions, *flags, "--output", tmp_path / "after")
+    for item in lines(tmp_path / f"after/metrics/{name}/items.jsonl"):
+        assert item["scores"]["score"] == pytest.approx(1, abs=1e-6), item["condition_id"]
+    card.write_text("dataset_id: mbencha\nactions: {swing: [wave]}\n")
+    with pytest.raises(UsageError, match=r"actions\.swing: 'wave' is no phase; expected a list such as"):
+        list(read(own_conditions))
+
+
+def test_a_declared_rest_needs_no_gate(tmp_path: Path, make_clip):
+    root = small_dataset(tmp_path, make_clip)
+    (root / "dataset.yaml").write_text("dataset_id: mbencha\nactions: {left_then_right: [hold]}\n")
+    case = next(case for case in read(root) if case.subset == "causal")
+    assert case.annotations["motion"] == [("wait", 1.0)]
+
+
 # The README's own commands on rendered datasets
 
 
@@ -348,6 +475,59 @@ def test_the_first_example_of_the_readme(rendered, shared_cache, tmp_path: Path)
     assert item["item_id"].startswith("environment:sample_001:") and item["model_id"] == "perfect"
     assert set(item["scores"]) <= {"score", "score_raw"}, "A knows no trigger"
     assert (run / "eval.log").is_file() and lines(run / "items.jsonl")[0]["model_id"] == "perfect"
+
+
+def test_the_usage_reference_of_the_readme(rendered, tmp_path: Path, monkeypatch):
+    """Every flag that its usage reference lists, in one command each; the judge per run, as it shows it."""
+    monkeypatch.chdir(tmp_path)
+    names = "mbencht.causal.state_progress,mbencht.environment.spatial_reprojection"
+    some = ("--metrics", names, "--subsets", "causal,environment")
+    invoke("mbench", "validate", rendered["T"], *some, "--models", "perfect", "--limit", 2)
+    with serving(judge) as server:
+        for output, more in (("runs/gated", ()), ("runs/ablation", ("--ignore-trigger",))):
+            done = invoke(
+                "mbench", "eval", rendered["T"], *some, "--output", output, "--models", "perfect,state_reset",
+                "--conditions", "text", "--sample-ids", "sample_001", "--limit", 4, "--vlm-judge", "openai-compatible",
+                "--vlm-base-url", server.url, "--vlm-api-key", KEY, "--vlm-model", MODEL, "--vlm-n-frames", 8,
+                "--vlm-max-retries", 3, "--workers", 0, *more, "--no-progress-bar", "--quiet", "--no-log-file",
+            )  # fmt: skip
+            assert done.output == ""
+            assert not (tmp_path / output / "eval.log").exists()
+            assert sorted(p.name for p in (tmp_path / output / "metrics").iterdir()) == sorted(names.split(","))
+    gated, free = (json.loads((tmp_path / f"runs/{name}/summary.json").read_text()) for name in ("gated", "ablation"))
+    assert gated["mbench"]["rule"] == "trigger" and free["mbench"]["rule"] == "all"
+
+
+def test_the_python_call_of_the_readme(rendered, shared_cache, tmp_path: Path, monkeypatch):
+    """Its lines as they stand there, but for where the names come from and the paths."""
+    from revisit.mbench import adapter_registry, aggregator_registry, metric_registry, run_eval
+
+    monkeypatch.setenv("REVISIT_CACHE", shared_cache)
+    adapter = adapter_registry.get("mbench-dir")
+    items = adapter.load(str(rendered["A"]), subsets=["environment"], limit=4)
+    metric = metric_registry.get("mbencha.environment.spatial_epipolar")
+    aggregator = aggregator_registry.get("mean")
+    summary = run_eval(items, [metric], aggregator, str(tmp_path / "python_api_demo"), workers=0)
+    assert len(items) == 3 and {case.subset for case in items} == {"environment"}
+    assert summary["mbench"]["dimensions"]["mb_spatial_epipolar"]["models"]["perfect"]["n"] == 1
+    folder = tmp_path / "python_api_demo/metrics/mbencha.environment.spatial_epipolar"
+    assert sorted(path.name for path in folder.iterdir()) == ["items.jsonl", "summary.json", "units.jsonl"]
+    assert len(adapter.load(rendered["A"], limit=2)) == 2 and metric_registry.names() == list(registered())
+    with pytest.raises(UsageError, match="there is no aggregator called 'median'; there are mean"):
+        aggregator_registry.get("median")
+    other = metric_registry.get("mbencht.environment.spatial_epipolar")
+    with pytest.raises(UsageError, match="is of setting T, and this is a dataset of setting A"):
+        run_eval(items, [other], aggregator, tmp_path / "other")
+
+
+def test_the_second_example_on_the_default_set_says_which_set_has_the_observer(rendered, shared_cache, tmp_path: Path):
+    """Nothing finds faces in the set lite: one sentence says which sets do."""
+    name = "mbencht.entity.human_identity_consistency"
+    done = invoke(
+        "mbench", "eval", rendered["T"], "--metrics", name, "--models", "perfect", "--subsets", "human", "--output",
+        tmp_path / "run", "--workers", 0, env={"REVISIT_CACHE": shared_cache}, code=1,
+    )  # fmt: skip
+    assert "no file of faces was given; --set small or paper makes it from the frames" in done.output
 
 
 @pytest.fixture(scope="module")
@@ -691,6 +871,35 @@ def test_prepare_by_odometry(rendered, shared_cache, tmp_path: Path):
     assert "0 made, 1 kept" in invoke(*arguments, env={"REVISIT_CACHE": shared_cache}).output
 
 
+def test_what_prepare_wrote_elsewhere_is_found(rendered, shared_cache, tmp_path: Path, monkeypatch):
+    """The README's command with --output, then validate and eval from the same folder, and from another one."""
+    env = {"REVISIT_CACHE": shared_cache}
+    root, work, elsewhere = tmp_path / "set", tmp_path / "work", tmp_path / "elsewhere"
+    shutil.copytree(rendered["A"], root, ignore=shutil.ignore_patterns("da3", "artifacts.json"))
+    work.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.chdir(work)
+    only = ("--models", "perfect", "--subsets", "environment")
+    flags = ("--metrics", "mbencha.environment.spatial_epipolar", *only)
+    assert "missing artifact" in invoke("mbench", "validate", root, *flags, code=1).output
+    done = invoke(
+        "mbench", "prepare", root, "--producer", "odometry", "--output", "artifacts/", *only, "--quiet", "--workers", 0,
+        env=env,
+    )  # fmt: skip
+    assert "eval finds them by artifacts.json of the dataset" in done.output
+    assert "valid: 1 items checked" in invoke("mbench", "validate", root, *flags).output
+    invoke("mbench", "eval", root, *flags, "--output", "run", "--workers", 0, env=env)
+    (item,) = lines(work / "run/metrics/mbencha.environment.spatial_epipolar/items.jsonl")
+    assert item["valid"]
+    monkeypatch.chdir(elsewhere)
+    told = invoke("mbench", "validate", root, *flags, code=1).output
+    assert "artifact outside" in told and "--root" in told, "from elsewhere it is found, and needs leave"
+    assert "valid: 1" in invoke("mbench", "validate", root, *flags, "--root", work).output
+    (root / "artifacts.json").unlink()
+    assert "missing artifact" in invoke("mbench", "validate", root, *flags, code=1).output
+    assert "valid: 1" in invoke("mbench", "validate", root, *flags, "--artifacts", work / "artifacts").output
+
+
 def test_prepare_by_a_network_in_its_own_environment(tmp_path: Path, make_clip, monkeypatch):
     """With a stand-in for Depth Anything 3; more of them are in test_pose_runner.py."""
     root = small_dataset(tmp_path / "set", make_clip)
@@ -718,9 +927,90 @@ def test_prepare_by_a_network_in_its_own_environment(tmp_path: Path, make_clip, 
     assert artifact_problem(place) is None and "0 made, 1 kept" in invoke(*arguments).output
 
 
+def test_the_protocol_readme_gives_the_readmes_numbers():
+    """Its examples of output: .5523 for an error of 2.964 px, and .74 for a mean rating of 3.7."""
+    from revisit.evidence.mbench import PairMatches
+    from revisit.metrics.judged import judged_correctness, judged_progress
+    from revisit.metrics.mb_spatial import over_pairs
+    from tests.mbench_world import track
+
+    asked = SUITES["mbench"].protocols["readme"]
+    poses_ = np.tile(np.eye(4), (2, 1, 1))
+    poses_[1, 0, 3] = 0.1
+    frame, other, row_, other_row = (np.array([k]) for k in (12, 48, 0, 1))
+    matched = np.array([0, 30]), np.full((30, 4), 9.0)
+    pair = PairMatches(frame, other, row_, other_row, np.zeros(1), *matched, "fold", "", "sift")
+    for id in ("mb_spatial_epipolar", "mb_spatial_reprojection"):
+        made = over_pairs(track(poses_), pair, lambda view: np.full(len(view.x1), 2.964), least_matches=20, **asked[id])
+        assert round(made.value, 4) == 0.5523 and made.raw == pytest.approx(2.964)
+    ratings = [ProgressRatings(x, x, "m") for x in (3, 4, 4, 4, 3, 4, 3, 4, 4, 4)]
+    for metric in (judged_progress, judged_correctness):
+        scores = [metric(one, **asked[metric.id]) for one in ratings]
+        assert np.mean([s.raw for s in scores]) == pytest.approx(3.7)
+        assert np.mean([s.value for s in scores]) == pytest.approx(0.74)
+
+
+def test_protocols_that_compute_the_same_share_a_tag(tmp_path: Path, make_clip):
+    root = small_dataset(tmp_path, make_clip)
+    tags = {}
+    for protocol in ("corrected", "paper", "readme"):
+        done = json.loads(invoke("plan", root, "--protocol", protocol, "--json").stdout)
+        tags[protocol] = {id: tag.partition(":")[2] for id, tag in done["metrics"].items()}
+    same = {id for id in tags["paper"] if tags["paper"][id] == tags["corrected"][id]}
+    assert same == {"mb_prompt_interaction", "judged_progress", "judged_correctness"}
+    other = {id for id in tags["readme"] if tags["readme"][id] != tags["paper"][id]}
+    assert other == {"mb_spatial_epipolar", "mb_spatial_reprojection", "judged_progress", "judged_correctness"}
+    with pytest.raises(UsageError, match="there is no rule 'upstream'"):
+        METRICS["judged_progress"].fn(ProgressRatings(3, 3, "m"), rule="upstream")
+
+
+def test_runs_of_protocols_that_compute_the_same_share_a_board(rendered, shared_cache, tmp_path: Path):
+    flags = ("-m", "mb_prompt_interaction", "-m", "mb_rendering_lighting", "--workers", 0, "--no-report")
+    for protocol in ("corrected", "paper"):
+        invoke("eval", rendered["T"], *flags, "--protocol", protocol, "--out", tmp_path / protocol,
+               env={"REVISIT_CACHE": shared_cache})  # fmt: skip
+    both = json.loads(invoke("leaderboard", tmp_path / "corrected", tmp_path / "paper", "--json").stdout)
+    assert len(both) == 2, "lighting takes other pairs"
+    for path in (tmp_path / "corrected", tmp_path / "paper"):
+        facts = json.loads((path / "run.json").read_text())
+        facts["protocol"]["metrics"].pop("mb_rendering_lighting")
+        (path / "run.json").write_text(json.dumps(facts))
+    (one,) = json.loads(invoke("leaderboard", tmp_path / "corrected", tmp_path / "paper", "--json").stdout)
+    assert len(one["rows"]) == 6
+
+
+def test_questions_in_words_of_ones_own(rendered, shared_cache, tmp_path: Path):
+    words = tmp_path / "words.yaml"
+    words.write_text("trigger.human: Does somebody come and go?\nprogress: 'Rate two things: progress, correctness.'\n")
+    flags = ("--metrics", "trigger,state_progress", "--models", "perfect", "--workers", 0)
+    with serving(judge) as server:
+        shared = ("--vlm-judge", "openai-compatible", "--vlm-base-url", server.url, "--vlm-model", MODEL)
+        invoke("mbench", "eval", rendered["T"], *flags, *shared, "--questions", words, "--output", tmp_path / "own",
+               env={"REVISIT_CACHE": shared_cache})  # fmt: skip
+        asked = [question_of(body) for body in server.requests]
+        assert sum("Does somebody come and go? Say also" in text for text in asked) == 1
+        assert sum("Rate two things: progress, correctness." in text for text in asked) == 1
+        invoke("mbench", "eval", rendered["T"], *flags, *shared, "--output", tmp_path / "ours",
+               env={"REVISIT_CACHE": shared_cache})  # fmt: skip
+    boards = json.loads(invoke("leaderboard", tmp_path / "own", tmp_path / "ours", "--json").stdout)
+    assert len(boards) == 2, "numbers by other questions do not share a board"
+    for text, says in (
+        ("trigger.people: x", "there is no question 'trigger.people'; the ids are trigger.object"),
+        ("progress: 3", "progress is '3'; expected the words"),
+        ("[", "neither YAML nor JSON"),
+        ("", "expected question ids with their words"),
+    ):
+        words.write_text(text)
+        done = CliRunner().invoke(app, ["plan", str(rendered["T"]), "--option", f"questions={words}"])
+        assert isinstance(done.exception, UsageError) and says in str(done.exception)
+    words.write_text(json.dumps({"trigger.object": "Is it?"}))
+    case = next(case for case in read(rendered["T"], questions=str(words)) if case.subset == "object")
+    assert case.annotations["wording"] == {"trigger.object": "Is it?"}
+
+
 def test_the_card_keeps_questions_to_their_subsets():
     card = SUITES["mbench"].card
-    assert set(card["protocols"]) == {"corrected", "paper"}
+    assert set(card["protocols"]) == {"corrected", "paper", "readme"}
     for setting in ("A", "T"):
         for dimension in dimensions_of(setting):
             assert card["asked_of"][dimension.id]["subset"] == [dimension.subset]

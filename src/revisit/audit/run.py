@@ -18,11 +18,12 @@ import revisit
 from revisit.audit.analyse import Clip, analyse
 from revisit.audit.grid import FPS, FRAMES, SIZE, Progress, render_grid
 from revisit.core import SUITES, UsageError
+from revisit.engine.adding import hash_of
 from revisit.engine.needs import ObserverSet
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.records import write_json, write_text
 from revisit.engine.run import Progress as Watching
-from revisit.engine.run import Run, evaluate, protocol_hash
+from revisit.engine.run import Run, evaluate
 from revisit.observers.sets import load_roles, read_set
 from revisit.worlds.failures import FAILURES, FLOORS
 
@@ -118,7 +119,7 @@ def analysed(plan: Plan, run: Run, grid: Grid) -> dict[str, Any]:
     facts = {
         "revisit": revisit.__version__,
         "set": plan.observers.id,
-        "protocol": f"{plan.protocol}:{protocol_hash(plan)}",
+        "protocol": f"{plan.protocol}:{hash_of(plan.as_json())}",
         "seeds": list(grid.scenes),
         "scenes": sorted({case.sample for case in plan.cases}),
         "strengths": list(grid.strengths),

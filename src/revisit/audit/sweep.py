@@ -9,7 +9,6 @@ Rank stability is Kendall's tau-b against the default value: over models (their 
 
 from __future__ import annotations
 
-import difflib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +17,9 @@ from typing import Any
 
 import yaml
 
-from revisit.core import DERIVED, GATES, METRICS, UsageError
-from revisit.engine.needs import Parameters, observed_kinds, protocol_facts
+from revisit.core import METRICS, UsageError
+from revisit.engine.needs import Parameters, protocol_facts
+from revisit.engine.parameters import alike, called, check_used, known
 from revisit.engine.plan import Plan
 from revisit.engine.run import Progress, Run, evaluate
 from revisit.stats.intervals import mean_interval
@@ -111,60 +111,15 @@ def sweep(
 
 def _default(plan: Plan, parameter: Parameter) -> Any:
     """The value that the plan has without us; refuses what the plan does not use, or has another kind of value."""
-    askers: dict[str, Mapping[str, Any]] = {asker.id: asker.params for asker in plan.askers}
-    for asker in plan.askers:
-        askers |= _below(asker)
-    askers |= {observer.id: observer.params for observer in _observers(plan)}
-    if parameter.id not in askers:
-        near = difflib.get_close_matches(parameter.id, askers, n=3)
-        tunable = sorted(id for id, params in askers.items() if params)
-        hint = f"did you mean {', '.join(near)}?" if near else f"these have parameters: {', '.join(tunable)}"
-        raise UsageError(f"nothing that is asked here is called {parameter.id!r}; {hint}")
-    known = askers[parameter.id]
-    if parameter.name not in known:
-        has = f"its parameters are {', '.join(known)}" if known else "it has no parameters"
-        raise UsageError(f"{parameter.id} has no parameter {parameter.name!r}; {has}")
-    standing = plan.parameters.get(parameter.id, {}).get(parameter.name, known[parameter.name])
+    check_used(plan, {parameter.id: {}})
+    default = known(parameter.id, parameter.name)
+    standing = plan.parameters.get(parameter.id, {}).get(parameter.name, default)
     for value in parameter.values:
-        if not _alike(value, standing):
+        if not alike(value, standing):
             raise UsageError(
-                f"{parameter} is {standing!r} by default; {value!r} is no {_called(standing)}, so it cannot be a value"
+                f"{parameter} is {standing!r} by default; {value!r} is no {called(standing)}, so it cannot be a value"
             )
     return standing
-
-
-def _below(asker: Any) -> dict[str, Mapping[str, Any]]:
-    """Parameters of the derived evidence and gates that an asker rests on."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for kind in [*asker.needs, *getattr(asker, "optional", ())]:
-        id = getattr(kind, "evidence_id", None)
-        if id is not None and id in DERIVED:
-            found[id] = DERIVED[id].params
-            found |= _below(DERIVED[id])
-    for gate in getattr(asker, "gates", ()):
-        found[gate] = GATES[gate].params
-        found |= _below(GATES[gate])
-    return found
-
-
-def _observers(plan: Plan) -> list[Any]:
-    kinds = {kind for asker in plan.askers for kind in observed_kinds(asker)}
-    return [maker for kind in kinds if (maker := plan.observers.maker(kind)) is not None]
-
-
-def _alike(value: Any, standing: Any) -> bool:
-    if standing is None or value is None:
-        return True
-    if isinstance(standing, bool) or isinstance(value, bool):
-        return isinstance(standing, bool) and isinstance(value, bool)
-    if isinstance(standing, int | float):
-        return isinstance(value, int | float)
-    return isinstance(value, type(standing))
-
-
-def _called(standing: Any) -> str:
-    kind = "truth value" if isinstance(standing, bool) else "number" if isinstance(standing, int | float) else ""
-    return kind or {"str": "word"}.get(type(standing).__name__, type(standing).__name__)
 
 
 def _facts(plan: Plan, metric: str) -> Any:

@@ -136,12 +136,16 @@ def _duration(seconds: float) -> str:
 
 def summary(content: Mapping[str, Any]) -> None:
     """Print a run's tables: metrics down, models across, each mean with its interval, n and coverage."""
+    from revisit.suites.tables import posed
+
     models = list(content["models"])
     if content.get("partial"):
         message(f"partial: --limit took {content['cases']} of {content['total_cases']} cases")
     for start in range(0, len(models), MODELS_PER_TABLE):
         shown = models[start : start + MODELS_PER_TABLE]
-        rows = [["clips that posed the test", *(_posed(content["models"][model]) for model in shown)]]
+        counts = [posed(content["models"][model]["funnel"]) for model in shown]
+        told = [f"{count[0]}/{count[1]}" if count else "not asked" for count in counts]
+        rows = [["clips that posed the test", *told]] if any(counts) else []
         rows += _score_rows(content["metrics"], content["models"], shown)
         table(["mean ± 95 % (scored/all)", *shown], rows, numbers=True)
     for sentence in content.get("sentences", []):
@@ -155,7 +159,7 @@ def summary(content: Mapping[str, Any]) -> None:
     diagnoses(content.get("diagnosis") or {})
     for reason in sorted(set(content["not_asked"].values())):
         asked = [id for id, why in content["not_asked"].items() if why == reason]
-        message(f"unscored: {', '.join(asked)}: {reason.removesuffix(' for this case')}")
+        message(f"unscored: {', '.join(asked)}: {reason.replace(' for this case', '', 1)}")
     remarks = content.get("notes", [])
     for remark in remarks[:5]:
         message(f"note: {remark}")
@@ -191,8 +195,13 @@ def _score_rows(columns: Mapping[str, Any], models: Mapping[str, Any], shown: Se
 def diagnoses(content: Mapping[str, Any]) -> None:
     """Print for each model which failures its clips show, and in how many of them."""
     for model, entry in content.get("models", {}).items():
-        found = ", ".join(f"{title} {n}" for title, n in entry["findings"].items()) or "no failure found"
-        message(f"diagnosis of {model} ({entry['clips']} {'clip' if entry['clips'] == 1 else 'clips'}): {found}")
+        clips = f"{entry['clips']} {'clip' if entry['clips'] == 1 else 'clips'}"
+        found = [f"{title} {n}" for title, n in entry["findings"].items()]
+        if not found:
+            found = ["no failure found" if entry["told"] else "nothing could be told"] if entry["clips"] else []
+        if entry["unreadable"]:
+            found.append(f"{entry['unreadable']} could not be read")
+        message(f"diagnosis of {model} ({clips}): {', '.join(found)}")
 
 
 def notes(plan: Mapping[str, Any], found: Mapping[str, Sequence[str]]) -> None:
@@ -205,12 +214,6 @@ def notes(plan: Mapping[str, Any], found: Mapping[str, Sequence[str]]) -> None:
         message(f"... and {len(lines) - 10} more notes; see run.json")
 
 
-def _posed(model: Mapping[str, Any]) -> str:
-    stages = {stage["stage"]: stage["n"] for stage in model["funnel"]}
-    posed = stages.get("memory scored", next(reversed(stages.values())))  # the last stage, where none is called so
-    return f"{posed}/{stages['all clips']}"
-
-
 def decimals(scores: Iterable[Mapping[str, Any]]) -> int:
     """Two decimals; more only where two would say nothing of any mean in a row, such as small squared errors."""
     largest = max((abs(score["mean"]) for score in scores if "mean" in score), default=0.0)
@@ -218,7 +221,9 @@ def decimals(scores: Iterable[Mapping[str, Any]]) -> int:
 
 
 def cell(score: Mapping[str, Any], places: int = 2) -> str:
-    """`0.71 ±0.05 (12/20)`; a dash where nothing was scored."""
+    """`0.71 ±0.05 (12/20)`; a dash where nothing was scored; the cell's own text where it has one, as ranks do."""
+    if "text" in score:
+        return str(score["text"])
     count = f"({score['n']}/{score['of']})"
     if "mean" not in score:
         return f"– {count}"

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.request import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PROTOCOL, ROOT, SET, SOURCE, SUITE, Request
+from revisit.cli.request import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PARAM, PROTOCOL, ROOT, SET, SOURCE, SUITE, Request
 
 
 def eval_(
@@ -27,6 +27,7 @@ def eval_(
     root: list[Path] = ROOT,
     option: list[str] = OPTION,
     judge: str = JUDGE,
+    param: list[str] = PARAM,
     device: str = typer.Option("", help="Where networks run: cpu, cuda:1, or cuda:0,cuda:1; the first GPU by default."),
     precision: str = typer.Option("", help="float32 forbids networks to use half precision on a GPU."),
     batch: int = typer.Option(None, min=1, help="Frames that a network on a GPU takes at once; what fits by default."),
@@ -44,7 +45,7 @@ def eval_(
     asked = {settings.DEVICE: device, settings.PRECISION: precision, settings.BATCH: str(batch or "")}
     os.environ.update({name: value for name, value in asked.items() if value})
     settings.check()
-    request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge)
+    request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge, param)
     chosen = request.chosen_judge()
     folder = out or Path("runs") / (source.resolve().stem if source.is_file() else source.resolve().name)
     try:

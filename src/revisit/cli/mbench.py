@@ -17,6 +17,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, PYTHON, TIMEOUT, WORKERS, estimator_of
+from revisit.cli.request import PARAM
 
 if TYPE_CHECKING:
     from revisit.engine.run import Run
@@ -25,11 +26,15 @@ app = typer.Typer(help="MBench, with its own commands.", no_args_is_help=True, r
 
 SOURCE = typer.Argument(help="A dataset: the folder with dataset.yaml, samples/ and models/.")
 METRICS = typer.Option([], "--metrics", help="Names, with commas; all of the dataset's setting by default.")
+EVAL_METRICS = typer.Option(
+    [], "--metrics", help="Names, with commas (`trigger` asks a judge that alone); all by default."
+)
 MODELS = typer.Option("", "--models", help="Only these models, with commas.")
 SUBSETS = typer.Option("", "--subsets", help="Only these subsets, with commas.")
 CONDITIONS = typer.Option("", "--conditions", help="Only these conditions, with commas.")
 SAMPLES = typer.Option("", "--sample-ids", help="Only these samples, with commas.")
 ROOT = typer.Option([], "--root", help="A further folder that paths in the lists may lead into.")
+ARTIFACTS = typer.Option([], "--artifacts", help="A folder that `prepare --output` filled, where it is not found.")
 KEY = "MBENCH_VLM_API_KEY"
 ENDPOINT = "/chat/completions"
 
@@ -67,34 +72,39 @@ def validate(
     sample_ids: str = SAMPLES,
     limit: int = typer.Option(None, min=1, help="At most so many items of each model and subset."),
     root: list[Path] = ROOT,
+    artifacts: list[Path] = ARTIFACTS,
     json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
     """List what the dataset lacks for these metrics, with file and line; exit code 1 if there is anything."""
     from dataclasses import asdict
 
-    from revisit.suites.mbench.check import problems
+    from revisit.suites.mbench.check import check
     from revisit.suites.mbench.dataset import open_dataset
     from revisit.suites.mbench.names import chosen, parts
     from revisit.suites.mbench.read import Filter
 
-    data = open_dataset(source, root)
+    data = open_dataset(source, root, artifacts)
     dimensions = chosen(parts(metrics), data.setting)
     keep = Filter.of(data, models, subsets, conditions, sample_ids)
-    found = list(problems(data, keep, dimensions, limit))
-    violations = sum(problem.violation for problem in found)
+    checked = check(data, keep, dimensions, limit)
     if json:
-        console.data([asdict(problem) for problem in found])
+        console.data([asdict(problem) for problem in checked.found])
     else:
-        for problem in found:
+        for problem in checked.found:
             typer.echo(console.clean(f"{'' if problem.violation else 'note: '}{problem}"))
-    console.message(f"{violations} violations" if violations else "valid")
-    raise typer.Exit(1 if violations else 0)
+    if not checked.items:
+        console.message("nothing was checked: these metrics are asked of no item of these models and subsets")
+    elif checked.violations:
+        console.message(f"{checked.violations} violations in {checked.items} items")
+    else:
+        console.message(f"valid: {checked.items} items checked")
+    raise typer.Exit(1 if checked.violations or not checked.items else 0)
 
 
 @app.command("eval")
 def eval_(
     source: Path = SOURCE,
-    metrics: list[str] = METRICS,
+    metrics: list[str] = EVAL_METRICS,
     output: Path = typer.Option(..., "--output", help="Run directory."),
     models: str = MODELS,
     subsets: str = SUBSETS,
@@ -111,10 +121,13 @@ def eval_(
     vlm_api_style: str = typer.Option("chat_completions", envvar="MBENCH_VLM_API_STYLE", help="chat_completions."),
     vlm_endpoint_path: str = typer.Option(ENDPOINT, envvar="MBENCH_VLM_ENDPOINT_PATH", help="Path of the endpoint."),
     workers: int = typer.Option(None, help="Processes; as many as cores by default, 0 for none."),
+    questions: Path = typer.Option(None, help="YAML or JSON of question id -> wording, for the judge."),
     ignore_trigger: bool = typer.Option(False, "--ignore-trigger", help="Do not ask whether a clip poses the test."),
-    protocol: str = typer.Option(None, help="corrected (default) or paper."),
+    protocol: str = typer.Option(None, help="corrected (default), paper or readme."),
+    param: list[str] = PARAM,
     set: str = typer.Option("lite", "--set", help="Observer set."),
     root: list[Path] = ROOT,
+    artifacts: list[Path] = ARTIFACTS,
     fresh: bool = typer.Option(False, "--fresh", help="Forget earlier answers of this run."),
     report: bool = typer.Option(False, "--report/--no-report", help="Write the HTML report, too."),
     no_progress_bar: bool = typer.Option(False, "--no-progress-bar", help="No progress."),
@@ -123,16 +136,22 @@ def eval_(
     log_file: Path = typer.Option(None, help="Log; eval.log of the run by default."),
     no_log_file: bool = typer.Option(False, "--no-log-file", help="Write no log."),
 ) -> None:
-    """Score a dataset; what cannot be used is told and passed over. The same command resumes."""
+    """Score a dataset; what cannot be used is told and passed over. The same command resumes, others add to it."""
     from dataclasses import replace
 
-    from revisit.cli.request import Request
+    from revisit.cli.request import Request, merged
+    from revisit.core import UsageError
     from revisit.engine.run import evaluate
     from revisit.suites.mbench.dataset import open_dataset
-    from revisit.suites.mbench.names import MOVED, TRIGGER, chosen, parts
+    from revisit.suites.mbench.names import JUDGED, MOVED, TRIGGER, chosen, parts
 
     data = open_dataset(source, root)
-    dimensions = chosen(parts(metrics), data.setting)
+    names = parts(metrics)
+    alone = "trigger" in names  # whether clips pose the test, of all subsets: for a machine that has the judge
+    if alone and (data.setting == "A" or ignore_trigger or not vlm_judge):
+        raise UsageError("the metric `trigger` takes a dataset of setting T and --vlm-judge, without --ignore-trigger")
+    named = [name for name in names if name != "trigger"]
+    dimensions = chosen(named, data.setting) if named or not alone else []
     gates = [MOVED] if data.setting == "A" else [TRIGGER] if vlm_judge and not ignore_trigger else []
     judge = ""
     if vlm_judge == "openai-compatible":
@@ -142,12 +161,16 @@ def eval_(
         judge = str(_write_judge(output / "judge.yaml", settings))
     elif vlm_judge:
         judge = vlm_judge
-    filters = {"models": models, "subsets": subsets or _subsets(dimensions, metrics), "conditions": conditions}
-    options = [f"{name}={value}" for name, value in {**filters, "samples": sample_ids}.items() if value]
+    asked_of = "" if alone or not named else ",".join(dict.fromkeys(dimension.subset for dimension in dimensions))
+    filters = {"models": models, "subsets": subsets or asked_of, "conditions": conditions}
+    folders = ",".join(str(folder.resolve()) for folder in artifacts)
+    asked_with = str(questions.resolve()) if questions else ""
+    given = {**filters, "samples": sample_ids, "artifacts": folders, "questions": asked_with}
+    options = [f"{name}={value}" for name, value in given.items() if value]
     ids = [*gates, *(dimension.id for dimension in dimensions)]
-    request = Request.of(source, "mbench", set, protocol, _known(ids), limit, "auto", root, options, judge)
-    if vlm_n_frames != 8:
-        request = replace(request, parameters={"judge.frames": {"at_most": vlm_n_frames}})
+    request = Request.of(source, "mbench", set, protocol, _known(ids), limit, "auto", root, options, judge, param)
+    if vlm_n_frames != 8 and JUDGED & {*ids}:
+        request = replace(request, parameters=merged({"judge.frames": {"at_most": vlm_n_frames}}, request.parameters))
     asked = request.chosen_judge()
     try:
         run = evaluate(
@@ -159,6 +182,7 @@ def eval_(
             progress=console.progress(quiet or no_progress_bar),
             command=_command(vlm_api_key),
             judge=asked,
+            adds=data.ids(),
         )
     except KeyboardInterrupt:
         console.message("interrupted; the same command goes on where it stopped")
@@ -173,7 +197,8 @@ def eval_(
         console.summary(run.summary)
         console.notes(run.plan, run.facts["notes"])
         console.message(f"results: {output / 'metrics'}")
-    scored = any(record["status"] == "scored" for record in run.records)
+    answered = ("scored", "open", "closed") if not dimensions else ("scored",)
+    scored = any(record["status"] in answered for record in run.records)
     raise typer.Exit(0 if scored else 1)
 
 
@@ -199,9 +224,12 @@ def prepare(
     root: list[Path] = ROOT,
     quiet: bool = typer.Option(False, "--quiet", help="No progress."),
 ) -> None:
-    """Make camera-pose artifacts for clips that have none. What is there is kept: the same command goes on."""
+    """Make camera-pose artifacts for clips that have none. What is there is kept: the same command goes on.
+
+    `eval` and `validate` find what lies in --output: the dataset's artifacts.json says where.
+    """
     from revisit.cli.mbench_prepare import one_name, produce
-    from revisit.suites.mbench.dataset import open_dataset
+    from revisit.suites.mbench.dataset import note_artifacts, open_dataset
     from revisit.suites.mbench.read import Filter
 
     data = open_dataset(source, root)
@@ -210,6 +238,8 @@ def prepare(
     done = produce(data, keep, estimator, output, tell=None if quiet else console.Counter("prepared"))
     for line in done.failed:
         console.message(line)
+    if output is not None and done.made + done.kept:
+        console.message(note_artifacts(data, output))
     console.message(f"{done.made} made, {done.kept} kept, {len(done.failed)} failed, {done.missing} without a video")
     raise typer.Exit(1 if done.failed else 0)
 
@@ -221,19 +251,35 @@ def submit(
     link: str = typer.Option(..., help="Where the model is described."),
     name: str = typer.Option("", help="Its name on the leaderboard; that of the run by default."),
     out: Path = typer.Option(None, help="The zip file; <model>.zip by default."),
+    dataset: Path = typer.Option(None, help="The dataset, where it does not lie any more where the run found it."),
 ) -> None:
-    """Write the zip file that the public leaderboard takes."""
+    """Write the zip file that the public leaderboard takes, of a run that has all of a model's items."""
     from revisit.core import UsageError
     from revisit.engine.run import Run as RunFolder
-    from revisit.suites.mbench.submission import content_of, problems, write_submission
+    from revisit.suites.mbench.dataset import open_dataset
+    from revisit.suites.mbench.submission import content_of, made_with, problems, why_partial, write_submission
 
     path = out or Path(f"{model}.zip")
-    content = content_of(RunFolder(run).summary, model, name, link)
+    done = RunFolder(run)
+    if done.facts["suite"] != "mbench" or model not in done.summary["models"]:
+        content_of(done.summary, model, name, link)  # says what is wrong
+    source = dataset or Path(str((done.facts.get("request") or {}).get("source")))
+    if not source.is_dir():
+        raise UsageError(
+            f"{source}: the dataset of this run is not there, so nobody can tell if it is whole; --dataset"
+        )
+    roots = [Path(folder) for folder in (done.facts.get("request") or {}).get("roots", ())]
+    partial = why_partial(open_dataset(source, roots), done.facts, done.plan, done.records, model)
+    if partial:
+        raise UsageError(f"{model} cannot be submitted, because the run is partial: {partial}")
+    content = content_of(done.summary, model, name, link)
     write_submission(run, path, content, model)
     found = problems(path)
     if found:
         path.unlink()
         raise UsageError(found[0])
+    for line in made_with(done.plan, done.summary["mbench"]["setting"]):
+        console.message(line)
     typer.echo(str(path))
 
 
@@ -258,11 +304,6 @@ def _known(ids: list[str]) -> list[str]:
         if id not in KNOWN and id not in GATES:
             console.message(f"{id} is not in this version")
     return [id for id in ids if id in KNOWN or id in GATES]
-
-
-def _subsets(dimensions: list[Any], named: list[str]) -> str:
-    """The subsets of the metrics that were named, so that clips nobody asks about are not decoded."""
-    return ",".join(dict.fromkeys(dimension.subset for dimension in dimensions)) if named else ""
 
 
 def _only(value: str, allowed: str, name: str) -> None:

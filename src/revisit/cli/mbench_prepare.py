@@ -7,7 +7,7 @@ from pathlib import Path
 
 from revisit.core import Clip, UsageError
 from revisit.posing.tasks import Estimator, Task, Tell, estimate
-from revisit.suites.mbench.dataset import Dataset, Item, Problem
+from revisit.suites.mbench.dataset import Dataset, Item, Problem, prepared_place
 from revisit.suites.mbench.read import Filter
 
 
@@ -37,11 +37,10 @@ def produce(
 
 
 def _place(data: Dataset, item: Item, output: Path | None) -> Path:
-    if output is not None:
-        return output / item.model / item.subset / item.sample / item.condition / "da3" / "results.npz"
-    return data.place(
-        "artifact_da3", model_id=item.model, subset=item.subset, sample_id=item.sample, condition_id=item.condition
-    )
+    names = {
+        "model_id": item.model, "subset": item.subset, "sample_id": item.sample, "condition_id": item.condition,
+    }  # fmt: skip
+    return data.place("artifact_da3", **names) if output is None else prepared_place(output, **names)
 
 
 def one_name(producer: str, command: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.request import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PROTOCOL, ROOT, SET, SOURCE, SUITE, Request
+from revisit.cli.request import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PARAM, PROTOCOL, ROOT, SET, SOURCE, SUITE, Request
 
 
 def plan(
@@ -23,13 +23,14 @@ def plan(
     root: list[Path] = ROOT,
     option: list[str] = OPTION,
     judge: str = JUDGE,
+    param: list[str] = PARAM,
     json: bool = typer.Option(False, "--json", help="Print the plan as JSON."),
 ) -> None:
     """Show what would be decoded, observed and scored, and what is already there."""
     from revisit.engine.asking import forecast
     from revisit.engine.cache import EvidenceCache, cache_root
 
-    request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge)
+    request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge, param)
     chosen = request.chosen_judge()
     made = request.plan(judge=chosen.judge.facts if chosen else None)
     cache = EvidenceCache(cache_root())

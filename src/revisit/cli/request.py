@@ -20,6 +20,12 @@ ROOT = typer.Option([], "--root", help="A further folder that paths in the manif
 OPTION = typer.Option(
     [], "--option", "-o", help="name=value for the suite (repeat it); `revisit show SUITE` lists them."
 )
+PARAM = typer.Option(
+    [],
+    "--param",
+    "-p",
+    help="ID.name=value of a metric, gate, evidence or observer in the place of the protocol's (repeat it).",
+)
 JUDGE = typer.Option(
     "", help="Who answers questions about clips: a judge file (YAML), the url of a server, or recorded answers."
 )
@@ -54,13 +60,27 @@ class Request:
         root: list[Path],
         option: list[str],
         judge: str = "",
+        param: list[str] | None = None,
     ) -> Request:
         """The request that these options make."""
+        from revisit.engine.parameters import parse
+
         roots = tuple(str(folder.resolve()) for folder in root)
+        parameters = parse(param or ())
         if judge and "://" not in judge:
             judge = str(Path(judge).resolve())
         return cls(
-            str(source.resolve()), suite, set, protocol, tuple(metric), limit, align, roots, tuple(option), judge
+            str(source.resolve()),
+            suite,
+            set,
+            protocol,
+            tuple(metric),
+            limit,
+            align,
+            roots,
+            tuple(option),
+            judge,
+            parameters,
         )
 
     def chosen_judge(self) -> Any:
@@ -76,6 +96,7 @@ class Request:
         """
         from revisit.core import SUITES, UsageError
         from revisit.engine.needs import ObserverSet
+        from revisit.engine.parameters import check_used
         from revisit.engine.plan import make_plan
         from revisit.observers.sets import load_roles, read_set
 
@@ -86,7 +107,7 @@ class Request:
             raise UsageError(f"{source}: no such file or folder")
         suite = recognise(source) if self.suite == "auto" else SUITES[self.suite]
         facts = judge if judge is not None or not self.judge else self.chosen_judge().judge.facts
-        return make_plan(
+        made = make_plan(
             suite,
             source,
             ObserverSet(read_set(self.set).id, load_roles(self.set, judge=facts is not None), facts),
@@ -96,8 +117,10 @@ class Request:
             align=self.align,
             roots=[Path(root) for root in self.roots],
             options=dict(map(_named, self.options)),
-            overrides={**self.parameters, **(overrides or {})},
+            overrides=merged(self.parameters, overrides or {}),
         )
+        check_used(made, self.parameters)
+        return made
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -106,6 +129,15 @@ class Request:
     def from_json(cls, content: dict[str, Any]) -> Request:
         lists = {name: tuple(content.get(name, ())) for name in ("metrics", "roots", "options")}
         return cls(**{**content, **lists})
+
+
+def merged(*given: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Parameters of several sources; the last one counts."""
+    found: dict[str, dict[str, Any]] = {}
+    for parameters in given:
+        for id, values in parameters.items():
+            found[id] = {**found.get(id, {}), **values}
+    return found
 
 
 def _named(option: str) -> tuple[str, str]:

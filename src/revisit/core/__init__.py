@@ -1,6 +1,6 @@
 """The words of Revisit, as types. This room imports nothing of ours."""
 
-from revisit.core.cases import Case, Clip, Rejected, Target
+from revisit.core.cases import ONLY_NAMED, Case, Clip, Rejected, Target
 from revisit.core.errors import InvalidEvidence, MediaError, MissingPrerequisite, RevisitError, UsageError
 from revisit.core.evidence import EVIDENCE, evidence, evidence_id, from_arrays, to_arrays
 from revisit.core.observing import (
@@ -22,7 +22,7 @@ from revisit.core.scoring import DERIVED, GATES, METRICS, Derived, Gate, Metric,
 from revisit.core.suites import SUITES, Suite, suite
 
 __all__ = [
-    "DERIVED", "EVIDENCE", "GATES", "METRICS", "OBSERVERS", "SUITES",
+    "DERIVED", "EVIDENCE", "GATES", "METRICS", "OBSERVERS", "ONLY_NAMED", "SUITES",
     "Batch", "Case", "Clip", "ClipInfo", "Derived", "Frame", "Gate", "InvalidEvidence", "MediaError", "Metric",
     "MissingPrerequisite", "Observer", "Rejected", "RevisitError", "Sampling", "Score", "Series", "Sight", "Suite",
     "Target", "Unscored", "UsageError", "Verdict",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 FRAME_RATE_OF_FOLDERS = 24.0
+ONLY_NAMED = "needs a box of the target, and only its name was given; --set paper looks for it by name"
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,14 @@ class Clip:
 
 @dataclass(frozen=True)
 class Target:
-    """The thing to remember: its box in the first frame, as fractions x0, y0, x1, y1."""
+    """The thing to remember: its box in the first frame, as fractions x0, y0, x1, y1.
+
+    Where somebody only pointed at it, `point` says where, and the box is a guess around it.
+    """
 
     name: str
     box: tuple[float, float, float, float]
+    point: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -49,10 +54,16 @@ class Case:
     prompt: str = ""
     camera: str = ""
     target: Target | None = None
+    target_name: str = ""  # what to look for where the target has no box: words for a detector, attributes first
     phases: tuple[int, int] | None = None  # first hidden frame, first returned frame
     align: str = ""  # how the reference is aligned, where the dataset says it; else as the user asks
     annotations: Mapping[str, Any] = field(default_factory=dict)
     artifacts: Mapping[str, Path] = field(default_factory=dict)  # files that come with the clip, such as its poses
+
+    @property
+    def target_or_name(self) -> Target | str | None:
+        """The target, or the words that name it where nobody said where it is: an input of observers."""
+        return self.target or self.target_name or None
 
 
 @dataclass(frozen=True)

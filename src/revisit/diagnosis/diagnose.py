@@ -123,7 +123,9 @@ def _words(
     said = [f"{finding.title} ({finding.confidence:.2f})" for finding in found]
     likely = [finding for finding in doubtful if finding.confidence >= SURE_ENOUGH]
     said += [f"perhaps {finding.title} ({finding.confidence:.2f})" for finding in likely]
-    if not said:
+    if not said and len(untold) == len(KINDS):
+        said = ["nothing could be told"]
+    elif not said:
         open_kinds = len(untold) + len(doubtful)
         said = ["no failure found" + (f", {open_kinds} of {len(KINDS)} kinds untold" if open_kinds else "")]
     return ", ".join([label, *said] if label else said)

@@ -18,6 +18,7 @@ from revisit.core import (
     GATES,
     METRICS,
     OBSERVERS,
+    ONLY_NAMED,
     Case,
     Clip,
     Gate,
@@ -26,6 +27,7 @@ from revisit.core import (
     Observer,
     Rejected,
     Suite,
+    Target,
     UsageError,
     digest,
     evidence_id,
@@ -42,10 +44,11 @@ from revisit.engine.needs import (
 )
 from revisit.media import clip_digest, file_digest
 from revisit.networks import settings
-from revisit.observers.sets import sets_that_make
+from revisit.observers.sets import sets_that_make, sets_that_observe
 
 ALWAYS = ("frame_facts", "thumbnails")  # evidence the report shows, whatever is scored
 BESIDE = "artifacts."  # an observer's input that is a file beside the clip, such as artifacts.da3
+PRODUCED = {"da3": "; `revisit mbench prepare` makes one"}  # files that a command of ours can make
 OPTIONAL = "?"  # behind an input without which an observer can do its work, too
 PICTURES = ("thumbnails",)  # what it shows of a reference, which may be long
 
@@ -128,6 +131,15 @@ class Plan:
         """`protocol:hash`, the comparability tag of one metric's or gate's results."""
         return f"{self.protocol}:{short_hash(protocol_facts(asker, self.observers, self.parameters))}"
 
+    def makers(self, asker: Metric | Gate) -> dict[str, str]:
+        """The observer set that answers a question, and the judge where one is asked."""
+        kinds = [self.observers.maker(kind) for kind in observed_kinds(asker)]
+        judged = self.observers.judge is not None and any(maker is not None and maker.shows for maker in kinds)
+        return {
+            "set": self.observers.id,
+            **({"judge": str((self.observers.judge or {}).get("model"))} if judged else {}),
+        }
+
     def record_key(self, case: Case, asker: Metric | Gate) -> str:
         """Address of an answer: equal when nothing that could change it has changed."""
         wanted = self.wanted[case.id]
@@ -172,6 +184,7 @@ class Plan:
             "total_cases": self.total,
             "metrics": {metric.id: self.asker_hash(metric) for metric in self.metrics},
             "gates": {gate.id: self.asker_hash(gate) for gate in self.gates},
+            "made_by": {asker.id: self.makers(asker) for asker in self.askers},
             "cases": [
                 {
                     **_case_json(case),
@@ -333,7 +346,9 @@ def _task(
             continue
         value = getattr(case, asked)
         if value in (None, "") and not optional:
-            return f"no {asked} was given for this case"
+            if asked == "target" and case.target_name:
+                return ONLY_NAMED
+            return f"no {asked.replace('_', ' ')} was given for this case"
         inputs[name], said[name] = value, _plain(value)
     params = parameters_of(maker, parameters)
     facts = {**observer_facts(maker, parameters), "inputs": said}
@@ -342,7 +357,9 @@ def _task(
     if maker.kind == "file":
         found = _beside(case, maker.artifact, digest_of)
         if isinstance(found, str):
-            return found
+            able = [name for name, other in sets_that_observe(evidence_id(kind)) if _has_inputs(case, other)]
+            hint = f"; --set {' or '.join(able)} makes it from the frames" if able else ""
+            return found + (hint if maker.artifact not in case.artifacts else "")
         file, facts["file"] = found
         return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, file=file)
     facts["clip"] = clip
@@ -373,12 +390,18 @@ def _task(
     return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, reference)
 
 
+def _has_inputs(case: Case, maker: Observer) -> bool:
+    """Whether a case has the fields without which an observer can do nothing."""
+    needed = [name for name in maker.inputs if not name.startswith(BESIDE) and not name.endswith(OPTIONAL)]
+    return all(getattr(case, name) not in (None, "") for name in needed)
+
+
 def _beside(case: Case, artifact: str, digest_of: Any) -> tuple[Path, str] | str:
     """A file that came with the clip and the digest of its content, or the reason why there is none."""
     words = artifact.replace("_", " ")
     file = case.artifacts.get(artifact)
     if file is None:
-        return f"no file of {words} was given for this case"
+        return f"no file of {words} was given for this case" + PRODUCED.get(artifact, "")
     try:
         return file, digest_of(file)
     except MediaError as error:
@@ -459,6 +482,21 @@ def _depth(owner: str, per_clip: Mapping[str, Sequence[ObserverTask]], seen: fro
 
 def _plain(value: Any) -> Any:
     return asdict(value) if hasattr(value, "__dataclass_fields__") else value
+
+
+def case_from_json(entry: Mapping[str, Any]) -> Case:
+    """The case of an entry of plan.json."""
+    facts = {name: value for name, value in entry.items() if name in Case.__dataclass_fields__}
+    for name in ("clip", "reference"):
+        if facts.get(name) is not None:
+            facts[name] = Clip(**{**facts[name], "path": Path(facts[name]["path"])})
+    if facts.get("target") is not None:
+        given = facts["target"]
+        pairs = {name: tuple(given[name]) for name in ("box", "point") if given.get(name) is not None}
+        facts["target"] = Target(given["name"], **pairs)
+    if facts.get("phases") is not None:
+        facts["phases"] = tuple(facts["phases"])
+    return Case(**{**facts, "artifacts": {name: Path(path) for name, path in entry["artifacts"].items()}})
 
 
 def _case_json(case: Case) -> dict[str, Any]:

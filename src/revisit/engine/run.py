@@ -14,7 +14,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -23,14 +23,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import revisit
-from revisit.core import Case, Gate, Metric, RevisitError, UsageError
+from revisit.core import Case, Gate, Metric, Rejected, RevisitError, UsageError
 from revisit.diagnosis.summary import diagnosed
+from revisit.engine.adding import earlier_plan, hash_of, joined, left_to_earlier, stale
 from revisit.engine.asking import Asking
 from revisit.engine.cache import EvidenceCache, cache_root
-from revisit.engine.needs import observer_facts, short_hash
+from revisit.engine.needs import observer_facts
 from revisit.engine.observe import Outcome
-from revisit.engine.plan import Plan
-from revisit.engine.records import Record, RecordWriter, latest, write_json, write_text
+from revisit.engine.plan import Plan, case_from_json
+from revisit.engine.records import Record, RecordWriter, latest, question, write_json, write_text
 from revisit.engine.score import Bench, score_case
 from revisit.engine.workers import run_jobs
 from revisit.judges.settings import ChosenJudge
@@ -134,8 +135,12 @@ def evaluate(
     command: str = "",
     request: Mapping[str, Any] | None = None,
     judge: ChosenJudge | None = None,
+    adds: Collection[str] | None = None,
 ) -> Run:
     """Answer every question of the plan that has no answer yet; return the finished run.
+
+    With `adds`, the ids of all cases that the dataset has, what earlier calls into this folder asked of them stays part
+    of the run (`revisit.engine.adding`).
 
     `request` is what the plan was made from; it is kept in run.json, so that the run can be scored again.
     `judge` is asked what only a judge can tell; the plan was made for it.
@@ -147,12 +152,17 @@ def evaluate(
             _clear(out, plan.suite.exports)
         _same_source(out, request)
         started = time.time()
-        write_json(out / "plan.json", plan.as_json())
+        earlier = None if adds is None else earlier_plan(out, plan, adds)
+        if earlier is not None:
+            plan = left_to_earlier(plan, earlier)
+        _forget(out, stale(earlier, plan.as_json()))
+        whole = joined(earlier, plan.as_json())
+        write_json(out / "plan.json", whole)
         open_questions = _open_questions(plan, out)
         missing = list(_missing_evidence(plan, open_questions, cache))
         jobs = plan.jobs(missing)
         counters = _Counters(plan, cached=len(_all_evidence(plan, open_questions)) - len(missing))
-        _write_run(out, plan, cache, command, request, started, None, counters)
+        _write_run(out, plan, whole, cache, command, request, started, None, counters, adds is not None)
 
         workers = _workers(workers, len(jobs))
         progress.start(len(plan.clips), len(plan.cases), len(plan.clips) - sum(len(job.clips) for job in jobs))
@@ -196,8 +206,8 @@ def evaluate(
                 counters.asked = asking.counters()
         finally:
             progress.finish()
-        write_summary(plan, out)
-        _write_run(out, plan, cache, command, request, started, time.time(), counters)
+        write_summary(plan, out, whole)
+        _write_run(out, plan, whole, cache, command, request, started, time.time(), counters, adds is not None)
         return Run(out)
 
 
@@ -205,28 +215,36 @@ def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
     """Answer every question of the plan again from cached evidence; nothing is decoded."""
     cache = cache or EvidenceCache(cache_root())
     with _locked(out):
-        write_json(out / "plan.json", plan.as_json())
+        earlier = earlier_plan(out, plan) if Run(out).facts.get("adds") else None
+        whole = joined(earlier, plan.as_json())
+        write_json(out / "plan.json", whole)
         with RecordWriter(out / "records.jsonl") as writer:
             for case in plan.cases:
                 for answer in score_case(Bench(plan, case, cache, {}), plan.askers_of(case), out / "units"):
                     writer.append(answer)
-        write_summary(plan, out)
+        write_summary(plan, out, whole)
     return Run(out)
 
 
-def write_summary(plan: Plan, out: Path) -> None:
-    """summary.json: the suite's own tables. Holds no times and no paths, so equal work gives equal bytes."""
-    records = ordered(plan.as_json(), latest(out / "records.jsonl"))
+def write_summary(plan: Plan, out: Path, whole: Mapping[str, Any]) -> None:
+    """summary.json: the suite's own tables. Holds no times and no paths, so equal work gives equal bytes.
+
+    `whole` is the content of plan.json: this plan, and what earlier calls asked besides.
+    """
+    records = ordered(whole, latest(out / "records.jsonl"))
     stable = [{name: value for name, value in record.items() if name not in ("seconds", "units")} for record in records]
-    summary = plan.suite.summarise(plan.cases, plan.rejected, stable)
+    now = {case.id: case for case in plan.cases}
+    cases = [now.get(entry["id"]) or case_from_json(entry) for entry in whole["cases"]]
+    rejected = [Rejected(**entry) for entry in whole["rejected"]]
+    summary = plan.suite.summarise(cases, rejected, stable)
     facts = {
         "suite": plan.suite.id,
-        "protocol": f"{plan.protocol}:{protocol_hash(plan)}",
-        "set": plan.observers.id,
-        "partial": plan.partial,
-        "total_cases": plan.total,
+        "protocol": f"{plan.protocol}:{hash_of(whole)}",
+        "set": " + ".join(dict.fromkeys(made["set"] for made in whole["made_by"].values())) or plan.observers.id,
+        "partial": whole["partial"],
+        "total_cases": whole["total_cases"],
     }
-    found = diagnosed({case.id: case.model for case in plan.cases}, stable)
+    found = diagnosed({case.id: case.model for case in cases}, stable)
     if found:
         write_json(out / "diagnosis.json", found)
         words = {case: diagnosis["words"] for case, diagnosis in found["cases"].items()}
@@ -235,16 +253,11 @@ def write_summary(plan: Plan, out: Path) -> None:
         (out / "diagnosis.json").unlink(missing_ok=True)
     write_json(out / "summary.json", {**facts, **summary})
     if plan.suite.export is not None:
-        made = plan.suite.export(out, facts, plan.cases, plan.rejected, records)
+        made = plan.suite.export(out, {**facts, "made_by": whole["made_by"]}, cases, rejected, records)
         for name, content in made.items():
             (out / name).parent.mkdir(parents=True, exist_ok=True)
             (write_text if isinstance(content, str) else write_json)(out / name, content)
         _drop_stale(out, plan.suite.exports, {out / name for name in made})
-
-
-def protocol_hash(plan: Plan) -> str:
-    """One hash over all metrics and gates of the run."""
-    return short_hash(sorted(plan.asker_hash(asker) for asker in plan.askers))
 
 
 def ordered(plan: Mapping[str, Any], records: Mapping[tuple[str, str, str], Record]) -> list[Record]:
@@ -362,15 +375,26 @@ def _workers(asked: int | None, jobs: int) -> int:
     return max(1, min(os.cpu_count() or 1, jobs, 16)) if jobs else 0
 
 
+def _forget(out: Path, questions: set[tuple[str, str]]) -> None:
+    """Take answers that do not hold any more out of the records."""
+    if not questions:
+        return
+    lines = (out / "records.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if question(json.loads(line))[::2] not in questions]
+    write_text(out / "records.jsonl", "".join(kept))
+
+
 def _write_run(
     out: Path,
     plan: Plan,
+    whole: Mapping[str, Any],
     cache: EvidenceCache,
     command: str,
     request: Mapping[str, Any] | None,
     started: float,
     finished: float | None,
     counters: _Counters,
+    adds: bool = False,
 ) -> None:
     path = out / "run.json"
     earlier = json.loads(path.read_text(encoding="utf-8")).get("invocations", []) if path.is_file() else []
@@ -389,14 +413,16 @@ def _write_run(
             "suite": plan.suite.id,
             "set": plan.observers.id,
             "request": request,
+            **({"adds": True} if adds else {}),
             "protocol": {
                 "name": plan.protocol,
-                "hash": protocol_hash(plan),
+                "hash": hash_of(whole),
                 "parameters": plan.parameters,
                 "align": plan.align,
                 "judge": plan.observers.judge,
-                "metrics": {metric.id: plan.asker_hash(metric) for metric in plan.metrics},
-                "gates": {gate.id: plan.asker_hash(gate) for gate in plan.gates},
+                "metrics": whole["metrics"],
+                "gates": whole["gates"],
+                "made_by": whole["made_by"],
                 "observers": {
                     id: observer_facts(observer, plan.parameters)
                     for id, observer in sorted(plan.observers.roles.items())

@@ -27,7 +27,7 @@ from revisit.core import UsageError
 from revisit.judges.asking import Frames, Judge, Reply, Usage
 from revisit.judges.canary import COLOURS
 from revisit.judges.pictures import decoded
-from revisit.judges.protocols.mbench import RATINGS, TRIGGERS
+from revisit.judges.protocols.mbench import RATINGS
 from revisit.judges.protocols.wrbench import PROBES
 from revisit.judges.questions import Many, Question, Record
 from revisit.judges.settings import JUDGES
@@ -339,8 +339,6 @@ def asked(question: Question, scenes: Sequence[Scene]) -> tuple[str, bool]:
     for probe in PROBES:
         if question.text.endswith(probe.text):
             return probe.dimension, not probe.positive
-    if any(text in question.text for text in TRIGGERS.values()):
-        return "triggered", False
     if question.text.endswith(RATINGS):
         return "ratings", False
     return question.id if question.id.startswith("judgeability.") else "", False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Score, Unscored, Verdict, gate, metric
+from revisit.core import InvalidEvidence, Score, Unscored, UsageError, Verdict, gate, metric
 from revisit.evidence.judged import PASSED, ProgressRatings, TriggerAnswer
 
 PAPER = "arXiv:2606.00793 section 4"
@@ -42,7 +42,7 @@ def triggered(answer: TriggerAnswer, *, confidence: float = 0.0) -> Verdict | Un
     responds_to=("state frozen", "state reset"), blind_to=BLIND,
 )  # fmt: skip
 def judged_progress(ratings: ProgressRatings, *, rule: str = "corrected") -> Score | Unscored:
-    """How far the described change went: (rating - 1) / 4; with the rule `upstream`, rating / 5."""
+    """How far the described change went: (rating - 1) / 4; with the rule `readme`, rating / 5."""
     return _rated(ratings, _share(ratings.progress, rule), ratings.progress)
 
 
@@ -52,19 +52,19 @@ def judged_progress(ratings: ProgressRatings, *, rule: str = "corrected") -> Sco
     responds_to=("state reset", "wrong result"), blind_to=BLIND,
 )  # fmt: skip
 def judged_correctness(ratings: ProgressRatings, *, rule: str = "corrected") -> Score | Unscored:
-    """How right the described change is, times how far it went; the rule `upstream` leaves out how far it went."""
+    """How right the described change is, times how far it went; the rule `readme` leaves out how far it went."""
     value = _share(ratings.correctness, rule)
-    if rule != "upstream":
+    if rule != "readme":
         value *= _share(ratings.progress, rule)
     return _rated(ratings, value, ratings.correctness)
 
 
 def _share(rating: float, rule: str) -> float:
-    if rule not in ("corrected", "paper", "upstream"):
-        raise InvalidEvidence(f"there is no rule {rule!r}; choose corrected, paper or upstream")
+    if rule not in ("corrected", "readme"):
+        raise UsageError(f"there is no rule {rule!r}; choose corrected (as the paper has it) or readme")
     if not (np.isnan(rating) or 1 <= rating <= 5):
         raise InvalidEvidence(f"a rating lies between 1 and 5, or is nan where there is none; got {rating:g}")
-    return rating / 5 if rule == "upstream" else (rating - 1) / 4
+    return rating / 5 if rule == "readme" else (rating - 1) / 4
 
 
 def _rated(ratings: ProgressRatings, value: float, raw: float) -> Score | Unscored:

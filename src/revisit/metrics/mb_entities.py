@@ -125,7 +125,10 @@ def object_texture(seen: ObjectFeatures, pairs: FoldPairs, *, rule: str = "corre
         "turnaround": pairs.turnaround,
     }  # fmt: skip
     if len(seen.frame) < 2:
-        return Unscored(f"the target is seen in {len(seen.frame)} frames; two are needed", facts)
+        return Unscored(
+            f"the target is seen in fewer than two frames: in {len(seen.frame)} of {len(seen.index)}, by {seen.maker}",
+            facts,
+        )
     if rule == "corrected" and not returned:
         return Unscored("the target is never seen after the camera turned back: there is nothing to compare", facts)
     cosines = centroid_cosines(seen.vector)

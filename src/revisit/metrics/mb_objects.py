@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Score, Series, Unscored, derived, metric
+from revisit.core import ONLY_NAMED, Case, InvalidEvidence, Score, Series, Unscored, derived, metric
 from revisit.evidence.mbench import ObjectMasks, ObjectRegion, WarpedViews
 from revisit.evidence.target import HIDDEN, TargetPhases
 from revisit.metrics.mb_rules import PAPER, check_rule
@@ -76,8 +76,8 @@ def eroded(mask: np.ndarray, by: int = EROSION) -> np.ndarray:
     return np.asarray(np.all([down[:, k : k + columns] for k in range(2 * by + 1)], axis=0))
 
 
-@derived(makes=ObjectRegion, needs=(), optional=(ObjectMasks, TargetPhases), version=1)
-def object_region(masks: ObjectMasks | None, phases: TargetPhases | None) -> ObjectRegion | Unscored:
+@derived(makes=ObjectRegion, needs=(Case,), optional=(ObjectMasks, TargetPhases), version=1)
+def object_region(case: Case, masks: ObjectMasks | None, phases: TargetPhases | None) -> ObjectRegion | Unscored:
     """Where the target is: masks where there are some, else the box in which it was followed."""
     if masks is not None:
         visible = np.array([mask.any() for mask in masks.mask], dtype=bool)
@@ -86,6 +86,8 @@ def object_region(masks: ObjectMasks | None, phases: TargetPhases | None) -> Obj
     if phases is not None:
         none = np.zeros((len(phases.index), 0, 0), bool)
         return ObjectRegion(phases.index, phases.state != HIDDEN, phases.box, none, "box of the followed target")
+    if case.target_name:
+        return Unscored(ONLY_NAMED)
     return Unscored("nobody said where the target is: no masks, and no anchor from which to follow it")
 
 
@@ -174,7 +176,7 @@ def object_geometry(
     if not rows:
         return Unscored(
             f"no pair shows enough of the target twice: {unseen} do not show it, {small} share less than "
-            f"{least} of its pixels or {least_share:.0%} of it",
+            f"{least} of its pixels or {least_share:.0%} of it (target from {region.source})",
             facts,
         )
     value = np.array(zeroed if rule == "paper" else inside)

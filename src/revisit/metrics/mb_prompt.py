@@ -13,7 +13,7 @@ import numpy as np
 from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
 from revisit.evidence.mbench import TextFeatures
 from revisit.metrics.mb_entities import unit
-from revisit.metrics.mb_rules import PAPER, check_rule
+from revisit.metrics.mb_rules import PAPER
 
 
 @metric(
@@ -22,9 +22,8 @@ from revisit.metrics.mb_rules import PAPER, check_rule
     upstream="prompt_interaction", responds_to=("another scene", "an event that does not happen"),
     blind_to=("memory", "order within a segment", "details of long captions"),
 )  # fmt: skip
-def prompt_interaction(case: Case, seen: TextFeatures, *, rule: str = "corrected") -> Score | Unscored:
+def prompt_interaction(case: Case, seen: TextFeatures) -> Score | Unscored:
     """Mean cosine of frames with the caption of their segment, each segment counting alike."""
-    check_rule(rule)
     rows, captions = len(seen.frame), len(seen.text)
     if seen.image.ndim != 2 or seen.text.ndim != 2 or seen.image.shape != (rows, seen.text.shape[1]):
         raise InvalidEvidence(

@@ -36,10 +36,9 @@ PARTS = 5  # segments of a text-conditioned clip, the first of which is compared
     blind_to=("local shadows", "light that moves while its mean stays"),
 )  # fmt: skip
 def rendering_lighting(
-    case: Case, lab: LabStats, pairs: FoldPairs, *, rule: str = "corrected", alpha: float = 0.5, tau: float = 10.0
+    case: Case, lab: LabStats, pairs: FoldPairs, *, alpha: float = 0.5, tau: float = 10.0
 ) -> Score | Unscored:
     """exp(-D / tau), with D the change of mean lightness and colour between the way out and the way back."""
-    check_rule(rule)
     require_rows(lab, mean=(3,))
     if len(lab.index) < 2:
         return Unscored("too short: light is compared between two segments")

@@ -1,4 +1,4 @@
-"""SAM 2 and 2.1 (Ravi et al., arXiv:2408.00714; Apache-2.0): a thing followed through a clip from its box.
+"""SAM 2 and 2.1 (Ravi et al., arXiv:2408.00714; Apache-2.0): a thing followed through a clip from a box or a point.
 
 From a folder in the format of transformers (Sam2VideoModel). Frames are squashed to the network's square (1024, PIL's
 bilinear) and normalised as ImageNet's. The network remembers the frame with the box and the last ones it has seen; so
@@ -7,6 +7,7 @@ frames are shown in order, and what it answers depends on which are shown. Runs 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from revisit.networks import hub, runtime
 from revisit.networks.pictures import normalised, resized
 
 TYPES = ("sam2_video",)
-Box = tuple[float, float, float, float]
+Prompt = tuple[float, ...]  # in fractions: x0, y0, x1, y1 of a box, or x, y of a point on the thing
+LABELS = {4: (2, 3), 2: (1,)}  # corners of a box, a point that belongs to the thing
 
 
 class Sam2(nn.Module):
@@ -36,9 +38,9 @@ class Sam2(nn.Module):
 
 
 class Following:
-    """Things followed through one clip from their boxes in its first frame."""
+    """Things followed through one clip from boxes around them, or points on them, in its first frame."""
 
-    def __init__(self, net: Sam2, pictures: Tensor, boxes: list[Box]) -> None:
+    def __init__(self, net: Sam2, pictures: Tensor, prompts: Sequence[Prompt]) -> None:
         self.net, self.number = net, 0
         session = hub.transformers_class("Sam2VideoInferenceSession")
         height, width = (int(side) for side in pictures.shape[-2:])
@@ -47,12 +49,12 @@ class Following:
             video_height=height, video_width=width, inference_device=where, inference_state_device=where,
             video_storage_device=where, dtype=torch.float32,
         )  # fmt: skip
-        for number, box in enumerate(boxes):
+        for number, prompt in enumerate(prompts):
             row = self.session.obj_id_to_idx(number)
-            corners = torch.tensor(box, dtype=torch.float32).reshape(1, 1, 2, 2) * net.side
-            given = {"point_coords": corners, "point_labels": torch.tensor([[[2, 3]]], dtype=torch.int32)}
-            self.session.add_point_inputs(row, 0, given)
-        self.session.obj_with_new_inputs = list(range(len(boxes)))
+            points = torch.tensor(prompt, dtype=torch.float32).reshape(1, 1, -1, 2) * net.side
+            labels = torch.tensor([[LABELS[len(prompt)]]], dtype=torch.int32)
+            self.session.add_point_inputs(row, 0, {"point_coords": points, "point_labels": labels})
+        self.session.obj_with_new_inputs = list(range(len(prompts)))
         self.first = self.see(pictures)
 
     def see(self, pictures: Tensor) -> tuple[Tensor, Tensor]:

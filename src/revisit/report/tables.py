@@ -163,7 +163,7 @@ def _cell(cell: Mapping[str, Any], bounded: bool, low: float, high: float, is_be
         interval = cell.get("interval")
         shown |= {
             "mean": cell["mean"],
-            "text": number(cell["mean"], bounded),
+            "text": cell.get("text") or number(cell["mean"], bounded),
             "interval": f"{number(interval[0], bounded)} to {number(interval[1], bounded)}" if interval else "",
             "plot": plots.whisker(cell["mean"], interval, low, high),
         }

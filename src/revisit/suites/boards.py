@@ -9,7 +9,7 @@ from typing import Any
 from revisit.core import METRICS, UsageError
 from revisit.stats.boards import Board, Cell, Column, Row
 from revisit.stats.intervals import mean_interval
-from revisit.suites.tables import Record, by_case, kind_of
+from revisit.suites.tables import Record, by_case, kind_of, posed
 
 # Facts that name who made the evidence of a score, where a protocol leaves that to the files it is given.
 MAKERS = ("judge", "detector", "net", "poses_from", "described_by", "depth_by", "flow", "rated_by")
@@ -91,9 +91,14 @@ def _compare(one: Board, other: Board) -> bool:
     """Whether no column of the two would hold numbers of two protocols."""
     hashes = {column.key: column.protocol for column in one.columns}
     return all(
-        not column.protocol or not hashes.get(column.key) or hashes[column.key] == column.protocol
+        not column.protocol or not hashes.get(column.key) or _computes(hashes[column.key]) == _computes(column.protocol)
         for column in other.columns
     )
+
+
+def _computes(tag: str) -> str:
+    """A comparability tag without the name of its protocol: two protocols may compute the same."""
+    return tag.partition(":")[2] or tag
 
 
 def _union(first: Sequence[Column], second: Sequence[Column]) -> tuple[Column, ...]:
@@ -117,10 +122,8 @@ def _cell(id: str, cases: Sequence[Mapping[str, Any]], of: int, answers: Mapping
 
 def _posed(run: RunFacts, model: str) -> dict[str, Cell]:
     """How many clips of a model went away and came back, where the summary says it."""
-    funnel = run.summary.get("models", {}).get(model, {}).get("funnel", ())
-    stages = {stage["stage"]: int(stage["n"]) for stage in funnel}
-    posed, of = stages.get("memory scored"), stages.get("all clips")
-    return {POSED.key: Cell(posed / of, text=f"{posed}/{of}")} if posed is not None and of else {}
+    count = posed(run.summary.get("models", {}).get(model, {}).get("funnel", ()))
+    return {POSED.key: Cell(count[0] / count[1], text=f"{count[0]}/{count[1]}")} if count and count[1] else {}
 
 
 def _column(id: str) -> Column:

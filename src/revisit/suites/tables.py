@@ -80,8 +80,12 @@ def kind_of(reason: str) -> str:
 
 
 def unreadable(records: Mapping[str, Record]) -> bool:
-    """Whether nothing at all could be answered of a case."""
-    return bool(records) and all(record["status"] == "failed" for record in records.values())
+    """Whether nothing at all could be answered of a case: all failed, but for what nobody could be asked anyway."""
+    failed = [record["status"] == "failed" for record in records.values()]
+    return any(failed) and all(
+        record["status"] == "failed" or (record["status"] == "unscored" and not record.get("facts"))
+        for record in records.values()
+    )
 
 
 def failures(records: Iterable[Record]) -> list[dict[str, str]]:
@@ -121,6 +125,7 @@ ABSENT = (
     "no file of ",
     "no judge",
     "no target was given",
+    "no target or name was given",
     "no camera was given",
     "weights of ",
 )
@@ -135,9 +140,30 @@ def absent(id: str, records: Iterable[Record]) -> str | None:
     return reason if reason.startswith(ABSENT) or any(command in reason for command in TO_BRING_IT) else None
 
 
+def was_asked(ids: Iterable[str], answers: ByCase, cases: Sequence[Case]) -> bool:
+    """Whether some of these metrics and gates were asked of some of the clips, and something could be asked at all."""
+    for id in ids:
+        found = [record for case in cases if (record := answers.get(case.id, {}).get(id)) is not None]
+        if found and never_asked(id, found) is None:
+            return True
+    return False
+
+
+# Stages of a funnel that every clip can reach, whether anybody asked about memory or not.
+BEFORE = ("expected clips", "all clips", "readable", "scored")
+
+
+def posed(funnel: Sequence[Mapping[str, Any]]) -> tuple[int, int] | None:
+    """How many clips posed the test, and of how many; None where nobody was asked."""
+    stages = {stage["stage"]: int(stage["n"]) for stage in funnel}
+    told = [name for name in ("test posed", "memory scored") if name in stages]
+    told += [name for name in reversed(stages) if name not in BEFORE]
+    return (stages[told[0]], stages["all clips"]) if told and "all clips" in stages else None
+
+
 def never_asked(id: str, records: Iterable[Record]) -> str | None:
     """Why nobody could be asked: one reason for all clips, and no clip looked at."""
-    mine = [record for record in records if record.get("metric") == id]
+    mine = [record for record in records if id in (record.get("metric"), record.get("gate"))]
     reasons = {
         record["reason"] if record["status"] == "unscored" and not record.get("facts") else None for record in mine
     }

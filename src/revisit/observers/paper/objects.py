@@ -13,7 +13,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Sight, Target, observer
 from revisit.evidence.mbench import ObjectFeatures
-from revisit.observers.paper.masks import SAM2, choose_frames
+from revisit.observers.paper.masks import DINO, SAM2, THRESHOLD, Follower, choose_frames
 from revisit.observers.small.track import box_of
 
 DINOV2 = "dinov2-base"
@@ -22,39 +22,32 @@ SIDE = 224
 AT_MOST = 32
 
 
-def _choose(count: int, fps: float, target: Target, *, at_most: int = AT_MOST) -> np.ndarray:
-    return choose_frames(count, fps, at_most=at_most)
-
-
 @observer(
-    id="paper.object_features", version=1, kind="sequence", makes=ObjectFeatures, inputs=("target",),
-    weights=(SAM2, DINOV2), choose=_choose,
+    id="paper.object_features", version=2, kind="sequence", makes=ObjectFeatures, inputs=("target_or_name",),
+    weights=(SAM2, DINO, DINOV2), choose=choose_frames,
 )  # fmt: skip
-def object_features(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> Sight:
-    """DINOv2 (base) vectors of the target, which SAM 2.1 follows from its box in the first frame."""
-    from revisit.networks import runtime, sam2
+def object_features(
+    clip: ClipInfo, sought: Target | str, *, at_most: int = AT_MOST, threshold: float = THRESHOLD
+) -> Sight:
+    """DINOv2 (base) vectors of the target, which SAM 2.1 follows from the first frame as in `paper.masks`."""
+    from revisit.networks import runtime
 
+    follower = Follower(sought, threshold)
     index: list[int] = []
     shown: list[int] = []
     vectors: list[np.ndarray] = []
-    following: sam2.Following | None = None
     frame = yield
     while frame is not None:
         with runtime.inference():
             picture = runtime.on_device([frame.rgb])
-            if following is None:
-                following = sam2.Following(sam2.network(SAM2), picture, [target.box])
-                logits = following.first[0]
-            else:
-                logits, _ = following.see(picture)
-            mask = sam2.masks_at(logits, (clip.height, clip.width))[0]
+            mask = follower.see(picture, (clip.height, clip.width))
             if mask.mean() >= LEAST_SHARE:
                 vectors.append(described(picture, mask))
                 shown.append(frame.index)
         index.append(frame.index)
         frame = yield
     table = np.stack(vectors) if vectors else np.zeros((0, 0), np.float32)
-    maker = f"{DINOV2} on masks by {SAM2}"
+    maker = f"{DINOV2} on masks by {follower.maker}"
     return ObjectFeatures(np.array(index, dtype=np.int64), np.array(shown, dtype=np.int64), table, maker)
 
 

@@ -75,6 +75,14 @@ def sets_that_make(role: str) -> tuple[str, ...]:
     return tuple(name for name in set_names() if role in read_set(name).roles)
 
 
+@cache
+def sets_that_observe(role: str) -> tuple[tuple[str, Observer], ...]:
+    """Those of `small` and `paper` that make a kind of evidence from frames, and not from a file, with who makes it."""
+    ids = {name: read_set(name).roles.get(role, "") for name in ("small", "paper")}
+    found = [(name, OBSERVERS[id]) for name, id in ids.items() if id in OBSERVERS]
+    return tuple((name, maker) for name, maker in found if maker.kind != "file")
+
+
 def load_roles(name: str, *, judge: bool = False) -> dict[str, Observer]:
     """Role → observer. Observers that say they join the set fill roles which its file leaves open.
 

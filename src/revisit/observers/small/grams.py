@@ -1,12 +1,14 @@
 """How far the styles of frames lie apart: Gram matrices of VGG16, whose convolutions come with LPIPS.
 
 MBench names VGG-19; the matrices of the two networks are not of one size, and `maker` says which one it was. Compared
-are neighbours of 32 frames spread over the clip, and pairs that see one view out and back: by the poses in the file
-beside the clip, or, without one, frames at equal times from both ends.
+are neighbours of 32 frames spread over the clip (of all frames with `samples: 0`, as MBench's eq. 13 has it), and pairs
+that see one view out and back: by the poses in the file beside the clip, or, without one, frames at equal times from
+both ends. Matrices are forgotten as soon as no later frame is compared with them.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
@@ -30,8 +32,8 @@ Compared = tuple[int, int, bool]  # the later frame, the earlier one, whether th
 def compared_frames(
     count: int, path: Path | None, annotations: Mapping[str, Any], *, samples: int, rule: str, convention: str
 ) -> list[Compared]:
-    """The pairs of frames of a clip of `count` frames."""
-    spread = np.unique(np.linspace(0, max(count - 1, 0), samples).round().astype(int)).tolist()
+    """The pairs of frames of a clip of `count` frames; 0 `samples` are all frames."""
+    spread = np.unique(np.linspace(0, max(count - 1, 0), samples or count).round().astype(int)).tolist()
     near = [(later, earlier, False) for earlier, later in pairwise(spread)]
     geometry = None if path is None else read_geometry(path, convention)
     if geometry is None or path is None or geometry.refused:
@@ -82,28 +84,39 @@ def distances(pairs: list[Compared], matrices: Any, maker: str) -> Any:
     from revisit.networks import runtime
     from revisit.networks.gram import gram_distances
 
-    wanted = {number for later, earlier, _ in pairs for number in (later, earlier)}
+    uses = Counter(number for later, earlier, _ in pairs for number in (later, earlier))
+    ending: dict[int, list[int]] = defaultdict(list)  # the later frame -> numbers of its pairs
+    for number, (later, _, _) in enumerate(pairs):
+        ending[later].append(number)
     waiting: list[Frame] = []
     found: dict[int, list[Any]] = {}
+    rows: dict[int, list[np.ndarray]] = {}
+    count = 0
     frame: Frame | None
     while True:
         frame = yield
-        if frame is not None and frame.index in wanted:
+        if frame is not None and frame.index in uses:
             waiting.append(frame)
         if waiting and (frame is None or len(waiting) == AT_ONCE):
             layers = matrices([one.rgb for one in waiting])
+            count = len(layers)
             for row, one in enumerate(waiting):
                 found[one.index] = [layer[row : row + 1] for layer in layers]
+                for number in ending[one.index]:
+                    later, earlier, _ = pairs[number]
+                    if earlier in found:
+                        with runtime.inference():
+                            made = gram_distances(found[later], found[earlier])
+                            rows[number] = [runtime.numbers(part[0]) for part in made]
+                    uses.subtract((later, earlier))
+                for spent in [number for number in found if uses[number] <= 0]:
+                    del found[spent]
             waiting = []
         if frame is None:
             break
-    seen = [(later, earlier, fold) for later, earlier, fold in pairs if later in found and earlier in found]
-    rows: list[list[np.ndarray]] = []
-    with runtime.inference():
-        for later, earlier, _ in seen:
-            rows.append([runtime.numbers(part[0]) for part in gram_distances(found[later], found[earlier])])
-    layers = len(next(iter(found.values()), ()))
-    table = np.array(rows, dtype=np.float32).reshape(len(rows), 3, layers)
+    order = sorted(rows)
+    seen = [pairs[number] for number in order]
+    table = np.array([rows[number] for number in order], dtype=np.float32).reshape(len(order), 3, count)
     return GramDistances(
         frame=np.array([later for later, _, _ in seen], dtype=np.int64),
         other=np.array([earlier for _, earlier, _ in seen], dtype=np.int64),

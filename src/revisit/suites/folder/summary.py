@@ -7,7 +7,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from revisit.core import METRICS, Case, Rejected
-from revisit.suites.tables import ByCase, Record, absent, by_case, cell, column, failures, metric_ids, unreadable
+from revisit.suites.tables import (
+    ByCase,
+    Record,
+    absent,
+    by_case,
+    cell,
+    column,
+    failures,
+    metric_ids,
+    unreadable,
+    was_asked,
+)
 
 FUNNEL = (
     # stage, gate, labels that pass
@@ -53,7 +64,7 @@ def funnel(cases: Sequence[Case], answers: ByCase) -> list[dict[str, Any]]:
     readable = [case for case in cases if not unreadable(answers[case.id])]
     stages = [{"stage": "all clips", "n": len(cases)}, {"stage": "readable", "n": len(readable)}]
     left = readable
-    asked = {id for case in readable for id in answers[case.id]}
+    asked = {gate for _, gate, _ in (*FUNNEL, *TARGET_FUNNEL) if was_asked([gate], answers, readable)}
     for stage, gate, labels in FUNNEL:
         if gate not in asked:
             continue
@@ -66,8 +77,10 @@ def funnel(cases: Sequence[Case], answers: ByCase) -> list[dict[str, Any]]:
         for stage, gate, labels in TARGET_FUNNEL:
             left_target = [case for case in left_target if _passes(answers[case.id].get(gate), labels)]
             stages.append({"stage": stage, "n": len(left_target)})
-    scored = [case for case in readable if any(_is_memory(record) for record in answers[case.id].values())]
-    stages.append({"stage": "memory scored", "n": len(scored)})
+    memory = {id for case in cases for id in answers[case.id] if id in METRICS and is_memory(id)}
+    if was_asked(memory, answers, cases):
+        scored = [c for c in readable if any(answers[c.id].get(id, {}).get("status") == "scored" for id in memory)]
+        stages.append({"stage": "memory scored", "n": len(scored)})
     return stages
 
 
@@ -87,9 +100,7 @@ def _passes(record: Record | None, labels: tuple[str, ...] | None) -> bool:
     return record["status"] == "open" if labels is None else record.get("label") in labels
 
 
-def _is_memory(record: Record) -> bool:
-    """A score that only a clip which looked away and back can get."""
-    if record["status"] != "scored":
-        return False
-    metric = METRICS[record["metric"]]
+def is_memory(id: str) -> bool:
+    """Whether only a clip which looked away and back can get a score of this metric."""
+    metric = METRICS[id]
     return metric.family in MEMORY or bool(set(metric.gates) & {"view_return", "target_return"})

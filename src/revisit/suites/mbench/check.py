@@ -5,41 +5,57 @@ Strict where reading is lenient: `revisit mbench validate` ends with exit code 1
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from revisit.core import MediaError
-from revisit.media import load_npz, npz_shapes
+from revisit.core import Clip, MediaError
+from revisit.media import load_npz, npz_shapes, open_clip
+from revisit.metrics.mb_actions import asked_of
 from revisit.suites.mbench.dataset import LIST, Dataset, Item, Problem
 from revisit.suites.mbench.names import Dimension
-from revisit.suites.mbench.read import Filter, anchor_of, segments_of
+from revisit.suites.mbench.read import Filter, anchor_of, segments_of, target_of, words_of
 
 OFF_CENTRE = 0.15  # of the grid's side: a principal point further from the middle is refused by the reader, too
 POSES = ("extrinsics", "intrinsics")
 EXPECTED = "expected depth (N, H, W), extrinsics (N, 3, 4) and intrinsics (N, 3, 3)"
 
 
-def problems(
-    data: Dataset, keep: Filter, dimensions: Sequence[Dimension], limit: int | None = None
-) -> Iterator[Problem]:
+@dataclass
+class Checked:
+    """What was looked at: every problem, and how many items some chosen dimension is asked of."""
+
+    found: list[Problem] = field(default_factory=list)
+    items: int = 0
+
+    @property
+    def violations(self) -> int:
+        return sum(problem.violation for problem in self.found)
+
+
+def check(data: Dataset, keep: Filter, dimensions: Sequence[Dimension], limit: int | None = None) -> Checked:
     """What is wrong with the chosen items: violations, and links, which are only told.
 
     With a limit, so many items of each model and subset are looked at.
     """
+    made = Checked()
     for model in keep.models:
-        looked: dict[str, int] = {}
+        looked: Counter[str] = Counter()
         for entry in data.items(model):
             if isinstance(entry, Problem):
-                yield entry
+                made.found.append(entry)
                 continue
-            if not keep.takes(entry):
+            looked[entry.subset] += keep.takes(entry)
+            if not keep.takes(entry) or (limit is not None and looked[entry.subset] > limit):
                 continue
-            looked[entry.subset] = looked.get(entry.subset, 0) + 1
-            if limit is not None and looked[entry.subset] > limit:
-                continue
-            yield from of_item(data, entry, [d for d in dimensions if d.subset == entry.subset])
+            mine = [d for d in dimensions if d.subset == entry.subset]
+            made.items += bool(mine)
+            made.found += of_item(data, entry, mine)
+    return made
 
 
 def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Iterator[Problem]:
@@ -48,6 +64,8 @@ def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Itera
     for problem in item.problems:
         if poses or "artifact" not in problem.kind:
             yield problem
+    if dimensions and item.video is not None and (said := not_a_video(item.video)):
+        yield Problem("not a video", f"models/{item.model}/{LIST}", item.line, item.id, f"{item.video.name}: {said}")
     sample = f"samples/{item.subset}/{item.sample}/sample.json"
     names = {dimension.name for dimension in dimensions}
 
@@ -55,24 +73,40 @@ def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Itera
         return Problem(kind, sample, None, item.id, text)
 
     if item.subset == "object" and any(name.startswith("object_") for name in names):
-        if data.setting == "A" and anchor_of(data, item)[0] is None:
+        anchor = anchor_of(data, item)[0]
+        if data.setting == "A" and anchor is None:
             yield lacks(
                 "no anchor", "metadata.object_anchor is missing; add it there, or to anchors.json of the dataset"
             )
-        if data.setting == "T" and not isinstance(item.facts.get("object_card"), dict):
-            yield lacks("no object card", "metadata.object_card is missing: the object's name and attributes")
+        elif anchor is not None and target_of(data, item, anchor)[0] is None:
+            text = f"the anchor {json.dumps(anchor)[:120]} lies in no frame; expected center_x, center_y, width, height"
+            yield lacks("bad anchor", text)
+        if data.setting == "T" and not words_of({**item.facts, "object_name": ""}):
+            yield lacks("no object card", "metadata.object_card is missing, or has no name: name and attributes")
     if item.subset == "causal" and dimensions:
         if data.setting == "T" and not segments_of(item.facts):
             yield lacks("no caption segments", "metadata.caption_segments is missing: a list of texts, one per part")
         if data.setting == "A" and not (item.action or item.facts.get("caption")):
             yield lacks("no action", "neither annotations.action nor metadata.caption says what should happen")
+    where = f"models/{item.model}/{LIST}"
+    if "camera_interaction" in names and isinstance(motion := asked_of(item.action, data.motion(item)), str):
+        kind, _, text = motion.partition(": ")
+        yield Problem(kind, where, item.line, item.id, text)
     if poses:
-        where = f"models/{item.model}/{LIST}"
         if item.artifact is None and not any("artifact" in p.kind and p.violation for p in item.problems):
             text = "there is no results.npz at its place; `revisit mbench prepare` makes one"
             yield Problem("missing artifact", where, item.line, item.id, text)
         elif item.artifact is not None and (trouble := artifact_problem(item.artifact)) is not None:
             yield Problem(trouble[0], where, item.line, item.id, f"{item.artifact.name}: {trouble[1]}")
+
+
+def not_a_video(path: Path) -> str:
+    """Why the first frame of a file cannot be shown; empty where it can."""
+    try:
+        with open_clip(Clip(path), wanted=np.array([0])) as clip:
+            return "" if next(iter(clip), None) is not None else "it has no frame"
+    except MediaError as error:
+        return str(error)
 
 
 def artifact_problem(path: Path) -> tuple[str, str] | None:

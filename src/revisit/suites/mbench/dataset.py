@@ -19,9 +19,12 @@ from typing import Any
 import yaml
 
 from revisit.core import UsageError
+from revisit.media.files import replacing
+from revisit.metrics.mb_actions import declared_phases
 from revisit.suites.mbench.names import SETTINGS, SUBSETS
 
 CARD, LIST, SAMPLE = "dataset.yaml", "samples.jsonl", "sample.json"
+ARTIFACTS = "artifacts.json"  # folders that `revisit mbench prepare --output` filled
 ANCHORS = "anchors.json"  # sample id -> object anchor, for samples that came without
 # What networks said of a clip, from whoever ran them (docs/mbench-metrics.md).
 FEATURES = ("masks", "object_features", "faces", "bodies", "grams", "clip_features", "poses")
@@ -81,10 +84,10 @@ class Item:
 
     @property
     def action(self) -> str:
-        """What the camera was asked to do, such as left_then_right; empty where nothing says so."""
+        """What the camera was asked to do, such as left_then_right; the whole condition where nothing else says so."""
         told = self.row.get("annotations", {}).get("action") if isinstance(self.row.get("annotations"), dict) else None
         match = CONDITION.fullmatch(self.condition)
-        return str(told or (match["action"] if match else "") or self.facts.get("action") or "")
+        return str(told or (match["action"] if match else "") or self.facts.get("action") or self.condition)
 
     @property
     def length(self) -> float | None:
@@ -101,6 +104,7 @@ class Dataset:
     card: Mapping[str, Any]
     setting: str
     roots: Sequence[Path] = ()
+    artifacts: Sequence[Path] = ()  # folders of pose artifacts that the user names
     known: dict[tuple[str, str], tuple[dict[str, Any], list[Problem]]] = field(default_factory=dict)
 
     @cached_property
@@ -126,6 +130,34 @@ class Dataset:
                 f"{path}: expected sample ids with anchors, such as {{'sample_1': {{'center_x': 10, ...}}}}"
             )
         return content
+
+    @cached_property
+    def prepared(self) -> list[Path]:
+        """Folders that hold pose artifacts beside those of the models: named by the user, or noted by `prepare`."""
+        path = self.root / ARTIFACTS
+        noted = _json(path.read_text(encoding="utf-8-sig")) if path.is_file() else {"folders": []}
+        folders = _mapping(noted).get("folders")
+        if not (isinstance(folders, list) and all(isinstance(folder, str) for folder in folders)):
+            raise UsageError(f'{path}: expected {{"folders": [paths]}}, as `revisit mbench prepare --output` writes it')
+        return [*self.artifacts, *(Path(os.path.normpath(self.root / folder)) for folder in folders)]
+
+    @cached_property
+    def motions(self) -> Mapping[str, list[tuple[str, float]]]:
+        """What the card declares of actions or whole conditions: phases with relative lengths, by name."""
+        given = self.card.get("actions") or {}
+        if not isinstance(given, dict):
+            raise UsageError(f"{self.root / CARD}: actions is {str(given)[:60]!r}; expected names with lists of phases")
+        found = {}
+        for name, value in given.items():
+            phases = declared_phases(value)
+            if isinstance(phases, str):
+                raise UsageError(f"{self.root / CARD}: actions.{name}: {phases}")
+            found[str(name)] = phases
+        return found
+
+    def motion(self, item: Item) -> list[tuple[str, float]] | None:
+        """The declared phases of an item, by its condition or its action; None where the name has to do."""
+        return self.motions.get(item.condition) or self.motions.get(item.action)
 
     def place(self, pattern: str, **names: str) -> Path:
         """The path of a pattern of the card, or of the layout's own."""
@@ -183,6 +215,15 @@ class Dataset:
             rows[made.id] = made
         yield from rows.values()
 
+    def ids(self) -> set[str]:
+        """All items of all lists, as cases are called."""
+        return {
+            f"{entry.id}@{model}"
+            for model in self.models
+            for entry in self.items(model)
+            if not isinstance(entry, Problem)
+        }
+
     def _row_problem(self, row: Any) -> tuple[str, str] | None:
         """Why a line cannot become an item, in a word and in a sentence."""
         if not isinstance(row, dict):
@@ -217,14 +258,20 @@ class Dataset:
         for name in ("da3", *FEATURES):
             given = _mapping(_mapping(row.get("artifacts")).get(name)).get("path")
             what = "artifact" if name == "da3" else f"{name} file"
-            path = self._find(model, given, self.place(f"artifact_{name}", **names), what, wrong)
+            spare = [prepared_place(folder, **names) for folder in self.prepared] if name == "da3" else []
+            path = self._find(model, given, self.place(f"artifact_{name}", **names), what, wrong, spare)
             if path is not None:
                 artifacts[name] = path
         own = {**facts, **{k: v for k, v in lifted(row).items() if v not in (None, "", [], {})}}
         return Item(model, subset, sample, condition, line, row, own, video, artifacts, tuple(problems))
 
-    def _find(self, model: str, given: Any, default: Path, what: str, wrong: Any) -> Path | None:
-        """The file of an item, by the path its line gives or else by the pattern; tells what is wrong with it."""
+    def _find(
+        self, model: str, given: Any, default: Path, what: str, wrong: Any, spare: Sequence[Path] = ()
+    ) -> Path | None:
+        """The file of an item, by the path its line gives or else by the pattern; tells what is wrong with it.
+
+        Where it is not there, `spare` places are looked at.
+        """
         if given is not None and not (isinstance(given, str) and given and "\x00" not in given and "://" not in given):
             wrong(f"bad {what} path", f"the path is {str(given)[:80]!r}; expected a path relative to models/{model}")
             return None
@@ -237,9 +284,17 @@ class Dataset:
                     f"absolute {what} path", f"{given} holds on this machine only; write it relative to models/{model}"
                 )
             places = [Path(os.path.normpath(base / given)) for base in (home, self.root, Path.cwd())]
-        allowed = [self.root, Path.cwd(), *self.roots]
+        allowed = [self.root, Path.cwd(), *self.roots, *self.artifacts]
         inside = [place for place in places if any(_leads_into(place, root) for root in allowed)]
         path = next((place for place in inside if place.is_file()), None)
+        if path is None:
+            for place in spare:
+                if any(_leads_into(place, root) for root in allowed):
+                    if place.is_file():
+                        return place
+                elif place.is_file():
+                    wrong(f"{what} outside", f"{place} leads out of the dataset; allow its folder with --root")
+                    return None
         if path is None and not inside:
             wrong(
                 f"{what} outside",
@@ -269,7 +324,27 @@ def lifted(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**_mapping(content.get("annotations")), **top, **_mapping(content.get("metadata"))}
 
 
-def open_dataset(source: Path, roots: Sequence[Path] = ()) -> Dataset:
+def prepared_place(folder: Path, *, model_id: str, subset: str, sample_id: str, condition_id: str) -> Path:
+    """Where `prepare --output` puts the poses of an item."""
+    return folder / model_id / subset / sample_id / condition_id / "da3" / "results.npz"
+
+
+def note_artifacts(data: Dataset, folder: Path) -> str:
+    """Write into the dataset where `prepare` put artifacts; return what to tell the user."""
+    place = folder.resolve()
+    listed = place.relative_to(data.root).as_posix() if place.is_relative_to(data.root) else str(place)
+    path = data.root / ARTIFACTS
+    try:
+        known = _mapping(_json(path.read_text(encoding="utf-8-sig"))).get("folders", []) if path.is_file() else []
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps({"folders": list(dict.fromkeys([*known, listed]))}, indent=1) + "\n")
+    except OSError:
+        return f"the dataset cannot be written to; eval finds the artifacts with --artifacts {folder}"
+    inside = any(_leads_into(place, root) for root in (data.root, Path.cwd(), *data.roots))
+    return f"eval finds them by {ARTIFACTS} of the dataset" + ("" if inside else f", with --root {place}")
+
+
+def open_dataset(source: Path, roots: Sequence[Path] = (), artifacts: Sequence[Path] = ()) -> Dataset:
     """The dataset in a folder; a UsageError says what a dataset looks like where it is none."""
     path = source / CARD
     if not path.is_file():
@@ -285,7 +360,11 @@ def open_dataset(source: Path, roots: Sequence[Path] = ()) -> Dataset:
     known = card.get("subsets")
     if known is not None and not isinstance(known, dict | list):
         raise UsageError(f"{path}: subsets is {str(known)[:60]!r}; expected names, such as `object: {{}}`")
-    return Dataset(source.resolve(), card, found, [folder.resolve() for folder in roots])
+    for folder in artifacts:
+        if not folder.is_dir():
+            raise UsageError(f"{folder}: there is no such folder of artifacts")
+    allowed, prepared = ([folder.resolve() for folder in folders] for folders in (roots, artifacts))
+    return Dataset(source.resolve(), card, found, allowed, prepared)
 
 
 def png_size(path: Path) -> tuple[int, int] | None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from revisit.core import Case, Rejected
 from revisit.media import load_npz
-from revisit.suites.mbench.names import Dimension, upstream_name
+from revisit.suites.mbench.names import TRIGGER, Dimension, upstream_name
 from revisit.suites.mbench.records import Answers, Posed, answers_of
 from revisit.suites.mbench.scoring import Standing
 from revisit.suites.tables import Record
@@ -102,6 +102,8 @@ def summary(name: str, facts: Mapping[str, Any], answers: Answers, dimension: Di
         "metric": name,
         "group_by": "model_id",
         "protocol": facts["protocol"],
+        **facts["made_by"].get(dimension.id, {}),
+        **({"trigger_judge": judge} if (judge := facts["made_by"].get(TRIGGER, {}).get("judge")) else {}),
         "rule": answers.rule,
         "groups": {model: group(answers, model, dimension, made) for model, made in groups.items() if made.of},
     }

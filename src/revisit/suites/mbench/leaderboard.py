@@ -7,12 +7,13 @@ it comes first.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from revisit.core import UsageError
 from revisit.stats.boards import Board, Cell, Column, Row
 from revisit.suites.boards import RunFacts, columns_of
-from revisit.suites.mbench.names import AXES, BY_ID, SUBSETS
+from revisit.suites.mbench.names import AXES, BY_ID, MOVED, SUBSETS, TRIGGER
 
 SUMS = (*(Column(axis, f"{axis} axis") for axis in AXES), Column("total", "total"))
 TITLES = {"trigger": "M-Score", "camera": "reliability", "all": "mean over all scored clips"}
@@ -26,7 +27,7 @@ def board_of(run: RunFacts, subset: str = "") -> Board:
     known = [
         Column(id, BY_ID[id].short) for id in part["dimensions"] if not subset or BY_ID[id].subset == subset.lower()
     ]
-    columns = (*columns_of(run, known), *(SUMS if not subset else ()))
+    columns = (*(_triggered(run, part["rule"], c) for c in columns_of(run, known)), *(SUMS if not subset else ()))
     rows = tuple(Row(row["model"], run.name, _cells(row, part, columns)) for row in part["ranking"])
     protocol = run.facts["protocol"]
     return Board(
@@ -36,6 +37,14 @@ def board_of(run: RunFacts, subset: str = "") -> Board:
         rows=rows,
         note="; ".join(f"{row['model']} is not ranked: {row['reason']}" for row in part["ranking"] if row["reason"]),
     )
+
+
+def _triggered(run: RunFacts, rule: str, column: Column) -> Column:
+    """The column with what decided which clips count: M-Scores by two triggers are not comparable."""
+    gate = {"trigger": TRIGGER, "camera": MOVED}.get(rule, "")
+    tag = run.facts["protocol"]["gates"].get(gate, "").partition(":")[2]
+    judges = {str((r.get("facts") or {}).get("judge") or "") for r in run.records if r.get("gate") == gate} - {""}
+    return replace(column, protocol=" ".join([column.protocol, tag, *sorted(judges)])) if tag else column
 
 
 def _cells(row: Mapping[str, Any], part: Mapping[str, Any], columns: tuple[Column, ...]) -> dict[str, Cell]:

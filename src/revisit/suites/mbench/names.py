@@ -16,6 +16,7 @@ SETTINGS = {"A": "mbencha", "T": "mbencht"}
 SUBSETS = ("object", "human", "environment", "causal")
 AXES = ("entity", "environment", "causal")
 TRIGGER = "judged_trigger"  # the gate of setting T: a judge finds that the clip poses the test
+JUDGED = frozenset({TRIGGER, "judged_progress", "judged_correctness"})  # what a judge is asked
 MOVED = "camera_moved"  # the gate of setting A: the camera did not simply rest
 
 

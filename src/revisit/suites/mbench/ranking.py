@@ -6,7 +6,10 @@ others have one; the rest is named as left out.
 
 A model that does nothing is never first: it is not ranked. In T none of its clips is known to pose the test. In A a
 model needs half of its clips to pose it, because the mean of the others would be one of exceptions. Where nobody was
-asked which clips pose the test, nobody is ranked.
+asked which clips pose the test, nobody is ranked. The paper ranks everybody in A, and so do its protocols.
+
+Models with the same value share a rank. `ungated` is what the ranking would be without the gate: the mean over all
+scored clips, and the rank by it, of all models.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from revisit.suites.mbench.records import Answers
 from revisit.suites.mbench.scoring import Interval, Standing, board
 
 LEAST_POSED = 0.5
+SAME = 1e-9  # percent: closer values are one
 COLUMNS = (*AXES, "total")
 
 
@@ -50,13 +54,36 @@ def ranking(
         # Without all three axes there is no total; models are then ordered by the mean of those that are there.
         row["order"] = row["total"] or ([sum(end) / len(found) for end in zip(*found, strict=True)] if found else None)
         row["reason"] = reasons[model] or ("" if found else _no_axis(scored))
-        row["left_out"] = [d.id for d in asked if d.id not in common]
+        row["left_out"] = [d.id for d in asked if answers.setting in d.averaged and d.id not in common]
         row["own"] = _axes(values[model], answers.setting, None)
         rows.append(row)
     rows.sort(key=lambda row: (bool(row["reason"]), -(row["order"][0] if row["order"] else 0), row["model"]))
-    for position, row in enumerate(rows, start=1):
-        row["rank"] = None if row["reason"] else position
+    ranks = shared_ranks([None if row["reason"] else row["order"][0] for row in rows])
+    beside = ungated(answers, asked, standings)
+    for row, rank in zip(rows, ranks, strict=True):
+        row["rank"], row["ungated"] = rank, beside[row["model"]]
     return rows
+
+
+def shared_ranks(values: Sequence[float | None]) -> list[int | None]:
+    """1 for the largest value; equal values share a rank, and the next one comes after all of them."""
+    return [None if v is None else 1 + sum(o is not None and o - v > SAME for o in values) for v in values]
+
+
+def ungated(
+    answers: Answers, asked: Sequence[Dimension], standings: Mapping[str, Mapping[str, Standing]]
+) -> dict[str, dict[str, Any]]:
+    """Total (the mean of the axes that are there) and rank of every model where all scored clips count."""
+    values = {m: {d.id: standings[d.id][m].ungated for d in asked} for m in answers.models}
+    having = [m for m in answers.models if any(value is not None for value in values[m].values())]
+    common = [d.id for d in asked if having and all(values[m][d.id] is not None for m in having)]
+    totals: list[float | None] = []
+    for model in answers.models:
+        made = board({id: value and 100 * value for id, value in values[model].items()}, answers.setting, common)
+        axes = [value for axis in AXES if (value := made[axis]) is not None]
+        totals.append(sum(axes) / len(axes) if axes else None)
+    ranks = shared_ranks(totals)
+    return {m: {"total": t, "rank": r} for m, t, r in zip(answers.models, totals, ranks, strict=True)}
 
 
 def why_not(answers: Answers, model: str) -> str:
@@ -65,11 +92,14 @@ def why_not(answers: Answers, model: str) -> str:
     asked = [verdict for case in cases if (verdict := answers.posed[case.id]) is not None]
     if not cases:
         return "it has no clips"
+    if answers.literal and answers.setting == "A":
+        return ""
     if not asked:
         return "no judge said which clips pose the test" if answers.setting == "T" else "its camera was not looked at"
     posed, of = sum(verdict.posed is True for verdict in asked), len(cases) + len(lacking)
     if not posed or (answers.setting == "A" and posed < LEAST_POSED * of):
-        return f"{posed} of {of} clips pose the test"
+        some = "" if len(asked) == len(cases) else f" (of {len(asked)} it was asked)"
+        return f"{posed} of {of} clips pose the test{some}"
     return ""
 
 

@@ -6,12 +6,14 @@ Reading is lenient: a line that cannot be used is refused with its reason and th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Target, UsageError
 from revisit.suites.mbench.dataset import CARD, Dataset, Item, Problem, open_dataset, png_size
 from revisit.suites.mbench.names import parts
+from revisit.suites.mbench.wording import read_wording, words_for
 
 POINT = 0.2  # side of the square around a point, as a share of the frame's shorter side: its size is not known
 SAME = 0.05  # how far the size beside an anchor may be from the frame's to be that of the frame
@@ -36,9 +38,15 @@ def read(
     subsets: str = "",
     conditions: str = "",
     samples: str = "",
+    artifacts: str = "",
+    questions: str = "",
 ) -> Iterator[Case | Rejected]:
-    """Cases of the chosen models, subsets, conditions and samples, each a list with commas; all by default."""
-    data = open_dataset(source, roots)
+    """Cases of the chosen models, subsets, conditions and samples, each a list with commas; all by default.
+
+    `artifacts` are folders that `revisit mbench prepare --output` filled; `questions` is a file of wording.
+    """
+    wording = read_wording(Path(questions)) if questions else {}
+    data = open_dataset(source, roots, [Path(folder) for folder in parts([artifacts])])
     keep = Filter.of(data, models, subsets, conditions, samples)
     for model in keep.models:
         for entry in data.items(model):
@@ -47,7 +55,13 @@ def read(
                 if entry.kind != "duplicate item":
                     yield Rejected(_title(entry.item or f"line {entry.line}", model), _reason(entry), model)
             elif keep.takes(entry):
-                yield case_of(data, entry)
+                made = case_of(data, entry)
+                yield _asked_with(made, wording) if wording and isinstance(made, Case) else made
+
+
+def _asked_with(case: Case, wording: dict[str, str]) -> Case:
+    """The case with the words of the user's own."""
+    return replace(case, annotations={**case.annotations, "wording": words_for(wording, case.subset)})
 
 
 class Filter:
@@ -88,7 +102,7 @@ def case_of(data: Dataset, item: Item) -> Case | Rejected:
     facts = item.facts
     segments = segments_of(facts)
     anchor, source = anchor_of(data, item)
-    box, kind = _box(data, item, anchor)
+    target, kind = target_of(data, item, anchor)
     card = facts.get("object_card")
     annotations: dict[str, Any] = {
         "setting": data.setting,
@@ -99,8 +113,10 @@ def case_of(data: Dataset, item: Item) -> Case | Rejected:
         "segments": segments,
         "caption_segments": segments,  # as the judges' questions read them
         "action": item.action if data.setting == "A" else "",
+        "motion": data.motion(item) if data.setting == "A" else None,
         "length": item.length,
         "object_card": card if isinstance(card, Mapping) else None,
+        "object": words_of(facts),
     }
     caption = facts.get("caption")
     return Case(
@@ -113,7 +129,8 @@ def case_of(data: Dataset, item: Item) -> Case | Rejected:
         condition=item.condition,
         prompt=caption.strip() if isinstance(caption, str) else " ".join(segments),
         camera=item.action if data.setting == "A" else "",
-        target=None if box is None else Target(_name(facts), box),
+        target=target,
+        target_name="" if target else words_of(facts),
         annotations=annotations,
         artifacts=item.artifacts,
     )
@@ -142,28 +159,33 @@ def anchor_of(data: Dataset, item: Item) -> tuple[dict[str, Any] | None, str | N
     return None, None
 
 
-def _box(
-    data: Dataset, item: Item, anchor: Mapping[str, Any] | None
-) -> tuple[tuple[float, float, float, float] | None, str | None]:
-    """The box of an anchor in fractions of the frame, and whether the anchor is a point or a box.
+def target_of(data: Dataset, item: Item, anchor: Mapping[str, Any] | None) -> tuple[Target | None, str | None]:
+    """The target of an anchor, and whether the anchor is a point or a box.
 
     Beside the centre there are a width and a height. In the published demo these are the frame's, so the anchor is a
     point. Where the size of the first frame is known and another, they are the object's.
     """
-    if anchor is None or not (_number(anchor.get("width")) and _number(anchor.get("height"))):
+    if anchor is None:
         return None, None
-    x, y, width, height = (float(anchor[name]) for name in ("center_x", "center_y", "width", "height"))
-    if min(width, height) <= 0:
-        return None, None
+    called = words_of(item.facts) or "target"
     frame = png_size(data.root / "samples" / item.subset / item.sample / "first_frame.png")
-    if frame is not None and not all(abs(a - b) <= SAME * b for a, b in zip((width, height), frame, strict=True)):
-        half = width / 2, height / 2
+    x, y = (float(anchor[name]) for name in ("center_x", "center_y"))
+    sides = [float(anchor[name]) for name in ("width", "height") if _number(anchor.get(name))]
+    if (
+        len(sides) == 2
+        and frame is not None
+        and not all(abs(a - b) <= SAME * b for a, b in zip(sides, frame, strict=True))
+    ):
+        half = sides[0] / 2, sides[1] / 2
         corners = (x - half[0], y - half[1], x + half[0], y + half[1])
-        return _inside([c / s for c, s in zip(corners, (*frame, *frame), strict=True)]), "box"
-    if x > width or y > height:
+        box = _inside([c / s for c, s in zip(corners, (*frame, *frame), strict=True)])
+        return (None if box is None else Target(called, box)), "box"
+    width, height = sides if len(sides) == 2 else frame or (0, 0)
+    if not (0 <= x <= width and 0 <= y <= height and min(width, height) > 0):
         return None, None  # neither inside a frame of this size, nor in one that is known
     side = POINT * min(width, height) / 2
-    return _inside([(x - side) / width, (y - side) / height, (x + side) / width, (y + side) / height]), "point"
+    box = _inside([(x - side) / width, (y - side) / height, (x + side) / width, (y + side) / height])
+    return (None if box is None else Target(called, box, (x / width, y / height))), "point"
 
 
 def _inside(box: Sequence[float]) -> tuple[float, float, float, float] | None:
@@ -175,10 +197,22 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _name(facts: Mapping[str, Any]) -> str:
+def words_of(facts: Mapping[str, Any]) -> str:
+    """What the object is called, as a detector is asked for it: core attributes, then the name; empty if nobody says.
+
+    An object card is a mapping with a name and attributes (a list, a text, or a mapping of texts), or the words.
+    """
     card = facts.get("object_card")
-    named = (card.get("name") if isinstance(card, Mapping) else None) or facts.get("object_name")
-    return str(named or "target")
+    if isinstance(card, str):
+        return card.strip()
+    given: Mapping[str, Any] = card if isinstance(card, Mapping) else {}
+    name = given.get("name") or facts.get("object_name") or ""
+    attributes = given.get("attributes") or ()
+    if isinstance(attributes, Mapping):
+        attributes = attributes.values()
+    listed = [attributes] if isinstance(attributes, str) else list(attributes)
+    words = [*listed, name] if name else []
+    return " ".join(str(word).strip() for word in words if isinstance(word, str) and word.strip())
 
 
 def _title(item: str, model: str) -> str:

@@ -3,8 +3,9 @@
 Who says that an item poses the test:
 - T: a judge (`judged_trigger`). Without one, every scored item counts, as upstream does, and there is no M-Score.
 - A: the camera (`camera_moved`). The paper holds that an action always poses the test; a model that ignores its action
-  then wins with a still picture. The protocol `paper` averages all items; the gate is still asked, and decides who is
-  ranked. An action that asks the camera to rest needs no gate, and action interaction is averaged over all clips.
+  then wins with a still picture. The protocols `paper` and `readme` average and rank all items, as the paper does; what
+  the gate says is told beside it. An action that asks the camera to rest needs no gate, and action interaction is
+  averaged over all clips.
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from revisit.core import Case, Rejected
-from revisit.suites.mbench.names import BY_ID, MOVED, TRIGGER, Dimension
+from revisit.metrics.mb_actions import Asked, asked_of
+from revisit.suites.mbench.names import BY_ID, JUDGED, MOVED, TRIGGER, Dimension
 from revisit.suites.mbench.scoring import Outcome, Standing, standing
 from revisit.suites.tables import ByCase, Record, by_case, unreadable
 
 NO_JUDGE = "no judge was given"  # how the reason of a gate begins that nobody was asked about
-JUDGED = (TRIGGER, "judged_progress", "judged_correctness")
-RESTS = "static"
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Answers:
     rejected: Sequence[Rejected]
     records: ByCase
     posed: Mapping[str, Posed | None]  # case id -> what its gate says; None where none was asked
+    literal: bool = False  # whether the protocol is the paper's, who asks nobody in setting A
 
     @property
     def models(self) -> list[str]:
@@ -67,8 +68,9 @@ class Answers:
 
     def verdict(self, case: Case, id: str) -> Posed:
         """Whether an item counts under a metric, by the rule."""
-        conditioned = self.rule != "all" and (id not in BY_ID or BY_ID[id].conditioned)
-        return (self.posed[case.id] if conditioned else None) or Posed(True)
+        if self.rule == "all" or not (id not in BY_ID or BY_ID[id].conditioned):
+            return Posed(True)
+        return self.posed[case.id] or Posed(None, reason="nobody was asked whether it poses the test")
 
     def standing(self, model: str, dimension: Dimension) -> Standing:
         """What a model comes to in a dimension."""
@@ -88,19 +90,20 @@ def answers_of(cases: Sequence[Case], rejected: Sequence[Rejected], records: Seq
     setting = next((str(case.annotations["setting"]) for case in cases), "A")
     gate = MOVED if setting == "A" else TRIGGER
     posed = {case.id: _posed(case, found.get(case.id, {}), gate) for case in cases}
-    literal = any(str(record.get("protocol", "")).startswith("paper:") for record in records)
+    literal = any(str(record.get("protocol", "")).startswith(("paper:", "readme:")) for record in records)
     asked = any(verdict is not None for verdict in posed.values())
     rule = "all" if not asked or (literal and setting == "A") else "camera" if setting == "A" else "trigger"
-    return Answers(setting, rule, cases, rejected, found, posed)
+    return Answers(setting, rule, cases, rejected, found, posed, literal)
 
 
 def _posed(case: Case, records: Mapping[str, Record], gate: str) -> Posed | None:
     record = records.get(gate)
     if record is None or (record["status"] == "unscored" and record["reason"].startswith(NO_JUDGE)):
         return None
-    if gate == MOVED and case.annotations.get("action") == RESTS:
+    asked = asked_of(str(case.annotations.get("action") or ""), case.annotations.get("motion"))
+    if gate == MOVED and isinstance(asked, Asked) and asked.rests:
         return Posed(True)
-    if unreadable(records) and any(id not in JUDGED for id in records):
+    if unreadable({id: record for id, record in records.items() if id not in JUDGED}):
         return Posed(False, reason=f"the video cannot be read: {record['reason']}")
     state = {"open": True, "closed": False}.get(record["status"])
     confidence = (record.get("facts") or {}).get("confidence")

@@ -3,7 +3,7 @@
 At the root lies `leaderboard_submission.json`: `model_name`, `model_link`, `model_type` (text-conditioned or
 action-conditioned) and `total_m_score` (0-100) are required, `entity_score`, `environment_score`, `causal_score`,
 `trigger_coverage` and `memory_reliability` optional. `verification/{entity,environment,causal}/` may hold
-`summary.json`, `items.jsonl` and `units.jsonl`.
+`summary.json`, `items.jsonl` and `units.jsonl`; each summary says which protocol, observer set and judge made it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from revisit.core import UsageError
+from revisit.core import Clip, MediaError, UsageError
+from revisit.media import clip_digest
 from revisit.media.files import replacing
-from revisit.suites.mbench.names import AXES, registered
+from revisit.suites.mbench.dataset import Dataset, Problem
+from revisit.suites.mbench.names import AXES, BY_ID, TRIGGER, dimensions_of, registered
 
 FILE = "leaderboard_submission.json"
 TYPES = {"T": "text-conditioned", "A": "action-conditioned"}
@@ -52,12 +54,80 @@ def content_of(summary: Mapping[str, Any], model: str, name: str, link: str) -> 
         "total_m_score": round(own["total"][0], DECIMALS),
         **{f"{axis}_score": round(own[axis][0], DECIMALS) for axis in AXES},
     }
-    mine = [entry["models"][model] for entry in part["dimensions"].values() if model in entry["models"]]
+    # Over the dimensions that the axes are over: a total leaves out what its axis leaves out.
+    mine = [
+        entry["models"][model]
+        for id, entry in part["dimensions"].items()
+        if model in entry["models"] and part["setting"] in BY_ID[id].averaged
+    ]
     for key, field in (("trigger_coverage", "coverage"), ("memory_reliability", "reliability")):
         values = [one[field][0] if field == "coverage" else one[field] for one in mine if one[field] is not None]
         if values:
             made[key] = round(100 * sum(values) / len(values), DECIMALS)
     return made
+
+
+def why_partial(
+    data: Dataset, facts: Mapping[str, Any], plan: Mapping[str, Any], records: Sequence[Mapping[str, Any]], model: str
+) -> str:
+    """Why a run is not the whole of a model's list under all dimensions, one protocol and the present videos; or ""."""
+    last = (facts.get("invocations") or [{}])[-1]
+    if last.get("finished") is None:
+        return "it was stopped early; run the same command again"
+    if plan.get("partial") is not None:
+        return f"--limit took {len(plan['cases'])} of {plan['total_cases']} items"
+    cases = {case["id"]: case for case in plan["cases"] if case["model"] == model}
+    known = {id.removesuffix(f"@{model}") for id in cases}
+    known |= {entry["id"].removesuffix(f"@{model}") for entry in plan["rejected"] if entry["model"] == model}
+    items = [entry for entry in data.items(model) if not isinstance(entry, Problem)]
+    absent = [item.id for item in items if item.id not in known]
+    if absent:
+        return (
+            f"it has {len(items) - len(absent)} of the {len(items)} items of the model's list; {absent[0]} is missing"
+        )
+    asked: dict[str, dict[str, str]] = {}
+    for record in records:
+        if record["case"] in cases:
+            asked.setdefault(record.get("metric") or record["gate"], {})[record["case"]] = record["protocol"]
+    for title, id, subset in _questions(data.setting):
+        mine = [case for case in cases.values() if subset in (None, case["subset"])]
+        answered = asked.get(id, {})
+        if mine and len(answered) < len(mine):
+            return f"{title} was asked of {len(answered)} of {len(mine)} items"
+        if len(set(answered.values())) > 1:
+            return f"{title} was scored under several protocols ({', '.join(sorted(set(answered.values())))})"
+    present = {f"{item.id}@{model}": item.video for item in items}
+    changed = [id for id, case in cases.items() if not _is_same(present.get(id), case)]
+    if changed:
+        return f"{len(changed)} videos have changed since they were scored, such as that of {changed[0]}"
+    return ""
+
+
+def _questions(setting: str) -> list[tuple[str, str, str | None]]:
+    """Everything that a submission rests on: a title, our id, and the subset it is asked of."""
+    found: list[tuple[str, str, str | None]] = [(d.title.lower(), d.id, d.subset) for d in dimensions_of(setting)]
+    return found if setting == "A" else [("the trigger", TRIGGER, None), *found]
+
+
+def _is_same(video: Path | None, case: Mapping[str, Any]) -> bool:
+    """Whether a video is still the one that was scored; one that cannot be read never was."""
+    if case["digest"] is None:
+        return True
+    try:
+        return video is not None and clip_digest(Clip(video)) == case["digest"]
+    except MediaError:
+        return False
+
+
+def made_with(plan: Mapping[str, Any], setting: str) -> list[str]:
+    """Which protocol, set and judge made the numbers, in lines."""
+    by: dict[str, list[str]] = {}
+    for title, id, _ in _questions(setting):
+        if id in plan.get("made_by", {}):
+            made = plan["made_by"][id]
+            who = f"set {made['set']}" + (f", judge {made['judge']}" if "judge" in made else "")
+            by.setdefault(f"protocol {plan['protocol']}, {who}", []).append(title)
+    return [f"{who}: {', '.join(titles)}" for who, titles in by.items()]
 
 
 def write_submission(run: Path, path: Path, content: Mapping[str, Any], model: str) -> None:

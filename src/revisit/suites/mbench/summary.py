@@ -176,7 +176,25 @@ def _tables(
                 "rows": rows,
             }
         )
+    if answers.rule != "all" and len(ranked) > 1 and any(row["rank"] for row in ranked):
+        gate = "the trigger" if answers.setting == "T" else "the camera gate"
+        rows = [{"name": row["model"], "cells": _beside(row)} for row in ranked]
+        note = f"100 times; without: the mean over all scored clips. up: places won by {gate}"
+        columns = ["total with", "rank with", "total without", "rank without", "up"]
+        tables.append({"title": f"Ranks with and without {gate}", "note": note, "columns": columns, "rows": rows})
     return tables
+
+
+def _beside(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The cells of a model in the table of ranks; a model that is not ranked has a dash."""
+    rank, other = row["rank"], row["ungated"]["rank"]
+    up = None if None in (rank, other) else other - rank
+    without = row["ungated"]["total"]
+    totals = [_mean_and_interval(row["order"]) if rank else {}, {} if without is None else {"mean": without}]
+    ranks = [{} if value is None else {"mean": value, "text": str(value)} for value in (rank, other)]
+    moved = {} if up is None else {"mean": up, "text": f"{up:+d}" if up else "0"}
+    cells = [totals[0], ranks[0], totals[1], ranks[1], moved]
+    return [{"n": int(bool(cell)), "of": 1, "interval": None, **cell} for cell in cells]
 
 
 def _counted(axis: str, setting: str, asked: Sequence[Dimension], left_out: Sequence[str]) -> dict[str, int]:
@@ -214,6 +232,12 @@ def _sentences(answers: Answers, ranked: Sequence[Mapping[str, Any]]) -> list[st
     if ranked and ranked[0]["left_out"] and ranked[0]["rank"]:
         titles = ", ".join(BY_ID[id].title.lower() for id in ranked[0]["left_out"])
         said.append(f"not every model has a value of {titles}: axes and total are without")
+    if answers.literal and answers.setting == "A":
+        for model in answers.models:
+            cases, lacking = answers.of(model)
+            still = sum((verdict := answers.posed[case.id]) is not None and verdict.posed is False for case in cases)
+            if still > (len(cases) + len(lacking)) / 2:
+                said.append(f"the paper ranks everybody: the camera of {model} rests in {still} of {len(cases)} clips")
     for row in ranked:
         if row["rank"] is None and (answers.rule != "all" or answers.setting == "A"):
             said.append(f"{row['model']} is not ranked: {row['reason']}")
@@ -230,12 +254,15 @@ def _funnel(answers: Answers, model: str | None) -> list[dict[str, Any]]:
         {"stage": "all clips", "n": len(cases)},
         {"stage": "readable", "n": len(readable)},
     ]
-    if any(verdict is not None for verdict in answers.posed.values()):
+    gated = any(answers.posed[case.id] is not None for case in cases)
+    if gated:
         stages.append({"stage": "test posed", "n": len(posed)})
-    else:
-        posed = readable
-    scored = [c for c in posed if any(r["status"] == "scored" for r in answers.records.get(c.id, {}).values())]
-    return [*stages, {"stage": "memory scored", "n": len(scored)}]
+    scored = [
+        case
+        for case in (posed if gated else readable)
+        if any(r["status"] == "scored" for r in answers.records.get(case.id, {}).values())
+    ]
+    return [*stages, {"stage": "memory scored" if gated else "scored", "n": len(scored)}]
 
 
 def _as_json(made: Standing) -> dict[str, Any]:

@@ -13,7 +13,18 @@ from typing import Any
 from revisit.core import Case, Rejected
 from revisit.suites.mind.metrics import KEYS, tests_of
 from revisit.suites.mind.read import PERSPECTIVES, TESTS
-from revisit.suites.tables import ByCase, Record, by_case, cell, column, failures, in_sentences, metric_ids, unreadable
+from revisit.suites.tables import (
+    ByCase,
+    Record,
+    by_case,
+    cell,
+    column,
+    failures,
+    in_sentences,
+    metric_ids,
+    unreadable,
+    was_asked,
+)
 
 MEMORY = (*KEYS["lcm"].values(), *KEYS["gsc"].values())
 
@@ -103,12 +114,12 @@ def _never_asked(id: str, cases: Sequence[Case], answers: ByCase) -> str | None:
 def _funnel(cases: Sequence[Case], rejected: Sequence[Rejected], answers: ByCase) -> list[dict[str, Any]]:
     readable = [case for case in cases if not unreadable(answers[case.id])]
     scored = [case for case in readable if any(answers[case.id].get(id, {}).get("status") == "scored" for id in MEMORY)]
-    return [
+    stages = [
         {"stage": "expected clips", "n": len(cases) + len(rejected)},
         {"stage": "all clips", "n": len(cases)},
         {"stage": "readable", "n": len(readable)},
-        {"stage": "memory scored", "n": len(scored)},
     ]
+    return [*stages, {"stage": "memory scored", "n": len(scored)}] if was_asked(MEMORY, answers, cases) else stages
 
 
 def _actions(cases: Sequence[Case], answers: ByCase) -> dict[str, dict[str, float]]:

@@ -22,6 +22,7 @@ from revisit.suites.tables import (
     in_sentences,
     metric_ids,
     unreadable,
+    was_asked,
 )
 from revisit.suites.wrbench.metrics import COLUMNS
 from revisit.suites.wrbench.situations import SITUATIONS, situation
@@ -161,17 +162,20 @@ def _funnel(cases: Sequence[Case], answers: ByCase) -> list[dict[str, Any]]:
                 found.append(case)
         return found
 
-    moved = passing("camera_moved", None, readable)
-    stages.append({"stage": "camera moved", "n": len(moved)})
+    moved = readable
+    if was_asked(["camera_moved"], answers, cases):
+        moved = passing("camera_moved", None, readable)
+        stages.append({"stage": "camera moved", "n": len(moved)})
     if any(case.target is not None for case in readable):
         gate, labels = "target_return", ("hidden, returned", "hidden, not returned")
         names = ("target hidden", "target returned")
     else:
         gate, labels = "view_return", ("left, returned", "left, not returned")
         names = ("view left", "view returned")
-    hidden = passing(gate, labels, moved)
-    returned = passing(gate, labels[:1], hidden)
-    stages += [{"stage": names[0], "n": len(hidden)}, {"stage": names[1], "n": len(returned)}]
+    if was_asked([gate], answers, cases):
+        hidden = passing(gate, labels, moved)
+        returned = passing(gate, labels[:1], hidden)
+        stages += [{"stage": names[0], "n": len(hidden)}, {"stage": names[1], "n": len(returned)}]
     if any(JUDGED in answers[case.id] and answers[case.id][JUDGED]["status"] != "unscored" for case in readable):
         stages.append({"stage": "return judgeable", "n": len(passing(JUDGED, None, readable))})
     return stages

@@ -98,16 +98,15 @@ def _sample(place: Path, id: str, subset: str, film: Film, condition: str) -> No
         "ground_truth_media": {
             "source_video": "source_video.mp4", "first_frame": "first_frame.png", "reference": "reference.png",
         },
-        "metadata": {
-            "caption": caption, "object_anchor": anchor, "object_name": film.world.instances[1],
-            "phases": list(film.phases),
-        },
-        "annotations": {"action": film.script, "event": film.event},
+        "metadata": {"caption": caption, "phases": list(film.phases)},
+        "annotations": {"event": film.event},
     }  # fmt: skip
-    if condition == TEXT:
-        name = film.world.instances[1]
+    name = film.world.instances[1]
+    if condition == TEXT:  # the object has a name and no place, as in the published set
         content["metadata"] |= {"object_card": {"name": name, "attributes": []}, "caption_segments": _parts(film)}
-        del content["annotations"]["action"]
+    else:
+        content["metadata"] |= {"object_anchor": anchor, "object_name": name}
+        content["annotations"]["action"] = film.script
     text(place / "sample.json", json.dumps(content, indent=1))
 
 

@@ -1,0 +1,112 @@
+"""Parameters that a user sets: `ID.name=value` of a metric, gate, derived evidence or observer.
+
+They take the place of the protocol's, and are part of its hash.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import yaml
+
+from revisit.core import DERIVED, GATES, METRICS, OBSERVERS, UsageError
+from revisit.engine.needs import Parameters, observed_kinds
+from revisit.engine.plan import Plan
+
+REGISTRIES = (METRICS, GATES, DERIVED, OBSERVERS)
+
+
+def parse(texts: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Parameters by id, from texts `ID.name=value`; a value is a number, true, false, null or a word."""
+    found: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        target, equals, given = text.partition("=")
+        id, dot, name = target.strip().rpartition(".")
+        if not (equals and dot and id and name and given.strip()):
+            raise UsageError(f"--param takes ID.name=value, such as mb_rendering_lighting.tau=1.2, not {text!r}")
+        if name in found.get(id, {}):
+            raise UsageError(f"--param sets {id}.{name} twice; give it once")
+        found.setdefault(id, {})[name] = value_of(id, name, yaml.safe_load(given.strip()))
+    return found
+
+
+def value_of(id: str, name: str, value: Any) -> Any:
+    """The value, if there is such a parameter and it may have it."""
+    default = known(id, name)
+    if not alike(value, default):
+        raise UsageError(
+            f"{id}.{name} is {default!r} by default; {value!r} is no {called(default)}, so it cannot be a value"
+        )
+    return float(value) if isinstance(default, float) and isinstance(value, int) else value
+
+
+def known(id: str, name: str) -> Any:
+    """The default of a parameter."""
+    params = next((registry[id].params for registry in REGISTRIES if id in registry), None)
+    if params is None:
+        every = [one for registry in REGISTRIES for one in registry if registry[one].params]
+        near = difflib.get_close_matches(id, every, n=3)
+        hint = f"did you mean {', '.join(near)}?" if near else "`revisit show ID` lists parameters"
+        raise UsageError(f"nothing is called {id!r} that has parameters; {hint}")
+    if name not in params:
+        has = f"its parameters are {', '.join(params)}" if params else "it has no parameters"
+        raise UsageError(f"{id} has no parameter {name!r}; {has}")
+    return params[name]
+
+
+def tunable(plan: Plan) -> dict[str, Mapping[str, Any]]:
+    """The parameters of everything that a plan uses, by id."""
+    found: dict[str, Mapping[str, Any]] = {asker.id: asker.params for asker in plan.askers}
+    for asker in plan.askers:
+        found |= _below(asker)
+    makers = [plan.observers.maker(kind) for asker in plan.askers for kind in observed_kinds(asker)]
+    for maker in makers:
+        if maker is not None:
+            found[maker.id] = maker.params
+            shows = plan.observers.maker(maker.shows) if maker.shows is not None else None
+            found |= {shows.id: shows.params} if shows is not None else {}
+    return found
+
+
+def check_used(plan: Plan, given: Parameters) -> None:
+    """Refuse parameters that nothing in the plan uses."""
+    uses = tunable(plan)
+    for id in given:
+        if id not in uses:
+            near = difflib.get_close_matches(id, uses, n=3)
+            listed = sorted(one for one, params in uses.items() if params)
+            hint = f"did you mean {', '.join(near)}?" if near else f"these have parameters: {', '.join(listed)}"
+            raise UsageError(f"nothing that is asked here uses {id!r}; {hint}")
+
+
+def alike(value: Any, standing: Any) -> bool:
+    """Whether a value is of the kind of another one."""
+    if standing is None or value is None:
+        return True
+    if isinstance(standing, bool) or isinstance(value, bool):
+        return isinstance(standing, bool) and isinstance(value, bool)
+    if isinstance(standing, int | float):
+        return isinstance(value, int | float)
+    return isinstance(value, type(standing))
+
+
+def called(standing: Any) -> str:
+    """What a kind of value is called."""
+    kind = "truth value" if isinstance(standing, bool) else "number" if isinstance(standing, int | float) else ""
+    return kind or {"str": "word"}.get(type(standing).__name__, type(standing).__name__)
+
+
+def _below(asker: Any) -> dict[str, Mapping[str, Any]]:
+    """Parameters of the derived evidence and gates that an asker rests on."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for kind in [*asker.needs, *getattr(asker, "optional", ())]:
+        id = getattr(kind, "evidence_id", None)
+        if id is not None and id in DERIVED:
+            found[id] = DERIVED[id].params
+            found |= _below(DERIVED[id])
+    for gate in getattr(asker, "gates", ()):
+        found[gate] = GATES[gate].params
+        found |= _below(GATES[gate])
+    return found

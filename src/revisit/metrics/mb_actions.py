@@ -1,0 +1,94 @@
+"""Actions of MBench: what the camera is asked to do, phase after phase, from its name or from the dataset.
+
+A name is read as far as it goes, and never further:
+
+    left, left_360            one direction through the clip
+    static, wait              the camera rests
+    left_then_right           two directions, each for half of the clip: the way back is the way out reversed
+    left_then_wait_then_right exit, wait, reenter. The name does not say how long to wait, and need not: the halves of
+                              the clip have one direction each, and a camera that rests is not wrong in either
+
+Every other sequence has phases whose lengths the name does not tell; the dataset must. It declares phases with lengths
+that are relative to each other: `[{left: 4}, {wait: 2}, {right: 4}]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# Components of the camera's motion in its own axes (x right, y down, z ahead): way, then turn.
+IDEAL = {
+    "left": (4, -1.0), "right": (4, 1.0), "up": (3, 1.0), "down": (3, -1.0), "forward": (2, 1.0), "backward": (2, -1.0),
+    "strafe_left": (0, -1.0), "strafe_right": (0, 1.0),
+}  # fmt: skip
+WAIT = "wait"
+WAITS = (WAIT, "static", "pause", "hold", "stay", "rest")
+EXAMPLE = "actions: {%s: [{left: 4}, {wait: 2}, {right: 4}]}"
+PART = re.compile(r"(?P<word>[a-z_]+?)(?:_\d+)?")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the camera is asked to do: phases with their shares of the clip, in order."""
+
+    phases: tuple[tuple[str, float], ...]
+    waits: bool = False  # whether it is to rest in between, for a time that nobody tells
+
+    @property
+    def rests(self) -> bool:
+        """Whether it is to rest all the time."""
+        return all(word == WAIT for word, _ in self.phases)
+
+
+def asked_of(action: str, declared: Sequence[Sequence[Any]] | None = None) -> Asked | str:
+    """The phases of an action, or a sentence that asks for what nobody said."""
+    if declared:
+        total = sum(float(length) for _, length in declared)
+        return Asked(tuple((str(word), float(length) / total) for word, length in declared))
+    if not action:
+        return "no action: neither the condition nor the dataset says what the camera should do"
+    words = [_word(part) for part in action.split("_then_")]
+    if None in words:
+        return (
+            f"unknown action: {action!r} is no sequence of {', '.join(IDEAL)} and {WAIT}, joined by _then_; declare "
+            f"its phases in dataset.yaml, such as {EXAMPLE % action}"
+        )
+    known = [word for word in words if word is not None]
+    moving = [word for word in known if word != WAIT]
+    if len(known) == 1:
+        return Asked(((known[0], 1.0),))
+    if len(moving) == 2 and known in (moving, [moving[0], WAIT, moving[1]]):
+        return Asked(tuple((word, 0.5) for word in moving), waits=WAIT in known)
+    return (
+        f"unknown lengths: the name {action!r} does not say how long its phases are; declare them in dataset.yaml, "
+        f"such as {EXAMPLE % action}"
+    )
+
+
+def declared_phases(value: Any) -> list[tuple[str, float]] | str:
+    """Phases as dataset.yaml declares them, or what is wrong with them: words, or words with a relative length."""
+    expected = f"expected a list such as [{{left: 4}}, {{wait: 2}}, {{right: 4}}], of {', '.join(IDEAL)} and {WAIT}"
+    if not isinstance(value, list) or not value:
+        return expected
+    found = []
+    for part in value:
+        word, length = next(iter(part.items())) if isinstance(part, dict) and len(part) == 1 else (part, 1)
+        known = WAIT if word in WAITS else word if isinstance(word, str) and word in IDEAL else None
+        number = isinstance(length, int | float) and not isinstance(length, bool) and 0 < length < float("inf")
+        if known is None or not number:
+            return f"{part!r} is no phase; {expected}"
+        found.append((known, float(length)))
+    bare = [part for part in value if not isinstance(part, dict)]
+    if bare and len(bare) < len(value):
+        return f"some phases have a length and {bare[0]!r} has none; {expected}"
+    return found
+
+
+def _word(part: str) -> str | None:
+    """The direction in a part of a name, whose degrees do not matter; None where it is none."""
+    match = PART.fullmatch(part)
+    word = match["word"] if match else ""
+    return WAIT if word in WAITS else word if word in IDEAL else None

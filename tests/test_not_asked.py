@@ -1,0 +1,86 @@
+"""What nobody asked is never told as "0 posed the test", and what cannot be read never as "no failure found"."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from revisit.cli.main import app
+from revisit.suites.tables import posed
+
+SOURCES = {
+    "folder": ("folder/manifest.jsonl", "motion_smoothness", ()),
+    "memobench": ("memobench", "motion_smoothness", ()),
+    "wrbench": ("wrbench", "wr_camera_precision", ()),
+    "mind": ("mind/predictions", "mind_action_rotation", ("-o", "gt={}/mind/MIND-Data")),
+    "mbench": ("mbench", "mb_rendering_lighting", ()),
+    "mbench-t": ("mbench-t", "mb_rendering_lighting", ()),
+}
+
+
+def invoke(*arguments: object):
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("worlds")
+    flags = ("--seeds", 1, "--size", "64x112", "--failures", "perfect,frozen_camera", "--workers", 0)
+    invoke("world", "render", "--suite", "all", "--out", root, *flags)
+    return root
+
+
+@pytest.mark.parametrize("layout", SOURCES)
+def test_a_subset_of_metrics_says_nothing_of_tests_nobody_asked_for(layout: str, worlds: Path, tmp_path: Path) -> None:
+    source, metric, more = SOURCES[layout]
+    options = [text.format(worlds) for text in more]
+    suite = layout.removesuffix("-t")
+    done = invoke(
+        "eval", worlds / source, "--suite", suite, "-m", metric, *options, "--workers", 0, "--out", tmp_path / "r"
+    )
+    assert "clips that posed the test" not in done.output
+    summary = json.loads((tmp_path / "r/summary.json").read_text())
+    scores = [entry["scores"][metric]["n"] for entry in summary["models"].values()]
+    assert sum(scores) > 0, "something was scored"
+    assert all(posed(entry["funnel"]) is None for entry in summary["models"].values())
+    boards = json.loads(invoke("leaderboard", tmp_path / "r", "--json").stdout)
+    assert all(column["key"] != "posed" for board in boards for column in board["columns"])
+    page = (tmp_path / "r/report/index.html").read_text()
+    assert "Memory could be scored in 0" not in page and "the camera moved" not in page
+
+
+def test_a_memory_metric_is_told_with_who_posed_the_test(worlds: Path, tmp_path: Path) -> None:
+    flags = ("-m", "return_consistency", "--workers", 0, "--no-report", "--out", tmp_path / "r")
+    done = invoke("eval", worlds / "folder/manifest.jsonl", *flags)
+    assert "clips that posed the test" in done.output
+    models = json.loads((tmp_path / "r/summary.json").read_text())["models"]
+    assert {model: posed(entry["funnel"]) for model, entry in models.items()} == {
+        "frozen_camera": (0, 1), "perfect": (1, 1),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["truncated", "empty", "text"])
+def test_what_cannot_be_read_is_never_without_failure(worlds: Path, tmp_path: Path, kind: str) -> None:
+    """Also where other metrics lack a network, so that not every record of the clip is a failed one."""
+    root = tmp_path / "folder"
+    shutil.copytree(worlds / "folder", root)
+    (clip,) = (root / "perfect").glob("*.mp4")
+    data = clip.read_bytes()
+    clip.write_bytes({"truncated": data[: len(data) // 2], "empty": b"", "text": b"<html>not found</html>"}[kind])
+    done = invoke("eval", root / "manifest.jsonl", "--workers", 0, "--out", tmp_path / "r")
+    assert (
+        "diagnosis of perfect (0 clips): 1 could not be read" in done.output and "no failure found" not in done.output
+    )
+    found = json.loads((tmp_path / "r/diagnosis.json").read_text())
+    (words,) = (entry["words"] for case, entry in found["cases"].items() if "@perfect" in case)
+    assert words.startswith("could not be read: ")
+    summary = json.loads((tmp_path / "r/summary.json").read_text())
+    stages = {stage["stage"]: stage["n"] for stage in summary["models"]["perfect"]["funnel"]}
+    assert stages["all clips"] == 1 and stages["readable"] == 0
+    assert "no failure found" not in (tmp_path / "r/report/index.html").read_text()
