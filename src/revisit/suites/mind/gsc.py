@@ -62,7 +62,7 @@ def over_pairs(
 
 
 @metric(
-    id="mind_gsc_mse", version=1, title="Return: squared error", unit="mse", range=(0, 1), higher_is_better=False,
+    id="mind_gsc_mse", version=2, title="Return: squared error", unit="mse", range=(0, 1), higher_is_better=False,
     needs=(Case, FrameFacts, Outset, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)",
     upstream="gsc.avg_mse", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
 )  # fmt: skip
@@ -76,7 +76,7 @@ def gsc_mse(
 
 
 @metric(
-    id="mind_gsc_psnr", version=1, title="Return: PSNR", unit="dB", range=(0, IDENTICAL_DB), higher_is_better=True,
+    id="mind_gsc_psnr", version=2, title="Return: PSNR", unit="dB", range=(0, IDENTICAL_DB), higher_is_better=True,
     needs=(Case, FrameFacts, Outset, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)",
     upstream="gsc.avg_psnr", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
 )  # fmt: skip
@@ -90,7 +90,7 @@ def gsc_psnr(
 
 
 @metric(
-    id="mind_gsc_ssim", version=1, title="Return: SSIM", unit="score", range=(-1, 1), higher_is_better=True,
+    id="mind_gsc_ssim", version=2, title="Return: SSIM", unit="score", range=(-1, 1), higher_is_better=True,
     needs=(Case, FrameFacts, Outset, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)",
     upstream="gsc.avg_ssim", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
 )  # fmt: skip
@@ -107,7 +107,7 @@ def gsc_ssim(
 
 
 @metric(
-    id="mind_gsc_lpips", version=1, title="Return: LPIPS", unit="distance", range=(0, None), higher_is_better=False,
+    id="mind_gsc_lpips", version=2, title="Return: LPIPS", unit="distance", range=(0, None), higher_is_better=False,
     needs=(Case, FrameFacts, Outset, PerceptualDistance), suites=("mind",), paper="MIND (arXiv 2602.08025)",
     upstream="gsc.avg_lpips", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
 )  # fmt: skip

@@ -60,7 +60,7 @@ def psnr_score(made: Score | Unscored, rule: str) -> Score | Unscored:
 
 
 @metric(
-    id="mind_lcm_mse", version=1, title="Memory: squared error", unit="mse", range=(0, 1), higher_is_better=False,
+    id="mind_lcm_mse", version=2, title="Memory: squared error", unit="mse", range=(0, 1), higher_is_better=False,
     needs=(Case, FrameFacts, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)", upstream="lcm.avg_mse",
     responds_to=("forgotten content", "wrong camera"), blind_to=("what differs",),
 )  # fmt: skip
@@ -71,7 +71,7 @@ def lcm_mse(case: Case, frames: FrameFacts, seen: FrameFidelity, *, rule: str = 
 
 
 @metric(
-    id="mind_lcm_psnr", version=1, title="Memory: PSNR", unit="dB", range=(0, IDENTICAL_DB), higher_is_better=True,
+    id="mind_lcm_psnr", version=2, title="Memory: PSNR", unit="dB", range=(0, IDENTICAL_DB), higher_is_better=True,
     needs=(Case, FrameFacts, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)", upstream="lcm.avg_psnr",
     responds_to=("forgotten content", "wrong camera"), blind_to=("what differs",),
 )  # fmt: skip
@@ -83,7 +83,7 @@ def lcm_psnr(case: Case, frames: FrameFacts, seen: FrameFidelity, *, rule: str =
 
 
 @metric(
-    id="mind_lcm_ssim", version=1, title="Memory: SSIM", unit="score", range=(-1, 1), higher_is_better=True,
+    id="mind_lcm_ssim", version=2, title="Memory: SSIM", unit="score", range=(-1, 1), higher_is_better=True,
     needs=(Case, FrameFacts, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)", upstream="lcm.avg_ssim",
     responds_to=("forgotten content", "wrong camera", "blur"), blind_to=("what differs",),
 )  # fmt: skip
@@ -99,7 +99,7 @@ def lcm_ssim(
 
 
 @metric(
-    id="mind_lcm_lpips", version=1, title="Memory: LPIPS", unit="distance", range=(0, None), higher_is_better=False,
+    id="mind_lcm_lpips", version=2, title="Memory: LPIPS", unit="distance", range=(0, None), higher_is_better=False,
     needs=(Case, FrameFacts, PerceptualDistance), suites=("mind",), paper="MIND (arXiv 2602.08025)",
     upstream="lcm.avg_lpips", responds_to=("forgotten content", "wrong camera", "blur"), blind_to=("what differs",),
 )  # fmt: skip

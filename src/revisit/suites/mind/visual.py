@@ -14,7 +14,7 @@ from revisit.suites.mind.lcm import over_frames
 
 
 @metric(
-    id="mind_imaging", version=1, title="Imaging quality", unit="score", range=(0, 1), higher_is_better=True,
+    id="mind_imaging", version=2, title="Imaging quality", unit="score", range=(0, 1), higher_is_better=True,
     needs=(Case, FrameFacts, ImagingQuality), suites=("mind",), paper="MUSIQ (Ke et al. 2021)",
     upstream="visual_quality.avg_imaging", responds_to=("blur", "noise"), blind_to=("memory", "camera"),
 )  # fmt: skip
@@ -24,7 +24,7 @@ def imaging(case: Case, frames: FrameFacts, seen: ImagingQuality, *, rule: str =
 
 
 @metric(
-    id="mind_aesthetic", version=1, title="Aesthetic quality", unit="score", range=(0, 1), higher_is_better=True,
+    id="mind_aesthetic", version=2, title="Aesthetic quality", unit="score", range=(0, 1), higher_is_better=True,
     needs=(Case, FrameFacts, AestheticQuality), suites=("mind",), paper="LAION aesthetic predictor",
     upstream="visual_quality.avg_aesthetic", responds_to=("ugly frames",), blind_to=("memory", "camera"),
 )  # fmt: skip
@@ -34,7 +34,7 @@ def aesthetic(case: Case, frames: FrameFacts, seen: AestheticQuality, *, rule: s
 
 
 @metric(
-    id="mind_dino", version=1, title="Patch feature error", unit="mse", range=(0, None), higher_is_better=False,
+    id="mind_dino", version=2, title="Patch feature error", unit="mse", range=(0, None), higher_is_better=False,
     needs=(Case, FrameFacts, FeatureError), suites=("mind",), paper="DINOv3 (Simeoni et al. 2025)",
     upstream="dino.avg_dino_mse", responds_to=("wrong content", "wrong camera"), blind_to=("small textures",),
 )  # fmt: skip
