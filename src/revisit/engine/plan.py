@@ -122,7 +122,7 @@ class Plan:
 
     def askers_of(self, case: Case) -> list[Metric | Gate]:
         """Everything that is asked of one case: what its suite keeps to other parts of the dataset is left out."""
-        return [asker for asker in self.askers if is_asked(self.suite, case, asker.id)]
+        return [asker for asker in self.askers if self.suite.asks(asker.id, case)]
 
     def asker_hash(self, asker: Metric | Gate) -> str:
         """`protocol:hash`, the comparability tag of one metric's or gate's results."""
@@ -226,6 +226,7 @@ def make_plan(
             raise UsageError(f"protocol {protocol} of suite {suite.id} sets parameters of {id!r}, which does not exist")
     for id, given in (overrides or {}).items():
         parameters[id] = {**parameters.get(id, {}), **given}
+    metrics = suite.chosen(metrics)
     named = [id for id in metrics if id not in GATES]
     chosen = tuple(METRICS[id] for id in (named if metrics else suite.metrics()))
     for metric in chosen:
@@ -274,7 +275,7 @@ def make_plan(
             continue
         made: dict[str, ObserverTask] = {}
         absent: dict[str, str] = {}
-        mine = [asker for asker in askers if is_asked(suite, case, asker.id)]
+        mine = [asker for asker in askers if suite.asks(asker.id, case)]
         kinds = {kind for asker in mine for kind in observed_kinds(asker)}
         for kind in sorted({*kinds, *always}, key=evidence_id):
             found = _task(case, kind, observers.maker(kind), observers, parameters, digests[case.id], align, digest_of)
@@ -293,15 +294,6 @@ def make_plan(
         suite, tuple(cases), rejected, chosen, gates, observers, protocol, parameters, align, digests, unreadable,
         wanted, tasks, clips, limit if len(cases) < total else None, total,
     )  # fmt: skip
-
-
-def is_asked(suite: Suite, case: Case, id: str) -> bool:
-    """Whether a metric or gate is asked of a case: `asked_of` in the suite's card may keep it to some of them.
-
-    It names fields of the case, or of its annotations, and the values for which the question is asked.
-    """
-    where = (suite.card.get("asked_of") or {}).get(id) or {}
-    return all(getattr(case, name, case.annotations.get(name)) in values for name, values in where.items())
 
 
 def _task(
