@@ -7,7 +7,7 @@ import inspect
 from typing import Any
 
 from revisit.audit import cards as audited
-from revisit.core import EVIDENCE, GATES, METRICS, OBSERVERS, SUITES, Suite, UsageError, evidence_id
+from revisit.core import EVIDENCE, GATES, METRICS, OBSERVERS, SUITES, UsageError, evidence_id
 from revisit.core.cases import Case
 from revisit.networks import spread
 
@@ -61,13 +61,9 @@ def card(id: str) -> dict[str, Any]:
             "parameters": dict(o.params),
         }  # fmt: skip
     if id in SUITES:
-        return {
-            "kind": "suite",
-            "id": id,
-            **SUITES[id].card,
-            "groups": _groups(SUITES[id]),
-            "metrics": list(SUITES[id].metrics()),
-        }
+        suite = SUITES[id]
+        groups = {name: ", ".join(ids) for name, ids in suite.groups.items()}
+        return {"kind": "suite", "id": id, **suite.card, "groups": groups, "metrics": list(suite.metrics())}
     if id in EVIDENCE:
         kind = EVIDENCE[id]
         fields = {field.name: str(field.type) for field in dataclasses.fields(kind)}
@@ -98,10 +94,6 @@ def as_text(facts: dict[str, Any]) -> str:
         text = str(value).replace("\n", "\n  ") if name == "description" else str(value)
         lines.append(f"{name.replace('_', ' ')}: {text}")
     return "\n".join(lines)
-
-
-def _groups(suite: Suite) -> dict[str, str]:
-    return {name: ", ".join(ids) for name, ids in suite.groups.items()}
 
 
 def _direction(higher: bool | None) -> str:

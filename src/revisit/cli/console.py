@@ -141,7 +141,8 @@ def summary(content: Mapping[str, Any]) -> None:
         message(f"partial: --limit took {content['cases']} of {content['total_cases']} cases")
     for start in range(0, len(models), MODELS_PER_TABLE):
         shown = models[start : start + MODELS_PER_TABLE]
-        rows = [["clips that posed the test", *(_posed(content["models"][model]) for model in shown)]]
+        posed = [_posed(content["models"][model]) for model in shown]
+        rows = [["clips that posed the test", *posed]] if any(posed) else []
         rows += _score_rows(content["metrics"], content["models"], shown)
         table(["mean ± 95 % (scored/all)", *shown], rows, numbers=True)
     for sentence in content.get("sentences", []):
@@ -149,8 +150,8 @@ def summary(content: Mapping[str, Any]) -> None:
     parts(content.get("parts", {}), content["metrics"])
     for extra in content.get("tables", []):
         message(f"{extra['title']} ({extra['note']})")
-        places = decimals([score for row in extra["rows"] for score in row["cells"]])
-        rows = [[row["name"], *(cell(score, places) for score in row["cells"])] for row in extra["rows"]]
+        places = [decimals(scores) for scores in zip(*(row["cells"] for row in extra["rows"]), strict=True)]
+        rows = [[row["name"], *map(cell, row["cells"], places)] for row in extra["rows"]]
         table(["", *extra["columns"]], rows, numbers=True)
     diagnoses(content.get("diagnosis") or {})
     for reason in sorted(set(content["not_asked"].values())):
@@ -206,7 +207,10 @@ def notes(plan: Mapping[str, Any], found: Mapping[str, Sequence[str]]) -> None:
 
 
 def _posed(model: Mapping[str, Any]) -> str:
+    """How many clips posed the test; nothing where the run did not ask."""
     stages = {stage["stage"]: stage["n"] for stage in model["funnel"]}
+    if next(reversed(stages), "readable") == "readable":
+        return ""
     posed = stages.get("memory scored", next(reversed(stages.values())))  # the last stage, where none is called so
     return f"{posed}/{stages['all clips']}"
 

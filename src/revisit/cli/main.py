@@ -19,6 +19,7 @@ from revisit.cli import (
     leaderboard,
     list_,
     mbench,
+    mind,
     plan,
     poses,
     report,
@@ -50,6 +51,7 @@ app.command("audit")(audit.audit)
 app.command("sweep")(sweep.sweep)
 app.command("doctor")(doctor.doctor)
 app.command("poses")(poses.poses)
+app.command("mind")(mind.mind)
 app.add_typer(import_.app, name="import")
 app.add_typer(camera.app, name="camera")
 app.add_typer(wrbench.app, name="wrbench")

@@ -82,12 +82,9 @@ class Suite:
         """
         where = (self.card.get("asked_of") or {}).get(id) or {}
         facts = entry if isinstance(entry, Mapping) else vars(entry)
-        notes = facts.get("annotations")
-        return all(
-            (facts[name] if name in facts else notes.get(name)) in values
-            for name, values in where.items()
-            if name in facts or notes is not None
-        )
+        if "annotations" in facts:
+            return all(facts.get(name, facts["annotations"].get(name)) in values for name, values in where.items())
+        return all(facts[name] in values for name, values in where.items() if name in facts)
 
 
 def _is_id(name: str) -> bool:

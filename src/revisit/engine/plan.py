@@ -114,6 +114,7 @@ class Plan:
     clips: Mapping[str, Clip]  # digest -> clip
     partial: int | None = None  # --limit, if it left cases out
     total: int = 0
+    references: Mapping[str, str] = field(default_factory=dict)  # case id -> digest of the clip it is compared with
 
     @property
     def askers(self) -> list[Metric | Gate]:
@@ -176,6 +177,7 @@ class Plan:
                 {
                     **_case_json(case),
                     "digest": self.digests.get(case.id),
+                    "reference_digest": self.references.get(case.id),
                     "evidence": dict(self.wanted[case.id].keys),
                     "absent": dict(self.wanted[case.id].absent),
                     "reference_evidence": dict(self.wanted[case.id].reference),
@@ -276,6 +278,9 @@ def make_plan(
         made: dict[str, ObserverTask] = {}
         absent: dict[str, str] = {}
         mine = [asker for asker in askers if suite.asks(asker.id, case)]
+        if not mine:  # nobody asks anything of it, so it is not decoded
+            wanted[case.id] = Wanted()
+            continue
         kinds = {kind for asker in mine for kind in observed_kinds(asker)}
         for kind in sorted({*kinds, *always}, key=evidence_id):
             found = _task(case, kind, observers.maker(kind), observers, parameters, digests[case.id], align, digest_of)
@@ -293,6 +298,7 @@ def make_plan(
     return Plan(
         suite, tuple(cases), rejected, chosen, gates, observers, protocol, parameters, align, digests, unreadable,
         wanted, tasks, clips, limit if len(cases) < total else None, total,
+        {case.id: by_path[case.reference] for case in cases if case.reference in by_path},
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -134,11 +134,13 @@ def evaluate(
     command: str = "",
     request: Mapping[str, Any] | None = None,
     judge: ChosenJudge | None = None,
+    exported: Callable[[Path], None] | None = None,
 ) -> Run:
     """Answer every question of the plan that has no answer yet; return the finished run.
 
     `request` is what the plan was made from; it is kept in run.json, so that the run can be scored again.
     `judge` is asked what only a judge can tell; the plan was made for it.
+    `exported` is called with the folder of the run whenever the files that its suite exports were written.
     """
     limits, cache, progress = limits or Limits(), cache or EvidenceCache(cache_root()), progress or Silent()
     out.mkdir(parents=True, exist_ok=True)
@@ -159,6 +161,7 @@ def evaluate(
         failures: dict[str, str] = {}
         broken: dict[str, str] = {}
         ready = _ReadyCases(plan, open_questions, missing)
+        growing = _Growing(plan, out, {id for id, questions in open_questions.items() if not questions}, exported)
         try:
             with (
                 RecordWriter(out / "records.jsonl") as writer,
@@ -174,6 +177,7 @@ def evaluate(
                         failed += any(answer["status"] == "failed" for answer in answers)
                         for answer in answers:
                             writer.append(answer)
+                        growing.after(case)
                     return failed
 
                 def hear(keys: Iterable[str]) -> int:
@@ -197,6 +201,8 @@ def evaluate(
         finally:
             progress.finish()
         write_summary(plan, out)
+        if exported is not None:
+            exported(out)
         _write_run(out, plan, cache, command, request, started, time.time(), counters)
         return Run(out)
 
@@ -219,13 +225,6 @@ def write_summary(plan: Plan, out: Path) -> None:
     records = ordered(plan.as_json(), latest(out / "records.jsonl"))
     stable = [{name: value for name, value in record.items() if name not in ("seconds", "units")} for record in records]
     summary = plan.suite.summarise(plan.cases, plan.rejected, stable)
-    facts = {
-        "suite": plan.suite.id,
-        "protocol": f"{plan.protocol}:{protocol_hash(plan)}",
-        "set": plan.observers.id,
-        "partial": plan.partial,
-        "total_cases": plan.total,
-    }
     found = diagnosed({case.id: case.model for case in plan.cases}, stable)
     if found:
         write_json(out / "diagnosis.json", found)
@@ -233,13 +232,56 @@ def write_summary(plan: Plan, out: Path) -> None:
         summary["diagnosis"] = {"fitted": found["fitted"], "models": found["models"], "cases": words}
     else:
         (out / "diagnosis.json").unlink(missing_ok=True)
-    write_json(out / "summary.json", {**facts, **summary})
-    if plan.suite.export is not None:
-        made = plan.suite.export(out, facts, plan.cases, plan.rejected, records)
-        for name, content in made.items():
-            (out / name).parent.mkdir(parents=True, exist_ok=True)
-            (write_text if isinstance(content, str) else write_json)(out / name, content)
-        _drop_stale(out, plan.suite.exports, {out / name for name in made})
+    write_json(out / "summary.json", {**_facts(plan), **summary})
+    _drop_stale(out, plan.suite.exports, _export(plan, out, plan.cases, records))
+
+
+def _export(plan: Plan, out: Path, cases: Sequence[Case], records: Sequence[Record]) -> set[Path]:
+    """Write the files that the suite makes of these cases and records; return where they are."""
+    if plan.suite.export is None:
+        return set()
+    facts = {**_facts(plan), "parameters": plan.parameters, "finished": len(cases) == len(plan.cases)}
+    made = plan.suite.export(out, facts, cases, plan.rejected, records)
+    for name, content in made.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (write_text if isinstance(content, str) else write_json)(out / name, content)
+    return {out / name for name in made}
+
+
+def _facts(plan: Plan) -> dict[str, Any]:
+    """What the summary and the exported files say of the run."""
+    return {
+        "suite": plan.suite.id,
+        "protocol": f"{plan.protocol}:{protocol_hash(plan)}",
+        "set": plan.observers.id,
+        "partial": plan.partial,
+        "total_cases": plan.total,
+    }
+
+
+class _Growing:
+    """Exported files while the answers come in, for suites whose card says `grows`: rows of the cases that are done.
+
+    They are written anew at most a tenth of the time, so that a long list of clips does not slow a run down.
+    """
+
+    def __init__(self, plan: Plan, out: Path, done: set[str], exported: Callable[[Path], None] | None) -> None:
+        self.plan, self.out, self.done, self.exported = plan, out, done, exported
+        self.wanted = plan.suite.export is not None and bool(plan.suite.card.get("grows"))
+        self.due = 0.0
+
+    def after(self, case: Case) -> None:
+        self.done.add(case.id)
+        begun = time.monotonic()
+        if not self.wanted or begun < self.due:
+            return
+        cases = [case for case in self.plan.cases if case.id in self.done]
+        records = ordered(self.plan.as_json(), latest(self.out / "records.jsonl"))
+        _export(self.plan, self.out, cases, [record for record in records if record["case"] in self.done])
+        if self.exported is not None:
+            self.exported(self.out)
+        now = time.monotonic()
+        self.due = now + 9 * (now - begun)
 
 
 def protocol_hash(plan: Plan) -> str:
