@@ -318,7 +318,7 @@ def test_poses_of_the_first_frames(data, tmp_path):
         "with av.open(sys.argv[1]) as video: n = sum(1 for _ in video.decode(video=0))\n"
         "print('frames', n)\n"
         "poses = np.tile(np.eye(4), (n, 1, 1)); poses[:, 0, 3] = np.arange(n)\n"
-        "lens = np.array([[50.0, 0, 56], [0, 50, 32], [0, 0, 1]])\n"
+        "lens = np.array([[25.0, 0, 28], [0, 25, 16], [0, 0, 1]])\n"
         "np.savez(sys.argv[2], cam_c2w=poses, intrinsics=lens, depth_z=np.ones((n, 32, 56)))\n"
     )
     given = ["poses", str(models / "copy"), "--suite", "mind", "-o", f"gt={gt}", "--out", str(out), "--quiet"]
