@@ -222,6 +222,7 @@ def make_plan(
     protocol = protocol or next(iter(suite.protocols))
     if protocol not in suite.protocols:
         raise UsageError(f"suite {suite.id} has no protocol {protocol!r}; it has {', '.join(suite.protocols)}")
+    observers = _of_protocol(observers, (suite.card.get("observers") or {}).get(protocol) or {})
     parameters = dict(suite.protocols[protocol] or {})
     for id in parameters:
         if not any(id in registry for registry in (METRICS, GATES, DERIVED, OBSERVERS)):
@@ -300,6 +301,12 @@ def make_plan(
         wanted, tasks, clips, limit if len(cases) < total else None, total,
         {case.id: by_path[case.reference] for case in cases if case.reference in by_path},
     )  # fmt: skip
+
+
+def _of_protocol(observers: ObserverSet, wanted: Mapping[str, str]) -> ObserverSet:
+    """The set with the observers that a protocol insists on, for the kinds of evidence that the set has at all."""
+    own = {role: OBSERVERS[id] for role, id in wanted.items() if role in observers.roles}
+    return replace(observers, roles={**observers.roles, **own})
 
 
 def _task(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ class Known:
     banks: Sequence[Path]  # folders of questions
     boxes: Mapping[str, Any]  # targets
     beside: Beside  # files that somebody made for the clips
+    wording: Mapping[str, str] = field(default_factory=dict)  # the words of the user's own questions to a judge
 
     def questions(self, name: ClipName, notes: list[str]) -> list[dict[str, Any]]:
         """The final questions about a clip; a file that cannot be used becomes a note."""
@@ -78,6 +79,8 @@ def make_case(
     bank = known.questions(name, notes)
     if bank:
         annotations["questions"] = bank
+        if known.wording:
+            annotations["vqa_wording"] = dict(known.wording)
     if notes:
         annotations["notes"] = notes
     return Case(

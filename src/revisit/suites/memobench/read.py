@@ -32,6 +32,7 @@ from revisit.suites.memobench.truth import (
     find_metadata,
     open_dataset,
 )
+from revisit.suites.memobench.wording import read_wording
 
 GROUND_TRUTH = "gt"
 PLAIN = re.compile(r"(?P<clip>.+?_\d{1,6})_(?P<model>.+)")
@@ -60,6 +61,7 @@ def read(
     evidence: str | None = None,
     metadata: str | None = None,
     questions: str | None = None,
+    wording: str | None = None,
     marks: str | None = None,
     targets: str | None = None,
     prefer: str = "frames",
@@ -71,16 +73,17 @@ def read(
     places = [existing("metadata", metadata)] if metadata is not None else []
     banks = [existing("questions", questions)] if questions is not None else []
     given = _given_marks(marks)
+    words = {} if wording is None else read_wording(Path(wording).expanduser())
     own = dataset_root(source) if source.is_dir() else None
     if own is not None:
-        known = Known(find_metadata([*places, *_metadata_folders(own)]), [*banks, own / BANKS], boxes, beside)
+        known = Known(find_metadata([*places, *_metadata_folders(own)]), [*banks, own / BANKS], boxes, beside, words)
         yield from _truth_itself(Dataset(own), model or GROUND_TRUTH, known)
         return
     plain = plain_clips(source)
     if plain:
         if gt is not None:
             raise UsageError(f"{source} has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt")
-        yield from _plain(plain, given, Known(find_metadata(places), banks, boxes, beside))
+        yield from _plain(plain, given, Known(find_metadata(places), banks, boxes, beside, words))
         return
     trees = trees_in(source)
     if not trees:
@@ -95,7 +98,7 @@ def read(
     data = None if gt is None else open_dataset(Path(gt).expanduser())
     if data is not None:
         places, banks = [*places, *_metadata_folders(data.root)], [*banks, data.root / BANKS]
-    known = Known(find_metadata(places), banks, boxes, beside)
+    known = Known(find_metadata(places), banks, boxes, beside, words)
     present = {name: clips_in(tree) for name, tree in trees.items()}
     subsets = {clip.subset for clips in present.values() for clip in clips}
     for name, tree in trees.items():
@@ -241,6 +244,11 @@ def _choice(found: Found, tree: Path) -> list[str]:
 
 def _below(path: Path, tree: Path) -> str:
     return path.relative_to(tree).as_posix() if path.is_relative_to(tree) else path.name
+
+
+def metadata_of(root: Path, folder: Path | None = None) -> dict[ClipName, dict[str, str]]:
+    """Clip -> subject and prompt, from the dataset's CSV files, or from a folder that comes first."""
+    return find_metadata([*([folder] if folder is not None else []), *_metadata_folders(root)])
 
 
 def _metadata_folders(root: Path) -> list[Path]:
