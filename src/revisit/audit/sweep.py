@@ -30,24 +30,43 @@ MakePlan = Callable[[Parameters | None], Plan]
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter and the values to try."""
+    """A parameter and the values to try; or several that move together, whose values are then tuples."""
 
-    id: str
-    name: str
+    targets: tuple[tuple[str, str], ...]  # (id, name) of each
     values: tuple[Any, ...]
 
     def __str__(self) -> str:
-        return f"{self.id}.{self.name}"
+        return "+".join(f"{id}.{name}" for id, name in self.targets)
+
+    def overrides(self, value: Any) -> dict[str, dict[str, Any]]:
+        """What takes the place of the protocol's parameters at one of the values."""
+        made: dict[str, dict[str, Any]] = defaultdict(dict)
+        for (id, name), one in zip(self.targets, self.each(value), strict=True):
+            made[id][name] = one
+        return dict(made)
+
+    def each(self, value: Any) -> tuple[Any, ...]:
+        """The value of each parameter."""
+        return (value,) if len(self.targets) == 1 else tuple(value)
 
 
 def parse(text: str) -> Parameter:
-    """The parameter in `ID.name=v1,v2,...`; a value is a number, true, false, null or a word."""
+    """The parameter in `ID.name=v1,v2,...`; a value is a number, true, false, null or a word.
+
+    Several move together in `ID.name+ID.name=v1/w1,v2/w2,...`.
+    """
     target, equals, given = text.partition("=")
-    id, dot, name = target.strip().rpartition(".")
-    values = tuple(yaml.safe_load(value.strip() or '""') for value in given.split(","))
-    if not (equals and dot and id and name) or "" in values:
+    parts = [part.strip().rpartition(".") for part in target.split("+")]
+    rows = [
+        tuple(yaml.safe_load(one.strip() or '""') for one in (value.split("/") if len(parts) > 1 else [value]))
+        for value in given.split(",")
+    ]
+    if not equals or not all(id and dot and name for id, dot, name in parts) or any("" in row for row in rows):
         raise UsageError(f"--param takes ID.name=value,value, such as motion_smoothness.tau=0.1,0.15,0.2, not {text!r}")
-    return Parameter(id, name, values)
+    if any(len(row) != len(parts) for row in rows):
+        raise UsageError(f"--param {text}: a value has {len(parts)} parts with a slash between them, such as 0.1/0.5")
+    targets = tuple((id, name) for id, _, name in parts)
+    return Parameter(targets, tuple(row[0] if len(parts) == 1 else row for row in rows))
 
 
 def sweep(
@@ -67,7 +86,7 @@ def sweep(
     standing = _default(default, parameter)
     values = [standing, *(value for value in parameter.values if value != standing)]
     at: dict[int, dict[str, dict[str, float]]] = {}
-    plans = [default, *(make_plan({parameter.id: {parameter.name: value}}) for value in values[1:])]
+    plans = [default, *(make_plan(parameter.overrides(value)) for value in values[1:])]
     touched = [
         metric.id
         for metric in default.metrics
@@ -115,22 +134,28 @@ def _default(plan: Plan, parameter: Parameter) -> Any:
     for asker in plan.askers:
         askers |= _below(asker)
     askers |= {observer.id: observer.params for observer in _observers(plan)}
-    if parameter.id not in askers:
-        near = difflib.get_close_matches(parameter.id, askers, n=3)
-        tunable = sorted(id for id, params in askers.items() if params)
-        hint = f"did you mean {', '.join(near)}?" if near else f"these have parameters: {', '.join(tunable)}"
-        raise UsageError(f"nothing that is asked here is called {parameter.id!r}; {hint}")
-    known = askers[parameter.id]
-    if parameter.name not in known:
-        has = f"its parameters are {', '.join(known)}" if known else "it has no parameters"
-        raise UsageError(f"{parameter.id} has no parameter {parameter.name!r}; {has}")
-    standing = plan.parameters.get(parameter.id, {}).get(parameter.name, known[parameter.name])
+    standing = tuple(_standing(plan, askers, id, name) for id, name in parameter.targets)
     for value in parameter.values:
-        if not _alike(value, standing):
-            raise UsageError(
-                f"{parameter} is {standing!r} by default; {value!r} is no {_called(standing)}, so it cannot be a value"
-            )
-    return standing
+        for one, usual, (id, name) in zip(parameter.each(value), standing, parameter.targets, strict=True):
+            if not _alike(one, usual):
+                raise UsageError(
+                    f"{id}.{name} is {usual!r} by default; {one!r} is no {_called(usual)}, so it cannot be a value"
+                )
+    return standing if len(standing) > 1 else standing[0]
+
+
+def _standing(plan: Plan, askers: Mapping[str, Mapping[str, Any]], id: str, name: str) -> Any:
+    """The value of one parameter that the plan has without us."""
+    if id not in askers:
+        near = difflib.get_close_matches(id, askers, n=3)
+        tunable = sorted(one for one, params in askers.items() if params)
+        hint = f"did you mean {', '.join(near)}?" if near else f"these have parameters: {', '.join(tunable)}"
+        raise UsageError(f"nothing that is asked here is called {id!r}; {hint}")
+    known = askers[id]
+    if name not in known:
+        has = f"its parameters are {', '.join(known)}" if known else "it has no parameters"
+        raise UsageError(f"{id} has no parameter {name!r}; {has}")
+    return plan.parameters.get(id, {}).get(name, known[name])
 
 
 def _below(asker: Any) -> dict[str, Mapping[str, Any]]:

@@ -99,7 +99,9 @@ def questions(
     if root is not None:
         if prompt or scene or number is not None or hint:
             raise UsageError(f"{truth} is a dataset, which has prompts, scenes and numbers; leave these options out")
-        tasks, left_out = bank_tasks(Dataset(root), metadata_of(root, metadata), failure)
+        tasks, left_out = bank_tasks(
+            Dataset(root), metadata_of(root, *([metadata] if metadata is not None else [])), failure
+        )
         for line in left_out:
             console.message(line)
         todo = [task for task in tasks if fresh or not (out / task.file).is_file()][:limit]

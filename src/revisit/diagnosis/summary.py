@@ -16,7 +16,11 @@ def diagnosed(models: Mapping[str, str], records: Iterable[Record]) -> dict[str,
     by_case: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         by_case[record["case"]].append(record)
-    made = {case: diagnose(found) for case, found in by_case.items() if case in models and can_diagnose(found)}
+    made = {
+        case: diagnose(found)
+        for case, found in by_case.items()
+        if case in models and can_diagnose(found) and any(record["status"] != "failed" for record in found)
+    }  # a clip that cannot be read is not one without failures
     if not made:
         return {}
     counts: dict[str, Counter[str]] = {model: Counter() for model in sorted({models[case] for case in made})}
@@ -33,4 +37,31 @@ def diagnosed(models: Mapping[str, str], records: Iterable[Record]) -> dict[str,
             for model, count in counts.items()
         },
         "cases": {case: diagnosis.as_json() for case, diagnosis in made.items()},
+    }
+
+
+def taxonomy_table(
+    found: Mapping[str, Any], taxonomy: Mapping[str, Iterable[str]], groups: Mapping[str, tuple[str, str]]
+) -> dict[str, Any]:
+    """In how many clips each kind of a benchmark's own taxonomy was found, by model and part of the dataset.
+
+    `taxonomy` names our kinds of failure under each of its own; `groups` has the model and the part of each case. One
+    clip may show several. Clips that could not be diagnosed are not counted, neither as failing nor as sound, and a
+    kind that cannot be told of a clip leaves it out of that kind's clips.
+    """
+    rows = []
+    for group in sorted({groups[case] for case in found["cases"]}):
+        mine = [diagnosis for case, diagnosis in found["cases"].items() if groups[case] == group]
+        cells = []
+        for kinds in taxonomy.values():
+            wanted = set(kinds)
+            told = [one for one in mine if not wanted <= one["untold"].keys()]
+            n = sum(bool(wanted & {finding["kind"] for finding in one["findings"]}) for one in told)
+            cells.append({"n": n, "of": len(told), **({"mean": n / len(told)} if told else {})})
+        rows.append({"name": ", ".join(filter(None, group)), "cells": cells})
+    return {
+        "title": "Failures by kind",
+        "note": "share of the clips that show it (clips that show it/clips of which it can be told); not exclusive",
+        "columns": list(taxonomy),
+        "rows": rows,
     }

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 import revisit
 from revisit.core import Case, Gate, Metric, RevisitError, UsageError
-from revisit.diagnosis.summary import diagnosed
+from revisit.diagnosis.summary import diagnosed, taxonomy_table
 from revisit.engine.asking import Asking
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.needs import observer_facts, short_hash
@@ -230,6 +230,9 @@ def write_summary(plan: Plan, out: Path) -> None:
         write_json(out / "diagnosis.json", found)
         words = {case: diagnosis["words"] for case, diagnosis in found["cases"].items()}
         summary["diagnosis"] = {"fitted": found["fitted"], "models": found["models"], "cases": words}
+        if taxonomy := plan.suite.card.get("taxonomy"):
+            groups = {case.id: (case.model, case.subset) for case in plan.cases}
+            summary["tables"] = [*summary.get("tables", ()), taxonomy_table(found, taxonomy, groups)]
     else:
         (out / "diagnosis.json").unlink(missing_ok=True)
     write_json(out / "summary.json", {**_facts(plan), **summary})

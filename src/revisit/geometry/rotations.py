@@ -90,3 +90,22 @@ def _sine_axis(rotation: np.ndarray) -> np.ndarray:
     """The axis times twice the sine of the angle: the antisymmetric part of a rotation."""
     r = np.asarray(rotation)
     return np.stack([r[..., 2, 1] - r[..., 1, 2], r[..., 0, 2] - r[..., 2, 0], r[..., 1, 0] - r[..., 0, 1]], axis=-1)
+
+
+def smoothed(rotations: np.ndarray, sigma: float) -> np.ndarray:
+    """(N, 3, 3) rotations, each the mean of its neighbours with Gaussian weights of `sigma` frames.
+
+    The mean is the rotation nearest to the weighted sum of matrices (the chordal one). At the ends of the
+    path weights end.
+    """
+    if sigma <= 0 or len(rotations) < 2:
+        return rotations
+    reach = max(1, int(np.ceil(4 * sigma)))
+    place = np.arange(len(rotations))
+    made = np.empty_like(np.asarray(rotations, dtype=float))
+    for k in place:
+        near = slice(max(0, k - reach), k + reach + 1)
+        weight = np.exp(-0.5 * ((place[near] - k) / sigma) ** 2)
+        u, _, v = np.linalg.svd(np.tensordot(weight, rotations[near], axes=1))
+        made[k] = u @ np.diag([1.0, 1.0, np.sign(np.linalg.det(u @ v))]) @ v
+    return made

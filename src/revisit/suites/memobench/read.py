@@ -23,6 +23,7 @@ from revisit.suites.memobench.keyframes import FEWEST_FRAMES, problem_of
 from revisit.suites.memobench.layouts import Found, clips_in, find_clip, kinds_in_order, trees_in
 from revisit.suites.memobench.names import ClipName, parse_clip
 from revisit.suites.memobench.sheets import SHEETS, Marks, read_marks
+from revisit.suites.memobench.strata import read_categories
 from revisit.suites.memobench.truth import (
     FOLDERS,
     Dataset,
@@ -62,6 +63,7 @@ def read(
     metadata: str | None = None,
     questions: str | None = None,
     wording: str | None = None,
+    categories: str | None = None,
     marks: str | None = None,
     targets: str | None = None,
     prefer: str = "frames",
@@ -74,16 +76,17 @@ def read(
     banks = [existing("questions", questions)] if questions is not None else []
     given = _given_marks(marks)
     words = {} if wording is None else read_wording(Path(wording).expanduser())
+    told = {} if categories is None else read_categories(Path(categories).expanduser())
     own = dataset_root(source) if source.is_dir() else None
     if own is not None:
-        known = Known(find_metadata([*places, *_metadata_folders(own)]), [*banks, own / BANKS], boxes, beside, words)
+        known = Known(metadata_of(own, *places), [*banks, own / BANKS], boxes, beside, words, told)
         yield from _truth_itself(Dataset(own), model or GROUND_TRUTH, known)
         return
     plain = plain_clips(source)
     if plain:
         if gt is not None:
             raise UsageError(f"{source} has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt")
-        yield from _plain(plain, given, Known(find_metadata(places), banks, boxes, beside, words))
+        yield from _plain(plain, given, Known(find_metadata(places), banks, boxes, beside, words, told))
         return
     trees = trees_in(source)
     if not trees:
@@ -98,7 +101,7 @@ def read(
     data = None if gt is None else open_dataset(Path(gt).expanduser())
     if data is not None:
         places, banks = [*places, *_metadata_folders(data.root)], [*banks, data.root / BANKS]
-    known = Known(find_metadata(places), banks, boxes, beside, words)
+    known = Known(find_metadata(places), banks, boxes, beside, words, told)
     present = {name: clips_in(tree) for name, tree in trees.items()}
     subsets = {clip.subset for clips in present.values() for clip in clips}
     for name, tree in trees.items():
@@ -246,9 +249,9 @@ def _below(path: Path, tree: Path) -> str:
     return path.relative_to(tree).as_posix() if path.is_relative_to(tree) else path.name
 
 
-def metadata_of(root: Path, folder: Path | None = None) -> dict[ClipName, dict[str, str]]:
-    """Clip -> subject and prompt, from the dataset's CSV files, or from a folder that comes first."""
-    return find_metadata([*([folder] if folder is not None else []), *_metadata_folders(root)])
+def metadata_of(root: Path, *first: Path) -> dict[ClipName, dict[str, str]]:
+    """Clip -> subject and prompt, from the dataset's CSV files, or from folders that come first."""
+    return find_metadata([*first, *_metadata_folders(root)])
 
 
 def _metadata_folders(root: Path) -> list[Path]:
