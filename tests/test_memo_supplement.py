@@ -264,11 +264,13 @@ def test_smoothing_is_the_weighted_mean_of_rotations() -> None:
     rng = np.random.default_rng(3)
     path = rotation.from_rotvec(np.cumsum(rng.normal(0, 0.05, (31, 3)), axis=0))
     made = smoothed(path.as_matrix(), 2.0)
-    for k in (0, 5, 15, 30):
-        near = np.arange(max(0, k - 8), min(31, k + 9))
+    for k in (8, 11, 15, 22):
+        near = np.arange(k - 8, k + 9)
         wanted = path[near].mean(np.exp(-0.5 * ((near - k) / 2.0) ** 2)).as_matrix()
         assert geodesic(made[k], wanted) < 1e-4
-    assert np.allclose(np.linalg.det(made), 1) and smoothed(path.as_matrix(), 0) is not None
+    assert np.allclose(np.linalg.det(made), 1)
+    raw = path.as_matrix()
+    assert smoothed(raw, 0) is raw and smoothed(raw[:1], 2.0).shape == (1, 3, 3) and len(smoothed(raw[:3], 2.0)) == 3
 
 
 def test_smoothing_cleans_an_estimated_path_and_leaves_a_clean_one() -> None:
@@ -277,7 +279,7 @@ def test_smoothing_cleans_an_estimated_path_and_leaves_a_clean_one() -> None:
     noisy = np.array([one @ axis_angle(tuple(rng.normal(size=3)), rng.normal(0, 1.0)) for one in true])
     before, after = (np.sqrt(np.mean(geodesic(path, true) ** 2)) for path in (noisy, smoothed(noisy, 2.0)))
     assert after < 0.55 * before  # a Gaussian of two frames leaves 1 / sqrt(2 sqrt(pi) 2) = 0.38 of white noise
-    assert geodesic(smoothed(true, 2.0), true)[8:-8].max() < 1e-6  # an even turn stays as it is, but for its ends
+    assert geodesic(smoothed(true, 2.0), true).max() < 1e-5  # an even turn stays as it is, to its ends
 
 
 def test_only_real_clips_are_smoothed_and_the_facts_say_how_far() -> None:

@@ -95,17 +95,19 @@ def _sine_axis(rotation: np.ndarray) -> np.ndarray:
 def smoothed(rotations: np.ndarray, sigma: float) -> np.ndarray:
     """(N, 3, 3) rotations, each the mean of its neighbours with Gaussian weights of `sigma` frames.
 
-    The mean is the rotation nearest to the weighted sum of matrices (the chordal one). At the ends of the
-    path weights end.
+    The mean is the rotation nearest to the weighted sum of matrices (the chordal one). Beyond its ends the path goes on
+    as it came, mirrored in its last view, so that an even turn stays what it is up to the ends.
     """
-    if sigma <= 0 or len(rotations) < 2:
+    count = len(rotations)
+    reach = min(int(np.ceil(4 * sigma)), count - 1)
+    if reach < 1:
         return rotations
-    reach = max(1, int(np.ceil(4 * sigma)))
-    place = np.arange(len(rotations))
-    made = np.empty_like(np.asarray(rotations, dtype=float))
-    for k in place:
-        near = slice(max(0, k - reach), k + reach + 1)
-        weight = np.exp(-0.5 * ((place[near] - k) / sigma) ** 2)
-        u, _, v = np.linalg.svd(np.tensordot(weight, rotations[near], axes=1))
-        made[k] = u @ np.diag([1.0, 1.0, np.sign(np.linalg.det(u @ v))]) @ v
-    return made
+    first, last = rotations[0], rotations[-1]
+    before = first @ np.swapaxes(rotations[reach:0:-1], 1, 2) @ first
+    after = last @ np.swapaxes(rotations[-2 : -2 - reach : -1], 1, 2) @ last
+    longer = np.concatenate([before, rotations, after])
+    weight = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+    sums = np.stack([np.tensordot(weight, longer[k : k + 2 * reach + 1], axes=1) for k in range(count)])
+    u, _, v = np.linalg.svd(sums)
+    u[:, :, 2] *= np.sign(np.linalg.det(u @ v))[:, None]
+    return np.asarray(u @ v)
