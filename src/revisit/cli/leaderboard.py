@@ -27,7 +27,6 @@ def leaderboard(
     from dataclasses import asdict
 
     from revisit.core import UsageError
-    from revisit.report import boards as text
 
     if format not in FORMATS:
         raise UsageError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
@@ -41,6 +40,14 @@ def leaderboard(
     if json:
         console.data([{name: value for name, value in asdict(board).items() if name != "truths"} for board in boards])
         return
+    written_as(boards, format, sort, out)
+
+
+def written_as(boards: list[Any], format: str, sort: str, out: Path | None = None) -> None:
+    """Print boards in a format, or write them to a file; a column to sort by must be there."""
+    from revisit.core import UsageError
+    from revisit.report import boards as text
+
     writers = {
         "terminal": text.as_markdown,
         "markdown": text.as_markdown,
@@ -48,6 +55,12 @@ def leaderboard(
         "csv": text.as_csv,
         "html": text.as_html,
     }
+    if format not in writers:
+        raise UsageError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
+    known = {name.lower() for board in boards for column in board.columns for name in (column.key, column.title)}
+    if sort and sort.lower() not in known:
+        titles = dict.fromkeys(column.title for board in boards for column in board.columns)
+        raise UsageError(f"there is no column {sort!r}; there are {', '.join(titles)}")
     if out is not None:
         out.write_text(writers[format](boards, sort), encoding="utf-8")
         typer.echo(str(out))

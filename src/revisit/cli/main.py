@@ -19,6 +19,7 @@ from revisit.cli import (
     leaderboard,
     list_,
     mbench,
+    memobench,
     mind,
     plan,
     poses,
@@ -56,6 +57,7 @@ app.add_typer(import_.app, name="import")
 app.add_typer(camera.app, name="camera")
 app.add_typer(wrbench.app, name="wrbench")
 app.add_typer(mbench.app, name="mbench")
+app.add_typer(memobench.app, name="memobench")
 app.add_typer(cache.app, name="cache")
 app.add_typer(judge.app, name="judge")
 app.add_typer(weights.app, name="weights")

@@ -21,7 +21,7 @@ from revisit.suites.memobench.beside import existing, folders_of
 from revisit.suites.memobench.cases import Known, frame_rate, make_case
 from revisit.suites.memobench.keyframes import FEWEST_FRAMES, problem_of
 from revisit.suites.memobench.layouts import Found, clips_in, find_clip, kinds_in_order, trees_in
-from revisit.suites.memobench.names import ClipName, parse_clip
+from revisit.suites.memobench.names import ClipName, parse_clip, scene_name
 from revisit.suites.memobench.sheets import SHEETS, Marks, read_marks
 from revisit.suites.memobench.strata import read_categories
 from revisit.suites.memobench.truth import (
@@ -67,8 +67,53 @@ def read(
     marks: str | None = None,
     targets: str | None = None,
     prefer: str = "frames",
+    only: str | None = None,
 ) -> Iterator[Case | Rejected]:
-    """Cases of all models in `source`, and what is missing or cannot be used."""
+    """Cases of all models in `source`, and what is missing or cannot be used; `only` of some clips or scenes."""
+    options = {
+        "gt": gt, "model": model, "poses": poses, "vqa": vqa, "detections": detections, "evidence": evidence,
+        "metadata": metadata, "questions": questions, "wording": wording, "categories": categories, "marks": marks,
+        "targets": targets,
+    }  # fmt: skip
+    wanted = None if only is None else {_plain_name(part) for part in only.split(",") if part.strip()}
+    found = False
+    for entry in _entries(source, prefer=prefer, **options):
+        if wanted is None or _is_wanted(entry, wanted):
+            found = True
+            yield entry
+    if wanted is not None and not found:
+        raise UsageError(f"--option only={only}: there is no clip and no scene of that name in {source}")
+
+
+def _plain_name(text: str) -> str:
+    """A clip's id or a scene, whichever way it is spelled."""
+    name = parse_clip(text.strip())
+    return name.id if name is not None else scene_name(text.strip())
+
+
+def _is_wanted(entry: Case | Rejected, wanted: set[str]) -> bool:
+    clip = entry.id.partition("@")[0].rpartition("/")[2]
+    return clip in wanted or (bool(entry.condition) and entry.condition in wanted)
+
+
+def _entries(
+    source: Path,
+    *,
+    gt: str | None,
+    model: str | None,
+    poses: str | None,
+    vqa: str | None,
+    detections: str | None,
+    evidence: str | None,
+    metadata: str | None,
+    questions: str | None,
+    wording: str | None,
+    categories: str | None,
+    marks: str | None,
+    targets: str | None,
+    prefer: str,
+) -> Iterator[Case | Rejected]:
+    """All cases and what is missing."""
     kinds_in_order(prefer)
     beside = folders_of({"poses": poses, "vqa_answers": vqa, "detections": detections}, evidence)
     boxes = read_targets(Path(targets).expanduser()) if targets is not None else {}
