@@ -89,6 +89,10 @@ def test_every_printed_table_has_its_shape_and_names_models_alike() -> None:
     assert shapes == {
         "2": (10, 10),
         "3": (10, 4),
+        "S2": (7, 3),
+        "S3": (8, 2),
+        "S4": (5, 2),
+        "S10": (2, 6),
         "S5": (8, 7),
         "S6": (8, 6),
         "S7": (15, 1),

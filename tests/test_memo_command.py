@@ -61,7 +61,7 @@ def test_one_clip_or_scene_of_a_split(place: Path) -> None:
     )
     assert len(rows(place / "a.csv")) == 1
     with pytest.raises(UsageError, match="only=Havana_001: there is no clip and no scene of that name"):
-        memobench(*split, "--clip", "Havana_001", "--run", "other")
+        memobench("eval", "--gen_root", "output/mine/Synthetic", "--clip", "Havana_001", "--run", "other")
 
 
 def test_compute_ors(place: Path) -> None:
