@@ -308,7 +308,7 @@ def test_options_of_the_command(tmp_path: Path) -> None:
     page = tmp_path / "board.html"
     assert ask("--published", "--format", "html", "--out", page).exit_code == 0
     assert page.read_text().startswith("<!doctype html>")
-    assert len(json.loads(ask("--supplement", "--json").stdout)) == 7
+    assert len(json.loads(ask("--supplement", "--json").stdout)) == 11
     assert "there is no column 'ELO'" in str(ask("--published", "--sort", "ELO").exception)
     assert "there is no format 'pdf'" in str(ask("--published", "--format", "pdf").exception)
     assert "nothing to show" in str(ask().exception)
