@@ -138,6 +138,48 @@ def test_the_rule_mind_covers_1280_by_720_and_cuts_the_rest_evenly():
     assert np.abs(cover(fine, 1280, 720) - quarter).max() < 1e-3
 
 
+def torchvision_cover(down: np.ndarray, across: np.ndarray) -> np.ndarray:
+    """The picture down[y] + across[x] as MIND brings it to 1280 x 720, in the arithmetic of torchvision.
+
+    `resize` without antialiasing interpolates at the centres of the new pixels, and `center_crop` starts at
+    int(round((size - crop) / 2.0)), which rounds halves to even numbers.
+    """
+    height, width = len(down), len(across)
+    sizes = (720, 1280)
+    if height * 1280 != width * 720:
+        scale = max(1280 / width, 720 / height)
+        sizes = (round(height * scale), round(width * scale))
+    sides = []
+    for values, size, crop in zip((down, across), sizes, (720, 1280), strict=True):
+        scaled = np.interp((np.arange(size) + 0.5) * len(values) / size - 0.5, np.arange(len(values)), values)
+        start = int(round((size - crop) / 2.0))  # noqa: RUF046 - as it is written there
+        sides.append(scaled[start : start + crop])
+    return np.asarray(sides[0][:, None] + sides[1][None, :])
+
+
+RANDOM_SIZES = [tuple(size) for size in np.random.default_rng(19).integers(200, 1500, (20, 2)).tolist()]
+
+
+@pytest.mark.parametrize("size", [(1360, 768), (672, 384), (1280, 720), (853, 480), (832, 480), *RANDOM_SIZES])
+def test_the_rule_mind_cuts_where_torchvision_cuts(size: tuple[int, int]):
+    rng = np.random.default_rng(size)
+    across, down = (rng.integers(0, 128, side).astype(np.uint8) for side in size)
+    picture = np.repeat((down[:, None] + across[None, :])[..., None], 3, axis=2)
+    wanted = torchvision_cover(down.astype(float), across.astype(float))
+    assert np.abs(cover(picture, 1280, 720) - wanted[..., None]).max() < 0.05
+
+
+def test_the_crop_reaches_the_score():
+    """1360 x 768 becomes 1280 x 723; torchvision leaves out two rows above, which an even cut would not."""
+    rng = np.random.default_rng(1)
+    (down, across), noise = ((rng.integers(0, 100, side).astype(np.uint8) for side in (768, 1360)), 40)
+    shown = np.repeat((down[:, None] + across[None, :])[..., None], 3, axis=2)
+    true = np.repeat(rng.integers(0, noise, (720, 1280), dtype=np.uint8)[..., None], 3, axis=2)
+    seen = look(frame_fidelity, as_frames([shown]), reference=as_frames([true]), resize="mind", families="")
+    wanted = torchvision_cover(down.astype(float), across.astype(float))
+    assert seen.mse[0] == pytest.approx(((wanted - true[..., 0]) ** 2).mean(), rel=1e-4)
+
+
 def test_the_rule_mind_compares_unrounded_values_at_its_own_size():
     frames = as_frames([window(wall(), 0)])
     large = as_frames([cv2.resize(frames[0].rgb, (1280, 720), interpolation=cv2.INTER_LINEAR)])

@@ -208,8 +208,8 @@ def reprojection_error(results: Mapping[str, np.ndarray]) -> float:
 def test_mind_is_rendered_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     calls = []
 
-    def rendered(folder: Path, *, size: tuple[int, int], progress: rendering.Progress) -> None:
-        calls.append(size)
+    def rendered(folder: Path, *, size: tuple[int, int], progress: rendering.Progress, **length: object) -> None:
+        calls.append((size, length.get("future")))
         for step in range(mind.STEPS):
             progress(step + 1, mind.STEPS, "a part")
         (folder / "complete").touch()
@@ -217,8 +217,8 @@ def test_mind_is_rendered_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("revisit.worlds.layouts.mind.render_mind", rendered)
     told: list[str] = []
     for _ in range(2):
-        assert mind.write(tmp_path, (48, 80), told.append) == tmp_path / "predictions"
-    assert calls == [(48, 80)] and len(told) == 2 * mind.STEPS
+        assert mind.write(tmp_path, (48, 80), told.append, 120) == tmp_path / "predictions"
+    assert calls == [((48, 80), 120)] and len(told) == 2 * mind.STEPS
 
 
 def test_rendering_goes_on_where_it_stopped(tmp_path: Path):

@@ -89,6 +89,10 @@ def test_every_printed_table_has_its_shape_and_names_models_alike() -> None:
     assert shapes == {
         "2": (10, 10),
         "3": (10, 4),
+        "S2": (7, 3),
+        "S3": (8, 2),
+        "S4": (5, 2),
+        "S10": (2, 6),
         "S5": (8, 7),
         "S6": (8, 6),
         "S7": (15, 1),
@@ -304,7 +308,7 @@ def test_options_of_the_command(tmp_path: Path) -> None:
     page = tmp_path / "board.html"
     assert ask("--published", "--format", "html", "--out", page).exit_code == 0
     assert page.read_text().startswith("<!doctype html>")
-    assert len(json.loads(ask("--supplement", "--json").stdout)) == 7
+    assert len(json.loads(ask("--supplement", "--json").stdout)) == 11
     assert "there is no column 'ELO'" in str(ask("--published", "--sort", "ELO").exception)
     assert "there is no format 'pdf'" in str(ask("--published", "--format", "pdf").exception)
     assert "nothing to show" in str(ask().exception)

@@ -28,6 +28,7 @@ from revisit.metrics.fidelity import lpips, lpips_returned
 from revisit.observers.sets import load_roles
 from revisit.weights import file, folder, tensors, why_missing
 from revisit.weights.pull import pull
+from tests.conftest import SHARED_DATA
 from tests.looking import as_frames, look
 from tests.registry import write_lock
 
@@ -298,14 +299,17 @@ def test_real_weights_give_the_numbers_in_the_manual_of_torchmetrics(small_weigh
 @needs_torch
 @pytest.mark.parametrize(("other", "published"), [("ex_p0.png", 0.722), ("ex_p1.png", 0.138)])
 def test_real_weights_give_the_numbers_of_the_authors_example(small_weights: Path, other: str, published: float):
-    """No archive of a registry is known that holds the three pictures, so whoever has them names their folder."""
+    """What the authors print of their three pictures, which lie beside the checkout or where LPIPS_EXAMPLE says."""
     import cv2
     import torch
 
-    folder = os.environ.get("LPIPS_EXAMPLE", "")
-    if not folder:
-        pytest.skip("set LPIPS_EXAMPLE to the folder `imgs` of the LPIPS authors' repository, which holds ex_ref.png")
-    names = [Path(folder) / name for name in ("ex_ref.png", other)]
+    folder = Path(os.environ.get("LPIPS_EXAMPLE") or SHARED_DATA / "lpips_example")
+    if not (folder / "ex_ref.png").is_file():
+        pytest.skip(
+            "needs ../shared/data/lpips_example beside the checkout; or set LPIPS_EXAMPLE to the folder `imgs` of the "
+            "LPIPS authors' repository, which holds ex_ref.png"
+        )
+    names = [folder / name for name in ("ex_ref.png", other)]
     levels = [torch.from_numpy(cv2.imread(str(name))[..., ::-1].copy()).permute(2, 0, 1)[None] for name in names]
     with torch.inference_mode():
         found = float(network().lpips_alex(file("lpips_alex"))(*levels)[0])

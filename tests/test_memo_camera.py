@@ -27,7 +27,7 @@ def poses(yaws) -> np.ndarray:
 def judged(yaws, true_yaws, rule="corrected"):
     turns = SeenCamera(np.arange(len(yaws)), poses(yaws)[:, :3, :3], None, "made up")
     truth = TruePoseTrack(np.arange(len(true_yaws)), poses(true_yaws), True, "made up")
-    return scored(camera_controllability(frames(len(yaws)), truth, turns, rule=rule))
+    return scored(camera_controllability(case(), frames(len(yaws)), truth, turns, rule=rule))
 
 
 RAMP = np.linspace(0, 90, 81)
@@ -70,7 +70,9 @@ def test_a_true_camera_that_rests_leaves_nothing_to_be_better_at():
 def test_too_few_poses_are_unscored():
     truth = TruePoseTrack(np.arange(81), poses(RAMP), True, "made up")
     one = SeenCamera(np.array([0]), np.eye(3)[None], None, "made up")
-    assert refused(camera_controllability(frames(1), truth, one)).startswith("too few poses: 1 of the clip's 1 frames")
+    assert refused(camera_controllability(case(), frames(1), truth, one)).startswith(
+        "too few poses: 1 of the clip's 1 frames"
+    )
 
 
 def test_a_file_of_poses_comes_before_odometry():
@@ -83,7 +85,9 @@ def test_a_file_of_poses_comes_before_odometry():
     from_picture = seen_camera.fn(None, path)
     assert (from_picture.source, from_picture.field_of_view) == ("odometry", 60.0)
     truth = TruePoseTrack(np.arange(n), track.c2w, False, "x")
-    assert scored(camera_controllability(frames(n), truth, from_picture)).facts["field_of_view_estimated"] is False
+    assert (
+        scored(camera_controllability(case(), frames(n), truth, from_picture)).facts["field_of_view_estimated"] is False
+    )
     lost = CameraPath(path.index, path.time, turns, path.direction, flags, flags, flags & False, 60.0, False)
     assert "0% of the frames only" in seen_camera.fn(None, lost).reason
     assert isinstance(seen_camera.fn(None, None), Unscored)
@@ -92,9 +96,9 @@ def test_a_file_of_poses_comes_before_odometry():
 def test_malformed_evidence_says_what_a_valid_one_looks_like():
     truth = TruePoseTrack(np.arange(3), poses(RAMP[:3]), True, "x")
     with pytest.raises(InvalidEvidence, match="rotation matrices: orthonormal"):
-        camera_controllability(frames(3), truth, SeenCamera(np.arange(3), np.ones((3, 3, 3)), None, "x"))
+        camera_controllability(case(), frames(3), truth, SeenCamera(np.arange(3), np.ones((3, 3, 3)), None, "x"))
     with pytest.raises(InvalidEvidence, match="one row each"):
-        camera_controllability(frames(3), truth, SeenCamera(np.arange(3), np.ones((2, 3, 3)), None, "x"))
+        camera_controllability(case(), frames(3), truth, SeenCamera(np.arange(3), np.ones((2, 3, 3)), None, "x"))
 
 
 def test_upstream_is_reproduced(shared):
@@ -105,7 +109,7 @@ def test_upstream_is_reproduced(shared):
         arrays = np.load(folder / one["file"])
         turns = SeenCamera(np.arange(one["n_gen"]), arrays["est"][:, :3, :3], None, "network")
         truth = TruePoseTrack(np.arange(one["n_gt"]), arrays["gt"], True, "dataset")
-        made = scored(camera_controllability(frames(one["n_gen"]), truth, turns, rule="upstream"))
+        made = scored(camera_controllability(case(), frames(one["n_gen"]), truth, turns, rule="upstream"))
         assert {
             "camera_controllability": made.facts["controllability"],
             "ate_rot_deg": made.facts["ate_deg"],

@@ -125,6 +125,7 @@ def test_cells_come_from_records_and_missing_ones_are_empty() -> None:
         "outputs/A_model/eval_both_upstream-1234abcd.csv",
         "ors_results/A_model/ors_scores.csv",
         "leaderboard.csv",
+        "radar.svg",
     }
     first, second = rows(made["outputs/A_model/eval_both_upstream-1234abcd.csv"])
     assert list(first) == PUBLIC_COLUMNS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -118,6 +119,19 @@ def test_all_prompts_are_reproduced(shared):
                 name = f"{row['scene']}_{number}" if split == "Synthetic" else number
                 found[name] = ors_prompt(row["prompt"], row["subject"], split)
     assert len(found) == 360 and found == expected
+
+
+def test_upstream_takes_all_that_stands_before_the_mark():
+    """Its pattern runs from the first "sees" to the mark, over commas and full stops, and on to the next of them."""
+    upstream = re.compile(r"sees (.*?\(subject\)[^.,]*)", re.IGNORECASE)
+    for prompt in (
+        "The observer sees a red, rusty car(subject) driving to the left, then turns.",
+        "Someone sees the street. Nothing moves. He SEES a dog (subject) asleep., and walks on.",
+        "First person view sees a pig(subject) running from left to right.",
+    ):
+        expected = upstream.search(prompt).group(1).strip().rstrip(".,")
+        assert ors_prompt(prompt, "car", "Synthetic", "upstream") == expected
+    assert ors_prompt("It sees a red, rusty car(subject) driving", "car", "Synthetic", "corrected") == "car"
 
 
 def test_words_by_rule():

@@ -186,3 +186,13 @@ def test_steps_last_a_quarter_of_a_second():
     shared = sampled_frames(40, (12, 25), 4, closed=True)
     assert {phase: list(chosen) for phase, chosen in shared.items()} == {0: [0, 4, 8, 12], 2: [25, 29, 33, 37]}
     assert list(sampled_frames(40, (12, 25), 4, closed=False)[0]) == [0, 4, 8]
+
+
+@pytest.mark.parametrize("score", [0.01347, 0.61246, 0.9, 0.33335])
+def test_upstream_rounds_the_score_before_it_is_put_on_100(score: float):
+    """Its CSV has TemporalScore to four decimals, and the percentage is made of that: 0.01347 gives 1.4, not 1.3."""
+    error = -0.15 * np.log(score)
+    seen = errors(closed=True, wrong_way=error)
+    made = scored(motion_smoothness(case(), frames(), seen, rule="upstream"))
+    assert made.facts["temporal_score"] == round(score, 4)
+    assert made.value == round(float(np.clip(round(score, 4) / 1 * 100, 0, 100)), 1)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from revisit.core import SUITES, Case, Clip, Score, Unscored, UsageError
-from revisit.evidence.fidelity import FrameFidelity
+from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.outset import Outset
 from revisit.evidence.poses import ActionTrack, PoseTrack, TruePoseTrack
@@ -114,6 +114,27 @@ def test_the_feature_error_names_its_network():
                        mse=seen.mse[:0])).facts["described_by"] == "dinov3-base"  # fmt: skip
 
 
+def test_upstream_takes_no_substitute_for_its_networks():
+    small = FeatureError(np.arange(150), np.arange(150), np.full(150, 0.1), "efficientnet-lite0")
+    assert isinstance(visual.dino(main(150), facts(150), small), Score)
+    left_out = visual.dino(main(150), facts(150), small, rule="upstream")
+    assert isinstance(left_out, Unscored)
+    assert left_out.reason == "another network: upstream takes dinov3-base, and efficientnet-lite0 was observed"
+    real = replace(small, net="dinov3-base, rescaled twice")
+    assert isinstance(visual.dino(main(150), facts(150), real, rule="upstream"), Score)
+    vgg = PerceptualDistance(np.arange(150), np.arange(150), np.full(150, 0.1), "lpips_vgg", "", 1280, 720)
+    assert lcm.lcm_lpips(main(150), facts(150), vgg, rule="upstream").reason.startswith("another network")
+    assert isinstance(lcm.lcm_lpips(main(150), facts(150), replace(vgg, net="lpips_alex"), rule="upstream"), Score)
+
+
+@pytest.mark.parametrize(("most", "scored"), [(None, 200), (101, 100), (100, 0), (250, 200)])
+def test_video_max_time_is_applied_before_chunks_are_dropped(most: int | None, scored: int):
+    """n = min(total - mark, frames, video_max_time); of these upstream loses the chunk that it reads last."""
+    made = lcm.lcm_mse(main(240), facts(240), pairs(240), rule="upstream", video_max_time=most)
+    assert made.facts["length"] == scored and isinstance(made, Score) == bool(scored)
+    assert lcm.lcm_mse(main(240), facts(240), pairs(240), video_max_time=7).facts["length"] == 7
+
+
 def test_identical_frames_are_capped_and_infinite_upstream():
     capped = lcm.lcm_psnr(main(150), facts(150), pairs(150, 0))
     assert capped.value == IDENTICAL_DB and capped.facts["psnr_is_capped"] == 150
@@ -131,10 +152,10 @@ def test_gsc_takes_odd_lengths_and_upstream_does_not():
     assert mirror(48).units["other"].tolist() == list(range(24))
     assert mirror(48).units["frame"].tolist() == list(range(47, 23, -1))
     assert mirror(49).units["frame"].tolist() == list(range(48, 24, -1))
-    assert mirror(49, rule="upstream").reason.startswith("odd length")
+    assert mirror(49, rule="upstream").reason.startswith("frame count: 49 is odd")
     for n in (42, 62, 82):
         assert mirror(n).facts["length"] == n // 2
-        assert mirror(n, rule="upstream").reason.startswith("batch of one")
+        assert mirror(n, rule="upstream").reason.startswith(f"frame count: of {n} frames")
     assert mirror(1).reason.startswith("too short")
     assert isinstance(mirror(48, rule="upstream"), Score)
 

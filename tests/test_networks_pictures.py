@@ -117,6 +117,19 @@ def test_covering_is_that_of_the_pixel_metrics() -> None:
         assert np.abs(ours - cover(shown, 128, 72)).max() < 0.01
 
 
+@pytest.mark.parametrize("size", [(768, 1360), (384, 672), (720, 1280), (480, 853), (1080, 1920), (767, 601)])
+def test_covering_is_cut_out_as_torchvision_does(size: tuple[int, int]) -> None:
+    """MIND's pictures for MUSIQ, CLIP and DINO; `top` and `left` are those of torchvision's center_crop."""
+    shown = tensor(photo(size)).float()
+    scale = max(1280 / size[1], 720 / size[0])
+    scaled = torch.nn.functional.interpolate(
+        shown, size=(round(size[0] * scale), round(size[1] * scale)), mode="bilinear", antialias=False
+    )
+    top, left = (round((have - want) / 2.0) for have, want in zip(scaled.shape[-2:], (720, 1280), strict=True))
+    wanted = scaled[..., top : top + 720, left : left + 1280]
+    assert torch.equal(pictures.covering(shown, (720, 1280)), wanted)
+
+
 def test_padding_to_whole_patches() -> None:
     shown = torch.full((2, 3, 30, 28), 7.0)
     padded, inside = pictures.padded_to_grid(shown, 14, fill=-1)

@@ -550,7 +550,7 @@ def test_tables_per_model_and_split_with_coverage_phases_and_order(run):
     assert summary["coverage"]["good"]["Real"] == {"expected": 1, "found": 1, "missing": 0, "refused": 0}
     assert summary["layouts"]["good"] == {"file": 1, "frames": 1}
     assert summary["not_asked"]["memo_lpips"].startswith("needs perceptual_distance")
-    (psnr, _) = summary["tables"]
+    psnr = summary["tables"][0]
     assert psnr["columns"] == ["visible", "hidden", "returned", "whole clip", "drop"]
     (row,) = [row for row in psnr["rows"] if row["name"] == "good"]
     visible, _, returned, _, drop = (cell["mean"] for cell in row["cells"])

@@ -136,7 +136,7 @@ def test_result_json_has_the_keys_of_the_public_evaluator(run):
     text = (run.path / "result_weak_turns.json").read_text()
     assert "Infinity" not in text and "NaN" not in text
     result = json.loads(text)
-    assert result["schema_version"] == 1 and result["video_max_time"] is None
+    assert result["schema_version"] == 2 and result["finished"] and result["video_max_time"] is None
     assert result["protocol"].startswith("corrected:")
     assert result["coverage"]["1st_data mem_test"] == {"expected": 1, "found": 1, "missing": 0, "refused": 0}
     rows = {(row["perspective"], row["test_type"]): row for row in result["data"]}

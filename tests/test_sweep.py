@@ -38,7 +38,7 @@ def plan_of(videos: Path) -> Any:
 
 def test_a_parameter_is_parsed_with_its_values() -> None:
     found = parse("lite.target.size=1,0.5,true,word")
-    assert (found.id, found.name, found.values) == ("lite.target", "size", (1, 0.5, True, "word"))
+    assert (found.targets, found.values) == ((("lite.target", "size"),), (1, 0.5, True, "word"))
 
 
 @pytest.mark.parametrize("wrong", ["motion_smoothness", "motion_smoothness.tau", "tau=1", "a.b=", ".b=1", "a.b=1,,2"])

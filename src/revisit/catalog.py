@@ -62,7 +62,9 @@ def card(id: str) -> dict[str, Any]:
             "parameters": dict(o.params),
         }  # fmt: skip
     if id in SUITES:
-        return {"kind": "suite", "id": id, **SUITES[id].card, "metrics": list(SUITES[id].metrics())}
+        suite = SUITES[id]
+        groups = {name: ", ".join(ids) for name, ids in suite.groups.items()}
+        return {"kind": "suite", "id": id, **suite.card, "groups": groups, "metrics": list(suite.metrics())}
     if id in EVIDENCE:
         kind = EVIDENCE[id]
         fields = {field.name: str(field.type) for field in dataclasses.fields(kind)}

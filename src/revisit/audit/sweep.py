@@ -30,24 +30,43 @@ MakePlan = Callable[[Parameters | None], Plan]
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter and the values to try."""
+    """A parameter and the values to try; or several that move together, whose values are then tuples."""
 
-    id: str
-    name: str
+    targets: tuple[tuple[str, str], ...]  # (id, name) of each
     values: tuple[Any, ...]
 
     def __str__(self) -> str:
-        return f"{self.id}.{self.name}"
+        return "+".join(f"{id}.{name}" for id, name in self.targets)
+
+    def overrides(self, value: Any) -> dict[str, dict[str, Any]]:
+        """What takes the place of the protocol's parameters at one of the values."""
+        made: dict[str, dict[str, Any]] = defaultdict(dict)
+        for (id, name), one in zip(self.targets, self.each(value), strict=True):
+            made[id][name] = one
+        return dict(made)
+
+    def each(self, value: Any) -> tuple[Any, ...]:
+        """The value of each parameter."""
+        return (value,) if len(self.targets) == 1 else tuple(value)
 
 
 def parse(text: str) -> Parameter:
-    """The parameter in `ID.name=v1,v2,...`; a value is a number, true, false, null or a word."""
+    """The parameter in `ID.name=v1,v2,...`; a value is a number, true, false, null or a word.
+
+    Several move together in `ID.name+ID.name=v1/w1,v2/w2,...`.
+    """
     target, equals, given = text.partition("=")
-    id, dot, name = target.strip().rpartition(".")
-    values = tuple(yaml.safe_load(value.strip() or '""') for value in given.split(","))
-    if not (equals and dot and id and name) or "" in values:
+    parts = [part.strip().rpartition(".") for part in target.split("+")]
+    rows = [
+        tuple(yaml.safe_load(one.strip() or '""') for one in (value.split("/") if len(parts) > 1 else [value]))
+        for value in given.split(",")
+    ]
+    if not equals or not all(id and dot and name for id, dot, name in parts) or any("" in row for row in rows):
         raise UsageError(f"--param takes ID.name=value,value, such as motion_smoothness.tau=0.1,0.15,0.2, not {text!r}")
-    return Parameter(id, name, values)
+    if any(len(row) != len(parts) for row in rows):
+        raise UsageError(f"--param {text}: a value has {len(parts)} parts with a slash between them, such as 0.1/0.5")
+    targets = tuple((id, name) for id, _, name in parts)
+    return Parameter(targets, tuple(row[0] if len(parts) == 1 else row for row in rows))
 
 
 def sweep(
@@ -67,7 +86,7 @@ def sweep(
     standing = _default(default, parameter)
     values = [standing, *(value for value in parameter.values if value != standing)]
     at: dict[int, dict[str, dict[str, float]]] = {}
-    plans = [default, *(make_plan({parameter.id: {parameter.name: value}}) for value in values[1:])]
+    plans = [default, *(make_plan(parameter.overrides(value)) for value in values[1:])]
     touched = [
         metric.id
         for metric in default.metrics
@@ -111,15 +130,15 @@ def sweep(
 
 def _default(plan: Plan, parameter: Parameter) -> Any:
     """The value that the plan has without us; refuses what the plan does not use, or has another kind of value."""
-    check_used(plan, {parameter.id: {}})
-    default = known(parameter.id, parameter.name)
-    standing = plan.parameters.get(parameter.id, {}).get(parameter.name, default)
+    check_used(plan, {id: {} for id, _ in parameter.targets})
+    standing = tuple(plan.parameters.get(id, {}).get(name, known(id, name)) for id, name in parameter.targets)
     for value in parameter.values:
-        if not alike(value, standing):
-            raise UsageError(
-                f"{parameter} is {standing!r} by default; {value!r} is no {called(standing)}, so it cannot be a value"
-            )
-    return standing
+        for one, usual, (id, name) in zip(parameter.each(value), standing, parameter.targets, strict=True):
+            if not alike(one, usual):
+                raise UsageError(
+                    f"{id}.{name} is {usual!r} by default; {one!r} is no {called(usual)}, so it cannot be a value"
+                )
+    return standing if len(standing) > 1 else standing[0]
 
 
 def _facts(plan: Plan, metric: str) -> Any:

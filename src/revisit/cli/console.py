@@ -153,8 +153,8 @@ def summary(content: Mapping[str, Any]) -> None:
     parts(content.get("parts", {}), content["metrics"])
     for extra in content.get("tables", []):
         message(f"{extra['title']} ({extra['note']})")
-        places = decimals([score for row in extra["rows"] for score in row["cells"]])
-        rows = [[row["name"], *(cell(score, places) for score in row["cells"])] for row in extra["rows"]]
+        places = [decimals(scores) for scores in zip(*(row["cells"] for row in extra["rows"]), strict=True)]
+        rows = [[row["name"], *map(cell, row["cells"], places)] for row in extra["rows"]]
         table(["", *extra["columns"]], rows, numbers=True)
     diagnoses(content.get("diagnosis") or {})
     for reason in sorted(set(content["not_asked"].values())):

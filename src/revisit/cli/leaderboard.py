@@ -16,10 +16,10 @@ FORMATS = ("terminal", "markdown", "latex", "csv", "html")
 def leaderboard(
     runs: list[Path] = typer.Argument(None, help="Run directories, or folders with MemoBench's own result files."),
     format: str = typer.Option("terminal", "--format", help=f"One of {', '.join(FORMATS)}."),
-    published: bool = typer.Option(False, "--published", help="Show the tables of the MemoBench paper, too."),
+    published: bool = typer.Option(False, "--published", help="Show the printed tables of the benchmark, too."),
     supplement: bool = typer.Option(False, "--supplement", help="Show those of its supplement, too."),
     sort: str = typer.Option("", "--sort", help="Column to sort by, such as ORS; the better ones come first."),
-    subset: str = typer.Option("", "--subset", help="Only one part of the dataset, such as Synthetic or Real."),
+    subset: str = typer.Option("", "--subset", help="Only one part of the dataset, such as Real or mem_test."),
     out: Path = typer.Option(None, "--out", help="Write to this file instead of the screen."),
     json: bool = typer.Option(False, "--json", help="Print as JSON."),
 ) -> None:
@@ -27,7 +27,6 @@ def leaderboard(
     from dataclasses import asdict
 
     from revisit.core import UsageError
-    from revisit.report import boards as text
 
     if format not in FORMATS:
         raise UsageError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
@@ -39,8 +38,16 @@ def leaderboard(
         titles = dict.fromkeys(column.title for board in boards for column in board.columns)
         raise UsageError(f"there is no column {sort!r}; there are {', '.join(titles)}")
     if json:
-        console.data([asdict(board) for board in boards])
+        console.data([{name: value for name, value in asdict(board).items() if name != "truths"} for board in boards])
         return
+    written_as(boards, format, sort, out)
+
+
+def written_as(boards: list[Any], format: str, sort: str, out: Path | None = None) -> None:
+    """Print boards in a format, or write them to a file; a column to sort by must be there."""
+    from revisit.core import UsageError
+    from revisit.report import boards as text
+
     writers = {
         "terminal": text.as_markdown,
         "markdown": text.as_markdown,
@@ -48,6 +55,12 @@ def leaderboard(
         "csv": text.as_csv,
         "html": text.as_html,
     }
+    if format not in writers:
+        raise UsageError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
+    known = {name.lower() for board in boards for column in board.columns for name in (column.key, column.title)}
+    if sort and sort.lower() not in known:
+        titles = dict.fromkeys(column.title for board in boards for column in board.columns)
+        raise UsageError(f"there is no column {sort!r}; there are {', '.join(titles)}")
     if out is not None:
         out.write_text(writers[format](boards, sort), encoding="utf-8")
         typer.echo(str(out))
@@ -66,18 +79,31 @@ def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) ->
     from revisit.suites.memobench import leaderboard as memobench
     from revisit.suites.memobench.published import MAIN, SUPPLEMENT
     from revisit.suites.memobench.published import published as table
+    from revisit.suites.mind import leaderboard as mind
 
     own, files = [], []
+    suites: dict[str, None] = {}
     for path in runs:
         if (path / "run.json").is_file() or not memobench.is_results(path):
             run = Run(path)
             known = memobench.COLUMNS if run.facts["suite"] == "memobench" else ()
             facts = RunFacts(path.resolve().name, run.facts, run.plan, run.records, run.summary)
-            conditioned = run.facts["suite"] == "mbench"  # whose scores count only where the test is posed
-            own.append(mbench.board_of(facts, subset) if conditioned else board_of_run(facts, known, subset))
+            suites[run.facts["suite"]] = None
+            if run.facts["suite"] == "mbench":  # whose scores count only where the test is posed
+                own.append(mbench.board_of(facts, subset))
+            elif run.facts["suite"] == "mind":
+                own += mind.boards_of(facts, subset)
+            else:
+                own.append(board_of_run(facts, known, subset))
         else:
+            suites["memobench"] = None
             files.append(memobench.upstream_board(path, subset))
     printed = [*(MAIN if published or supplement else ()), *(SUPPLEMENT if supplement else ())]
+    if printed and suites:  # the tables of a benchmark say nothing of another one
+        for suite in suites:
+            if suite != "memobench":
+                console.message(f"{suite}: no table of its paper is kept here")
+        printed = printed if "memobench" in suites else []
     return [*joined(own), *files, *(table(name) for name in printed)]
 
 

@@ -19,6 +19,8 @@ from revisit.cli import (
     leaderboard,
     list_,
     mbench,
+    memobench,
+    mind,
     plan,
     poses,
     report,
@@ -50,10 +52,12 @@ app.command("audit")(audit.audit)
 app.command("sweep")(sweep.sweep)
 app.command("doctor")(doctor.doctor)
 app.command("poses")(poses.poses)
+app.command("mind")(mind.mind)
 app.add_typer(import_.app, name="import")
 app.add_typer(camera.app, name="camera")
 app.add_typer(wrbench.app, name="wrbench")
 app.add_typer(mbench.app, name="mbench")
+app.add_typer(memobench.app, name="memobench")
 app.add_typer(cache.app, name="cache")
 app.add_typer(judge.app, name="judge")
 app.add_typer(weights.app, name="weights")

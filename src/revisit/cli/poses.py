@@ -38,6 +38,7 @@ def poses(
     model: str = MODEL,
     device: str = DEVICE,
     frames: int = FRAMES,
+    first: int = typer.Option(None, min=2, help="Only the first so many frames of a clip; MIND takes 97."),
     convention: str = CONVENTION,
     timeout: float = TIMEOUT,
     suite: str = SUITE,
@@ -56,7 +57,7 @@ def poses(
 
     request = Request.of(source, suite, "lite", None, ["camera_path"], limit, "auto", root, option)
     estimator = estimator_of(with_, python, model, device, frames, convention, timeout, workers)
-    tasks = tasks_of(request, out)
+    tasks = tasks_of(request, out, first)
     done = estimate(tasks, estimator, fresh=fresh, tell=None if quiet or json else console.Counter("posed"))
     if json:
         console.data(asdict(done))
@@ -89,17 +90,28 @@ def estimator_of(
     )
 
 
-def tasks_of(request: Request, out: Path) -> list[Task]:
-    """The clips of a source, each with the place of its poses: <model>/<what its id says besides the model>.npz."""
+def tasks_of(request: Request, out: Path, first: int | None = None) -> list[Task]:
+    """The clips of a source, each with the place of its poses: <model>/<what its id says besides the model>.npz.
+
+    Of clips that have more frames than `first`, the estimator sees the first ones only.
+    """
+    from dataclasses import replace
+
     from revisit.core import UsageError
     from revisit.posing.tasks import Task
 
     tasks: dict[Path, Task] = {}
-    for case in request.plan().cases:
+    plan = request.plan()
+    for case in plan.cases:
+        if not plan.askers_of(case):  # a suite may know that nobody asks for the camera of a clip
+            continue
         name = case.id.replace(f"@{case.model}", "", 1).removesuffix("#0")
         inside = Path(case.model, name)
         if inside.is_absolute() or ".." in inside.parts:
             raise UsageError(f"{case.id}: its poses would lie outside {out}; give the clip another name")
         place = out / inside.with_name(f"{inside.name}.npz")
-        tasks.setdefault(place, Task(case.id, case.clip, place, place.with_name(f"{inside.name}.log")))
+        clip = case.clip
+        if first is not None:
+            clip = replace(clip, count=first if clip.count is None else min(first, clip.count))
+        tasks.setdefault(place, Task(case.id, clip, place, place.with_name(f"{inside.name}.log")))
     return list(tasks.values())

@@ -25,6 +25,10 @@ def render(
     out: Path = typer.Option(Path("worlds"), help="Folder to write to, with one folder per suite."),
     seeds: int = typer.Option(2, min=1, max=1000, help="How many places; each suite makes one to four films of each."),
     size: str = typer.Option("240x416", help="Height x width; MIND gets half of it."),
+    frames: int = typer.Option(
+        None,
+        help="Frames of a clip, 49 by default; in MIND of a prediction, 18. Its rule upstream needs 101.",
+    ),
     failures: list[str] = typer.Option(
         [], help="Models, such as perfect, vanish or vanish@0.5; repeat it, or use commas. Each suite has its own set."
     ),
@@ -45,7 +49,7 @@ def render(
     chosen = list(LAYOUTS) if "all" in suites else suites
     console.message(f"rendering {', '.join(chosen)} into {out}")
     folders = rendered(
-        out, chosen, seeds=seeds, size=_size(size), models=models, workers=workers, fresh=fresh,
+        out, chosen, seeds=seeds, size=_size(size), frames=frames, models=models, workers=workers, fresh=fresh,
         progress=console.Counter("rendered"),
     )  # fmt: skip
     commands = {name: _command(name, folder) for name, folder in folders.items()}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from revisit.core.cases import Case, Rejected
+from revisit.core.errors import UsageError
 from revisit.core.registry import Registry
+from revisit.core.scoring import GATES, METRICS
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,50 @@ class Suite:
     def protocols(self) -> Mapping[str, Mapping[str, Any]]:
         """Protocol name -> metric, gate or evidence id -> parameters."""
         return self.card.get("protocols") or {"default": {}}
+
+    @property
+    def groups(self) -> Mapping[str, Sequence[str]]:
+        """Names for several metrics at once: those of the card, or else the chapters of its metrics."""
+        if self.card.get("groups"):
+            return dict(self.card["groups"])
+        chapters: dict[str, list[str]] = {}
+        for id in self.metrics():
+            chapters.setdefault(METRICS[id].family, []).append(id)
+        return {name: ids for name, ids in chapters.items() if not _is_id(name)}
+
+    def chosen(self, names: Iterable[str]) -> list[str]:
+        """Ids of metrics and gates, from ids and names of groups, which may be joined by commas."""
+        asked = [part.strip() for name in names for part in name.split(",") if part.strip()]
+        ids: dict[str, None] = {}
+        for name in asked:
+            if _is_id(name):
+                ids[name] = None
+            elif name in self.groups:
+                ids.update(dict.fromkeys(self.groups[name]))
+            else:
+                near = difflib.get_close_matches(name, [*METRICS, *GATES, *self.groups], n=3)
+                hint = f"did you mean {', '.join(near)}? " if near else ""
+                raise UsageError(
+                    f"there is no metric and no group of metrics called {name!r}; {hint}The groups of the suite "
+                    f"{self.id} are {', '.join(self.groups)}"
+                )
+        return list(ids)
+
+    def asks(self, id: str, entry: Case | Rejected | Mapping[str, Any]) -> bool:
+        """Whether a metric or gate is asked of a case: `asked_of` in the card may keep it to some of them.
+
+        It names fields of the case, or of its annotations, and the values for which the question is asked. `entry` may
+        also be one that was rejected, which counts wherever nothing speaks against it, and either as plan.json has it.
+        """
+        where = (self.card.get("asked_of") or {}).get(id) or {}
+        facts = entry if isinstance(entry, Mapping) else vars(entry)
+        if "annotations" in facts:
+            return all(facts.get(name, facts["annotations"].get(name)) in values for name, values in where.items())
+        return all(facts[name] in values for name, values in where.items() if name in facts)
+
+
+def _is_id(name: str) -> bool:
+    return name in METRICS or name in GATES
 
 
 SUITES: Registry[Suite] = Registry("suite")

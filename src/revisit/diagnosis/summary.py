@@ -62,3 +62,30 @@ def _unreadable(records: Iterable[Record]) -> bool:
     absent = [record["status"] == "unscored" and not record.get("facts") for record in found]
     failed = [record["status"] == "failed" for record in found]
     return any(failed) and all(one or other for one, other in zip(absent, failed, strict=True))
+
+
+def taxonomy_table(
+    found: Mapping[str, Any], taxonomy: Mapping[str, Iterable[str]], groups: Mapping[str, tuple[str, str]]
+) -> dict[str, Any]:
+    """In how many clips each kind of a benchmark's own taxonomy was found, by model and part of the dataset.
+
+    `taxonomy` names our kinds of failure under each of its own; `groups` has the model and the part of each case. One
+    clip may show several. Clips that could not be diagnosed are not counted, neither as failing nor as sound, and a
+    kind that cannot be told of a clip leaves it out of that kind's clips.
+    """
+    rows = []
+    for group in sorted({groups[case] for case in found["cases"]}):
+        mine = [diagnosis for case, diagnosis in found["cases"].items() if groups[case] == group]
+        cells = []
+        for kinds in taxonomy.values():
+            wanted = set(kinds)
+            told = [one for one in mine if not wanted <= one["untold"].keys()]
+            n = sum(bool(wanted & {finding["kind"] for finding in one["findings"]}) for one in told)
+            cells.append({"n": n, "of": len(told), **({"mean": n / len(told)} if told else {})})
+        rows.append({"name": ", ".join(filter(None, group)), "cells": cells})
+    return {
+        "title": "Failures by kind",
+        "note": "share of the clips that show it (clips that show it/clips of which it can be told); not exclusive",
+        "columns": list(taxonomy),
+        "rows": rows,
+    }

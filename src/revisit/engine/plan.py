@@ -117,6 +117,7 @@ class Plan:
     clips: Mapping[str, Clip]  # digest -> clip
     partial: int | None = None  # --limit, if it left cases out
     total: int = 0
+    references: Mapping[str, str] = field(default_factory=dict)  # case id -> digest of the clip it is compared with
 
     @property
     def askers(self) -> list[Metric | Gate]:
@@ -125,7 +126,7 @@ class Plan:
 
     def askers_of(self, case: Case) -> list[Metric | Gate]:
         """Everything that is asked of one case: what its suite keeps to other parts of the dataset is left out."""
-        return [asker for asker in self.askers if is_asked(self.suite, case, asker.id)]
+        return [asker for asker in self.askers if self.suite.asks(asker.id, case)]
 
     def asker_hash(self, asker: Metric | Gate) -> str:
         """`protocol:hash`, the comparability tag of one metric's or gate's results."""
@@ -189,6 +190,7 @@ class Plan:
                 {
                     **_case_json(case),
                     "digest": self.digests.get(case.id),
+                    "reference_digest": self.references.get(case.id),
                     "evidence": dict(self.wanted[case.id].keys),
                     "absent": dict(self.wanted[case.id].absent),
                     "reference_evidence": dict(self.wanted[case.id].reference),
@@ -233,12 +235,14 @@ def make_plan(
     protocol = protocol or next(iter(suite.protocols))
     if protocol not in suite.protocols:
         raise UsageError(f"suite {suite.id} has no protocol {protocol!r}; it has {', '.join(suite.protocols)}")
+    observers = _of_protocol(observers, (suite.card.get("observers") or {}).get(protocol) or {})
     parameters = dict(suite.protocols[protocol] or {})
     for id in parameters:
         if not any(id in registry for registry in (METRICS, GATES, DERIVED, OBSERVERS)):
             raise UsageError(f"protocol {protocol} of suite {suite.id} sets parameters of {id!r}, which does not exist")
     for id, given in (overrides or {}).items():
         parameters[id] = {**parameters.get(id, {}), **given}
+    metrics = suite.chosen(metrics)
     named = [id for id in metrics if id not in GATES]
     chosen = tuple(METRICS[id] for id in (named if metrics else suite.metrics()))
     for metric in chosen:
@@ -287,7 +291,10 @@ def make_plan(
             continue
         made: dict[str, ObserverTask] = {}
         absent: dict[str, str] = {}
-        mine = [asker for asker in askers if is_asked(suite, case, asker.id)]
+        mine = [asker for asker in askers if suite.asks(asker.id, case)]
+        if not mine:  # nobody asks anything of it, so it is not decoded
+            wanted[case.id] = Wanted()
+            continue
         kinds = {kind for asker in mine for kind in observed_kinds(asker)}
         for kind in sorted({*kinds, *always}, key=evidence_id):
             found = _task(case, kind, observers.maker(kind), observers, parameters, digests[case.id], align, digest_of)
@@ -305,16 +312,14 @@ def make_plan(
     return Plan(
         suite, tuple(cases), rejected, chosen, gates, observers, protocol, parameters, align, digests, unreadable,
         wanted, tasks, clips, limit if len(cases) < total else None, total,
+        {case.id: by_path[case.reference] for case in cases if case.reference in by_path},
     )  # fmt: skip
 
 
-def is_asked(suite: Suite, case: Case, id: str) -> bool:
-    """Whether a metric or gate is asked of a case: `asked_of` in the suite's card may keep it to some of them.
-
-    It names fields of the case, or of its annotations, and the values for which the question is asked.
-    """
-    where = (suite.card.get("asked_of") or {}).get(id) or {}
-    return all(getattr(case, name, case.annotations.get(name)) in values for name, values in where.items())
+def _of_protocol(observers: ObserverSet, wanted: Mapping[str, str]) -> ObserverSet:
+    """The set with the observers that a protocol insists on, for the kinds of evidence that the set has at all."""
+    own = {role: OBSERVERS[id] for role, id in wanted.items() if role in observers.roles}
+    return replace(observers, roles={**observers.roles, **own})
 
 
 def _task(

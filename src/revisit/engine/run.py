@@ -14,7 +14,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 import revisit
 from revisit.core import Case, Gate, Metric, Rejected, RevisitError, UsageError
-from revisit.diagnosis.summary import diagnosed
+from revisit.diagnosis.summary import diagnosed, taxonomy_table
 from revisit.engine.adding import earlier_plan, hash_of, joined, left_to_earlier, stale
 from revisit.engine.asking import Asking
 from revisit.engine.cache import EvidenceCache, cache_root
@@ -136,6 +136,7 @@ def evaluate(
     request: Mapping[str, Any] | None = None,
     judge: ChosenJudge | None = None,
     adds: Collection[str] | None = None,
+    exported: Callable[[Path], None] | None = None,
 ) -> Run:
     """Answer every question of the plan that has no answer yet; return the finished run.
 
@@ -144,6 +145,7 @@ def evaluate(
 
     `request` is what the plan was made from; it is kept in run.json, so that the run can be scored again.
     `judge` is asked what only a judge can tell; the plan was made for it.
+    `exported` is called with the folder of the run whenever the files that its suite exports were written.
     """
     limits, cache, progress = limits or Limits(), cache or EvidenceCache(cache_root()), progress or Silent()
     out.mkdir(parents=True, exist_ok=True)
@@ -169,6 +171,9 @@ def evaluate(
         failures: dict[str, str] = {}
         broken: dict[str, str] = {}
         ready = _ReadyCases(plan, open_questions, missing)
+        growing = _Growing(
+            plan, whole, out, {id for id, questions in open_questions.items() if not questions}, exported
+        )
         try:
             with (
                 RecordWriter(out / "records.jsonl") as writer,
@@ -184,6 +189,7 @@ def evaluate(
                         failed += any(answer["status"] == "failed" for answer in answers)
                         for answer in answers:
                             writer.append(answer)
+                        growing.after(case)
                     return failed
 
                 def hear(keys: Iterable[str]) -> int:
@@ -207,6 +213,8 @@ def evaluate(
         finally:
             progress.finish()
         write_summary(plan, out, whole)
+        if exported is not None:
+            exported(out)
         _write_run(out, plan, whole, cache, command, request, started, time.time(), counters, adds is not None)
         return Run(out)
 
@@ -237,27 +245,82 @@ def write_summary(plan: Plan, out: Path, whole: Mapping[str, Any]) -> None:
     cases = [now.get(entry["id"]) or case_from_json(entry) for entry in whole["cases"]]
     rejected = [Rejected(**entry) for entry in whole["rejected"]]
     summary = plan.suite.summarise(cases, rejected, stable)
-    facts = {
+    found = diagnosed({case.id: case.model for case in cases}, stable)
+    if found:
+        write_json(out / "diagnosis.json", found)
+        words = {case: diagnosis["words"] for case, diagnosis in found["cases"].items()}
+        summary["diagnosis"] = {"fitted": found["fitted"], "models": found["models"], "cases": words}
+        if taxonomy := plan.suite.card.get("taxonomy"):
+            groups = {case.id: (case.model, case.subset) for case in cases}
+            summary["tables"] = [*summary.get("tables", ()), taxonomy_table(found, taxonomy, groups)]
+    else:
+        (out / "diagnosis.json").unlink(missing_ok=True)
+    write_json(out / "summary.json", {**_facts(plan, whole), **summary})
+    _drop_stale(out, plan.suite.exports, _export(plan, whole, out, cases, rejected, records))
+
+
+def _export(
+    plan: Plan,
+    whole: Mapping[str, Any],
+    out: Path,
+    cases: Sequence[Case],
+    rejected: Sequence[Rejected],
+    records: Sequence[Record],
+) -> set[Path]:
+    """Write the files that the suite makes of these cases and records; return where they are."""
+    if plan.suite.export is None:
+        return set()
+    finished = len(cases) == len(whole["cases"])
+    more = {"made_by": whole["made_by"], "parameters": plan.parameters, "finished": finished}
+    made = plan.suite.export(out, {**_facts(plan, whole), **more}, cases, rejected, records)
+    for name, content in made.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (write_text if isinstance(content, str) else write_json)(out / name, content)
+    return {out / name for name in made}
+
+
+def _facts(plan: Plan, whole: Mapping[str, Any]) -> dict[str, Any]:
+    """What the summary and the exported files say of the run."""
+    return {
         "suite": plan.suite.id,
         "protocol": f"{plan.protocol}:{hash_of(whole)}",
         "set": " + ".join(dict.fromkeys(made["set"] for made in whole["made_by"].values())) or plan.observers.id,
         "partial": whole["partial"],
         "total_cases": whole["total_cases"],
     }
-    found = diagnosed({case.id: case.model for case in cases}, stable)
-    if found:
-        write_json(out / "diagnosis.json", found)
-        words = {case: diagnosis["words"] for case, diagnosis in found["cases"].items()}
-        summary["diagnosis"] = {"fitted": found["fitted"], "models": found["models"], "cases": words}
-    else:
-        (out / "diagnosis.json").unlink(missing_ok=True)
-    write_json(out / "summary.json", {**facts, **summary})
-    if plan.suite.export is not None:
-        made = plan.suite.export(out, {**facts, "made_by": whole["made_by"]}, cases, rejected, records)
-        for name, content in made.items():
-            (out / name).parent.mkdir(parents=True, exist_ok=True)
-            (write_text if isinstance(content, str) else write_json)(out / name, content)
-        _drop_stale(out, plan.suite.exports, {out / name for name in made})
+
+
+class _Growing:
+    """Exported files while the answers come in, for suites whose card says `grows`: rows of the cases that are done.
+
+    They are written anew at most a tenth of the time, so that a long list of clips does not slow a run down.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        whole: Mapping[str, Any],
+        out: Path,
+        done: set[str],
+        exported: Callable[[Path], None] | None,
+    ) -> None:
+        self.plan, self.whole, self.out, self.done, self.exported = plan, whole, out, done, exported
+        self.wanted = plan.suite.export is not None and bool(plan.suite.card.get("grows"))
+        self.due = 0.0
+
+    def after(self, case: Case) -> None:
+        self.done.add(case.id)
+        begun = time.monotonic()
+        if not self.wanted or begun < self.due:
+            return
+        cases = [case for case in self.plan.cases if case.id in self.done]
+        records = ordered(self.whole, latest(self.out / "records.jsonl"))
+        mine = [record for record in records if record["case"] in self.done]
+        _export(self.plan, self.whole, self.out, cases, self.plan.rejected, mine)
+        if self.exported is not None:
+            self.exported(self.out)
+        now = time.monotonic()
+        self.due = now + 9 * (now - begun)
 
 
 def ordered(plan: Mapping[str, Any], records: Mapping[tuple[str, str, str], Record]) -> list[Record]:

@@ -90,3 +90,24 @@ def _sine_axis(rotation: np.ndarray) -> np.ndarray:
     """The axis times twice the sine of the angle: the antisymmetric part of a rotation."""
     r = np.asarray(rotation)
     return np.stack([r[..., 2, 1] - r[..., 1, 2], r[..., 0, 2] - r[..., 2, 0], r[..., 1, 0] - r[..., 0, 1]], axis=-1)
+
+
+def smoothed(rotations: np.ndarray, sigma: float) -> np.ndarray:
+    """(N, 3, 3) rotations, each the mean of its neighbours with Gaussian weights of `sigma` frames.
+
+    The mean is the rotation nearest to the weighted sum of matrices (the chordal one). Beyond its ends the path goes on
+    as it came, mirrored in its last view, so that an even turn stays what it is up to the ends.
+    """
+    count = len(rotations)
+    reach = min(int(np.ceil(4 * sigma)), count - 1)
+    if reach < 1:
+        return rotations
+    first, last = rotations[0], rotations[-1]
+    before = first @ np.swapaxes(rotations[reach:0:-1], 1, 2) @ first
+    after = last @ np.swapaxes(rotations[-2 : -2 - reach : -1], 1, 2) @ last
+    longer = np.concatenate([before, rotations, after])
+    weight = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+    sums = np.stack([np.tensordot(weight, longer[k : k + 2 * reach + 1], axes=1) for k in range(count)])
+    u, _, v = np.linalg.svd(sums)
+    u[:, :, 2] *= np.sign(np.linalg.det(u @ v))[:, None]
+    return np.asarray(u @ v)

@@ -27,6 +27,7 @@ from revisit.judges.budget import words_of
 from revisit.judges.probability import p_yes
 from revisit.judges.questions import Many, Question, Record, YesNo
 from revisit.judges.secret import Secret, find_secret
+from revisit.judges.video import as_video
 from revisit.judges.wording import RULES, after, before, fingerprint
 
 LARGEST_REPLY = 4 << 20  # bytes
@@ -55,6 +56,7 @@ class ChatSettings(BaseModel):
     structured: bool = True
     logprobs: bool = True
     max_tokens: int | None = Field(default=None, gt=0)  # of a reply; by the question's schema if not given
+    video: bool = False  # frames are sent as one mp4 (video_url), for servers that take videos
     parameters: dict[str, Any] = Field(default_factory=lambda: {"temperature": 0, "seed": 0})
 
 
@@ -84,6 +86,7 @@ class ChatJudge:
             "structured": settings.structured,
             "logprobs": settings.logprobs,
             "wording": fingerprint(),
+            **({"video": True} if settings.video else {}),
         }
         self._secret = Secret("")
         self._left_out: set[str] = set()
@@ -135,10 +138,13 @@ class ChatJudge:
 
     def body(self, frames: Frames, question: Question, note: str = "") -> dict[str, Any]:
         """What is sent: rules, frames, then the question."""
-        images = [
+        images: list[dict[str, Any]] = [
             {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"}}
             for jpeg in frames.jpegs
         ]
+        if self.settings.video and len(images) > 1:
+            film = base64.b64encode(as_video(frames.jpegs)).decode()
+            images = [{"type": "video_url", "video_url": {"url": f"data:video/mp4;base64,{film}"}}]
         shown = [{"type": "text", "text": before(frames.times)}, *images] if images else []
         content = [*shown, {"type": "text", "text": after(question, note)}]
         settings = self.settings

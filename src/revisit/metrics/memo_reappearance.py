@@ -136,8 +136,15 @@ def reappearance(
     facts["found_by_phase"] = {
         name: _rate(values, seen.index, found.phase(name)) for name in (VISIBLE, HIDDEN, RETURNED)
     }
+    facts["target_area"] = first_area(seen, limit, smallest, fallback)
     units = Series(frame=seen.index[mine], value=np.nan_to_num(values[mine]))
     return Score(made["ors"], made["detection_rate"], units, facts)
+
+
+def first_area(seen: Detections, threshold: float, smallest: float, largest: float) -> float | None:
+    """Share of the first frame, which every model is given, that the best mask of the object covers."""
+    mine = (seen.frame == 0) & (seen.score > threshold) & (seen.coverage >= smallest) & (seen.coverage <= largest)
+    return float(seen.coverage[mine][seen.score[mine].argmax()]) if mine.any() else None
 
 
 def ors(confidence: np.ndarray, frames: int, rule: str) -> dict[str, float]:

@@ -23,7 +23,7 @@ import numpy as np
 from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.memory_clips import WarpErrors
-from revisit.metrics.memo_rules import PAPER, RETURNED, VISIBLE, Marks, check_rule, marks, percent
+from revisit.metrics.memo_rules import PAPER, RETURNED, VISIBLE, Marks, check_rule, marks, percent, rounded
 from revisit.metrics.rows import require_rows
 
 PHASES = {VISIBLE: 0, RETURNED: 2}  # as WarpErrors numbers them
@@ -62,7 +62,7 @@ def smoothness(errors: np.ndarray, tau: float) -> float:
 
 
 @metric(
-    id="memo_motion_smoothness", version=1, title="Motion smoothness", unit="percent", range=(0, 100),
+    id="memo_motion_smoothness", version=2, title="Motion smoothness", unit="percent", range=(0, 100),
     higher_is_better=True, needs=(Case, FrameFacts, WarpErrors), suites=("memobench",), paper=f"{PAPER} eq. 3",
     upstream="TemporalScore", responds_to=("flicker", "boiling texture", "scene cut"),
     blind_to=("frozen camera", "motion that is smooth but wrong", "what happens while hidden"),
@@ -108,7 +108,7 @@ def _upstream(found: Marks, seen: WarpErrors, tau: float) -> Score | Unscored:
     scores = {name: smoothness(seen.wrong_way[seen.phase == code], tau) for name, code in PHASES.items()}
     if found.count - 1 - found.returned < SHORTEST_RETURN:
         scores.pop(RETURNED)
-    score = float(np.mean(list(scores.values())))
+    score = rounded(float(np.mean(list(scores.values()))), 4, "upstream")  # before it is put on 0-100 and rounded again
     facts = {**_facts(seen, scores, tau), "temporal_score": score}
     mean = float(seen.wrong_way.mean()) if len(seen.index) else None
     return Score(percent(score, 0, 1, "upstream"), mean, _units(seen, seen.wrong_way, tau), facts)

@@ -47,14 +47,17 @@ def _whole(levels: torch.Tensor) -> torch.Tensor:
 
 
 def covering(pictures: torch.Tensor, size: Size) -> torch.Tensor:
-    """Levels of the middle of the pictures, scaled to cover this size: bilinear, no antialias, not rounded."""
+    """Levels of the middle of the pictures, scaled to cover this size: bilinear, no antialias, not rounded.
+
+    The middle is that of torchvision, because MIND cuts it out with its function.
+    """
     height, width = pictures.shape[-2:]
     scale = max(size[0] / height, size[1] / width)
     covers = round(height * scale), round(width * scale)
     levels = pictures.float()
     if covers != (height, width):
         levels = functional.interpolate(levels, size=covers, mode="bilinear", align_corners=False)
-    return centre_crop(levels, size)
+    return centre_crop(levels, size, odd="even")
 
 
 def short_side(size: Size, side: int) -> Size:

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import MediaError, MissingPrerequisite, UsageError, digest
+from revisit.core import Clip, MediaError, MissingPrerequisite, UsageError, digest
 from revisit.geometry.poses import InvalidPoses
-from revisit.media import load_npz, npz_shapes, open_clip
+from revisit.media import encode_mp4, load_npz, npz_shapes, open_clip
 from revisit.media.names import printable
 from revisit.observers.geometry_convert import convert, packed
 from revisit.observers.geometry_file import READ, geometry_of
@@ -70,8 +70,9 @@ class Command:
 
     def _make(self, task: Task, folder: Path) -> Arrays:
         npz, ours = folder / "results.npz", folder / "ours.npz"
+        video = task.clip.path if is_whole(task.clip) else cut_out(task.clip, folder / "clip.mp4")
         parts = [
-            part.replace("{video}", str(task.clip.path)).replace("{npz}", str(npz)).replace("{out}", str(npz))
+            part.replace("{video}", str(video)).replace("{npz}", str(npz)).replace("{out}", str(npz))
             for part in shlex.split(self.command)
         ]
         log = _log_of(task, folder)
@@ -140,7 +141,7 @@ class Driver:
         numbers: list[int] = []
         images = folder / "images"
         images.mkdir()
-        if self.name == "vipe" and not task.clip.start and task.clip.count is None:
+        if self.name == "vipe" and is_whole(task.clip):
             with open_clip(task.clip, wanted=np.arange(0)) as stream:  # it decodes the video itself
                 size = stream.info.width, stream.info.height
         else:
@@ -158,6 +159,24 @@ class Driver:
             return packed(geometry_of(arrays), self.producer)
         except InvalidPoses as error:
             raise MediaError(str(error)) from error
+
+
+def is_whole(clip: Clip) -> bool:
+    """Whether a clip is all of its file."""
+    return not clip.start and clip.count is None
+
+
+def cut_out(clip: Clip, path: Path) -> Path:
+    """A file with just the frames of a clip, for programs that take a whole video."""
+    with open_clip(clip) as stream:
+        encode_mp4(path, (_even(frame.rgb) for frame in stream), stream.info.fps, crf=0)
+    return path
+
+
+def _even(rgb: np.ndarray) -> np.ndarray:
+    """The picture without an odd last row or column, which H.264 in 4:2:0 cannot have."""
+    height, width = rgb.shape[:2]
+    return rgb[: height - height % 2, : width - width % 2]
 
 
 def written_frames(task: Task, folder: Path, most: int | None) -> tuple[list[int], tuple[int, int]]:

@@ -93,11 +93,19 @@ def one_by_one(tasks: Sequence[Task], make: Callable[[Task, Path], Arrays]) -> I
 def store(task: Task, arrays: Arrays, producer: str) -> None:
     """Write a file with where it is from; frames are numbered where there is a pose of each."""
     count = len(arrays["extrinsics"])
-    whole = task.clip.path.is_file() and not task.clip.start and task.clip.count is None
-    if "frame_indices" not in arrays and whole and count == announced_frames(task.clip.path):
+    if "frame_indices" not in arrays and count == _frames(task.clip):
         arrays["frame_indices"] = np.arange(count)
     told = {"producer": np.array(producer), "video_digest": np.array(task.digest)}
     save_npz(task.place, {**arrays, **told}, compress=True)
+
+
+def _frames(clip: Clip) -> int | None:
+    """How many frames a clip has, where its file says it."""
+    announced = announced_frames(clip.path) if clip.path.is_file() else None
+    if announced is None:
+        return None
+    rest = announced - clip.start
+    return rest if clip.count is None else min(rest, clip.count)
 
 
 def is_of(path: Path, digest: str, producer: str) -> bool:

@@ -16,7 +16,7 @@ class Column:
     key: str
     title: str
     higher_is_better: bool | None = True  # None: neither
-    decimals: int = 2
+    decimals: int | None = 2  # None: as many as a small number needs for three digits that mean something
     protocol: str = ""  # hash of everything that must be equal for two numbers in it to compare
 
 
@@ -31,10 +31,16 @@ class Cell:
     text: str = ""  # as printed, for numbers from a paper
     reason: str = ""  # why there is no value
 
-    def shown(self, decimals: int) -> str:
+    def shown(self, decimals: int | None) -> str:
         """`14.41`, with ` (3/4)` where it is known; a dash where there is no value."""
-        number = "–" if self.value is None else self.text or f"{self.value:.{decimals}f}"
+        number = "–" if self.value is None else self.text or _number(self.value, decimals)
         return number if self.n is None else f"{number} ({self.n}/{self.of})"
+
+
+def _number(value: float, decimals: int | None) -> str:
+    if decimals is None:
+        return f"{value:.2f}" if value == 0 or abs(value) >= 1 else f"{value:#.3g}"
+    return f"{value:.{decimals}f}"
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,7 @@ class Board:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     note: str = ""
+    truths: Mapping[str, str] = field(default_factory=dict)  # clip -> digest of what it is compared with
 
 
 def ordered(board: Board, by: str = "") -> list[Row]:

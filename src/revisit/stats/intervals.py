@@ -30,6 +30,30 @@ def mean_interval(
     return mean - margin, mean + margin
 
 
+def difference_interval(
+    first: Sequence[float], second: Sequence[float], level: float = 0.95
+) -> tuple[float, float] | None:
+    """Welch's interval of the difference of two means, or None where one of them rests on fewer than two values.
+
+    Its degrees of freedom are rounded down to a whole number, which widens it a little.
+    """
+    if min(len(first), len(second)) < 2:
+        return None
+    means = [math.fsum(values) / len(values) for values in (first, second)]
+    squares = [
+        math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values)
+        for values, mean in zip((first, second), means, strict=True)
+    ]
+    difference, variance = means[0] - means[1], sum(squares)
+    if variance == 0:
+        return difference, difference
+    freedom = variance**2 / sum(
+        square**2 / (len(values) - 1) for square, values in zip(squares, (first, second), strict=True)
+    )
+    margin = student_t_quantile((1 + level) / 2, max(1, math.floor(freedom + 1e-9))) * math.sqrt(variance)
+    return difference - margin, difference + margin
+
+
 def share_interval(successes: int, n: int, level: float = 0.95) -> tuple[float, float] | None:
     """Wilson's score interval of a share, or None for n = 0."""
     if n == 0:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from revisit.core import METRICS, UsageError
+from revisit.core import METRICS, SUITES, UsageError, digest
 from revisit.stats.boards import Board, Cell, Column, Row
 from revisit.stats.intervals import mean_interval
 from revisit.suites.tables import Record, by_case, kind_of, posed
@@ -14,6 +14,7 @@ from revisit.suites.tables import Record, by_case, kind_of, posed
 # Facts that name who made the evidence of a score, where a protocol leaves that to the files it is given.
 MAKERS = ("judge", "detector", "net", "poses_from", "described_by", "depth_by", "flow", "rated_by")
 # A model whose camera never leaves keeps everything: how many clips posed the test stands before all scores.
+PARTS = ("subset", "condition")  # fields of a case by which a board may be split
 POSED = Column("posed", "test posed", None)
 
 
@@ -43,32 +44,51 @@ def columns_of(run: RunFacts, known: Sequence[Column]) -> tuple[Column, ...]:
 
 def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") -> Board:
     """Means over the clips of each model in a run, or of one part of the dataset."""
-    columns = columns_of(run, known)
     cases = [case for case in run.plan["cases"] if _in(case, subset)]
     lacking = [entry for entry in run.plan["rejected"] if _in(entry, subset)]
     if not cases and not lacking:
-        parts = sorted({case["subset"] for case in run.plan["cases"]})
+        parts = sorted({entry.get(name, "") for entry in run.plan["cases"] for name in PARTS} - {""})
         raise UsageError(f"{run.name} has no clips in {subset!r}; its parts are {', '.join(parts) or 'none'}")
     answers = by_case(run.records)
+    known_suite = run.facts["suite"] in SUITES  # that of a plugin may not be installed here
+
+    def asks(id: str, entry: Mapping[str, Any]) -> bool:
+        """Whether a metric applies to a clip; a clip of another test is not one that it failed to score."""
+        return not known_suite or SUITES[run.facts["suite"]].asks(id, entry)
+
+    columns = tuple(
+        column for column in columns_of(run, known) if any(asks(column.key, entry) for entry in [*cases, *lacking])
+    )
     rows = []
     for model in sorted({entry["model"] for entry in [*cases, *lacking]}):
-        mine = [case for case in cases if case["model"] == model]
-        of = len(mine) + sum(entry["model"] == model for entry in lacking)
-        cells = {column.key: _cell(column.key, mine, of, answers) for column in columns}
+        cells = {}
+        for column in columns:
+            mine, missing = (
+                [entry for entry in entries if entry["model"] == model and asks(column.key, entry)]
+                for entries in (cases, lacking)
+            )
+            cells[column.key] = _cell(column.key, mine, len(mine) + len(missing), answers)
         rows.append(Row(model, run.name, cells if subset else {**_posed(run, model), **cells}))
     protocol = run.facts["protocol"]
+    truths = {
+        case["sample"]: case["reference_digest"]
+        for case in cases
+        if case.get("reference_digest") and case["reference_digest"] != case.get("digest")
+    }
+    dataset = f", dataset {digest(sorted(truths.items()), 8)}" if truths else ""
     partial = f"; --limit took {len(run.plan['cases'])} of {run.plan['total_cases']} clips" if _partial(run) else ""
     return Board(
         title=f"{run.facts['suite']}{', ' + subset if subset else ''}",
-        protocol=f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}{partial}",
+        protocol=f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}{dataset}{partial}",
         columns=(POSED, *columns) if any(POSED.key in row.cells for row in rows) else columns,
         rows=tuple(rows),
         note="; ".join(filter(None, [_mixed(columns, run.records), _left_open(run.name, cases, answers)])),
+        truths=truths,
     )
 
 
 def joined(boards: Sequence[Board]) -> list[Board]:
-    """Boards with the same title and the same protocol in every column that both have, put together."""
+    """Boards with the same title, protocol in every column that both have, and ground truth, put together."""
     made: list[Board] = []
     for board in boards:
         for position, other in enumerate(made):
@@ -80,6 +100,7 @@ def joined(boards: Sequence[Board]) -> list[Board]:
                     rows=(*other.rows, *board.rows),
                     protocol=" | ".join(protocols),
                     note="; ".join(dict.fromkeys(note for note in (other.note, board.note) if note)),
+                    truths={**other.truths, **board.truths},
                 )
                 break
         else:
@@ -88,7 +109,14 @@ def joined(boards: Sequence[Board]) -> list[Board]:
 
 
 def _compare(one: Board, other: Board) -> bool:
-    """Whether no column of the two would hold numbers of two protocols."""
+    """Whether no column of the two would hold numbers of two protocols, or of two datasets.
+
+    Datasets are told apart by their content: clips of one name must be compared with the same ground truth.
+    """
+    if one.truths and other.truths:
+        both = one.truths.keys() & other.truths.keys()
+        if not both or any(one.truths[clip] != other.truths[clip] for clip in both):
+            return False
     hashes = {column.key: column.protocol for column in one.columns}
     return all(
         not column.protocol or not hashes.get(column.key) or _computes(hashes[column.key]) == _computes(column.protocol)
@@ -129,8 +157,8 @@ def _posed(run: RunFacts, model: str) -> dict[str, Cell]:
 def _column(id: str) -> Column:
     """The column of a metric; that of a plugin which is not installed here has its id for a title."""
     if id not in METRICS:
-        return Column(id, id, None)
-    return Column(id, METRICS[id].title, METRICS[id].higher_is_better)
+        return Column(id, id, None, decimals=None)
+    return Column(id, METRICS[id].title, METRICS[id].higher_is_better, decimals=None)
 
 
 def _makers(records: Sequence[Record]) -> dict[str, list[str]]:
@@ -169,4 +197,4 @@ def _partial(run: RunFacts) -> bool:
 
 
 def _in(entry: Mapping[str, Any], subset: str) -> bool:
-    return not subset or str(entry.get("subset", "")).lower() == subset.lower()
+    return not subset or subset.lower() in (str(entry.get(name, "")).lower() for name in PARTS)

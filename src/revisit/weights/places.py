@@ -3,6 +3,8 @@
 <root>/<id>/<file>          pulled; receipt.json beside it says from where, and what its bytes were
 <root>/<id>/<file>          put there by hand, without a receipt
 <root>/<id>.safetensors     put there by hand (or .onnx, .pth, .pt); comes before what was pulled
+
+$REVISIT_WEIGHTS_<ID>, such as REVISIT_WEIGHTS_DINOV3_BASE, names the folder of one entry wherever it lies.
 """
 
 from __future__ import annotations
@@ -31,6 +33,11 @@ def root() -> Path:
     """The folder of all weights."""
     chosen = os.environ.get(ROOT)
     return Path(chosen).expanduser() if chosen else cache_root() / "weights"
+
+
+def variable_of(id: str) -> str:
+    """The environment variable that names the folder of an entry."""
+    return f"{ROOT}_{id.upper().replace('-', '_')}"
 
 
 @dataclass(frozen=True)
@@ -68,11 +75,12 @@ def look(entry: Entry, *, read: bool = False) -> Here | Trouble:
     """
     base = root()
     names = [file.becomes for file in entry.files]
-    if len(names) == 1:
+    named = os.environ.get(variable_of(entry.id))
+    if len(names) == 1 and not named:
         for suffix in BY_HAND:
             if (single := base / f"{entry.id}{suffix}").is_file():
                 return Here({single.name: single}, None)
-    folder = base / entry.id
+    folder = Path(named).expanduser() if named else base / entry.id
     receipt = receipt_of(folder)
     if receipt is None:
         found = _by_hand(folder, names)

@@ -4,9 +4,10 @@
 <folder>/MIND-Data/{1st_data,3rd_data}/test/mirror_test/{<name>.png,-<keys>.json}
 <folder>/predictions/<model>/{1st_data,3rd_data}/<test>/<name>/{video.mp4,poses.npz}
 
-Keys move an actor by exact steps: 3 cm along or across its heading, 2 degrees of turn, 1 degree of tilt. In the third
-person the camera follows half a metre behind. Videos are lossless, so that a copy of the truth is one to the bit.
-Poses of predictions live in a turned, shifted and scaled world, as those of a pose network would.
+Keys move an actor by exact steps: 3 cm along or across its heading, 2 degrees of turn, 1 degree of tilt; in a varied
+action space, told by a name such as data-0-2.0x-100, by so many times 3 cm, and by 2 degrees for an angle of 200. In
+the third person the camera follows half a metre behind. Videos are lossless, so that a copy of the truth is one to the
+bit. Poses of predictions live in a turned, shifted and scaled world, as those of a pose network would.
 """
 
 from __future__ import annotations
@@ -33,7 +34,11 @@ from revisit.worlds.world import World, take_view
 Progress = Callable[[int, int, str], None]
 Keys = str  # keys held in one frame: w s a d move, u n look up and down, l r look left and right; empty for none
 
+Space = tuple[float, float]  # an action space: speed of steps, and angle of turns as the dataset's names write it
+
 FPS = 24.0
+FUTURE = 18  # frames of a prediction
+SPACE: Space = (1.0, 200.0)  # that of all recordings but the varied ones
 WALK, TURN, TILT = 0.03, 2.0, 1.0  # metres and degrees per frame
 BEHIND, ABOVE = 0.5, 0.1  # metres from the actor to the camera of the third person
 WEAKER = 0.9  # share of a turn that the model weak_turns makes
@@ -56,14 +61,14 @@ class Actor:
     yaw: float = 0.0
     pitch: float = PITCH
 
-    def moved(self, keys: Keys, turn: float = 1.0) -> Actor:
-        """The actor one frame later; `turn` is the share of turns and tilts that is made."""
+    def moved(self, keys: Keys, turn: float = 1.0, speed: float = 1.0) -> Actor:
+        """The actor one frame later; `turn` is the share of turns and tilts that is made, `speed` that of steps."""
         along = ("w" in keys) - ("s" in keys)
         across = ("d" in keys) - ("a" in keys)
         heading = np.radians(self.yaw)
         return Actor(
-            self.x + WALK * float(along * np.sin(heading) + across * np.cos(heading)),
-            self.z + WALK * float(along * np.cos(heading) - across * np.sin(heading)),
+            self.x + speed * WALK * float(along * np.sin(heading) + across * np.cos(heading)),
+            self.z + speed * WALK * float(along * np.cos(heading) - across * np.sin(heading)),
             self.yaw + turn * TURN * (("r" in keys) - ("l" in keys)),
             self.pitch + turn * TILT * (("u" in keys) - ("n" in keys)),
         )
@@ -88,6 +93,12 @@ class Take:
     room: int  # seed
     keys: tuple[Keys, ...]
     mark: int
+    speed: float = 1.0  # of steps, against the shared action space
+    turn: float = 1.0  # of turns and tilts
+
+    def walk(self, keys: Sequence[Keys], start: Actor, turn: float = 1.0) -> list[Actor]:
+        """The actor in every frame, in this recording's action space."""
+        return walk(keys, start, self.turn * turn, self.speed)
 
 
 class Studio:
@@ -105,7 +116,7 @@ class Studio:
         return self.seen[key]
 
 
-def takes(context: int, future: int, clips: int) -> list[Take]:
+def takes(context: int, future: int, clips: int, spaces: Sequence[Space] = (SPACE,)) -> list[Take]:
     """The recordings of one perspective: look around and back, then walk and look again."""
     half = context // 2
     before = ("r",) * half + ("l",) * (context - half)
@@ -116,7 +127,9 @@ def takes(context: int, future: int, clips: int) -> list[Take]:
         found.append(Take("mem_test", f"data-{25 + k}", k, before + after, context))
     # Tilts come back before the next turn, so that a weaker tilt leaves no trace in the turns after it.
     after = _spread(["u", "n", "r", "s", "a", "l"], future)
-    found.append(Take("action_space_test", "data-0-1.0x-200", 0, before + after, context))
+    for k, (speed, angle) in enumerate(spaces):
+        name = f"data-{k}-{speed:.1f}x-{angle:g}"
+        found.append(Take("action_space_test", name, 0, before + after, context, speed, angle / SPACE[1]))
     return found
 
 
@@ -125,11 +138,11 @@ def _spread(parts: Sequence[Keys], frames: int) -> tuple[Keys, ...]:
     return tuple(parts[min(i * len(parts) // frames, len(parts) - 1)] for i in range(frames))
 
 
-def walk(keys: Sequence[Keys], start: Actor, turn: float = 1.0) -> list[Actor]:
+def walk(keys: Sequence[Keys], start: Actor, turn: float = 1.0, speed: float = 1.0) -> list[Actor]:
     """The actor in every frame; the keys of the last frame lead out of the clip."""
     actors = [start]
     for held in keys[:-1]:
-        actors.append(actors[-1].moved(held, turn))
+        actors.append(actors[-1].moved(held, turn, speed))
     return actors
 
 
@@ -138,8 +151,9 @@ def render_mind(
     *,
     size: tuple[int, int] = (120, 208),
     context: int = 12,
-    future: int = 18,
+    future: int = FUTURE,
     clips: int = 2,
+    spaces: Sequence[Space] = (SPACE,),
     mirrors: Sequence[str] = tuple(MIRRORS),
     mirror_half: int = 8,
     perspectives: Sequence[str] = tuple(PERSPECTIVES),
@@ -150,7 +164,7 @@ def render_mind(
     Clips are rendered side by side; `progress(done, total, what)` is called by one thread at a time.
     """
     truth, predictions = Path(folder) / "MIND-Data", Path(folder) / "predictions"
-    recordings = takes(context, future, clips)
+    recordings = takes(context, future, clips, spaces)
     worlds = {seed: make_room(seed) for seed in sorted({take.room for take in recordings})}
     jobs: list[Callable[[], str]] = []
     for perspective in perspectives:
@@ -182,12 +196,12 @@ def _job(function: Callable[..., str], *arguments: object) -> Callable[[], str]:
 def _record(truth: Path, predictions: Path, perspective: str, take: Take, studio: Studio) -> str:
     """One recording, and what every model makes of its second part."""
     third = PERSPECTIVES[perspective]
-    actors = walk(take.keys, Actor())
+    actors = take.walk(take.keys, Actor())
     poses = np.stack([actor.pose(third) for actor in actors])
     folder = truth / perspective / "test" / take.test / take.name
     encode_mp4(folder / "video.mp4", map(studio.picture, poses), FPS, crf=LOSSLESS)
     write_actions(folder / "action.json", take.keys, actors, take.mark, third)
-    if take.test == "mem_test":
+    if take.test == "mem_test" or take.speed != 1:  # of the first varied one only action.json tells the poses
         (folder / "images.txt").write_text(format_colmap(trajectory(poses[take.mark :])), encoding="utf-8")
         caption = truth / perspective / "description" / f"{take.name}.txt"
         caption.parent.mkdir(parents=True, exist_ok=True)
@@ -202,7 +216,7 @@ def _record(truth: Path, predictions: Path, perspective: str, take: Take, studio
 def _predicted(take: Take, actors: Sequence[Actor], third: bool) -> dict[str, np.ndarray]:
     """Camera poses of every model in the frames it predicts."""
     start = actors[take.mark]
-    weaker = walk(take.keys[take.mark :], start, WEAKER)
+    weaker = take.walk(take.keys[take.mark :], start, WEAKER)
     paths: Mapping[str, Sequence[Actor]] = {
         "copy": actors[take.mark :],
         "frozen": [start] * (len(actors) - take.mark),

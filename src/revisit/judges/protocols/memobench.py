@@ -75,6 +75,37 @@ def write_questions(prompt: str, unlike: Sequence[str] = ()) -> Question:
     return Question("memobench.questions", text, NewQuestions())
 
 
+@dataclass(frozen=True)
+class PublicQuestions(Many):
+    """Questions as the public script asks for them: ID, Dimension, Dimension Polarity, Question."""
+
+    item: Schema = field(
+        default_factory=lambda: Record(
+            {
+                "ID": Rating(1, 999),
+                "Dimension": Choice(tuple(FOCUS)),
+                "Dimension Polarity": Choice(("Positive", "Negative")),
+                "Question": Text(500),
+            }
+        )
+    )
+    at_least: int = len(FOCUS)
+    at_most: int = 4 * COUNT
+
+    def check(self, value: Any) -> list[Any]:
+        found = super().check(value)
+        if len({one["ID"] for one in found}) < len(found):
+            raise Malformed("an ID is there twice; each question has its own")
+        names = {"ID": "id", "Dimension": "dimension", "Dimension Polarity": "polarity", "Question": "question"}
+        plain = [{ours: one[theirs] for theirs, ours in names.items()} for one in found]
+        return [{**one, "polarity": one["polarity"].lower()} for one in plain]
+
+
+def worded_questions(wording: str, prompt: str) -> Question:
+    """The request for a bank of questions in the user's own words."""
+    return Question("memobench.questions", wording.replace("{prompt}", prompt.strip()), PublicQuestions())
+
+
 def read_questions(value: Sequence[dict[str, Any]]) -> tuple[bank.Question, ...]:
     """The questions of a valid answer, by number."""
     made = [bank.Question(one["id"], one["dimension"], one["polarity"] == "positive", one["question"]) for one in value]

@@ -29,7 +29,7 @@ STRIP = 64  # rows worked on at a time, so that what is worked on stays in the p
 MIND_SIZE = 1280, 720
 
 
-@observer(id="lite.fidelity", version=2, kind="sequence", makes=FrameFidelity, pairs=True, sets=("lite",))
+@observer(id="lite.fidelity", version=3, kind="sequence", makes=FrameFidelity, pairs=True, sets=("lite",))
 def frame_fidelity(
     clip: ClipInfo, *, families: str = "rgb", resize: str = "area", long_side: int | None = 640
 ) -> Sight:
@@ -100,7 +100,8 @@ def cover(rgb: np.ndarray, width: int, height: int) -> np.ndarray:
     picture = np.asarray(rgb, dtype=np.float32)
     if size != (columns, rows):
         picture = np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_LINEAR))
-    left, top = (size[0] - width) // 2, (size[1] - height) // 2
+    # Halves to even, as torchvision's centre_crop does: one pixel of shift costs more than a decibel.
+    left, top = round((size[0] - width) / 2), round((size[1] - height) / 2)
     return np.ascontiguousarray(picture[top : top + height, left : left + width])
 
 

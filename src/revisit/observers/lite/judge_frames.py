@@ -12,7 +12,12 @@ from revisit.evidence.judged import JudgeFrames
 
 @observer(id="judge.frames", version=1, kind="sequence", makes=JudgeFrames)
 def judge_frames(
-    clip: ClipInfo, *, rate: float | None = None, at_most: int = 8, long_side: int = 512, quality: int = 90
+    clip: ClipInfo,
+    *,
+    rate: float | None = None,
+    at_most: int | None = 8,
+    long_side: int | None = 512,
+    quality: int = 90,
 ) -> Sight:
     """JPEG pictures of evenly spread frames, the first and the last among them; with `rate`, so many a second.
 

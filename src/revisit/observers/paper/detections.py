@@ -2,7 +2,7 @@
 
 Every mask with a score above `threshold` is written down, with its share of the frame; `memo_ors` decides which count.
 The words are part of the protocol: those of `rule` (corrected, upstream or paper, see docs/memobench-metrics.md), or
-the name of the target where the dataset gives none.
+the name of the target where the dataset gives none; `style` puts them as Table S4 of MemoBench does, in five ways.
 """
 
 from __future__ import annotations
@@ -12,11 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, Target, observer
+from revisit.core import ClipInfo, Sight, Target, UsageError, observer
 from revisit.evidence.memory_clips import Detections
 
 SAM3, DINO, SAM2 = "sam3", "grounding-dino-tiny", "sam2.1-hiera-tiny"
 GROUP = 4  # frames at a time
+# How the words are put to the detector (Table S4); `first` is the first word alone.
+STYLES = {
+    "original": "{}",
+    "the": "the {}",
+    "detect": "detect {} in the scene",
+    "photo": "a photo of {}",
+    "first": "{}",
+}
 Rows = list[tuple[np.ndarray, np.ndarray]]  # scores and coverages of the masks of each frame
 
 
@@ -31,6 +39,7 @@ def detections(
     *,
     rule: str = "corrected",
     threshold: float = 0.0,
+    style: str = "original",
 ) -> Sight:
     """What SAM 3 finds in each frame when it is asked for the target by name."""
 
@@ -40,7 +49,7 @@ def detections(
         found = sam3.network(SAM3).find(pictures, words, threshold=threshold)
         return [(one.score, one.coverage) for one in found]
 
-    return (yield from _asked(words_of(annotations, target, rule), ask, threshold, SAM3))
+    return (yield from _asked(words_of(annotations, target, rule, style), ask, threshold, SAM3))
 
 
 @observer(
@@ -54,6 +63,7 @@ def detections_grounding(
     *,
     rule: str = "corrected",
     threshold: float = 0.25,
+    style: str = "original",
 ) -> Sight:
     """What Grounding DINO finds when it is asked for the target by name, cut out by SAM 2.1: for want of SAM 3.
 
@@ -74,13 +84,18 @@ def detections_grounding(
             rows.append((runtime.numbers(score), share))
         return rows
 
-    return (yield from _asked(words_of(annotations, target, rule), ask, threshold, f"{DINO} + {SAM2}"))
+    return (yield from _asked(words_of(annotations, target, rule, style), ask, threshold, f"{DINO} + {SAM2}"))
 
 
-def words_of(annotations: Mapping[str, Any], target: Target | None, rule: str) -> str:
+def words_of(annotations: Mapping[str, Any], target: Target | None, rule: str, style: str = "original") -> str:
     """The words to ask with; empty where neither the dataset nor the target has any."""
+    if style not in STYLES:
+        raise UsageError(f"there is no style {style!r} of asking a detector; there are {', '.join(STYLES)}")
     by_rule = annotations.get("ors_prompts") or {}
-    return str(by_rule.get(rule) or annotations.get("ors_prompt") or (target.name if target else ""))
+    words = str(by_rule.get(rule) or annotations.get("ors_prompt") or (target.name if target else ""))
+    if style == "first":
+        words = words.partition(" ")[0]
+    return STYLES[style].format(words) if words else ""
 
 
 def _asked(words: str, ask: Callable[[Any, str], Rows], threshold: float, maker: str) -> Any:

@@ -41,7 +41,7 @@ def aesthetic(batch: Batch) -> AestheticScores:
 
 
 @observer(
-    id="paper.aesthetic_mind", version=1, kind="frame", makes=AestheticQuality, weights=(CLIP, "laion-aesthetic-v1")
+    id="paper.aesthetic_mind", version=2, kind="frame", makes=AestheticQuality, weights=(CLIP, "laion-aesthetic-v1")
 )
 def aesthetic_mind(batch: Batch) -> AestheticQuality:
     """Beauty of every frame by LAION's linear predictor, over 10."""
@@ -71,7 +71,7 @@ def image_quality(batch: Batch) -> ImageQuality:
     return ImageQuality(batch.index, runtime.numbers(value), "clip-iqa-plus")
 
 
-@observer(id="paper.imaging", version=1, kind="frame", makes=ImagingQuality, weights=("musiq-spaq",))
+@observer(id="paper.imaging", version=2, kind="frame", makes=ImagingQuality, weights=("musiq-spaq",))
 def imaging(batch: Batch) -> ImagingQuality:
     """Technical quality of every frame by MUSIQ, 0 to 1."""
     from revisit.networks import musiq, runtime

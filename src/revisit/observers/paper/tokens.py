@@ -134,7 +134,7 @@ def covering_pair(pair: tuple[Frame, Frame], *, rescaled_twice: bool) -> tuple[n
 
 
 @observer(
-    id="paper.feature_error", version=1, kind="frame", makes=FeatureError, pairs=True, prepare=covering_pair,
+    id="paper.feature_error", version=2, kind="frame", makes=FeatureError, pairs=True, prepare=covering_pair,
     weights=("dinov3-base",),
 )  # fmt: skip
 def feature_error(batch: Batch, *, rescaled_twice: bool = False) -> FeatureError:

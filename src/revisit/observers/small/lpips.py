@@ -12,7 +12,7 @@ from revisit.observers.lite.fidelity import one_size
 
 @observer(
     id="torch.lpips_alex",
-    version=1,
+    version=2,
     kind="frame",
     makes=PerceptualDistance,
     pairs=True,
@@ -26,7 +26,7 @@ def lpips_alex(batch: Batch, *, resize: str = "area", long_side: int | None = 64
 
 @observer(
     id="torch.lpips_vgg",
-    version=1,
+    version=2,
     kind="frame",
     makes=PerceptualDistance,
     pairs=True,

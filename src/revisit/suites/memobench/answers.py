@@ -12,7 +12,7 @@ from typing import Any
 
 from revisit.core import Case
 from revisit.metrics.answers import DIMENSIONS
-from revisit.suites.memobench.questions import vqa_key
+from revisit.suites.memobench.names import parse_clip
 from revisit.suites.tables import ByCase
 
 SUFFIXES = (".csv", ".json", ".jsonl")
@@ -22,10 +22,11 @@ def find_answers(root: Path, model: str, clip: str) -> Path | None:
     """The file of answers about a clip of a model, or None.
 
     Looked for, first hit: `<root>/<model>/<name>` before `<root>/<name>`, where name is the bank's name of the clip
-    (Zen_Garden-3) before its folder's (ZenGarden_003), as .csv before .json before .jsonl.
+    (Zen_Garden-3, Real-7) before its folder's (ZenGarden_003, 007), as .csv before .json before .jsonl.
     """
+    found = parse_clip(clip)
     for folder in (root / model, root):
-        for name in (vqa_key(clip), clip):
+        for name in (clip,) if found is None else found.bank_names:
             for suffix in SUFFIXES:
                 path = folder / f"{name}{suffix}"
                 if path.is_file():

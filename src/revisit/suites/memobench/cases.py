@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from revisit.suites.memobench.names import ClipName
 from revisit.suites.memobench.prompts import ors_prompts
 from revisit.suites.memobench.questions import as_annotation, find_bank, read_bank
 from revisit.suites.memobench.sheets import Marks
+from revisit.suites.memobench.strata import Told, kinds_of
 from revisit.suites.memobench.truth import FRAME_RATES, TrueClip
 
 
@@ -26,6 +27,8 @@ class Known:
     banks: Sequence[Path]  # folders of questions
     boxes: Mapping[str, Any]  # targets
     beside: Beside  # files that somebody made for the clips
+    wording: Mapping[str, str] = field(default_factory=dict)  # the words of the user's own questions to a judge
+    told: Told = field(default_factory=dict)  # kinds of clips, from a file of the user's own
 
     def questions(self, name: ClipName, notes: list[str]) -> list[dict[str, Any]]:
         """The final questions about a clip; a file that cannot be used becomes a note."""
@@ -59,6 +62,7 @@ def make_case(
         "ors_prompt": words["upstream"],
         "ors_prompts": words,
         "layout": layout,
+        **kinds_of(name, prompt, known.told),
     }
     if frames is not None:
         annotations["frames"] = frames
@@ -78,6 +82,8 @@ def make_case(
     bank = known.questions(name, notes)
     if bank:
         annotations["questions"] = bank
+        if known.wording:
+            annotations["vqa_wording"] = dict(known.wording)
     if notes:
         annotations["notes"] = notes
     return Case(

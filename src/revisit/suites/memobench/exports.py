@@ -4,6 +4,7 @@
     memobench_csv/ors_results/<model>/ors_scores.csv
     memobench_csv/vqa_results/<model>/<scene>-<number>.csv      and overall.csv
     memobench_csv/leaderboard.csv                               one row per model
+    radar.svg                                                   the figure of the models' scores (radar.py)
 
 Columns, their order, units and decimals are the public ones; what was not measured is an empty cell, never 0. Instead
 of a time, the name of an eval file holds the protocol, so that equal work gives equal files. Numbers are those of the
@@ -22,6 +23,7 @@ from revisit.evidence.answers import questions_in
 from revisit.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import REAL, SYNTHETIC, parse_clip
 from revisit.suites.memobench.questions import csv_text
+from revisit.suites.memobench.radar import radar
 from revisit.suites.tables import Record, by_case
 
 FOLDER = "memobench_csv"
@@ -107,9 +109,22 @@ def export(
         for name, text in vqa_csvs(mine, answers).items():
             made[f"{FOLDER}/vqa_results/{folder}/{name}"] = text
         board.append([model, *(_mean_cell(mine, answers, *source) for source in LEADERBOARD.values())])
+    figure = radar({model: _means(cases, answers, model) for model in sorted({case.model for case in cases})})
+    if figure:
+        made["radar.svg"] = figure
     if board:
         made[f"{FOLDER}/leaderboard.csv"] = csv_text(("Model", *LEADERBOARD), board, "\n")
     return made
+
+
+def _means(cases: Sequence[Case], answers: Mapping[str, Mapping[str, Record]], model: str) -> dict[str, float]:
+    """Metric -> mean over the clips of a model that have a score."""
+    found: dict[str, list[float]] = {}
+    for case in cases:
+        for id, record in answers[case.id].items() if case.model == model else ():
+            if record["status"] == "scored" and record.get("score") is not None:
+                found.setdefault(id, []).append(record["score"])
+    return {id: sum(values) / len(values) for id, values in found.items()}
 
 
 def eval_csv(cases: Sequence[Case], answers: Mapping[str, Mapping[str, Record]]) -> str:

@@ -61,13 +61,13 @@ def is_results(folder: Path) -> bool:
     return any(True for _ in _files(folder))
 
 
-def upstream_board(folder: Path, subset: str = "") -> Board:
-    """Means over the clips in all result files below a folder, one row per model."""
+def upstream_board(folder: Path, subset: str = "", *more: Path) -> Board:
+    """Means over the clips in all result files below a folder, or below several, one row per model."""
     clips: dict[str, ByClip] = defaultdict(lambda: defaultdict(dict))
     asked: dict[tuple[str, str], set[str]] = defaultdict(set)  # (model, column) -> clips in its kind of file
     names: dict[str, str] = {}
     repeated = 0
-    for kind, path in _files(folder):
+    for kind, path in [found for place in (folder, *more) for found in _files(place)]:
         model = _model_of(path)
         key = _key(model)
         names.setdefault(key, model)
@@ -100,6 +100,32 @@ def upstream_board(folder: Path, subset: str = "") -> Board:
         notes.append(f"{repeated} cells are in more than one file, the last by name counts")
     title = f"memobench, files of the public scripts{', ' + subset if subset else ''}"
     return Board(title, "upstream files", COLUMNS, tuple(rows), "; ".join(notes))
+
+
+def as_csv(board: Board) -> str:
+    """A row per model with the public titles, to four decimals; what has no value is an empty cell."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["Model", *(column.title for column in board.columns)])
+    for row in board.rows:
+        values = [row.cell(column).value for column in board.columns]
+        writer.writerow([row.model, *("" if value is None else f"{value:.4f}" for value in values)])
+    return out.getvalue()
+
+
+def read_csv(path: Path) -> Board:
+    """The board of a file that `as_csv` wrote."""
+    if not path.is_file():
+        raise UsageError(f"{path}: there is no such file")
+    with in_clip(path):
+        rows = _rows(path, "Model")
+    made = [
+        Row(row["Model"], path.name, {column.key: Cell(_value(row.get(column.title))) for column in COLUMNS})
+        for row in rows
+    ]
+    return Board(
+        "memobench, a saved table", "as saved", COLUMNS, tuple(made), "how many clips are behind it is not saved"
+    )
 
 
 def _cells(clips: ByClip, asked: Mapping[str, set[str]]) -> dict[str, Cell]:

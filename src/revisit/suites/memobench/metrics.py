@@ -15,6 +15,11 @@ OWN = (
 )  # fmt: skip
 RETURNING = ("target_reappearance", "target_identity", "return_consistency", "event_outcome")
 CAMERA = ("camera_path", "true_turn")
+DIAGNOSED = (
+    "camera_departure",
+    "look_departure",
+    "target_departure",
+)  # what failures are told by
 FIDELITY = ("memo_psnr", "memo_ssim", "memo_lpips")
 
 
@@ -22,4 +27,9 @@ def metrics() -> list[str]:
     """Ids of the metrics of this suite; what a plugin adds comes last."""
     known = [id for id in (*OWN, *RETURNING, *CAMERA) if id in METRICS]
     others = [id for id in METRICS if "memobench" in METRICS[id].suites and id not in known]
-    return [*known, *others]
+    return [*known, *others, *(id for id in METRICS if is_sign(id) and id not in others)]
+
+
+def is_sign(id: str) -> bool:
+    """Whether a metric only serves to tell failures apart: it has no column of its own."""
+    return METRICS[id].family in DIAGNOSED

@@ -43,6 +43,16 @@ class ClipName:
         return f"{QUESTION_SCENES.get(self.scene, self.scene)}-{self.number}" if self.scene else str(self.number)
 
     @property
+    def bank_names(self) -> tuple[str, ...]:
+        """Names that a file of questions or answers about this clip may have, before its ending, the first one first.
+
+        The published bank has no real clips; our own command names theirs Real-7.
+        """
+        if self.scene:
+            return tuple(dict.fromkeys((self.question_key, f"{self.scene}-{self.number}", self.id)))
+        return tuple(dict.fromkeys((f"{REAL}-{self.number}", self.question_key, f"real-{self.number}", self.id)))
+
+    @property
     def spellings(self) -> tuple[str, ...]:
         """Names that a folder or a file of this clip may have, the documented one first."""
         if self.scene:

@@ -16,22 +16,27 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from revisit.core import MediaError, RevisitError
-from revisit.evidence.answers import NO, UNANSWERED, YES, Question
+from revisit.core import Clip, MediaError, RevisitError, UsageError
+from revisit.evidence.answers import NO, UNANSWERED, YES, Question, question_number
 from revisit.judges.asker import Asker
 from revisit.judges.asking import Frames
-from revisit.judges.protocols.banks import asked, verdict
-from revisit.judges.protocols.memobench import hinted, read_questions, write_questions
+from revisit.judges.protocols.banks import asked, table_answers, table_question, verdict
+from revisit.judges.protocols.memobench import hinted, read_questions, worded_questions, write_questions
+from revisit.suites.memobench.names import QUESTION_SCENES, ClipName, parse_clip
 from revisit.suites.memobench.questions import (
     Bank,
+    FailureCase,
     Judgement,
     Review,
     csv_text,
     failure_filter,
     ground_truth_filter,
+    read_failure_cases,
     thin_dimensions,
 )
+from revisit.suites.memobench.truth import Dataset
 
 CHECKS = ("unambiguous", "right_polarity", "answerable")
 SHEET = ("ID", "Dimension", "Polarity", "Question", "Ground truth", "Failure", "Failure with hint", *CHECKS)
@@ -48,21 +53,93 @@ class Shown:
     hint: str = ""
 
 
-def make_bank(asker: Asker, scene: str, number: int, prompt: str, shown: Shown, *, rounds: int = 3) -> Bank:
-    """The bank of one clip, made by a judge."""
+@dataclass(frozen=True)
+class BankTask:
+    """A clip of the dataset that questions are wanted for."""
+
+    name: ClipName
+    truth: Clip
+    prompt: str
+    failure: Path | None = None
+    hint: str = ""
+
+    @property
+    def scene(self) -> str:
+        """The scene as a bank names it."""
+        return QUESTION_SCENES.get(self.name.scene, self.name.scene) or self.name.subset
+
+    @property
+    def file(self) -> str:
+        """The name of the bank's file."""
+        return f"{self.scene}-{self.name.number}-questions.csv"
+
+
+def bank_tasks(
+    data: Dataset, metadata: Mapping[ClipName, Mapping[str, str]], failures: Path | None = None
+) -> tuple[list[BankTask], list[str]]:
+    """The clips of a dataset with their prompts, and a sentence for each that nothing can be asked about.
+
+    `failures` is a folder with failure-cases.csv, which tells what is wrong with which clip, and with these clips:
+    `<clip>.mp4`, or `<...>_Failure_<NNN>.mp4` as the public script names them.
+    """
+    known = {parse_clip(case.clip): case for case in _failure_cases(failures)}
+    marks = {name: one for sheet in data.sheets.values() for name, one in sheet.marks.items()}
+    tasks, left_out = [], []
+    for name in sorted(marks.keys() or data.clips):
+        found = data.clip(name)
+        prompt = metadata.get(name, {}).get("prompt") or (marks[name].prompt if name in marks else "")
+        if isinstance(found, str):
+            left_out.append(f"{name.title}: {found}")
+        elif not prompt:
+            left_out.append(f"{name.title}: neither the metadata nor the sheet has a prompt of it")
+        else:
+            case = known.get(name)
+            clip = _failure_clip(failures, name) if failures is not None and case is not None else None
+            if case is not None and clip is None:
+                left_out.append(f"{name.title}: its failure clip is not in {failures}; only the true clip filters")
+            tasks.append(BankTask(name, found.clip, prompt, clip, case.hint if case is not None and clip else ""))
+    return tasks, left_out
+
+
+def _failure_cases(folder: Path | None) -> list[FailureCase]:
+    if folder is None:
+        return []
+    path = folder / "failure-cases.csv"
+    if not path.is_file():
+        raise UsageError(f"{folder}: there is no failure-cases.csv in it, which tells what is wrong with each clip")
+    return read_failure_cases(path)
+
+
+def _failure_clip(folder: Path, name: ClipName) -> Path | None:
+    places = [folder / f"{stem}.mp4" for stem in name.spellings]
+    places += sorted(folder.glob(f"{name.scene or name.subset}*_Failure_{name.number:03d}.mp4"))
+    return next((path for path in places if path.is_file()), None)
+
+
+def make_bank(
+    asker: Asker,
+    scene: str,
+    number: int,
+    prompt: str,
+    shown: Shown,
+    *,
+    rounds: int = 3,
+    wording: Mapping[str, str] | None = None,
+) -> Bank:
+    """The bank of one clip, made by a judge; with `wording` in the user's own words, all questions in one call."""
     bank = Bank(scene, number, (), (), (), (), ())
     for _ in range(rounds):
         wanted = thin_dimensions(bank.final)
         if not wanted:
             break
-        new = _written(asker, prompt, shown.first, bank, wanted)
-        truth = judged(asker, shown.truth, new)
+        new = _written(asker, prompt, shown.first, bank, wanted, wording)
+        truth = judged(asker, shown.truth, new, wording=wording)
         passed = ground_truth_filter(new, truth)
         failure = second = ()  # type: tuple[Judgement, ...]
         final = passed
         if shown.failure is not None:
-            failure = judged(asker, shown.failure, passed)
-            second = judged(asker, shown.failure, passed, shown.hint)
+            failure = judged(asker, shown.failure, passed, wording=wording)
+            second = judged(asker, shown.failure, passed, shown.hint, wording=wording)
             final = failure_filter(passed, failure, second)
         bank = Bank(
             scene,
@@ -76,8 +153,18 @@ def make_bank(asker: Asker, scene: str, number: int, prompt: str, shown: Shown, 
     return bank
 
 
-def judged(asker: Asker, frames: Frames, questions: Sequence[Question], hint: str = "") -> tuple[Judgement, ...]:
+def judged(
+    asker: Asker,
+    frames: Frames,
+    questions: Sequence[Question],
+    hint: str = "",
+    *,
+    wording: Mapping[str, str] | None = None,
+) -> tuple[Judgement, ...]:
     """The judge's answers about one clip, by polarity; questions without a valid answer are left out."""
+    words = (wording or {}).get("hinted" if hint else "judge")
+    if words and questions:
+        return _judged_together(asker, frames, questions, words, hint)
     made = []
     for question, answer in zip(questions, asker.ask(frames, asked(questions, hinted(hint))), strict=True):
         if answer.status == "failed":
@@ -88,9 +175,36 @@ def judged(asker: Asker, frames: Frames, questions: Sequence[Question], hint: st
     return tuple(made)
 
 
-def _written(asker: Asker, prompt: str, first: Frames, bank: Bank, wanted: Mapping[str, int]) -> tuple[Question, ...]:
+def _judged_together(
+    asker: Asker, frames: Frames, questions: Sequence[Question], words: str, hint: str
+) -> tuple[Judgement, ...]:
+    """The same from one table in the user's words; its reasoning is kept."""
+    answer = asker.ask(frames, [table_question(questions, words, hint=hint)])[0]
+    if answer.status == "failed":
+        raise RevisitError(f"the questions could not be asked: {answer.reason}")
+    found = table_answers(questions, answer)
+    rows = answer.value if answer.status == "answered" else []
+    reasons = {question_number(row): str(row.get("Reasoning", "")) for row in rows if isinstance(row, dict)}
+    return tuple(
+        Judgement(question, int(said), int(said) == (YES if question.positive else NO), reasons.get(question.id, ""))
+        for question, said in zip(questions, found.answer, strict=True)
+        if said != UNANSWERED
+    )
+
+
+def _written(
+    asker: Asker,
+    prompt: str,
+    first: Frames,
+    bank: Bank,
+    wanted: Mapping[str, int],
+    wording: Mapping[str, str] | None = None,
+) -> tuple[Question, ...]:
     """New questions; in later rounds only those of the dimensions that are short of them."""
-    answer = asker.ask(first, [write_questions(prompt, [question.text for question in bank.start])])[0]
+    own = (wording or {}).get("questions")
+    texts = [question.text for question in bank.start]
+    request = worded_questions(own, prompt) if own else write_questions(prompt, texts)
+    answer = asker.ask(first, [request])[0]
     if answer.status != "answered":
         raise RevisitError(f"the judge wrote no valid list of questions: {answer.reason}")
     offset = max((question.id for question in bank.start), default=0)

@@ -15,7 +15,7 @@ import yaml
 
 from revisit.stats.boards import Board, Cell, Column, Row
 
-MAIN, SUPPLEMENT = ("2", "3"), ("S5", "S6", "S7", "S8", "S9")
+MAIN, SUPPLEMENT = ("2", "3"), ("S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S10")
 REAL_CLIPS = 164
 ANOTHER_PROTOCOL = "another protocol: not comparable with runs made here"
 

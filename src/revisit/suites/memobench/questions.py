@@ -35,7 +35,7 @@ from revisit.evidence.answers import (
 )
 from revisit.media.names import in_clip
 from revisit.metrics.answers import DIMENSIONS
-from revisit.suites.memobench.names import parse_clip, scene_name
+from revisit.suites.memobench.names import REAL, parse_clip, scene_name
 
 STAGES = {
     "truth": "Evaluation on ground truth",
@@ -83,8 +83,9 @@ class Bank:
 
     @property
     def clip(self) -> str:
-        """The clip as its folder is named: ZenGarden_010."""
-        return f"{scene_name(self.scene)}_{self.number:03d}"
+        """The clip as its folder is named: ZenGarden_010, or 007 for a real one."""
+        real = self.scene.lower() in ("", REAL.lower())
+        return f"{self.number:03d}" if real else f"{scene_name(self.scene)}_{self.number:03d}"
 
 
 @dataclass(frozen=True)
@@ -196,8 +197,9 @@ def vqa_key(clip: str) -> str:
 
 def find_bank(folder: Path, clip: str) -> Path | None:
     """The file of a clip's questions in a folder of the bank, or None."""
-    path = folder / f"{vqa_key(clip)}-questions.csv"
-    return path if path.is_file() else None
+    name = parse_clip(clip)
+    names = (clip,) if name is None else name.bank_names
+    return next((path for one in names if (path := folder / f"{one}-questions.csv").is_file()), None)
 
 
 def as_annotation(questions: Iterable[Question]) -> list[dict[str, Any]]:

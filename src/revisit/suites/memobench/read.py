@@ -21,8 +21,9 @@ from revisit.suites.memobench.beside import existing, folders_of
 from revisit.suites.memobench.cases import Known, frame_rate, make_case
 from revisit.suites.memobench.keyframes import FEWEST_FRAMES, problem_of
 from revisit.suites.memobench.layouts import Found, clips_in, find_clip, kinds_in_order, trees_in
-from revisit.suites.memobench.names import ClipName, parse_clip
+from revisit.suites.memobench.names import ClipName, parse_clip, scene_name
 from revisit.suites.memobench.sheets import SHEETS, Marks, read_marks
+from revisit.suites.memobench.strata import read_categories
 from revisit.suites.memobench.truth import (
     FOLDERS,
     Dataset,
@@ -32,6 +33,7 @@ from revisit.suites.memobench.truth import (
     find_metadata,
     open_dataset,
 )
+from revisit.suites.memobench.wording import read_wording
 
 GROUND_TRUTH = "gt"
 PLAIN = re.compile(r"(?P<clip>.+?_\d{1,6})_(?P<model>.+)")
@@ -60,27 +62,76 @@ def read(
     evidence: str | None = None,
     metadata: str | None = None,
     questions: str | None = None,
+    wording: str | None = None,
+    categories: str | None = None,
     marks: str | None = None,
     targets: str | None = None,
     prefer: str = "frames",
+    only: str | None = None,
 ) -> Iterator[Case | Rejected]:
-    """Cases of all models in `source`, and what is missing or cannot be used."""
+    """Cases of all models in `source`, and what is missing or cannot be used; `only` of some clips or scenes."""
+    options = {
+        "gt": gt, "model": model, "poses": poses, "vqa": vqa, "detections": detections, "evidence": evidence,
+        "metadata": metadata, "questions": questions, "wording": wording, "categories": categories, "marks": marks,
+        "targets": targets,
+    }  # fmt: skip
+    wanted = None if only is None else {_plain_name(part) for part in only.split(",") if part.strip()}
+    found = False
+    for entry in _entries(source, prefer=prefer, **options):
+        if wanted is None or _is_wanted(entry, wanted):
+            found = True
+            yield entry
+    if wanted is not None and not found:
+        raise UsageError(f"--option only={only}: there is no clip and no scene of that name in {source}")
+
+
+def _plain_name(text: str) -> str:
+    """A clip's id or a scene, whichever way it is spelled."""
+    name = parse_clip(text.strip())
+    return name.id if name is not None else scene_name(text.strip())
+
+
+def _is_wanted(entry: Case | Rejected, wanted: set[str]) -> bool:
+    clip = entry.id.partition("@")[0].rpartition("/")[2]
+    return clip in wanted or (bool(entry.condition) and entry.condition in wanted)
+
+
+def _entries(
+    source: Path,
+    *,
+    gt: str | None,
+    model: str | None,
+    poses: str | None,
+    vqa: str | None,
+    detections: str | None,
+    evidence: str | None,
+    metadata: str | None,
+    questions: str | None,
+    wording: str | None,
+    categories: str | None,
+    marks: str | None,
+    targets: str | None,
+    prefer: str,
+) -> Iterator[Case | Rejected]:
+    """All cases and what is missing."""
     kinds_in_order(prefer)
     beside = folders_of({"poses": poses, "vqa_answers": vqa, "detections": detections}, evidence)
     boxes = read_targets(Path(targets).expanduser()) if targets is not None else {}
     places = [existing("metadata", metadata)] if metadata is not None else []
     banks = [existing("questions", questions)] if questions is not None else []
     given = _given_marks(marks)
+    words = {} if wording is None else read_wording(Path(wording).expanduser())
+    told = {} if categories is None else read_categories(Path(categories).expanduser())
     own = dataset_root(source) if source.is_dir() else None
     if own is not None:
-        known = Known(find_metadata([*places, *_metadata_folders(own)]), [*banks, own / BANKS], boxes, beside)
+        known = Known(metadata_of(own, *places), [*banks, own / BANKS], boxes, beside, words, told)
         yield from _truth_itself(Dataset(own), model or GROUND_TRUTH, known)
         return
     plain = plain_clips(source)
     if plain:
         if gt is not None:
             raise UsageError(f"{source} has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt")
-        yield from _plain(plain, given, Known(find_metadata(places), banks, boxes, beside))
+        yield from _plain(plain, given, Known(find_metadata(places), banks, boxes, beside, words, told))
         return
     trees = trees_in(source)
     if not trees:
@@ -95,7 +146,7 @@ def read(
     data = None if gt is None else open_dataset(Path(gt).expanduser())
     if data is not None:
         places, banks = [*places, *_metadata_folders(data.root)], [*banks, data.root / BANKS]
-    known = Known(find_metadata(places), banks, boxes, beside)
+    known = Known(find_metadata(places), banks, boxes, beside, words, told)
     present = {name: clips_in(tree) for name, tree in trees.items()}
     subsets = {clip.subset for clips in present.values() for clip in clips}
     for name, tree in trees.items():
@@ -241,6 +292,11 @@ def _choice(found: Found, tree: Path) -> list[str]:
 
 def _below(path: Path, tree: Path) -> str:
     return path.relative_to(tree).as_posix() if path.is_relative_to(tree) else path.name
+
+
+def metadata_of(root: Path, *first: Path) -> dict[ClipName, dict[str, str]]:
+    """Clip -> subject and prompt, from the dataset's CSV files, or from folders that come first."""
+    return find_metadata([*first, *_metadata_folders(root)])
 
 
 def _metadata_folders(root: Path) -> list[Path]:

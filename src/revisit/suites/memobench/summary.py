@@ -14,9 +14,10 @@ from revisit.core import METRICS, Case, Rejected
 from revisit.stats.intervals import mean_interval
 from revisit.suites.folder.summary import funnel, labels
 from revisit.suites.memobench.answers import answered_tables
-from revisit.suites.memobench.metrics import FIDELITY
+from revisit.suites.memobench.metrics import FIDELITY, is_sign
 from revisit.suites.memobench.sentences import sentences
 from revisit.suites.memobench.sheets import SHEETS
+from revisit.suites.memobench.strata import ors_tables, trajectory_table
 from revisit.suites.tables import (
     ByCase,
     Range,
@@ -45,7 +46,7 @@ CAMERA_COLUMNS: Mapping[str, tuple[str, Range]] = {  # column -> fact, and its l
 def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]) -> dict[str, Any]:
     """The tables of the suite."""
     answers = by_case(records)
-    reasons = {id: never_asked(id, records) for id in metric_ids(records)}
+    reasons = {id: never_asked(id, records) for id in metric_ids(records) if not is_sign(id)}
     asked = [id for id, reason in reasons.items() if reason is None]
     models = sorted({case.model for case in cases} | {entry.model for entry in rejected})
 
@@ -92,6 +93,8 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
             *_tables(cases, answers, models),
             *_camera_table(cases, answers, models),
             *answered_tables(cases, answers, models),
+            *trajectory_table(cases, answers),
+            *ors_tables(cases, answers, models),
         ],
         "coverage": {model: coverage(*of(model)) for model in models},
         "layouts": {

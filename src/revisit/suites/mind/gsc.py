@@ -19,7 +19,7 @@ from revisit.evidence.frames import FrameFacts
 from revisit.evidence.outset import Outset
 from revisit.metrics.fidelity import IDENTICAL_DB, psnr_per_frame, ssim_per_frame, validate, validate_distance
 from revisit.suites.mind.lcm import psnr_score
-from revisit.suites.mind.selection import BATCH, MIRROR, check_rule
+from revisit.suites.mind.selection import BATCH, MIRROR, another_network, check_rule
 
 DOES_NOT_APPLY = "does not apply: only the clips of mirror_test go out and come back the same way"
 
@@ -44,9 +44,10 @@ def over_pairs(
     if count < 2:
         return Unscored("too short: one frame cannot go out and come back", facts)
     if upstream and count % 2:
-        return Unscored(f"odd length: upstream refuses clips of {count} frames", facts)
+        return Unscored(f"frame count: {count} is odd, and upstream takes even ones only", {**facts, "refused": True})
     if upstream and count // 2 % BATCH == 1:
-        return Unscored(f"batch of one: upstream fails on {count} frames, whose last batch holds one pair", facts)
+        reason = f"frame count: of {count} frames the last batch holds one pair, on which upstream fails"
+        return Unscored(reason, {**facts, "refused": True})
     if not upstream and motion < static:
         return Unscored(
             f"static clip: the middle frame differs from the first by {motion:.1e} only; there is no return to judge",
@@ -62,7 +63,7 @@ def over_pairs(
 
 
 @metric(
-    id="mind_gsc_mse", version=1, title="Return: squared error", unit="mse", range=(0, 1), higher_is_better=False,
+    id="mind_gsc_mse", version=2, title="Return: squared error", unit="mse", range=(0, 1), higher_is_better=False,
     needs=(Case, FrameFacts, Outset, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)",
     upstream="gsc.avg_mse", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
 )  # fmt: skip
@@ -76,7 +77,7 @@ def gsc_mse(
 
 
 @metric(
-    id="mind_gsc_psnr", version=1, title="Return: PSNR", unit="dB", range=(0, IDENTICAL_DB), higher_is_better=True,
+    id="mind_gsc_psnr", version=2, title="Return: PSNR", unit="dB", range=(0, IDENTICAL_DB), higher_is_better=True,
     needs=(Case, FrameFacts, Outset, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)",
     upstream="gsc.avg_psnr", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
 )  # fmt: skip
@@ -90,7 +91,7 @@ def gsc_psnr(
 
 
 @metric(
-    id="mind_gsc_ssim", version=1, title="Return: SSIM", unit="score", range=(-1, 1), higher_is_better=True,
+    id="mind_gsc_ssim", version=2, title="Return: SSIM", unit="score", range=(-1, 1), higher_is_better=True,
     needs=(Case, FrameFacts, Outset, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)",
     upstream="gsc.avg_ssim", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
 )  # fmt: skip
@@ -107,7 +108,7 @@ def gsc_ssim(
 
 
 @metric(
-    id="mind_gsc_lpips", version=1, title="Return: LPIPS", unit="distance", range=(0, None), higher_is_better=False,
+    id="mind_gsc_lpips", version=2, title="Return: LPIPS", unit="distance", range=(0, None), higher_is_better=False,
     needs=(Case, FrameFacts, Outset, PerceptualDistance), suites=("mind",), paper="MIND (arXiv 2602.08025)",
     upstream="gsc.avg_lpips", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
 )  # fmt: skip
@@ -117,4 +118,6 @@ def gsc_lpips(
 ) -> Score | Unscored:  # fmt: skip
     """Mean LPIPS between the way out and the way back."""
     validate_distance(seen)
+    if (other := another_network(seen.net, "lpips_alex", rule)) is not None:
+        return other
     return over_pairs(case, frames, outset, seen, seen.distance, rule, static, moving)

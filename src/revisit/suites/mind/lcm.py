@@ -15,22 +15,29 @@ from revisit.core import Case, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import IDENTICAL_DB, psnr_per_frame, ssim_per_frame, validate, validate_distance
-from revisit.suites.mind.selection import CHUNK, MIRROR, check_rule, frames_scored
+from revisit.suites.mind.selection import CHUNK, MIRROR, another_network, check_rule, frames_scored
 
 DOES_NOT_APPLY = "does not apply: a mirror clip has no ground truth; gsc compares it with itself"
 INFINITE = "infinite: identical frames have no finite PSNR, and upstream averages it all the same"
 
 
 def over_frames(
-    case: Case, frames: FrameFacts, index: np.ndarray, other: np.ndarray, values: np.ndarray, rule: str
+    case: Case,
+    frames: FrameFacts,
+    index: np.ndarray,
+    other: np.ndarray,
+    values: np.ndarray,
+    rule: str,
+    video_max_time: int | None = None,
 ) -> Score | Unscored:
-    """Mean over the frames that count."""
+    """Mean over the frames that count, of the first `video_max_time` where that is a number."""
     if case.condition == MIRROR:
         return Unscored(DOES_NOT_APPLY)
     true_frames = int(case.annotations["total_time"]) - int(case.annotations["mark_time"])
     sample_frames = int(frames.index[-1]) + 1
     compared = int((index < true_frames).sum())
-    count = frames_scored(compared, rule)
+    looked_at = compared if video_max_time is None else min(compared, video_max_time)
+    count = frames_scored(looked_at, rule)
     facts: dict[str, Any] = {
         "sample_frames": sample_frames,
         "true_frames": true_frames,
@@ -43,7 +50,9 @@ def over_frames(
     if not compared:
         return Unscored("no frame of the prediction has a true frame beside it", facts)
     if not count:
-        return Unscored(f"dropped: upstream never scores the {CHUNK} frames read last, and there are {compared}", facts)
+        return Unscored(
+            f"dropped: upstream never scores the {CHUNK} frames read last, and there are {looked_at}", facts
+        )
     units = Series(frame=index[:count], other=other[:count], value=values[:count])
     return Score(float(values[:count].mean()), units=units, facts=facts)
 
@@ -60,50 +69,69 @@ def psnr_score(made: Score | Unscored, rule: str) -> Score | Unscored:
 
 
 @metric(
-    id="mind_lcm_mse", version=1, title="Memory: squared error", unit="mse", range=(0, 1), higher_is_better=False,
+    id="mind_lcm_mse", version=2, title="Memory: squared error", unit="mse", range=(0, 1), higher_is_better=False,
     needs=(Case, FrameFacts, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)", upstream="lcm.avg_mse",
     responds_to=("forgotten content", "wrong camera"), blind_to=("what differs",),
 )  # fmt: skip
-def lcm_mse(case: Case, frames: FrameFacts, seen: FrameFidelity, *, rule: str = "corrected") -> Score | Unscored:
+def lcm_mse(
+    case: Case, frames: FrameFacts, seen: FrameFidelity, *, rule: str = "corrected", video_max_time: int | None = None
+) -> Score | Unscored:
     """Mean squared error of the predicted frames against the true ones, values from 0 to 1."""
     validate(seen)
-    return over_frames(case, frames, seen.index, seen.reference, seen.mse / 255.0**2, rule)
+    return over_frames(case, frames, seen.index, seen.reference, seen.mse / 255.0**2, rule, video_max_time)
 
 
 @metric(
-    id="mind_lcm_psnr", version=1, title="Memory: PSNR", unit="dB", range=(0, IDENTICAL_DB), higher_is_better=True,
+    id="mind_lcm_psnr", version=2, title="Memory: PSNR", unit="dB", range=(0, IDENTICAL_DB), higher_is_better=True,
     needs=(Case, FrameFacts, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)", upstream="lcm.avg_psnr",
     responds_to=("forgotten content", "wrong camera"), blind_to=("what differs",),
 )  # fmt: skip
-def lcm_psnr(case: Case, frames: FrameFacts, seen: FrameFidelity, *, rule: str = "corrected") -> Score | Unscored:
+def lcm_psnr(
+    case: Case, frames: FrameFacts, seen: FrameFidelity, *, rule: str = "corrected", video_max_time: int | None = None
+) -> Score | Unscored:
     """Mean PSNR of the predicted frames against the true ones; 99 dB for an identical frame."""
     validate(seen)
-    made = over_frames(case, frames, seen.index, seen.reference, psnr_per_frame(seen.mse), rule)
+    made = over_frames(case, frames, seen.index, seen.reference, psnr_per_frame(seen.mse), rule, video_max_time)
     return psnr_score(made, rule)
 
 
 @metric(
-    id="mind_lcm_ssim", version=1, title="Memory: SSIM", unit="score", range=(-1, 1), higher_is_better=True,
+    id="mind_lcm_ssim", version=2, title="Memory: SSIM", unit="score", range=(-1, 1), higher_is_better=True,
     needs=(Case, FrameFacts, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)", upstream="lcm.avg_ssim",
     responds_to=("forgotten content", "wrong camera", "blur"), blind_to=("what differs",),
 )  # fmt: skip
 def lcm_ssim(
-    case: Case, frames: FrameFacts, seen: FrameFidelity, *, rule: str = "corrected", family: str = "torchmetrics"
+    case: Case,
+    frames: FrameFacts,
+    seen: FrameFidelity,
+    *,
+    rule: str = "corrected",
+    video_max_time: int | None = None,
+    family: str = "torchmetrics",
 ) -> Score | Unscored:
     """Mean SSIM of the predicted frames against the true ones."""
     validate(seen)
     values = ssim_per_frame(seen, family)
     if isinstance(values, Unscored):
         return values
-    return over_frames(case, frames, seen.index, seen.reference, values, rule)
+    return over_frames(case, frames, seen.index, seen.reference, values, rule, video_max_time)
 
 
 @metric(
-    id="mind_lcm_lpips", version=1, title="Memory: LPIPS", unit="distance", range=(0, None), higher_is_better=False,
+    id="mind_lcm_lpips", version=2, title="Memory: LPIPS", unit="distance", range=(0, None), higher_is_better=False,
     needs=(Case, FrameFacts, PerceptualDistance), suites=("mind",), paper="MIND (arXiv 2602.08025)",
     upstream="lcm.avg_lpips", responds_to=("forgotten content", "wrong camera", "blur"), blind_to=("what differs",),
 )  # fmt: skip
-def lcm_lpips(case: Case, frames: FrameFacts, seen: PerceptualDistance, *, rule: str = "corrected") -> Score | Unscored:
+def lcm_lpips(
+    case: Case,
+    frames: FrameFacts,
+    seen: PerceptualDistance,
+    *,
+    rule: str = "corrected",
+    video_max_time: int | None = None,
+) -> Score | Unscored:
     """Mean LPIPS of the predicted frames against the true ones."""
     validate_distance(seen)
-    return over_frames(case, frames, seen.index, seen.reference, seen.distance, rule)
+    if (other := another_network(seen.net, "lpips_alex", rule)) is not None:
+        return other
+    return over_frames(case, frames, seen.index, seen.reference, seen.distance, rule, video_max_time)

@@ -7,6 +7,7 @@ counts it. Files that belong to no test are passed over. A name is never split a
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,11 +16,12 @@ from typing import Any
 
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.media import VIDEO_SUFFIXES, announced_frames, natural_order
-from revisit.suites.mind.selection import MAIN, MIRROR
+from revisit.suites.mind.selection import MAIN, MIRROR, VARIED
 
 PERSPECTIVES = ("1st_data", "3rd_data")
 TESTS = (*MAIN, MIRROR)
 POSES = ("images.txt", "poses.npz", "poses.npy", "poses.txt")  # of a prediction, the first that is there
+ACTION_SPACE = re.compile(r"(?P<scene>.+)-(?P<speed>\d+(?:\.\d+)?)x-(?P<angle>\d+(?:\.\d+)?)")
 MOST_BYTES = 256 << 20  # of an action file; a recording of an hour has some tens of megabytes
 ACTION_FILE = 'expected {"mark_time": 240, "total_time": 1000, "data": [one row per frame]}'
 
@@ -175,9 +177,31 @@ def _prediction(
         subset=perspective,
         condition=test,
         prompt=found.caption,
-        annotations={"mark_time": found.mark, "total_time": found.total, "true_poses_from": found.poses_from},
+        annotations={
+            "mark_time": found.mark,
+            "total_time": found.total,
+            "true_poses_from": found.poses_from,
+            **action_space(name, test),
+        },
         artifacts=artifacts,
     )
+
+
+def action_space(name: str, test: str) -> dict[str, Any]:
+    """What the name of a recording says of its action space: `data-0-1.0x-200` walks at 1.0 times the shared speed.
+
+    `angle` is the last number, as the dataset writes it. `scene` is what stands before both; a kind of scene is told
+    where the name begins with a word of its own, not with `data`.
+    """
+    found = ACTION_SPACE.fullmatch(name)
+    scene = name if found is None else found["scene"]
+    kind = scene.rstrip("0123456789").rstrip("-_ ")
+    told: dict[str, Any] = {"action_space": "varied" if test == VARIED else "shared", "scene": scene}
+    if kind and kind != "data":
+        told["scene_kind"] = kind
+    if found is not None:
+        told |= {"speed": float(found["speed"]), "angle": float(found["angle"])}
+    return told
 
 
 def _mirror(model: str, tree: Path, truth: Path | None, perspective: str) -> Iterator[Case | Rejected]:
@@ -196,7 +220,7 @@ def _mirror(model: str, tree: Path, truth: Path | None, perspective: str) -> Ite
             align="mirror",
             subset=perspective,
             condition=MIRROR,
-            annotations={"video_name": video.name},
+            annotations={"video_name": video.name, "action_space": "shared"},
         )
         count += 1
     for k in range(count, _expected_mirrors(truth, perspective)):

@@ -1,7 +1,9 @@
 """result.json: the rows that readers of the public evaluator's file expect, and what it leaves out.
 
-Its keys are kept. Added: `schema_version`, `model`, `protocol`, `coverage`, and per row `metric_status` (ok, unscored
-or failed, with the reason) and `n_frames_scored`. The file is valid JSON: an infinite or missing value is null.
+Its keys are kept, also in rows of clips that are missing or refused. Added: `schema_version`, `model`, `protocol`,
+`finished`, `coverage`, and per row `metric_status` (ok, unscored or failed, with the reason) and `n_frames_scored`. The
+file is valid JSON: an infinite or missing value is null. It is written anew while clips come in, with the rows of those
+that are done; `finished` says whether it is the last.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from revisit.suites.mind.selection import MIRROR
 from revisit.suites.mind.summary import coverage
 from revisit.suites.tables import Record, by_case
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def export(
@@ -35,11 +37,18 @@ def export(
             "schema_version": SCHEMA_VERSION,
             "model": model,
             "protocol": facts["protocol"],
-            "video_max_time": None,
+            "finished": facts.get("finished", True),
+            "video_max_time": _video_max_time(facts.get("parameters") or {}),
             "coverage": coverage(mine, lacking),
             "data": [*_rows(run, mine, answers), *map(_missing_row, lacking)],
         }
     return made
+
+
+def _video_max_time(parameters: Mapping[str, Mapping[str, Any]]) -> int | None:
+    """How many frames of each prediction were looked at, at most, where the run was told."""
+    told = (parameters.get(id, {}).get("video_max_time") for id in (*KEYS["lcm"].values(), "mind_imaging", "mind_dino"))
+    return next((most for most in told if most is not None), None)
 
 
 def _file_name(model: str, taken: Mapping[str, Any]) -> str:
@@ -87,9 +96,9 @@ def _row(case: Case, asked: Mapping[str, Record], run: Path) -> dict[str, Any]:
         records = {name: asked[id] for name, id in KEYS[key].items() if id in asked}
         for name, record in records.items():
             row["metric_status"][f"{key}.{name}"] = _status(record)
-            if record["status"] == "failed":
-                row["error"] = record["reason"]
             found = record.get("facts") or {}
+            if record["status"] == "failed" or found.get("refused"):
+                row["error"] = record["reason"]
             row["sample_frames"] = found.get("sample_frames", row["sample_frames"])
             if "motion_mse" in found:
                 row["motion_mse"] = found["motion_mse"]
@@ -117,17 +126,19 @@ def _per_frame(records: Mapping[str, Record], run: Path) -> dict[str, Any]:
 
 
 def _action(records: Mapping[str, Record]) -> dict[str, Any]:
-    """Errors by group and action, translation and rotation side by side."""
-    made: dict[str, Any] = defaultdict(dict)
-    for name, record in records.items():
-        unit = "_deg" if name == "rpe_rot" else ""
-        for group, values in (record.get("facts") or {}).get("groups", {}).items():
-            made[group] |= {
-                "count": values["count"],
-                f"{name}_mean{unit}": values["mean"],
-                f"{name}_median{unit}": values["median"],
-            }
-    return dict(made)
+    """Errors by group and action, translation and rotation side by side; null for one that has none.
+
+    Where the true camera rests, there are turns and no lengths: nobody can tell the unit of the estimated path.
+    """
+    groups = {name: (record.get("facts") or {}).get("groups", {}) for name, record in records.items()}
+    made: dict[str, Any] = {}
+    for group in dict.fromkeys(group for found in groups.values() for group in found):
+        told = {name: found.get(group, {}) for name, found in groups.items()}
+        made[group] = {"count": next(values["count"] for values in told.values() if values)}
+        for name in KEYS["action"]:
+            unit, values = "_deg" if name == "rpe_rot" else "", told.get(name, {})
+            made[group] |= {f"{name}_{what}{unit}": values.get(what) for what in ("mean", "median")}
+    return made
 
 
 def _status(record: Record) -> dict[str, str]:
@@ -137,11 +148,15 @@ def _status(record: Record) -> dict[str, str]:
 
 
 def _missing_row(entry: Rejected) -> dict[str, Any]:
+    """The row of a clip that nobody could look at; the public evaluator has none, readers expect its keys."""
+    status = {"*": {"status": "missing" if entry.missing else "refused", "reason": entry.reason}}
+    times = ("mark_time", "total_time", "sample_frames")
     return {
         "path": entry.id.rpartition("@")[0].removeprefix(f"{entry.subset}/{entry.condition}/"),
         "perspective": entry.subset,
         "test_type": entry.condition,
+        **({"videos": [], "video_results": []} if entry.condition == MIRROR else dict.fromkeys(times)),
         "error": entry.reason,
         "n_frames_scored": 0,
-        "metric_status": {"*": {"status": "missing" if entry.missing else "refused", "reason": entry.reason}},
+        "metric_status": status,
     }

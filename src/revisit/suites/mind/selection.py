@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from revisit.core import UsageError
+from revisit.core import Unscored, UsageError
 from revisit.evidence.poses import ActionTrack
 
 RULES = ("corrected", "upstream")
@@ -18,7 +18,8 @@ CHUNK = 100  # frames that the public evaluator reads at a time; the chunk with 
 BATCH = 10  # pairs it compares at a time; a last batch of one makes it fail
 ACTION_FRAMES = 97  # of every clip it looks at for actions
 LEAST_STEPS = 8  # below which it leaves the action metric out
-MAIN, MIRROR = ("mem_test", "action_space_test"), "mirror_test"
+SHARED, VARIED, MIRROR = "mem_test", "action_space_test", "mirror_test"  # the first two by their action spaces
+MAIN = (SHARED, VARIED)
 
 MOVES = ({1: "forward", 2: "backward"}, {1: "left", 2: "right"})
 LOOKS = ({1: "look_up", 2: "look_down"}, {1: "look_left", 2: "look_right"})
@@ -36,6 +37,13 @@ def check_rule(rule: str) -> bool:
 def frames_scored(count: int, rule: str) -> int:
     """How many of `count` compared frames count, from the first."""
     return max(count - 1, 0) // CHUNK * CHUNK if check_rule(rule) else count
+
+
+def another_network(made_by: str, wanted: str, rule: str) -> Unscored | None:
+    """Why evidence of a network is not scored: upstream has one network, and another's numbers are no substitute."""
+    if not check_rule(rule) or made_by.startswith(wanted):
+        return None
+    return Unscored(f"another network: upstream takes {wanted}, and {made_by} was observed", {"described_by": made_by})
 
 
 def labels(actions: ActionTrack, frames: Sequence[int]) -> list[str]:

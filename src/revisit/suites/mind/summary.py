@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from revisit.core import Case, Rejected
+from revisit.suites.mind import spaces
 from revisit.suites.mind.metrics import KEYS, tests_of
 from revisit.suites.mind.read import PERSPECTIVES, TESTS
+from revisit.suites.mind.selection import MIRROR
 from revisit.suites.tables import (
     ByCase,
     Record,
@@ -36,11 +38,11 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
     asked = [id for id, reason in reasons.items() if reason is None]
     models = sorted({case.model for case in cases} | {entry.model for entry in rejected})
 
-    def of(model: str, parts: Sequence[tuple[str, str]]) -> tuple[list[Case], list[Rejected]]:
-        """The cases of a model in some parts, and what it lacks there."""
+    def of(model: str | None, parts: Sequence[tuple[str, str]]) -> tuple[list[Case], list[Rejected]]:
+        """The cases of a model, or of all, in some parts, and what is lacking there."""
         return (
-            [case for case in cases if case.model == model and (case.subset, case.condition) in parts],
-            [entry for entry in rejected if entry.model == model and (entry.subset, entry.condition) in parts],
+            [case for case in cases if model in (None, case.model) and (case.subset, case.condition) in parts],
+            [entry for entry in rejected if model in (None, entry.model) and (entry.subset, entry.condition) in parts],
         )
 
     def scores(model: str, parts: Sequence[tuple[str, str]], ids: Sequence[str]) -> dict[str, Any]:
@@ -51,6 +53,8 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
         return made
 
     whole = [(perspective, test) for perspective in PERSPECTIVES for test in TESTS]
+    tests = {test for id in reasons for test in tests_of(id)}
+    posed = [part for part in whole if part[1] in tests]  # a clip of which nothing was asked poses no test
     tables = {}
     for part in whole:
         ids = [id for id in asked if part[1] in tests_of(id)]
@@ -72,14 +76,15 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
         "models": {
             model: {
                 "cases": len(of(model, whole)[0]),
-                "funnel": _funnel(*of(model, whole), answers),
+                "funnel": _funnel(*of(model, posed), answers),
                 "labels": {},
                 "scores": scores(model, whole, asked),
             }
             for model in models
         },
-        "funnel": _funnel(cases, rejected, answers),
+        "funnel": _funnel(*of(None, posed), answers),
         "parts": tables,
+        "tables": spaces.tables(cases, rejected, answers, [id for id in asked if tests_of(id) != (MIRROR,)]),
         "coverage": {model: coverage(*of(model, whole)) for model in models},
         "actions": {model: _actions(of(model, whole)[0], answers) for model in models},
     }

@@ -31,6 +31,7 @@ from revisit.worlds.world import World
 Progress = Callable[[int, int, str], None]
 SETTINGS = "world.json"  # how a folder was rendered
 FRAMES = 49
+LEAST_FRAMES = 9
 SIZE = (240, 416)
 
 
@@ -157,7 +158,7 @@ class Job:
     orders: tuple[Order, ...]
     models: tuple[Model, ...]
     size: tuple[int, int]
-    frames: int
+    frames: int | None  # None: as long as its layout usually is
 
     @property
     def steps(self) -> int:
@@ -170,7 +171,7 @@ def render(
     *,
     seeds: int = 2,
     size: tuple[int, int] = SIZE,
-    frames: int = FRAMES,
+    frames: int | None = None,
     models: Sequence[Model] = (),
     workers: int | None = None,
     fresh: bool = False,
@@ -179,14 +180,18 @@ def render(
     """Write films of the first seeds in the layouts of suites; return the folder of each.
 
     `models` are those of each suite by default. `workers` processes shoot side by side, as many as cores by default;
-    0 works in this process. MIND, whose clips are many and short, gets half of the size.
+    0 works in this process. MIND, whose clips are many and short, gets half of the size. `frames` is the length of a
+    clip (49 by default), in MIND of a prediction (18 by default).
     """
     unknown = [suite for suite in suites if suite not in LAYOUTS]
     if unknown:
         raise UsageError(f"there is no layout for {unknown[0]!r}; there is one for {', '.join(LAYOUTS)}")
     if size[0] % 4 or size[1] % 4 or min(size) < 64:
         raise UsageError(f"a size is height x width, both multiples of 4 and at least 64, not {size[0]}x{size[1]}")
-    _same_settings(folder, suites, {"revisit": __version__, "size": list(size), "frames": frames}, fresh)
+    if frames is not None and frames < LEAST_FRAMES:
+        raise UsageError(f"a clip that leaves and comes back has at least {LEAST_FRAMES} frames, not {frames}")
+    settings = {"revisit": __version__, "size": list(size), "frames": frames or FRAMES}
+    _same_settings(folder, suites, settings, fresh)
     jobs = [job for suite in suites for job in _jobs(folder / suite, suite, seeds, size, frames, tuple(models))]
     rows: dict[str, list[Row]] = {suite: [] for suite in suites}
     total, done = sum(job.steps for job in jobs), 0
@@ -206,7 +211,7 @@ def render(
 
 
 def _jobs(
-    folder: Path, suite: str, seeds: int, size: tuple[int, int], frames: int, models: tuple[Model, ...]
+    folder: Path, suite: str, seeds: int, size: tuple[int, int], frames: int | None, models: tuple[Model, ...]
 ) -> Iterator[Job]:
     layout = LAYOUTS[suite]
     if layout is None:
@@ -288,10 +293,10 @@ def _shoot(job: Job, tell: Tell) -> list[Row]:
 
     layout = LAYOUTS[job.suite]
     if layout is None:
-        mind.write(job.folder, job.size, say)
+        mind.write(job.folder, job.size, say, job.frames)
         return []
     rows: list[Row] = []
     for order in job.orders:
-        name, film = order.film(job.size, job.frames)
+        name, film = order.film(job.size, job.frames or FRAMES)
         rows.append(layout.module.shoot(job.folder, name, film, job.models, order.seed, say))
     return rows

@@ -1,0 +1,106 @@
+"""The radar figure: every model's scores on spokes, as an SVG picture. Two panels, as in the paper's Fig. S17.
+
+A spoke runs from 0 in the middle to 100 at the rim. A model without a score on a spoke has a gap there: its line ends
+before it and goes on after it. Only what has a scale to 100 is drawn; dB and distances have none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+
+PANELS = {
+    "Automated metrics": {
+        "memo_visual_quality": ("VisQual", 1.0),
+        "memo_motion_smoothness": ("MotSmooth", 1.0),
+        "memo_identity": ("ObjConsist", 1.0),
+        "memo_geo3d": ("3DConsist", 1.0),
+        "memo_camera": ("CamCtrl", 1.0),
+        "memo_image_reward": ("ImgReward", 1.0),
+        "memo_ors": ("ORS", 100.0),
+    },
+    "Questions": {
+        "memo_vqa_if": ("IF", 1.0),
+        "memo_vqa_ob": ("OB", 1.0),
+        "memo_vqa_cm": ("CM", 1.0),
+        "memo_vqa_pa": ("PA", 1.0),
+    },
+}
+RADIUS, WIDTH, MIDDLE = 150, 460, (230, 215)
+COLOURS = ("#1b6ca8", "#d1495b", "#3c8d53", "#8a5fbf", "#c77d0a", "#2a9d8f", "#6b4f3a", "#b03a8c", "#4a6fe3", "#777777")
+
+Scores = Mapping[str, Mapping[str, float]]  # model -> metric -> mean
+
+
+def radar(scores: Scores) -> str:
+    """The picture; an empty text where no panel has three spokes with a score."""
+    panels = {
+        title: {id: one for id, one in spokes.items() if any(id in mine for mine in scores.values())}
+        for title, spokes in PANELS.items()
+    }
+    panels = {title: spokes for title, spokes in panels.items() if len(spokes) > 2}
+    if not panels:
+        return ""
+    models = sorted(scores)
+    parts = [_panel(title, spokes, scores, models, k * WIDTH) for k, (title, spokes) in enumerate(panels.items())]
+    height = 2 * RADIUS + 130
+    legend = "".join(
+        f'<g transform="translate({20 + 150 * (k % 3)},{height + 18 * (k // 3)})">'
+        f'<rect width="12" height="12" fill="{_colour(k)}"/><text x="18" y="11">{escape(model)}</text></g>'
+        for k, model in enumerate(models)
+    )
+    width, depth = len(panels) * WIDTH, height + 18 * (1 + len(models) // 3) + 10
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {depth}" width="{width}" height="{depth}" '
+        f'font-family="sans-serif" font-size="12">{"".join(parts)}{legend}</svg>\n'
+    )
+
+
+def spot(score: float, spoke: int, count: int) -> tuple[float, float]:
+    """Where a score lies: so far from the middle, the first spoke upward, the others clockwise."""
+    angle = 2 * math.pi * spoke / count
+    length = RADIUS * min(max(score, 0.0), 100.0) / 100
+    return round(MIDDLE[0] + length * math.sin(angle), 2), round(MIDDLE[1] - length * math.cos(angle), 2)
+
+
+def _panel(
+    title: str, spokes: Mapping[str, tuple[str, float]], scores: Scores, models: Sequence[str], left: int
+) -> str:
+    count = len(spokes)
+    drawn = [f'<g transform="translate({left},0)"><text x="{MIDDLE[0]}" y="24" text-anchor="middle">{title}</text>']
+    for ring in (25, 50, 75, 100):
+        points = " ".join("{},{}".format(*spot(ring, k, count)) for k in range(count))
+        drawn.append(f'<polygon points="{points}" fill="none" stroke="#ccc"/>')
+    for k, (name, _) in enumerate(spokes.values()):
+        x, y = spot(100, k, count)
+        drawn.append(f'<line x1="{MIDDLE[0]}" y1="{MIDDLE[1]}" x2="{x}" y2="{y}" stroke="#ddd"/>')
+        at = MIDDLE[0] + 1.13 * (x - MIDDLE[0]), MIDDLE[1] + 1.13 * (y - MIDDLE[1])
+        drawn.append(f'<text x="{at[0]:.1f}" y="{at[1] + 4:.1f}" text-anchor="middle">{name}</text>')
+    for number, model in enumerate(models):
+        mine = scores[model]
+        path = _path([factor * mine[id] if id in mine else None for id, (_, factor) in spokes.items()])
+        if path:
+            drawn.append(
+                f'<path data-model="{escape(model)}" d="{path}" fill="none" stroke="{_colour(number)}" '
+                f'stroke-width="2"><title>{escape(model)}</title></path>'
+            )
+    return "".join([*drawn, "</g>"])
+
+
+def _path(values: Sequence[float | None]) -> str:
+    """Lines between the scores of neighbouring spokes, none where one of them has no score."""
+    count = len(values)
+    spots = [None if value is None else spot(value, k, count) for k, value in enumerate(values)]
+    parts: list[str] = []
+    for k, here in enumerate(spots):
+        after = spots[(k + 1) % count]
+        if here is not None and after is not None:
+            parts.append("M{},{} L{},{}".format(*here, *after))
+        elif here is not None and spots[k - 1] is None:
+            parts.append("M{},{} h0.01".format(*here))  # a score without neighbours is a dot
+    return " ".join(parts)
+
+
+def _colour(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]

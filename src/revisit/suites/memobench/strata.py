@@ -1,0 +1,167 @@
+"""Strata: kinds of clips, told by their prompts or by a file of the user's own, and tables over them.
+
+    trajectory    how the camera goes (Table S2). Of real clips the prompt says it plainly, and the counts are those
+                  printed (56, 51 and 57); of synthetic ones a U-turn is named (68, as printed), and the others are
+                  told by what the observer does: 44 head turns, 41 vertical and 43 forward, where the paper has 41,
+                  29 and 58
+    process       what happens to the object of a real clip, one of the paper's seven categories. The dataset does not
+                  say it: it is told where the words of just one category occur in the prompt, and left open elsewhere
+    environment   of a synthetic scene; only a file tells it
+
+`categories=FILE` is a CSV with the columns clip (an id such as 007 or Barnyard_005, or a scene), and process,
+environment or trajectory; it comes before the words.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from revisit.core import Case, UsageError
+from revisit.stats.intervals import mean_interval
+from revisit.suites.memobench.names import REAL, ClipName, parse_clip, scene_name
+from revisit.suites.tables import ByCase
+
+KINDS = ("trajectory", "process", "environment")
+PANS = {"pans to the left": "pan left", "pans to the right": "pan right", "tilts upward": "tilt up"}
+VERTICAL = re.compile(
+    r"look(s|ing)? (up|down)|upward|downward|jump|raises|lowers|squat|crouch|\brise|ascend|descend|lifts|bends"
+)
+HEAD = re.compile(r"turns? (the |its |his |her )?head|head (to|back)")
+PROCESSES = {
+    "combustion and heat": r"candle|flame|burn|match\b|lighter|\bfire|wax|melt|\bice\b|toast|charr|smok|incense|boil",
+    "physical deformation": r"crush|crumpl|\btear|torn|bend|bent|squeez|sponge|balloon|inflat|deflat|spring|dough|clay|"
+    r"collaps|stack|fold|snap|shatter|crack|stretch|press",
+    "bubble and foam": r"foam|bubble|soap|froth|soda sits|carbonated|cola|beer",
+    "viscous flow": r"honey|syrup|slime|viscous|drip|ketchup|sauce|shampoo|glue|lotion|ooz|hourglass|sand\b",
+    "chemical reaction": r"iodine|vinegar|baking soda|react|effervesc|fizz|decolori|oxid|rust|permanganate|precipitat|"
+    r"indicator|litmus|copper|bleach|disinfect",
+    "diffusion and absorption": r"diffus|\bink\b|dye|absorb|soak|spread|food color|tea bag|\btea\b|wick|towel|tissue|"
+    r"stain|seep",
+    "dissolution": r"dissolv|salt|sugar|milk powder|powder|tablet|coffee|cube",
+}
+SIZES = (("small, below 2 %", 0.0, 0.02), ("medium, 2 to 10 %", 0.02, 0.10), ("large, above 10 %", 0.10, 1.01))
+ANGLES = (
+    ("up to 30°", 0.0, 30.0), ("30 to 60°", 30.0, 60.0), ("60 to 120°", 60.0, 120.0), ("above 120°", 120.0, 181.0),
+)  # fmt: skip
+MOST_BYTES = 4 << 20
+
+Told = Mapping[str, Mapping[str, str]]  # clip id or scene -> kind -> value
+
+
+def read_categories(path: Path) -> Told:
+    """What a file of the user's own says of clips and scenes."""
+    if not path.is_file() or path.stat().st_size > MOST_BYTES:
+        raise UsageError(f"--option categories={path}: there is no such file; expected a CSV with the column clip")
+    rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
+    columns = set(rows[0]) if rows else set()
+    if "clip" not in columns or not columns & set(KINDS):
+        raise UsageError(f"{path}: expected the columns clip and some of {', '.join(KINDS)}")
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        name = parse_clip(row["clip"].strip())
+        key = name.id if name is not None else scene_name(row["clip"].strip())
+        found.setdefault(key, {}).update({kind: row[kind].strip() for kind in KINDS if (row.get(kind) or "").strip()})
+    return found
+
+
+def kinds_of(name: ClipName, prompt: str, told: Told) -> dict[str, str]:
+    """The kinds of a clip that are known, by the file or by the words of its prompt."""
+    by_words = {"trajectory": trajectory(prompt, name.subset)}
+    if name.subset == REAL:
+        by_words["process"] = process(prompt)
+    given = {**told.get(name.scene, {}), **told.get(name.id, {})}
+    return {kind: value for kind, value in {**by_words, **given}.items() if value}
+
+
+def trajectory(prompt: str, subset: str) -> str:
+    """How the camera goes; nothing where the prompt does not say."""
+    words = prompt.lower()
+    if subset == REAL:
+        return next((kind for phrase, kind in PANS.items() if phrase in words), "")
+    if not words:
+        return ""
+    if "u-turn" in words:
+        return "U-turn"
+    return "vertical" if VERTICAL.search(words) else "head turn" if HEAD.search(words) else "forward"
+
+
+def process(prompt: str) -> str:
+    """The category whose words alone occur in the prompt; nothing where there is none, or more than one."""
+    found = [name for name, words in PROCESSES.items() if re.search(words, prompt.lower())]
+    return found[0] if len(found) == 1 else ""
+
+
+def trajectory_table(cases: Sequence[Case], answers: ByCase) -> list[dict[str, Any]]:
+    """Table S2: clips of each trajectory, how far the true camera turns, and how long the object is away."""
+    clips = list({(case.subset, case.sample): case for case in cases}.values())  # the same for every model
+    kinds = sorted({(case.subset, case.annotations.get("trajectory", "not told")) for case in clips})
+    rows = []
+    for subset, kind in kinds:
+        mine = [
+            case for case in clips if case.subset == subset and case.annotations.get("trajectory", "not told") == kind
+        ]
+        marks = [case.annotations.get("gt_phases") for case in mine]
+        gaps = [float(pair[1] - pair[0]) for pair in marks if pair]
+        facts = [(answers.get(case.id, {}).get("true_turn") or {}).get("facts") or {} for case in mine]
+        turns = [float(fact["farthest"]) for fact in facts if fact.get("farthest") is not None]
+        if gaps or turns:
+            rows.append({"name": f"{subset}, {kind}", "cells": [_mean(turns, len(mine)), _mean(gaps, len(mine))]})
+    if not rows:
+        return []
+    note = (
+        "clips of the dataset that the run has; the farthest turn of the true camera, and frames from leaving to return"
+    )
+    return [{"title": "Trajectories", "note": note, "columns": ["rotation, degrees", "gap, frames"], "rows": rows}]
+
+
+def ors_tables(cases: Sequence[Case], answers: ByCase, models: Sequence[str]) -> list[dict[str, Any]]:
+    """ORS by the size of the object and by the turn of the true camera when it is back (beside Table S4)."""
+
+    def value(case: Case, id: str, fact: str) -> float | None:
+        found = ((answers.get(case.id, {}).get(id) or {}).get("facts") or {}).get(fact)
+        return None if found is None else float(found)
+
+    tables = []
+    for title, note, strata, of in (
+        ("Object reappearance by size", "share of the first frame that the object's mask covers", SIZES,
+         lambda case: value(case, "memo_ors", "target_area")),
+        ("Object reappearance by angle", "turn of the true camera since its first view when the object is back", ANGLES,
+         lambda case: value(case, "true_turn", "at_return")),
+    ):  # fmt: skip
+        rows = [row for model in models if (row := _strata_row(model, cases, answers, strata, of)) is not None]
+        if rows:
+            columns = [name for name, _, _ in strata]
+            tables.append({"title": title, "note": note, "columns": columns, "rows": rows})
+    return tables
+
+
+def _strata_row(
+    model: str,
+    cases: Sequence[Case],
+    answers: ByCase,
+    strata: Sequence[tuple[str, float, float]],
+    of: Callable[[Case], float | None],
+) -> dict[str, Any] | None:
+    mine = [case for case in cases if case.model == model]
+    scored = [case for case in mine if (answers.get(case.id, {}).get("memo_ors") or {}).get("status") == "scored"]
+    placed = [(case, number) for case in scored if (number := of(case)) is not None]
+    if not placed:
+        return None
+    cells = []
+    for _, low, high in strata:
+        values = [answers[case.id]["memo_ors"]["score"] for case, number in placed if low <= number < high]
+        cells.append(_mean(values, len(values)))
+    return {"name": model, "cells": cells}
+
+
+def _mean(values: Sequence[float], of: int) -> dict[str, Any]:
+    made: dict[str, Any] = {"n": len(values), "of": of}
+    if values:
+        interval = mean_interval(values)
+        made |= {"mean": sum(values) / len(values), "interval": None if interval is None else list(interval)}
+    return made

@@ -1,0 +1,86 @@
+"""The words of the questions to a judge, from a file of the user's own.
+
+Our words are our own, so numbers compare with published ones in kind only. Whoever has upstream's repository may ask
+with its words: `from_repository` takes them out of its script, and the file it makes stays with the user.
+
+    questions: |   asks for the questions about a clip; {prompt} is the prompt of the clip
+    judge: |       asks all questions about a video; {questions} is their list as JSON
+    hinted: |      the same with what is known to be wrong: {questions} and {hint}
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from revisit.core import UsageError
+
+PLACES = {"questions": ("prompt",), "judge": ("questions",), "hinted": ("questions", "hint")}  # what each must hold
+SCRIPT = "llm-vqa.py"
+# Function of the public script whose prompt is ours under this name, and its variables -> ours.
+FUNCTIONS = {"questions": "generate_questions", "judge": "evaluate_video", "hinted": "evaluate_video_with_hint"}
+VARIABLES = {"generation_prompt": "prompt"}
+MOST_BYTES = 1 << 20
+
+
+def read_wording(path: Path) -> dict[str, str]:
+    """The wordings of a file, each with the places that it needs."""
+    if not path.is_file():
+        raise UsageError(f"{path}: there is no such file; `revisit judge wording REPOSITORY` makes one")
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise UsageError(f"{path}: this is not YAML") from None
+    if not isinstance(content, dict) or not content or not all(isinstance(text, str) for text in content.values()):
+        raise UsageError(f"{path}: expected the words under some of {', '.join(PLACES)}")
+    for name, text in content.items():
+        if name not in PLACES:
+            raise UsageError(f"{path}: there is no wording {name!r}; there are {', '.join(PLACES)}")
+        missing = [place for place in PLACES[name] if f"{{{place}}}" not in text]
+        if missing:
+            raise UsageError(f"{path}: {name} does not say where {{{missing[0]}}} goes")
+    return {str(name): text for name, text in content.items()}
+
+
+def from_repository(folder: Path) -> dict[str, str]:
+    """The wordings of the public script in a copy of its repository. The script is read, not run."""
+    found = sorted(folder.rglob(SCRIPT)) if folder.is_dir() else []
+    if not found or found[0].stat().st_size > MOST_BYTES:
+        raise UsageError(f"{folder}: there is no {SCRIPT} in it; expected a copy of MemoBench's repository")
+    try:
+        tree = ast.parse(found[0].read_text(encoding="utf-8"))
+    except (SyntaxError, ValueError):
+        raise UsageError(f"{found[0]}: this is no Python that can be read") from None
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    made = {ours: _longest(functions[theirs]) for ours, theirs in FUNCTIONS.items() if theirs in functions}
+    texts = {name: text for name, text in made.items() if text}
+    for name in FUNCTIONS:
+        if not all(f"{{{place}}}" in texts.get(name, "") for place in PLACES[name]):
+            raise UsageError(
+                f"{found[0]}: no prompt was found in {FUNCTIONS[name]}(); is this the script of MemoBench?"
+            )
+    return texts
+
+
+def as_yaml(texts: Mapping[str, str]) -> str:
+    """The text of a file of wordings."""
+    return yaml.safe_dump(dict(texts), sort_keys=False, allow_unicode=True, default_style="|")
+
+
+def _longest(function: ast.FunctionDef) -> str:
+    """The longest f-string of a function, its variables as {names}."""
+    texts = [_text(node) for node in ast.walk(function) if isinstance(node, ast.JoinedStr)]
+    return max(texts, key=len, default="").strip()
+
+
+def _text(node: ast.JoinedStr) -> str:
+    parts = []
+    for part in node.values:
+        if isinstance(part, ast.Constant):
+            parts.append(str(part.value))
+        elif isinstance(part, ast.FormattedValue) and isinstance(part.value, ast.Name):
+            parts.append("{" + VARIABLES.get(part.value.id, part.value.id) + "}")
+    return "".join(parts)
