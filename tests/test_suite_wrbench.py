@@ -86,6 +86,8 @@ def test_the_public_manifest(tmp_path: Path) -> None:
     ]
     path = tmp_path / "manifest.json"
     path.write_text(json.dumps(rows))
+    for name in ("a.mp4", "b.mp4"):
+        (tmp_path / name).write_bytes(b"")
     assert recognises(path)
     found = list(read(path))
     assert [type(entry).__name__ for entry in found] == ["Case", "Rejected", "Rejected", "Rejected"]

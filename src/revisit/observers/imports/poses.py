@@ -32,5 +32,5 @@ def _track(path: Path, format: str) -> dict[str, Any]:
         "frame": found.times.astype(np.int64) if numbered else np.arange(len(found)),
         "c2w": np.array(found.c2w),
         "metres": found.scale == "metres",
-        "source": recognise(path) if format == "auto" else format,
+        "source": recognise(path, format),
     }

@@ -85,7 +85,8 @@ def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rej
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not a text file; a manifest is UTF-8 with one JSON object per line") from error
-    for number, line in enumerate(text.splitlines(), start=1):
+    # Not splitlines(): JSON may hold other line ends, such as U+2028, inside its strings.
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         where = f"{path.name} line {number}"

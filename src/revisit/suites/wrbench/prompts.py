@@ -165,7 +165,7 @@ def _lines(path: Path, key: str = "", optional: bool = False) -> list[dict[str, 
             f"{path}: no such file; the published prompts are families.jsonl and variants.jsonl in one folder"
         )
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
         if line.strip():
             try:
                 row = json.loads(line)

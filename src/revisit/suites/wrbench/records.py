@@ -12,12 +12,16 @@ several models <id>@<model>, so that no two clips share one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from revisit.core import Case, UsageError
-from revisit.suites.wrbench.prompts import Task
+from revisit.control.generators import generator
+from revisit.core import Case, Clip, Target, UsageError
+from revisit.suites.wrbench.prompts import TIERS, Task
+from revisit.suites.wrbench.tables import published
 
 # label -> (camera preset, degrees)
 CAMERAS: dict[str, tuple[str, float]] = {
@@ -98,6 +102,41 @@ def event_views(
 def record_of(case: Case) -> str:
     """The id of the record that a case is a clip of; a model's name may hold an @ itself."""
     return case.id.removesuffix(f"@{case.model}")
+
+
+def plain_record(id: str) -> str:
+    """The id of a record as it is written here: the published ones say `none` where no camera is in the prompt."""
+    return re.sub(rf"__({'|'.join(TIERS)})__none(?=__|$)", r"__\1", id)
+
+
+def condition_of(model: str) -> str:
+    """The viewpoint condition of a model by its card, or by the published table; nothing where neither knows it."""
+    try:
+        return generator(model).condition
+    except UsageError:
+        names = {row.model: row.condition for row in published()[1]}
+        return names.get(re.sub(r"[^a-z0-9]+", "_", model.lower()), "")
+
+
+def case_of(
+    record: str, model: str, clip: Path, prompt: str, script: str, seed: int, notes: Mapping[str, Any],
+    target: Target | None = None,
+) -> Case:  # fmt: skip
+    """The case of one model's clip of a record."""
+    return Case(
+        id=f"{record}@{model}",
+        suite="wrbench",
+        model=model,
+        sample=str(notes.get("task") or record),
+        clip=Clip(clip),
+        subset=str(notes.get("factor", "")),
+        condition=str(notes.get("camera", "")),
+        seed=seed,
+        prompt=prompt,
+        camera=script,
+        target=target,
+        annotations=dict(notes),
+    )
 
 
 def clip_id(view: EventView, model: str) -> str:
