@@ -16,7 +16,7 @@ FORMATS = ("terminal", "markdown", "latex", "csv", "html")
 def leaderboard(
     runs: list[Path] = typer.Argument(None, help="Run directories, or folders with MemoBench's own result files."),
     format: str = typer.Option("terminal", "--format", help=f"One of {', '.join(FORMATS)}."),
-    published: bool = typer.Option(False, "--published", help="Show the tables of the MemoBench paper, too."),
+    published: bool = typer.Option(False, "--published", help="Show the paper's tables, too (MemoBench, WRBench)."),
     supplement: bool = typer.Option(False, "--supplement", help="Show those of its supplement, too."),
     sort: str = typer.Option("", "--sort", help="Column to sort by, such as ORS; the better ones come first."),
     subset: str = typer.Option("", "--subset", help="Only one part of the dataset, such as Synthetic or Real."),
@@ -66,18 +66,26 @@ def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) ->
     from revisit.suites.memobench import leaderboard as memobench
     from revisit.suites.memobench.published import MAIN, SUPPLEMENT
     from revisit.suites.memobench.published import published as table
+    from revisit.suites.wrbench import leaderboard as wrbench
 
-    own, files = [], []
+    own, files, suites = [], [], set()
     for path in runs:
         if (path / "run.json").is_file() or not memobench.is_results(path):
             run = Run(path)
             known = memobench.COLUMNS if run.facts["suite"] == "memobench" else ()
             facts = RunFacts(path.resolve().name, run.facts, run.plan, run.records, run.summary)
-            conditioned = run.facts["suite"] == "mbench"  # whose scores count only where the test is posed
-            own.append(mbench.board_of(facts, subset) if conditioned else board_of_run(facts, known, subset))
+            suites.add(run.facts["suite"])
+            if run.facts["suite"] == "mbench":  # whose scores count only where the test is posed
+                own.append(mbench.board_of(facts, subset))
+            elif run.facts["suite"] == "wrbench":
+                own.append(wrbench.board_of(facts, subset))
+            else:
+                own.append(board_of_run(facts, known, subset))
         else:
             files.append(memobench.upstream_board(path, subset))
     printed = [*(MAIN if published or supplement else ()), *(SUPPLEMENT if supplement else ())]
+    if suites == {"wrbench"} and not files:
+        return [*joined(own), *([wrbench.published_board()] if published else [])]
     return [*joined(own), *files, *(table(name) for name in printed)]
 
 

@@ -61,6 +61,7 @@ def records(
 @app.command()
 def published(json: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
     """Print the paper's table with its support, daggers and averages. Another protocol than any run of yours."""
+    from revisit.suites.wrbench.shown import main_table
     from revisit.suites.wrbench.tables import MEASURES
     from revisit.suites.wrbench.tables import published as rows_of
 
@@ -80,24 +81,6 @@ def published(json: bool = typer.Option(False, "--json", help="Print JSON.")) ->
             }
         )  # fmt: skip
         return
-    typer.echo(f"{source}; † marks returned scores that rest on fewer than 10 clips or a tenth of them")
-    table = []
-    for row in sorted(rows, key=lambda row: row.condition):
-        values = [row.value(measure) for measure in MEASURES]
-        dagger = "†" if row.sparse else ""
-        cells = ["-" if value is None else f"{value:.3f}" for value in values]
-        cells[-2:] = [f"{cell}{dagger}" for cell in cells[-2:]]
-        average = "-" if row.average is None else f"{row.average:.3f}"
-        table.append([row.title, row.condition, *cells[:4], f"{row.support:.1%}", *cells[4:], average])
-    heads = [
-        "precision",
-        "align",
-        "hold",
-        "integrity",
-        "support",
-        "vis. place",
-        "vis. state",
-        "ret. place",
-        "ret. state",
-    ]
-    console.table(["model", "condition", *heads, "avg"], table, numbers=True)
+    made = main_table(rows, source, counts=False)
+    typer.echo(f"{made['title']}; {made['note']}")
+    console.table(["model", *made["columns"]], [[row["name"], *row["cells"]] for row in made["rows"]], numbers=True)
