@@ -138,7 +138,14 @@ def case(record: str, model: str, factor: str, camera: str, **notes: Any) -> Cas
 
 
 def scored(case: Case, metric: str, score: float) -> dict[str, Any]:
-    return {"case": case.id, "metric": metric, "status": "scored", "score": score, "protocol": "corrected:0"}
+    return {
+        "case": case.id,
+        "metric": metric,
+        "status": "scored",
+        "score": score,
+        "protocol": "corrected:0",
+        "facts": {},
+    }
 
 
 def gated(case: Case, gate: str, status: str, label: str = "") -> dict[str, Any]:
@@ -193,7 +200,7 @@ def test_tables(run: tuple[list[Case], list[dict[str, Any]]]) -> None:
     assert summary["wrbench"]["slices"]["event"]["moves and changes"]["good"]["clips"] == 2
     assert [stage["stage"] for stage in summary["funnel"]][-1] == "return judgeable"
     assert summary["wrbench"]["situations"]["good"] == {"returned in the right state": 8}
-    assert summary["wrbench"]["situations"]["poor"]["camera never turned"] == 4
+    assert summary["wrbench"]["situations"]["poor"]["turned, nothing left the view"] == 4
     assert summary["models"]["poor"]["funnel"][-1]["n"] == 4
 
 
@@ -472,3 +479,63 @@ def test_pairs_are_dynamic_and_the_papers_rule_asks_for_integrity_and_judgeabili
         "displacement: integrity not held": 1, "displacement: a return that cannot be judged": 1, "asked to rest": 1,
         "with a camera that did not move": 1,
     }  # fmt: skip
+
+
+def turning(yaws: Any, seed: int = 0) -> Any:
+    """Frames of a camera with a field of view of 60 degrees that turns on the spot inside a painted cylinder."""
+    import cv2
+    import numpy as np
+
+    height, width, wide = 180, 320, 3600
+    rng = np.random.default_rng(seed)
+    paint = np.zeros((600, wide, 3))
+    for size in (4, 12, 40):
+        coarse = rng.normal(size=(600 // size + 1, wide // size, 3)).astype(np.float32)
+        paint += size**0.7 * cv2.resize(coarse, (wide, 600), interpolation=cv2.INTER_CUBIC)
+    paint = np.clip(128 + 18 * paint, 0, 255).astype(np.uint8)
+    focal = width / 2 / np.tan(np.radians(30))
+    x, y = np.meshgrid(np.arange(width) - width / 2 + 0.5, np.arange(height) - height / 2 + 0.5)
+    across, up = np.degrees(np.arctan2(x, focal)), y / np.hypot(x, focal)
+    rows = (300 + up * wide / (2 * np.pi)).astype(np.float32)
+    return np.stack([
+        cv2.remap(paint, ((across + yaw + 180) * wide / 360).astype(np.float32), rows, cv2.INTER_LINEAR)
+        for yaw in yaws
+    ])  # fmt: skip
+
+
+def test_static_obeying_under_turning_and_frozen_clips_are_four_situations(tmp_path: Path) -> None:
+    """Asked to rest, and to turn by 30 degrees and back: what was done of it is known exactly."""
+    import numpy as np
+
+    from revisit.cli.request import Request
+    from revisit.engine.cache import EvidenceCache
+    from revisit.engine.run import evaluate
+    from revisit.media import encode_mp4
+
+    share = np.r_[np.linspace(0, 1, 17), np.linspace(1, 0, 17)[1:]]
+    told = {  # record: (what was asked, degrees that were turned, what it is)
+        "rests": ("hold@32", 0, "held as asked"),
+        "obeys": ("yaw:left:60@16,yaw:right:60@16", 60, "returned, not judged"),
+        "timid": ("yaw:left:30@16,yaw:right:30@16", 12, "under-turned"),
+        "frozen": ("yaw:left:30@16,yaw:right:30@16", 0, "camera never turned"),
+        "obeys30": ("yaw:left:30@16,yaw:right:30@16", 30, "returned, not judged"),
+        "mirrored": ("yaw:right:60@16,yaw:left:60@16", 60, "turned to the wrong side"),
+    }
+    rows = []
+    for record, (script, degrees, _) in told.items():
+        encode_mp4(tmp_path / f"clips/{record}.mp4", turning(-degrees * share), 16)
+        notes = {"task": record, "factor": "none", "camera": "static" if script.startswith("hold") else "yaw30_LR"}
+        rows.append({"id": record, "model": record, "video": f"{record}.mp4", "camera": script, "annotations": notes})
+    manifest = lines(tmp_path / "clips/manifest.jsonl", rows)
+    request = Request(str(manifest), suite="wrbench")
+    run = evaluate(request.plan(), tmp_path / "run", request=request.as_json(), cache=EvidenceCache(tmp_path / "cache"))
+    found = {model: next(iter(rows)) for model, rows in run.summary["wrbench"]["situations"].items()}
+    yaws = {r["case"]: r["facts"].get("yaw_deg") for r in run.records if r.get("metric") == "wr_camera_alignment"}
+    assert found == {record: situation for record, (_, _, situation) in told.items()}, yaws
+    said = {case.partition("@")[0]: words for case, words in run.summary["diagnosis"]["cases"].items()}
+    assert said["rests"].startswith("asked to rest") and "frozen" not in said["rests"]
+    assert "camera timid" in said["timid"] and "frozen" not in said["timid"]
+    assert "camera frozen" in said["frozen"]
+    assert "frozen" not in said["obeys"] and "timid" not in said["obeys"]
+    moved = {r["case"]: r["label"] for r in run.records if r.get("gate") == "camera_moved"}
+    assert moved["rests@rests"] == "rests as asked" and moved["frozen@frozen"] == "frozen camera"

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from revisit.diagnosis.alone import without_reference
+from revisit.diagnosis.alone import asked_to_rest, without_reference
 from revisit.diagnosis.kinds import KINDS, Kind
 from revisit.diagnosis.responses import confidence
 from revisit.diagnosis.signs import CAMERA, KNOWN_BY, Record, Scores, between, signs
@@ -56,12 +56,14 @@ def diagnose(records: Iterable[Record]) -> Diagnosis:
     gates = {record["gate"]: record for record in records if "gate" in record}
     found = signs(scores)
     never_left = _never_left(scores, gates)
+    rests = asked_to_rest(scores, gates)
     alone = without_reference(scores, gates)
     findings: list[Finding] = []
     untold: dict[str, str] = {}
     for id, kind in KINDS.items():
-        if kind.memory and never_left:
-            untold[id] = "the camera never left, so memory was not put to the test"
+        if kind.memory and (never_left or rests):
+            why = "was asked to rest" if rests else "never left"
+            untold[id] = f"the camera {why}, so memory was not put to the test"
             continue
         sure = confidence(id, found)
         strong = strength_of(kind, scores)
@@ -72,7 +74,7 @@ def diagnose(records: Iterable[Record]) -> Diagnosis:
         elif sure >= SURE_ENOUGH:
             findings.append(_finding(id, kind, sure, strong, scores, never_left))
     findings.sort(key=lambda finding: -finding.confidence)
-    return Diagnosis(tuple(findings), untold, _words(findings, untold, gates, never_left))
+    return Diagnosis(tuple(findings), untold, _words(findings, untold, gates, never_left, rests))
 
 
 def strength_of(kind: Kind, scores: Scores) -> float:
@@ -97,6 +99,7 @@ def _never_left(scores: Scores, gates: dict[str, Record]) -> bool:
     if scores.known(KNOWN_BY[CAMERA]):
         return scores.of("camera_reach") < LEFT
     said = {gates.get("view_return", {}).get("label"), gates.get("camera_moved", {}).get("label")}
+    # Where a reference hardly moves, nothing was to leave.
     static = "hardly moves" in str(scores.records.get("camera_reach", {}).get("reason", ""))
     return bool(said & {"never left", "frozen camera"}) and not static
 
@@ -106,9 +109,17 @@ def _why(kind: Kind, scores: Scores) -> str:
     return str(scores.records.get(metric, {}).get("reason") or f"{metric} was not asked")
 
 
-def _words(findings: list[Finding], untold: dict[str, str], gates: dict[str, Record], never_left: bool) -> str:
+def _words(
+    findings: list[Finding], untold: dict[str, str], gates: dict[str, Record], never_left: bool, rests: bool
+) -> str:
     """One line: whether the clip returned, and each finding with its confidence."""
-    label = "never left" if never_left else RETURNED.get(gates.get("view_return", {}).get("label", ""), "")
+    label = (
+        "asked to rest"
+        if rests
+        else "never left"
+        if never_left
+        else RETURNED.get(gates.get("view_return", {}).get("label", ""), "")
+    )
     said = [f"{finding.title} ({finding.confidence:.2f})" for finding in findings]
     if not said:
         said = ["no failure found"] if not untold else [f"no failure found, {len(untold)} of {len(KINDS)} kinds untold"]
