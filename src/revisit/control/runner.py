@@ -29,8 +29,8 @@ from revisit.control.compiling import CameraPlan, compile_script
 from revisit.control.delivery import Delivery, deliver
 from revisit.control.generators import Generator
 from revisit.control.provenance import Inputs, provenance
-from revisit.core import MediaError, RevisitError, UsageError
-from revisit.media import announced_frames, file_digest
+from revisit.core import Clip, MediaError, RevisitError, UsageError
+from revisit.media import Limits, announced_frames, file_digest, open_clip
 from revisit.media.files import replacing
 
 PLACEHOLDERS = (
@@ -119,12 +119,13 @@ def generate(
     timeout: float = 3600,
     workers: int = 1,
     frames: int | None = None,
+    checkpoint: str = "",
 ) -> Iterator[Generated]:
     """Run the command for every record that has no clip yet, and tell what became of each as it ends."""
     arguments(command, dict.fromkeys(PLACEHOLDERS, ""))
     folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(max(workers, 1)) as pool, (folder / LOG).open("a", encoding="utf-8") as log:
-        waiting = [pool.submit(_one, record, to, command, folder, timeout, frames) for record in records]
+        waiting = [pool.submit(_one, record, to, command, folder, timeout, frames, checkpoint) for record in records]
         for future in waiting:
             made = future.result()
             log.write(json.dumps({"generator": to.id, **made.__dict__}) + "\n")
@@ -150,8 +151,9 @@ def write_manifest(records: Iterable[GenerationRecord], to: Generator, folder: P
 
 
 def _one(
-    record: GenerationRecord, to: Generator, command: str, folder: Path, timeout: float, frames: int | None
-) -> Generated:
+    record: GenerationRecord, to: Generator, command: str, folder: Path, timeout: float, frames: int | None,
+    checkpoint: str,
+) -> Generated:  # fmt: skip
     started = time.monotonic()
 
     def ended(status: str, reason: str = "") -> Generated:
@@ -187,10 +189,22 @@ def _one(
         if count is not None and count != len(plan):
             return ended("wrong length", f"the clip has {count} frames, and {len(plan)} were asked for")
         made.replace(clip)
-    output = {"sha256": _digest(clip), "frames": count, "bytes": clip.stat().st_size}
+    output = {"sha256": _digest(clip), "bytes": clip.stat().st_size, **_measured(clip)}
+    made_with = {"command": command, "checkpoint": checkpoint}
+    content = {**expected, "made_with": made_with, "output": output}
     with replacing(_sidecar(clip)) as temporary:
-        temporary.write_text(json.dumps({**expected, "output": output}, indent=1, ensure_ascii=False), encoding="utf-8")
+        temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
     return ended("made")
+
+
+def _measured(clip: Path) -> dict[str, Any]:
+    """Frames, frame rate and size of a clip as it is, whatever was asked for; or why it cannot be opened."""
+    try:
+        with open_clip(Clip(clip), Limits(), wanted=np.arange(0)) as stream:
+            info = stream.info
+    except RevisitError as error:
+        return {"frames": None, "problem": str(error)}
+    return {"frames": info.count, "fps": round(float(info.fps), 6), "size": [info.width, info.height]}
 
 
 def _run(words: list[str], timeout: float) -> tuple[str, str]:

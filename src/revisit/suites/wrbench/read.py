@@ -213,9 +213,16 @@ def _provenance(clip: Path) -> dict[str, Any]:
     """What the record of the generation says that the tables need; nothing where there is none."""
     try:
         known = json.loads(clip.with_suffix(".provenance.json").read_text(encoding="utf-8"))
-        found = {"viewpoint_condition": known["viewpoint_condition"], "policy": known["inputs"]["policy"]}
-        return {**found, "leaks": not known["inputs"]["enters_memory_tables"], "exact": known["delivered"]["exact"]}
-    except (OSError, ValueError, KeyError, TypeError):
+        inputs, delivered, made_with = (known.get(name) or {} for name in ("inputs", "delivered", "made_with"))
+        found = {
+            "viewpoint_condition": known.get("viewpoint_condition"),
+            "policy": inputs.get("policy"),
+            "leaks": not inputs.get("enters_memory_tables", True),
+            "exact": delivered.get("exact"),
+            "checkpoint": made_with.get("checkpoint"),
+        }
+        return {name: value for name, value in found.items() if value not in (None, "")}
+    except (OSError, ValueError, AttributeError):
         return {}
 
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from revisit.control.generators import generator
+from revisit.control.generators import Generator, generator
+from revisit.control.presets import preset
 from revisit.core import Case, Clip, Target, UsageError
 from revisit.suites.wrbench.prompts import TIERS, Task
 from revisit.suites.wrbench.tables import published
@@ -56,15 +57,18 @@ class EventView:
     degrees: float
     prompt: str
     interface: str
+    first_frame: bool = True  # whether the generator starts from one
 
-    def as_json(self, script: str, seed: int = 0) -> dict[str, Any]:
+    def as_json(self, script: str, seed: int = 0, source_video: Path | None = None) -> dict[str, Any]:
         """A line of records.jsonl, as `revisit camera run` reads it."""
+        image = self.task.first_frame if self.first_frame else None
         return {
             "id": self.id,
             "prompt": self.prompt,
             "camera": script,
             "seed": seed,
-            **({"image": str(self.task.first_frame)} if self.task.first_frame else {}),
+            **({"image": str(image)} if image else {}),
+            **({"source_video": str(source_video)} if source_video else {}),
             "annotations": {
                 "family": self.task.family,
                 "task": self.task.id,
@@ -72,6 +76,7 @@ class EventView:
                 "camera": self.camera,
                 "interface": self.interface,
                 "subject": self.task.subject,
+                "scene": self.task.place,
                 "event": self.task.prompt,
                 "expected": self.task.expected,
             },
@@ -91,12 +96,63 @@ def event_views(
     for task in tasks:
         for camera in chosen:
             preset, degrees = CAMERAS[camera]
-            told = task.with_camera(preset) if interface == "words" else task.prompt
-            if not first_frame:
-                if not task.from_nothing:
-                    raise UsageError(f"{task.id} has no prompt for generators that get no first frame")
-                told = task.from_nothing
-            yield EventView(f"{task.id}__{camera}", task, camera, preset, degrees, told, interface)
+            if first_frame:
+                told = task.with_camera(preset) if interface == "words" else task.prompt
+            else:
+                told = task.without_first_frame(preset if interface == "words" else "")
+            yield EventView(f"{task.id}__{camera}", task, camera, preset, degrees, told, interface, first_frame)
+
+
+def chosen_views(
+    tasks: Sequence[Task],
+    interface: str,
+    cameras: Sequence[str] = (),
+    *,
+    families: Sequence[str] = (),
+    limit: int | None = None,
+    first_frame: bool = True,
+) -> list[EventView]:
+    """Records of some families, at most so many, spread evenly over all of them."""
+    known = {task.family for task in tasks}
+    unknown = [name for name in families if name not in known]
+    if unknown:
+        raise UsageError(f"there is no family {unknown[0]!r}; there are {', '.join(sorted(known))}")
+    mine = [task for task in tasks if not families or task.family in families]
+    views = list(event_views(mine, interface, cameras, first_frame=first_frame))
+    if limit is None or limit >= len(views):
+        return views
+    return [views[k * len(views) // limit] for k in range(limit)]
+
+
+def interface_of(card: Generator) -> str:
+    """The interface of a generator by its card."""
+    return "words" if card.payload == "prompt" else "path" if card.static else "moving_path"
+
+
+def starting_from(
+    view: EventView, first_frames: Path | None, source_videos: Path | None, frames: int, seed: int
+) -> dict[str, Any]:
+    """The line of a record, with the files of these folders that it starts from."""
+    image = _start(view, first_frames, (".png", ".jpg", ".jpeg", ".webp")) or view.task.first_frame
+    video = _start(view, source_videos, (".mp4", ".mkv", ".webm", ".mov"))
+    view = replace(view, task=replace(view.task, first_frame=image.resolve() if image else None))
+    return view.as_json(script_of(view, frames), seed, video.resolve() if video else None)
+
+
+def script_of(view: EventView, frames: int) -> str:
+    """The camera script of a record over so many frames; an even number rests for one frame at the end."""
+    script = preset(view.preset, degrees=view.degrees or 60, frames=frames if frames % 2 else frames - 1)
+    return script if frames % 2 else f"{script},hold@1"
+
+
+def _start(view: EventView, folder: Path | None, suffixes: Sequence[str]) -> Path | None:
+    """The file of a record in a folder: its own, else that of its task, else that of its family."""
+    if folder is None:
+        return None
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder; it holds files called after records, tasks or families")
+    names = [f"{name}{suffix}" for name in (view.id, view.task.id, view.task.family) for suffix in suffixes]
+    return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def record_of(case: Case) -> str:
