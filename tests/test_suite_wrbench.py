@@ -358,7 +358,7 @@ def test_odometry_and_other_networks_never_stand_in_a_published_column() -> None
     facts = {
         "a": ("wr_camera_alignment", {"poses_from": "odometry", "requested_deg": -60.0}),
         "b": ("wr_camera_alignment", {"poses_from": "vggt", "requested_deg": -60.0}),
-        "c": ("wr_integrity", {"described_by": "efficientnet-lite0"}),
+        "c": ("wr_integrity", {"described_by": "efficientnet-lite0", "with_patch_mean": 0.25}),
         "d": ("wr_integrity", {"described_by": "dinov2-base"}),
     }
     cases = [case(f"scene__{name}", "m", "none", "yaw60_LR") for name in facts]
@@ -366,7 +366,10 @@ def test_odometry_and_other_networks_never_stand_in_a_published_column() -> None
         {**scored(made, metric, 0.1 * k), "facts": told}
         for k, (made, (metric, told)) in enumerate(zip(cases, facts.values(), strict=True), start=1)
     ]
-    (row,) = summarise(cases, [], records)["wrbench"]["rows"]
+    summary = summarise(cases, [], records)
+    checked = next(table for table in summary["tables"] if table["title"] == "Integrity with the mean of the patches")
+    assert checked["rows"] == [{"name": "m", "cells": ["1", "0.300", "0.250", "0.050"]}]
+    (row,) = summary["wrbench"]["rows"]
     found = {name: row[name] for name in ("alignment", "alignment_odometry", "integrity", "integrity_network")}
     assert {name: (round(cell["value"], 6), cell["n"]) for name, cell in found.items()} == {
         "alignment": (0.2, 1), "alignment_odometry": (0.1, 1), "integrity": (0.4, 1), "integrity_network": (0.3, 1),

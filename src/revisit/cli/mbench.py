@@ -181,7 +181,7 @@ def eval_(
 def prepare(
     source: Path = SOURCE,
     producer: str = typer.Option(
-        ..., help="odometry (turns only, ours), pycolmap, da3, vggt, mapanything, vipe, or command (see --command)."
+        ..., help="odometry (turns only, ours), pycolmap, da3, vggt, vggt-omega, mapanything, vipe, or command."
     ),
     output: Path = typer.Option(None, help="Folder for the artifacts; their places in the dataset by default."),
     command: str = typer.Option("", help="For the producer `command`: a program that reads {video} and writes {npz}."),

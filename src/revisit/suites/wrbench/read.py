@@ -101,7 +101,8 @@ class _Extra:
         artifacts = dict(case.artifacts)
         if self.poses is not None:
             record, video = record_of(case), str(notes.get("video_id") or "")
-            ids = [f"{case.model}/{record}", f"{case.model}/{video}", case.id, record, video]
+            stem = case.clip.path.stem
+            ids = [f"{case.model}/{record}", f"{case.model}/{stem}", case.id, record, video, stem]
             ids += [f"pose/{upstream.safe_name(id)}" for id in (video, record) if id]
             names = [name.format(id=id) for id in ids if id for name in POSE_FILES]
             file = next((path for name in names if (path := _file_in(self.poses, name)) is not None), None)

@@ -189,6 +189,17 @@ def series_table(found: Mapping[str, Sequence[ModelRow]], totals: Mapping[str, M
     }
 
 
+def sensitivity_table(found: Mapping[str, Mapping[str, Any]]) -> Table:
+    """How far integrity depends on which descriptor of a whole frame is taken."""
+    names = ("integrity", "patch_mean", "largest_change")
+    rows = [
+        {"name": model, "cells": [str(made["n"]), *(plain(made[k]) for k in names)]} for model, made in found.items()
+    ]
+    note = "a check, not the measure: the mean of a frame's patches in the place of its own token, first frame to last"
+    columns = ["clips", "integrity", "with patch mean", "largest change of a clip"]
+    return {"title": "Integrity with the mean of the patches", "note": note, "columns": columns, "rows": rows}
+
+
 def pair_table(counts: Mapping[str, Mapping[str, int]], left_out: Mapping[str, int]) -> Table:
     """How many preference pairs were exported, rule by rule."""
     rows = [

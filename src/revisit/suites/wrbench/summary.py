@@ -79,6 +79,7 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
         shown.slice_table("event", matched, _pooled(matched), MATCHED),
         *_common(made, answers),
         *([shown.event_tests(events), shown.frontier_table(frontiers(rows))] if len(rows) > 1 else []),
+        shown.sensitivity_table(_sensitivity(made, answers)),
         shown.series_table(series, {name: totals(members) for name, members in series.items()}),
         shown.pair_table(pairs, left_out),
     ]
@@ -120,6 +121,7 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
                 for name, members in series.items()
             },
             "directions": directions,
+            "patch_mean": _sensitivity(made, answers),
             "situations": {model: _situations(mine, answers) for model, mine in made.items()},
             "pairs": {"counts": pairs, "left_out": left_out},
             "left_out": {model: count for model, mine in made.items() if (count := sum(map(_leaks, mine))) > 0},
@@ -129,6 +131,23 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
 
 
 MATCHED = "At matched support: events that move the subject and events in place, direction by direction"
+
+
+def _sensitivity(groups: Groups, answers: ByCase) -> dict[str, dict[str, Any]]:
+    """Model -> its integrity, and what it would be with the mean of the patches in the place of the frame's token."""
+    found = {}
+    for model, cases in groups.items():
+        records = [answers.get(case.id, {}).get(COLUMNS["integrity"], {}) for case in cases]
+        pairs = [
+            (float(record["score"]), float(record["facts"]["with_patch_mean"]))
+            for record in records
+            if record.get("status") == "scored" and "with_patch_mean" in (record.get("facts") or {})
+        ]
+        if pairs:
+            means = [sum(values) / len(pairs) for values in zip(*pairs, strict=True)]
+            changed = max(abs(one - other) for one, other in pairs)
+            found[model] = {"integrity": means[0], "patch_mean": means[1], "largest_change": changed, "n": len(pairs)}
+    return found
 
 
 def _pixels(groups: Groups, answers: ByCase) -> dict[str, str]:
