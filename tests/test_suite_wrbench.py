@@ -53,7 +53,7 @@ def test_a_tree_of_models_with_records(tmp_path: Path, views: list[dict[str, Any
     case = next(case for case in cases if case.id.startswith(views[1]["id"]))
     assert case.camera == SCRIPT and case.condition == "yaw_LR" and case.subset == "none"
     # Judges are told how it should end; the generator was not.
-    assert case.annotations["expected"] in case.annotations["event"]
+    assert case.annotations["expected"] == case.annotations["told_ends"]
     assert case.annotations["expected"] not in case.prompt
 
 

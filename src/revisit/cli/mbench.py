@@ -151,7 +151,7 @@ def eval_(
     asked = request.chosen_judge()
     try:
         run = evaluate(
-            request.plan(judge=asked.judge.facts if asked else None),
+            request.plan(judge=asked.facts if asked else None),
             output,
             request=request.as_json(),
             fresh=fresh,

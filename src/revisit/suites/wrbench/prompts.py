@@ -56,6 +56,7 @@ class Task:
     from_nothing: str = ""  # for generators that get no first frame: says the layout too
     told_from_nothing: Mapping[str, str] = field(default_factory=dict)  # camera -> the same with the camera in words
     place: str = ""  # where it happens, as the prompt says it
+    event: str = ""  # what happens, in a sentence and nothing more
 
     def without_first_frame(self, camera: str = "") -> str:
         """The prompt for a generator that gets no first frame, with the camera in words where one is named."""
@@ -102,6 +103,7 @@ def _own(family: str, facts: Mapping[str, Any], event: str) -> Task:
         anchors=(one, other, str(facts["with"])),
         from_nothing=f"{STYLE} {layout} {happens}",
         place=str(facts["place"]),
+        event=happens,
     )
 
 
@@ -148,6 +150,7 @@ def natural25_tasks(folder: Path) -> tuple[Task, ...]:
                     if layout and tail and camera != "none"
                 },
                 place=str(facts.get("scene", "")),
+                event=str(plain.get("world_state_prompt") or plain["expected_state"]),
             )
         )
     return tuple(found)

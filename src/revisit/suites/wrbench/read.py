@@ -17,10 +17,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from revisit.core import Case, Clip, Rejected, Target, UsageError
+from revisit.core import Case, Clip, Rejected, Target, UsageError, digest
+from revisit.judges.protocols.wrbench import wording
 from revisit.media import natural_order
+from revisit.metrics.camera_request import Request, request_of
 from revisit.suites.folder.read import MANIFEST, find_clips, read_manifest
 from revisit.suites.wrbench import upstream
+from revisit.suites.wrbench.context import told_to_judges
 from revisit.suites.wrbench.records import case_of, condition_of, plain_record, record_of
 
 RECORDS = "records.jsonl"
@@ -52,8 +55,9 @@ def read(
     targets: str | None = None,
     reference: str | None = None,
     series: str | None = None,
+    questions: str | None = None,
 ) -> Iterator[Case | Rejected]:
-    """Cases of all models in `source`, and what is missing or cannot be used."""
+    """Cases of all models in `source`, and what is missing or cannot be used. `questions` is read by `settings`."""
     if condition is not None and condition not in CONDITIONS:
         raise UsageError(f"--option condition takes {', '.join(CONDITIONS)}, not {condition!r}")
     extra = _Extra(poses, condition, targets, reference, series)
@@ -71,6 +75,15 @@ def read(
             yield extra.onto(entry)
         else:
             yield entry
+
+
+def settings(questions: str | None = None, **_: str) -> dict[str, dict[str, Any]]:
+    """The parameters of the observers that ask: another wording than ours where a file brings one."""
+    if questions is None:
+        return {}
+    read_ = wording(Path(questions).expanduser())
+    name = f"{Path(questions).name} {digest(read_, 12)}"
+    return {id: {"wording": name, "questions": read_} for id in ("judge.probes", "judge.judgeability")}
 
 
 class _Extra:
@@ -200,14 +213,11 @@ def _told(case: Case) -> Case | Rejected:
         condition = "prompt_only"  # the camera was put into words: no other viewpoint was given
     notes["viewpoint_condition"] = condition
     notes.setdefault("interface", "words" if condition == "prompt_only" else "path")
-    notes["event"] = _for_judges(str(notes.get("event") or case.prompt), str(notes.get("expected", "")))
-    camera = script or case.camera or upstream.SCRIPTS.get(case.condition, "")
+    named = [text for text in (script, case.camera, upstream.SCRIPTS.get(case.condition, "")) if text]
+    readable = (text for text in named if isinstance(request_of(replace(case, camera=text)), Request))
+    camera = next(readable, next(iter(named), ""))
+    notes |= told_to_judges(replace(case, camera=camera, annotations=notes))
     return replace(case, camera=camera, annotations=notes, artifacts={**case.artifacts, **files})
-
-
-def _for_judges(event: str, expected: str) -> str:
-    """What a judge is told: the event, and how it should end, which the generator was not told."""
-    return f"{event} What must be true in the end: {expected}" if expected and expected not in event else event
 
 
 def _provenance(clip: Path) -> dict[str, Any]:

@@ -77,7 +77,9 @@ class EventView:
                 "interface": self.interface,
                 "subject": self.task.subject,
                 "scene": self.task.place,
-                "event": self.task.prompt,
+                "anchors": list(self.task.anchors[:2]),
+                "acts_on": self.task.anchors[2] if len(self.task.anchors) > 2 else "",
+                "event": self.task.event,
                 "expected": self.task.expected,
             },
         }
