@@ -164,7 +164,9 @@ def test_limit_and_family(tmp_path: Path) -> None:
     out = tmp_path / "records.jsonl"
     assert invoke("--out", str(out), "--limit", "7", "--frames", "66")[0] == 0
     rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert len(rows) == 7 and len({row["annotations"]["family"] for row in rows}) == 7
+    assert len(rows) == 7
+    for name in ("family", "factor", "camera"):
+        assert len({row["annotations"][name] for row in rows}) > 2  # a choice that mixes all of them
     assert all(row["camera"].endswith(",hold@1") for row in rows)  # 66 frames: out and back over 65, and one more
     assert invoke("--out", str(out), "--family", "park_dog_stick", "--family", "farm_goose_puddle")[0] == 0
     assert len(out.read_text().splitlines()) == 40

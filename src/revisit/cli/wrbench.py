@@ -23,7 +23,7 @@ def records(
     interface: str = typer.Option("", help="path (500 records), moving_path (400) or words (300); path by default."),
     camera: list[str] = typer.Option([], help="Only these cameras (repeat it), such as pan_LR or orbit."),
     family: list[str] = typer.Option([], help="Only these families of scenes (repeat it)."),
-    limit: int = typer.Option(None, min=1, help="At most so many records, spread evenly over all of them."),
+    limit: int = typer.Option(None, min=1, help="At most so many records, a random choice that is always the same."),
     frames: int = typer.Option(None, help="Frames of a clip; the generator's, or 81."),
     seed: int = typer.Option(0, help="Seed that is written into every record."),
     no_first_frame: bool = typer.Option(False, "--no-first-frame", help="For generators that get text alone."),

@@ -20,7 +20,7 @@ from typing import Any
 
 from revisit.control.generators import Generator, generator
 from revisit.control.presets import preset
-from revisit.core import Case, Clip, Target, UsageError
+from revisit.core import Case, Clip, Target, UsageError, digest
 from revisit.suites.wrbench.prompts import TIERS, Task
 from revisit.suites.wrbench.tables import published
 
@@ -114,16 +114,15 @@ def chosen_views(
     limit: int | None = None,
     first_frame: bool = True,
 ) -> list[EventView]:
-    """Records of some families, at most so many, spread evenly over all of them."""
+    """Records of some families, at most so many: a random choice over events and cameras, always the same."""
     known = {task.family for task in tasks}
     unknown = [name for name in families if name not in known]
     if unknown:
         raise UsageError(f"there is no family {unknown[0]!r}; there are {', '.join(sorted(known))}")
     mine = [task for task in tasks if not families or task.family in families]
     views = list(event_views(mine, interface, cameras, first_frame=first_frame))
-    if limit is None or limit >= len(views):
-        return views
-    return [views[k * len(views) // limit] for k in range(limit)]
+    taken = {view.id for view in sorted(views, key=lambda view: digest(view.id))[:limit]}
+    return [view for view in views if view.id in taken]
 
 
 def interface_of(card: Generator) -> str:
