@@ -397,8 +397,8 @@ def test_the_table_and_its_slices_are_shown(run: tuple[list[Case], list[dict[str
     # 8 of 16 came back, two of them with inputs that may have shown the answer: six are left, which is few.
     assert poor[6] == "37.5%" and poor[9] == "0.500† (6)"
     assert everyone[:2] == ["", "32"] and everyone[3] == "0.700"
-    assert stand_ins["columns"] == ["integrity, lite", "support by pixels", "Avg with stand-ins"]
-    assert stand_ins["rows"][0]["cells"] == ["0.900", "100.0%", "0.883, holds integrity, lite"]
+    assert stand_ins["columns"] == ["lite integrity", "support by pixels", "Avg with stand-ins"]
+    assert stand_ins["rows"][0]["cells"] == ["0.900", "100.0%", "0.883 with lite integrity"]
     tables = {table["title"]: table for table in summary["tables"]}
     for title in (
         "Where clips end", "Support by direction", "By event: what the subject does", "Frontier",

@@ -173,7 +173,7 @@ def summary(content: Mapping[str, Any]) -> None:
 
 def _further_table(extra: Mapping[str, Any]) -> None:
     """Print a table of a suite: of scores, or of texts. Rows that are a detail are left to the report."""
-    message(f"{extra['title']} ({extra['note']})")
+    typer.echo(clean(f"{extra['title']} ({extra['note']})"))
     rows = [row for row in extra["rows"] if not row.get("detail")]
     places = decimals([score for row in rows for score in row["cells"] if not isinstance(score, str)])
     shown = [[row["name"], *(s if isinstance(s, str) else cell(s, places) for s in row["cells"])] for row in rows]

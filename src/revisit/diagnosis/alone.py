@@ -31,7 +31,7 @@ def without_reference(scores: Scores, gates: Mapping[str, Record]) -> dict[str, 
     elif turned is not None:
         if turned[0] < NO_TURN:
             found["frozen_camera"] = BY_GATE, 1.0
-        elif turned[1] < WHOLE_TURN:
+        elif 0 < turned[1] < WHOLE_TURN:  # to the wrong side is another fault, which has no kind
             sure = 0.5 + (BY_GATE - 0.5) * between(WHOLE_TURN - turned[1], 0.0, WHOLE_TURN - HALF_TURN)
             found["timid_camera"] = sure, 1 - between(turned[1], 0.0, 1.0)
     elif moved.get("label") == "frozen camera" or (never_left and rests):

@@ -24,8 +24,8 @@ TITLES = {
     "precision_odometry": "CamPrec by odometry",
     "alignment_odometry": "CamAlign by odometry",
     "hold_odometry": "hold by odometry",
-    "integrity_network": "integrity, other network",
-    "integrity_lite": "integrity, lite",
+    "integrity_network": "another network's integrity",
+    "integrity_lite": "lite integrity",
 }
 BEFORE_SUPPORT = ("precision", "alignment", "hold", "integrity")  # the published table has support in the middle
 DAGGER = "†"
@@ -71,7 +71,7 @@ def stand_in_table(rows: Sequence[ModelRow], total: Mapping[str, Cell], pixels: 
 
     def cells(row: ModelRow) -> list[str]:
         found = mixed.get(row.model)
-        said = "" if found is None else f"{found[0]:.3f}, holds {', '.join(TITLES[name] for name in found[1])}"
+        said = "" if found is None else f"{found[0]:.3f} with {' and '.join(TITLES[name] for name in found[1])}"
         last = {"support by pixels": pixels.get(row.model, ""), "Avg with stand-ins": said}
         return [*_numbers(row, known), *(last[name] for name in further)]
 

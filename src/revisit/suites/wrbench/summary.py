@@ -78,7 +78,11 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
         *(shown.slice_table(name, values, _pooled(values)) for name, values in slices.items()),
         shown.slice_table("event", matched, _pooled(matched), MATCHED),
         *_common(made, answers),
-        *([shown.event_tests(events), shown.frontier_table(frontiers(rows))] if len(rows) > 1 else []),
+        *(
+            [shown.event_tests([made for made in events if made["models"] > 1]), shown.frontier_table(frontiers(rows))]
+            if len(rows) > 1
+            else []
+        ),
         shown.sensitivity_table(_sensitivity(made, answers)),
         shown.series_table(series, {name: totals(members) for name, members in series.items()}),
         shown.pair_table(pairs, left_out),
