@@ -188,18 +188,14 @@ def test_published_ids_match_records_made_here(tmp_path: Path) -> None:
 def test_odd_ids_keep_their_own_clips_and_stop_nothing(tmp_path: Path) -> None:
     """What `revisit camera run` may write: ids that differ in a slash or an accent, long ones, texts of any kind."""
     notes = {"task": "t", "factor": "none", "camera": "static"}
-    ids = ["a/b", "a_b", "ä_b", "a?b", "x" * 300, "nul\x00", "lone\ud800", "x" * 301]
+    ids = ["a/b", "a_b", "ä_b", "a?b", "x" * 300, "lone\ud800", "nul\x00", "x" * 301]
     rows = [
         {
-            "id": id,
-            "model": "m",
-            "video": f"{k}.mp4",
-            "prompt": "a\u2028b\x85c",
-            "camera": "hold@80",
+            "id": id, "model": "m", "video": f"{k}.mp4", "prompt": "a\u2028b\x85c", "camera": "hold@80",
             "annotations": notes,
         }
         for k, id in enumerate(ids)
-    ]
+    ]  # fmt: skip
     (tmp_path / "clips").mkdir()
     (tmp_path / "clips/manifest.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     for k in range(len(ids)):
@@ -207,7 +203,26 @@ def test_odd_ids_keep_their_own_clips_and_stop_nothing(tmp_path: Path) -> None:
     (tmp_path / "poses").mkdir()
     found = list(read(tmp_path / "clips", poses=str(tmp_path / "poses"), reference=str(tmp_path / "poses")))
     cases = {case.id.removesuffix("@m"): case.clip.path.name for case in found if isinstance(case, Case)}
-    assert cases == {id: f"{k}.mp4" for k, id in enumerate(ids[:5])}
-    assert [entry.id for entry in found if isinstance(entry, Rejected)] == [
-        f"manifest.jsonl line {k}" for k in (6, 7, 8)
-    ]
+    ids[5] = "lone\ufffd"  # half a character, which no file can hold
+    assert cases == {id: f"{k}.mp4" for k, id in enumerate(ids[:6])}
+    odd = [entry.id for entry in found if isinstance(entry, Rejected)]
+    assert odd == ["manifest.jsonl line 7", "manifest.jsonl line 8"]
+
+
+def test_any_text_in_a_record_is_evaluated(tmp_path: Path) -> None:
+    """Halves of characters, zero bytes, line ends inside texts, and a script of a billion frames."""
+    from revisit.media import encode_mp4
+
+    frames = np.random.default_rng(0).integers(0, 255, (9, 48, 64, 3), dtype=np.uint8)
+    text = "lone \ud800, a zero \x00 and an end\u2028"
+    rows = []
+    for k, script in enumerate(("hold@8", "yaw:left:60@1000000000", "spin")):
+        encode_mp4(tmp_path / f"clips/{k}.mp4", frames, 8)
+        notes = {"task": text, "factor": "none", "camera": "yaw60_LR", "event": text, "family": text}
+        row = {"id": f"r{k}", "model": "m", "video": f"{k}.mp4", "prompt": text, "camera": script, "annotations": notes}
+        rows.append(json.dumps(row) + "\n")
+    (tmp_path / "clips/manifest.jsonl").write_text("".join(rows))
+    records = evaluated(tmp_path / "clips", tmp_path, tmp_path / "run")
+    assert len(records) == 3
+    run = json.loads((tmp_path / "run/summary.json").read_text())
+    assert run["cases"] == 3 and not run["rejected"] and not run["failed"]

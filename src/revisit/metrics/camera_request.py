@@ -37,6 +37,8 @@ RULES = ("corrected", "upstream")
 DEGREES = 45.0  # of mean rotation error that cost a factor e
 WEAK_YAW = 2.0  # degrees: less is no turn
 WEAK_WAY = 1e-4  # of the poses' own unit
+SIDEWAYS = {"truck", "pan"}  # moves along the camera's own right
+MOST_FRAMES = 100_000  # of a script: an hour of video; more is a slip of the pen, and would fill the memory
 STILL_TURN, STILL_WAY = 0.01, 1e-6  # degrees and units of a path: what single precision leaves of a camera that rests
 UPSTREAM_YAW = 30.0  # degrees: what the public code asks of every turn
 PROMPTED_YAW = 30.0  # degrees: what a sentence without a number is taken to ask for
@@ -64,8 +66,12 @@ def request_of(case: Case) -> Request | Unscored:
         steps = parse_script(case.camera)
     except UsageError as error:
         return Unscored(f"the camera script cannot be read: {error}")
+    if (frames := sum(step.frames for step in steps)) > MOST_FRAMES:
+        return Unscored(
+            f"the camera script cannot be followed: it runs over {frames} frames; {MOST_FRAMES} are the most"
+        )
     kinds = {move.kind for step in steps for move in step.moves}
-    kind = "static" if not kinds else "yaw" if "yaw" in kinds else "sideways" if kinds == {"truck"} else "other"
+    kind = "static" if not kinds else "yaw" if "yaw" in kinds else "sideways" if kinds <= SIDEWAYS else "other"
     return Request(steps, kind)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Target, UsageError
+from revisit.core.texts import mended
 from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES, natural_order
 
 MANIFEST = "manifest.jsonl"
@@ -110,7 +111,7 @@ def _parse(line: str) -> Any:
     if len(line) > MAX_LINE:
         raise ValueError(f"the line has {len(line)} characters; a manifest line has at most {MAX_LINE}")
     try:
-        content = json.loads(line)
+        content = mended(json.loads(line))
     except ValueError as error:
         raise ValueError(f"not JSON ({error}); {EXPECTED}") from None
     if not isinstance(content, dict):
@@ -170,7 +171,7 @@ def _inside(base: Path, name: str, allowed: Sequence[Path]) -> Path:
 
 def _model_of(line: str) -> str:
     try:
-        return str(json.loads(line).get("model", ""))[:200]
+        return str(mended(json.loads(line)).get("model", ""))[:200]
     except (ValueError, AttributeError):
         return ""
 

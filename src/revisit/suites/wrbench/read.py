@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Target, UsageError, digest
+from revisit.core.texts import mended
 from revisit.judges.protocols.wrbench import wording
 from revisit.media import natural_order
 from revisit.metrics.camera_request import Request, request_of
@@ -264,7 +265,7 @@ def _records(path: Path, required: bool) -> dict[str, dict[str, Any]]:
     for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
         if line.strip():
             try:
-                row = json.loads(line)
+                row = mended(json.loads(line))
                 found[plain_record(str(row["id"]))] = row
             except (ValueError, KeyError, TypeError) as error:
                 raise UsageError(f"{path}:{number}: expected a JSON object with an id") from error

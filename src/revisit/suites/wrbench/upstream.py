@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, UsageError
+from revisit.core.texts import mended
 from revisit.suites.wrbench.prompts import TIERS
 from revisit.suites.wrbench.records import CAMERAS, case_of, condition_of, plain_record
 
@@ -85,7 +86,7 @@ def _object(clip: Path, name: str) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = mended(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path.name} is no JSON ({error}): make the clip again, or remove the file") from error
     if not isinstance(content, dict):
@@ -167,7 +168,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Any]]:
         raise UsageError(f"{path}: no text that can be read ({error})") from error
     if path.suffix == ".json":
         try:
-            rows = json.loads(text)
+            rows = mended(json.loads(text))
         except ValueError as error:
             raise UsageError(f"{path}: no JSON ({error})") from error
         if not isinstance(rows, list):
@@ -183,7 +184,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Any]]:
 
 def _json(line: str) -> Any:
     try:
-        return json.loads(line)
+        return mended(json.loads(line))
     except ValueError:
         return None
 
