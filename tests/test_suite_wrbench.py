@@ -225,6 +225,36 @@ def test_exports(run: tuple[list[Case], list[dict[str, Any]]], tmp_path: Path) -
     assert not any("scene__full" in pair["record"] for pair in pairs)
 
 
+def test_the_leaderboard_has_the_published_columns_and_the_papers_rows(
+    run: tuple[list[Case], list[dict[str, Any]]],
+) -> None:
+    from revisit.stats.boards import leaders, ordered
+    from revisit.suites.boards import RunFacts
+    from revisit.suites.wrbench.leaderboard import board_of, published_board
+
+    cases, records = run
+    metrics = {"wr_visible_spatial": "one", "visual_integrity_lite": "two"}
+    protocol = {"name": "corrected", "hash": "abc", "metrics": metrics}
+    facts = {"suite": "wrbench", "set": "lite", "protocol": protocol}
+    board = board_of(RunFacts("mine", facts, {}, records, summarise(cases, [], records)))
+    assert [column.title for column in board.columns] == [
+        "viewpoint", "D1 CamPrec", "D1 CamAlign", "D1 hold", "D2 integrity", "support", "D3 vis. place",
+        "D4 vis. state", "D5 ret. place", "D6 ret. state", "Avg", "lite integrity", "Avg with stand-ins",
+    ]  # fmt: skip
+    good, poor = (dict(row.cells) for row in ordered(board, "D3 vis. place"))
+    assert good["visible_spatial"].shown(3) == "0.900 (8/8)" and good["average"].value is None
+    assert poor["returned_spatial"].shown(3) == "0.500† (3/8)" and good["viewpoint"].shown(2) == "model-inferred"
+    assert {column.key: column.protocol for column in board.columns}["visible_spatial"] == "one"
+    assert "stand-ins in Avg: good: lite integrity" in board.note
+    paper = published_board()
+    rows = {row.model: row for row in paper.rows}
+    assert len(rows) == 23 and rows["Gen3C"].cells["support"].shown(2) == "73.0%"
+    assert rows["Kling v2.6"].cells["returned_state"].shown(3) == "0.617† (10/300)"
+    assert leaders(paper.rows, paper.columns[1]) == set()  # the rows rest on different numbers of clips
+    with pytest.raises(UsageError, match="no parts"):
+        board_of(RunFacts("mine", facts, {}, records, summarise(cases, [], records)), "full")
+
+
 def test_small_differences_are_ties(run: tuple[list[Case], list[dict[str, Any]]]) -> None:
     cases, records = run
     assert {pair["preferred"] for pair in preference_pairs(cases, by_case(records), margin=0.5)} == {"tie"}

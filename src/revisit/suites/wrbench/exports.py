@@ -65,7 +65,7 @@ def table_csv(rows: Sequence[Mapping[str, Any]], protocol: str) -> str:
         mixed = row["average_with_stand_ins"] or {"value": None, "stand_ins": []}
         writer.writerow(
             [
-                row["model"], row["model"], "", row["condition"].replace("_", "-"), row["outputs"], *cells,
+                row["model"], row["model"], row["input"], row["condition"].replace("_", "-"), row["outputs"], *cells,
                 _number(None if judged is None else judged["share"]), str(row["sparse"]).lower(),
                 f"revisit {protocol}", _number(row["average"]), *others, _number(mixed["value"]),
                 " ".join(mixed["stand_ins"]),

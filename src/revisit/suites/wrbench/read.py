@@ -25,7 +25,7 @@ from revisit.metrics.camera_request import Request, request_of
 from revisit.suites.folder.read import MANIFEST, find_clips, read_manifest
 from revisit.suites.wrbench import upstream
 from revisit.suites.wrbench.context import told_to_judges
-from revisit.suites.wrbench.records import case_of, condition_of, plain_record, record_of
+from revisit.suites.wrbench.records import case_of, condition_of, input_of, plain_record, record_of
 
 RECORDS = "records.jsonl"
 CONDITIONS = ("source_video", "geometry_cache", "model_inferred", "prompt_only")
@@ -214,6 +214,7 @@ def _told(case: Case) -> Case | Rejected:
         condition = "prompt_only"  # the camera was put into words: no other viewpoint was given
     notes["viewpoint_condition"] = condition
     notes.setdefault("interface", "words" if condition == "prompt_only" else "path")
+    notes["input"] = notes.get("input") or input_of(case.model)
     named = [text for text in (script, case.camera, upstream.SCRIPTS.get(case.condition, "")) if text]
     readable = (text for text in named if isinstance(request_of(replace(case, camera=text)), Request))
     camera = next(readable, next(iter(named), ""))

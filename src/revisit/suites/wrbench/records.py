@@ -127,7 +127,7 @@ def chosen_views(
 
 def interface_of(card: Generator) -> str:
     """The interface of a generator by its card."""
-    return "words" if card.payload == "prompt" else "path" if card.static else "moving_path"
+    return "words" if card.condition == "prompt_only" else "path" if card.static else "moving_path"
 
 
 def starting_from(
@@ -173,6 +173,14 @@ def condition_of(model: str) -> str:
     except UsageError:
         names = {row.model: row.condition for row in published()[1]}
         return names.get(re.sub(r"[^a-z0-9]+", "_", model.lower()), "")
+
+
+def input_of(model: str) -> str:
+    """What a model starts from, as the published table calls it; nothing where no card knows it."""
+    try:
+        return {"image": "TI2V", "source_video": "TV2V", "nothing": "T2V"}[generator(model).takes]
+    except UsageError:
+        return ""
 
 
 def case_of(

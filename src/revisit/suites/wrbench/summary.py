@@ -240,6 +240,8 @@ def _row_json(row: ModelRow, cases: Sequence[Case], answers: ByCase) -> dict[str
     return {
         "model": row.model,
         "condition": row.condition,
+        "input": _common_note(cases, "input"),
+        "checkpoint": _common_note(cases, "checkpoint"),
         "outputs": row.outputs,
         **_cells_json(row),
         "support": {"judged": _support(cases, answers, JUDGED), "pixels": _pixel_support(cases, answers)},
@@ -247,6 +249,11 @@ def _row_json(row: ModelRow, cases: Sequence[Case], answers: ByCase) -> dict[str
         "average": row.average,
         "average_with_stand_ins": _mixed_json(row),
     }
+
+
+def _common_note(cases: Sequence[Case], name: str) -> str:
+    """What the clips of a model have in an annotation; several values are all named."""
+    return ", ".join(sorted({str(case.annotations[name]) for case in cases if case.annotations.get(name)}))
 
 
 def _mixed_json(row: ModelRow) -> dict[str, Any] | None:

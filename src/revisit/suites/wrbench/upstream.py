@@ -111,13 +111,14 @@ def _case(where: str, row: Mapping[str, Any], folder: Path, roots: Sequence[Path
         return Rejected(f"{record}@{model}", "nobody made this clip", model, factor, camera, missing=True)
     event = str(row.get("world_state_prompt") or row.get("prompt_text") or "")
     condition = str(row.get("viewpoint_condition_type") or "").replace("-", "_") or condition_of(model)
+    told = str(row.get("oov_gap") or "none") != "none"  # the camera stands in the prompt
     notes: dict[str, Any] = {
         "video_id": id,
         "family": family,
         "task": f"{family}__{tier}" if tier else family,
         "factor": factor,
         "camera": camera,
-        "interface": "words" if condition == "prompt_only" else "path",
+        "interface": "words" if condition == "prompt_only" or (told and not condition) else "path",
         "event": event,
         "expected": str(row.get("expected_state") or event),
         "viewpoint_condition": condition,
