@@ -93,6 +93,9 @@ def test_upstreams_rule_takes_the_target_as_it_was_written(example: Path, tmp_pa
     np.save(tmp_path / f"poses/{video}.npy", written)
     record = evaluated(example, tmp_path / "poses", tmp_path / "a", "upstream")["yaw_LR", "wr_camera_precision"]
     assert record["score"] == pytest.approx(1, abs=0.01) and abs(record["facts"]["requested_yaw_deg"]) > 179
+    # By default the gain is no part of the request: three times the turn is not precise, and the facts say why.
+    facts = evaluated(example, tmp_path / "poses", tmp_path / "c")["yaw_LR", "wr_camera_precision"]
+    assert facts["score"] < 0.3 and facts["facts"]["against_the_target_as_written"] == pytest.approx(1, abs=0.01)
     np.save(tmp_path / f"poses/{video}.npy", intended("yaw_LR"))
     record = evaluated(example, tmp_path / "poses", tmp_path / "b", "upstream")["yaw_LR", "wr_camera_precision"]
     assert record["reason"].startswith("length mismatch")

@@ -224,6 +224,10 @@ def camera_precision(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: 
         "way_judged": centre is not None,
         "poses_from": seen.source,
     }
+    if rule == "corrected" and asked.written is not None:  # with its maker's gain, which is no part of the request
+        count = len(asked.c2w)
+        written = resample(trajectory(asked.written), np.linspace(0, len(asked.written) - 1, count)).c2w[seen.index]
+        facts["against_the_target_as_written"] = precision(written, rotation, centre, asked.kind, rule)
     return Score(value, units=Series(frame=seen.index, value=errors), facts=facts)
 
 
