@@ -399,6 +399,7 @@ def test_odometry_and_other_networks_never_stand_in_a_published_column() -> None
     summary = summarise(cases, [], records)
     checked = next(table for table in summary["tables"] if table["title"] == "Integrity with the mean of the patches")
     assert checked["rows"] == [{"name": "m", "cells": ["1", "0.300", "0.250", "0.050"]}]
+    assert summary["headline"][0]["note"].endswith("; poses by vggt; descriptors by dinov2-base")
     (row,) = summary["wrbench"]["rows"]
     found = {name: row[name] for name in ("alignment", "alignment_odometry", "integrity", "integrity_network")}
     assert {name: (round(cell["value"], 6), cell["n"]) for name, cell in found.items()} == {

@@ -35,11 +35,17 @@ Table = dict[str, Any]
 
 
 def main_table(
-    rows: Sequence[ModelRow], title: str, *, total: Mapping[str, Cell] | None = None, counts: bool = True
+    rows: Sequence[ModelRow],
+    title: str,
+    *,
+    total: Mapping[str, Cell] | None = None,
+    counts: bool = True,
+    made_by: str = "",
 ) -> Table:
     """The published columns, one row per model, by viewpoint condition: D1 to D6, support and Avg.
 
-    `total` are the means over all clips; `counts` puts n behind means that are not over all clips of a model.
+    `total` are the means over all clips; `counts` puts n behind means that are not over all clips of a model; `made_by`
+    says whose poses, descriptors and answers they rest on.
     """
     after = [measure for measure in MEASURES if measure not in BEFORE_SUPPORT]
     columns = [
@@ -57,6 +63,7 @@ def main_table(
         return [*made, *_numbers(row, after, counts), plain(row.average) if row.model else ""]
 
     note = SPARSE_NOTE + ("; (n) where a mean is not over all clips" if counts else "")
+    note += f"; {made_by}" if made_by else ""
     return {"title": title, "note": note, "columns": columns, "rows": _texts(rows, total, cells)}
 
 

@@ -46,6 +46,7 @@ RETURNED = (COLUMNS["returned_spatial"], COLUMNS["returned_state"])
 JUDGED = "wr_reobservation"
 MOVED, IN_PLACE = ("spatial", "full"), ("state_only",)  # events that a matched support compares
 Groups = dict[str, list[Case]]
+MAKERS = {"poses_from": "poses by", "described_by": "descriptors by", "judge": "judged by"}  # fact -> how it is told
 
 
 def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]) -> dict[str, Any]:
@@ -69,7 +70,7 @@ def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequ
     pairs, left_out = count_pairs(cases, answers)
     whole = totals(rows)
     headline = [
-        shown.main_table(rows, "WRBench", total=whole),
+        shown.main_table(rows, "WRBench", total=whole, made_by=_made_by(records)),
         shown.stand_in_table(rows, whole, _pixels(made, answers)),
     ]
     tables: list[dict[str, Any]] = [
@@ -152,6 +153,17 @@ def _sensitivity(groups: Groups, answers: ByCase) -> dict[str, dict[str, Any]]:
             changed = max(abs(one - other) for one, other in pairs)
             found[model] = {"integrity": means[0], "patch_mean": means[1], "largest_change": changed, "n": len(pairs)}
     return found
+
+
+def _made_by(records: Sequence[Record]) -> str:
+    """Whose poses, descriptors and answers the published columns rest on, in words."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for record in records:
+        if record["status"] == "scored" and measure_of(record) in COLUMNS:
+            for fact, what in MAKERS.items():
+                if name := (record.get("facts") or {}).get(fact):
+                    found[what].add(str(name))
+    return "; ".join(f"{what} {', '.join(sorted(found[what]))}" for what in MAKERS.values() if what in found)
 
 
 def _pixels(groups: Groups, answers: ByCase) -> dict[str, str]:
