@@ -57,6 +57,20 @@ def test_every_way_into_a_run_folder(example: Path, below: str) -> None:
     assert np.load(case.artifacts["true_poses"]).shape == (21, 4, 4)
 
 
+def test_videos_without_their_manifest_are_read_by_what_lies_beside_them(example: Path, tmp_path: Path) -> None:
+    folder = copied(example, tmp_path)
+    for path in [*folder.glob("*.json*")]:
+        path.unlink()
+    assert recognises(folder) and recognises(folder / "videos")
+    for source in (folder, folder / "videos"):
+        cases = {case.condition: case for case in read(source) if isinstance(case, Case)}
+        assert set(cases) == {"static", "yaw_LR", "pan_LR"}
+        case = cases["yaw_LR"]
+        assert case.id == f"{FAMILY}__T0__yaw_LR@hunyuan-worldplay" and case.subset == "none"
+        assert case.camera == "yaw:left:60@40,yaw:right:60@41" and "true_poses" in case.artifacts
+        assert case.annotations["viewpoint_condition"] == "model_inferred"
+
+
 def evaluated(source: Path, poses: Path, out: Path, protocol: str = "corrected") -> dict[tuple[str, str], Any]:
     from revisit.cli.request import Request
     from revisit.engine.cache import EvidenceCache
@@ -167,6 +181,32 @@ def test_conditions_and_interfaces_are_those_of_each_model(example: Path, tmp_pa
     assert len(cases) == 12
     assert {case.clip.start for case in cases if case.model == "hydra"} == {4}  # after the source it was given
     assert condition_of("HappyHorse 1.0 I2V") == "prompt_only" and condition_of("Gen3C") == "geometry_cache"
+
+
+def test_models_that_were_told_in_words_share_the_table_without_precision(example: Path, tmp_path: Path) -> None:
+    from revisit.cli.request import Request
+    from revisit.engine.cache import EvidenceCache
+    from revisit.engine.run import evaluate
+
+    folder = copied(example, tmp_path)
+    other = folder.parent / "kling_v2_6"
+    shutil.copytree(folder, other)
+    manifest = other / "manifest.shard00.jsonl"
+    rows = [{**json.loads(line), "model": "kling_v2_6"} for line in manifest.read_text().splitlines()]
+    manifest.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "poses").mkdir()
+    for camera in ("static", "yaw_LR", "pan_LR"):
+        np.save(tmp_path / f"poses/{FAMILY}__T0__none__{camera}.npy", intended(camera))
+    metrics = ("wr_camera_precision", "wr_camera_alignment", "wr_static_hold")
+    request = Request(str(tmp_path / "run"), metrics=metrics, options=(f"poses={tmp_path / 'poses'}",))
+    run = evaluate(request.plan(), tmp_path / "out", workers=0, cache=EvidenceCache(tmp_path / "cache"))
+    path, words = (row["cells"] for row in run.summary["headline"][0]["rows"][:2])
+    assert path[0] == "model inferred" and words[0] == "prompt only"
+    assert float(path[2]) == pytest.approx(1, abs=0.01) and words[2] == "–"
+    assert path[3:5] == words[3:5] == ["1.000 (1)", "1.000 (1)"]
+    precision = [record for record in run.records if record.get("metric") == "wr_camera_precision"]
+    reasons = {record["reason"] for record in precision if record["status"] == "unscored"}
+    assert len(reasons) == 1 and "told in words" in reasons.pop()
 
 
 def test_published_ids_match_records_made_here(tmp_path: Path) -> None:

@@ -71,6 +71,43 @@ def judged(body: dict[str, Any]) -> Any:
     return completion(word, {"content": [token(word, -0.2, **{word: -0.2, other: -1.7})]})
 
 
+def test_camera_run_ends_with_the_command_that_reads_it_as_wrbench(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from revisit.cli.main import app
+    from revisit.cli.request import recognise
+    from revisit.media import encode_mp4
+
+    encode_mp4(tmp_path / "clip.mp4", np.random.default_rng(0).integers(0, 255, (9, 48, 64, 3), dtype=np.uint8), 8)
+    (tmp_path / "frames").mkdir()
+    (tmp_path / "frames/park_dog_stick.png").write_bytes(b"a picture")
+    records, out = tmp_path / "records.jsonl", tmp_path / "my clips"
+    words = [
+        "wrbench",
+        "records",
+        "--out",
+        records,
+        "--frames",
+        9,
+        "--family",
+        "park_dog_stick",
+        "--camera",
+        "yaw30_LR",
+    ]
+    made = CliRunner().invoke(app, [*map(str, words), "--first-frames", str(tmp_path / "frames")])
+    assert made.exit_code == 0, made.output
+    (tmp_path / "copy.py").write_text("import shutil, sys; shutil.copy(*sys.argv[1:])")
+    command = f"{shlex.quote(sys.executable)} {tmp_path / 'copy.py'} {tmp_path / 'clip.mp4'} {{out}}"
+    words = ["camera", "run", records, "--model", "poses", "--out", out, "--checkpoint", "v1", "--command", command]
+    made = CliRunner().invoke(app, [*map(str, words)])
+    assert made.exit_code == 0, made.output
+    assert f"revisit eval '{out / 'manifest.jsonl'}' --suite wrbench" in made.stdout
+    assert recognise(out / "manifest.jsonl").id == recognise(out).id == "wrbench"
+    kept = json.loads(next(out.glob("*.provenance.json")).read_text())
+    assert kept["made_with"] == {"command": command, "checkpoint": "v1"}
+    assert kept["output"] | {"frames": 9, "fps": 8.0, "size": [64, 48]} == kept["output"]
+
+
 @pytest.mark.slow
 def test_the_commands_of_the_page(installed: Path, shared: Path, tmp_path: Path) -> None:
     import cv2

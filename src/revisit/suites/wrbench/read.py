@@ -40,7 +40,7 @@ def recognises(source: Path) -> bool:
         return source.suffix == ".jsonl" and _has_records(source)
     if not source.is_dir():
         return False
-    if (source / RECORDS).is_file():
+    if (source / RECORDS).is_file() or upstream.has_sidecars(source):
         return True
     found = [source / MANIFEST, *(folder / MANIFEST for folder in source.iterdir() if folder.is_dir())]
     return any(_has_records(path) for path in found if path.is_file())
@@ -168,7 +168,7 @@ def _from_manifests(
 
 
 def _from_tree(source: Path, wanted: Mapping[str, Mapping[str, Any]]) -> Iterator[Case | Rejected]:
-    if not wanted:
+    if not wanted and not upstream.has_sidecars(source):
         raise UsageError(
             f"{source}: no records found; expected a manifest.jsonl that `revisit camera run` wrote, a {RECORDS}, "
             "or --option records=FILE"
@@ -178,6 +178,15 @@ def _from_tree(source: Path, wanted: Mapping[str, Mapping[str, Any]]) -> Iterato
         name = sample.rpartition("/")[2]
         named = [plain_record(id) for id in (sample, name, name.partition("@")[0])]
         record = next((id for id in named if id in wanted), None)
+        if record is None:
+            try:
+                alone = upstream.case_beside(path)
+            except UsageError as error:
+                yield Rejected(f"{sample}@{model}", str(error), model)
+                continue
+            if alone is not None:
+                yield _told(alone)
+                continue
         made.setdefault(model, set())
         if record is None:
             yield Rejected(f"{sample}@{model}", f"no record is called {named[-1]!r}", model)

@@ -80,6 +80,29 @@ def beside(clip: Path) -> tuple[str, dict[str, Any], dict[str, Path]]:
     return script, known, {} if found is None else {"true_poses": found}
 
 
+def case_beside(clip: Path) -> Case | None:
+    """The case of a video that has no manifest, from its name and <video>.mp4.camera.json; None without that file."""
+    facts = _object(clip, "camera")
+    if not facts:
+        return None
+    record, model = plain_record(clip.stem), str(facts.get("canonical_model_key") or clip.parent.name)
+    parts = clip.stem.split("__")
+    tier = parts[1] if len(parts) > 1 and parts[1] in TIERS else ""
+    notes = {
+        "video_id": clip.stem,
+        "family": parts[0],
+        "task": f"{parts[0]}__{tier}" if tier else clip.stem,
+        "factor": TIERS.get(tier, ""),
+        "camera": str(facts.get("camera_type") or ""),
+    }
+    return case_of(record, model, clip, "", str(facts.get("camera_script") or ""), 0, notes)
+
+
+def has_sidecars(folder: Path) -> bool:
+    """Whether videos in a folder, or in the folders below it, have the files that WRBench's tools write beside them."""
+    return any(True for below in ("", "*/") for _ in folder.glob(f"{below}*.mp4.camera.json"))
+
+
 def _object(clip: Path, name: str) -> dict[str, Any]:
     """The JSON object in <video>.mp4.<name>.json; empty where there is no such file."""
     path = clip.with_name(f"{clip.name}.{name}.json")
