@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -29,51 +30,70 @@ STATIC, LEAKS, AT_REST = "asked to rest", "with inputs that may show the answer"
 LOST, UNJUDGED = f"{DISPLACEMENT}: integrity not held", f"{DISPLACEMENT}: a return that cannot be judged"
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """What one rule makes of two clips, or why it makes nothing of them."""
+
+    a: Case
+    b: Case
+    measure: str = ""
+    scores: tuple[float, float] = (0.0, 0.0)
+    margin: float = 0.0
+    why_not: str = ""
+
+    @property
+    def preferred(self) -> str:
+        difference = self.scores[0] - self.scores[1]
+        return "tie" if abs(difference) < self.margin else "a" if difference > 0 else "b"
+
+
 def preference_pairs(
     cases: Sequence[Case], answers: ByCase, *, margin: float = MARGIN, digests: Mapping[str, str] | None = None
 ) -> Iterator[dict[str, Any]]:
     """One object per pair of clips and measure: both clips with their scores, which one is preferred, and the gates."""
-    for a, b, why in _couples(cases, answers):
-        if why:
+    for made in _verdicts(cases, answers, margin):
+        if made.why_not:
             continue
-        gates = {side: _gates(case, answers) for side, case in (("a", a), ("b", b))}
-        judgeable = all(made.get("wr_reobservation", {}).get("status") == "open" for made in gates.values())
-        for rule, scores, least in _rules(a, b, answers, margin):
-            difference = scores[0] - scores[1]
-            preferred = "tie" if abs(difference) < least else "a" if difference > 0 else "b"
-            if rule == DISPLACEMENT and _withheld(a, b, preferred, judgeable, answers, margin):
-                continue
-            yield {
-                "record": record_of(a),
-                "measure": rule,
-                "a": _side(a, scores[0], digests or {}),
-                "b": _side(b, scores[1], digests or {}),
-                "difference": difference,
-                "preferred": preferred,
-                "margin": least,
-                "return_judgeable": judgeable,
-                "gates": gates,
-            }
+        gates = {side: _gates(case, answers) for side, case in (("a", made.a), ("b", made.b))}
+        yield {
+            "record": record_of(made.a),
+            "measure": made.measure,
+            "a": _side(made.a, made.scores[0], digests or {}),
+            "b": _side(made.b, made.scores[1], digests or {}),
+            "difference": made.scores[0] - made.scores[1],
+            "preferred": made.preferred,
+            "margin": made.margin,
+            "return_judgeable": _judgeable(made, answers),
+            "gates": gates,
+        }
 
 
 def count_pairs(cases: Sequence[Case], answers: ByCase) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
-    """Rule -> how many pairs prefer a, b or neither; and how many pairs of clips were left out, by the reason."""
+    """Measure -> how many pairs prefer a, b or neither; and how many were left out, by the reason."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for pair in preference_pairs(cases, answers):
-        counts[pair["measure"]][pair["preferred"]] += 1
     left_out: Counter[str] = Counter()
+    for made in _verdicts(cases, answers, MARGIN):
+        if made.why_not:
+            left_out[made.why_not] += 1
+        else:
+            counts[made.measure][made.preferred] += 1
+    return {measure: dict(found) for measure, found in counts.items()}, dict(left_out)
+
+
+def _verdicts(cases: Sequence[Case], answers: ByCase, margin: float) -> Iterator[Verdict]:
+    """Every pair of clips under every rule that both have a score for; and those that are no pair."""
     for a, b, why in _couples(cases, answers):
         if why:
-            left_out[why] += 1
+            yield Verdict(a, b, why_not=why)
             continue
-        for rule, scores, least in _rules(a, b, answers, MARGIN):
-            if rule == DISPLACEMENT:
-                difference = scores[0] - scores[1]
-                preferred = "tie" if abs(difference) < least else "a" if difference > 0 else "b"
-                opened = all(_status(case, "wr_reobservation", answers) == "open" for case in (a, b))
-                left_out[_withheld(a, b, preferred, opened, answers, MARGIN)] += 1
-    left_out.pop("", None)
-    return {rule: dict(made) for rule, made in counts.items()}, dict(left_out)
+        for measure in ALL:
+            one, other = (_score(case, measure, answers) for case in (a, b))
+            if one is not None and other is not None:
+                yield Verdict(a, b, measure, (one, other), margin)
+        far = [_displacement(case, answers) for case in (a, b)]
+        if far[0] is not None and far[1] is not None and far[0][1] == far[1][1]:
+            made = Verdict(a, b, DISPLACEMENT, (far[0][0], far[1][0]), DEGREES)
+            yield replace(made, why_not=_withheld(made, answers, margin))
 
 
 def _couples(cases: Sequence[Case], answers: ByCase) -> Iterator[tuple[Case, Case, str]]:
@@ -95,22 +115,15 @@ def _couples(cases: Sequence[Case], answers: ByCase) -> Iterator[tuple[Case, Cas
                 yield a, b, ""
 
 
-def _rules(a: Case, b: Case, answers: ByCase, margin: float) -> Iterator[tuple[str, tuple[float, float], float]]:
-    """(rule, both scores, margin) of every rule that both clips have a score for."""
-    for measure in ALL:
-        one, other = (_score(case, measure, answers) for case in (a, b))
-        if one is not None and other is not None:
-            yield measure, (one, other), margin
-    far = [_displacement(case, answers) for case in (a, b)]
-    if far[0] is not None and far[1] is not None and far[0][1] == far[1][1]:
-        yield DISPLACEMENT, (far[0][0], far[1][0]), DEGREES
+def _judgeable(made: Verdict, answers: ByCase) -> bool:
+    return all(_status(case, "wr_reobservation", answers) == "open" for case in (made.a, made.b))
 
 
-def _withheld(a: Case, b: Case, preferred: str, judgeable: bool, answers: ByCase, margin: float) -> str:
+def _withheld(made: Verdict, answers: ByCase, margin: float) -> str:
     """Why a pair by displacement is not exported; nothing where it is."""
-    if not judgeable:
+    if not _judgeable(made, answers):
         return UNJUDGED
-    better, worse = (a, b) if preferred != "b" else (b, a)
+    better, worse = (made.b, made.a) if made.preferred == "b" else (made.a, made.b)
     for measure in ("integrity", "integrity_network", "integrity_lite"):
         one, other = _score(better, measure, answers), _score(worse, measure, answers)
         if one is not None and other is not None:
