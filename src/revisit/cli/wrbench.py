@@ -61,6 +61,8 @@ def records(
         console.data({**facts, "without_it": without, "file": str(out)})
         return
     typer.echo(f"{len(rows)} records in {out}: " + ", ".join(f"{count} {name}" for name, count in cameras.items()))
+    if card is None and frames is None:
+        console.message(f"clips of {length} frames; --model NAME follows the card of a generator")
     if without:
         what, option = {
             "image": ("first frame", "--first-frames"),
