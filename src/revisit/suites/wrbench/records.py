@@ -141,9 +141,15 @@ def starting_from(
 
 
 def script_of(view: EventView, frames: int) -> str:
-    """The camera script of a record over so many frames; an even number rests for one frame at the end."""
-    script = preset(view.preset, degrees=view.degrees or 60, frames=frames if frames % 2 else frames - 1)
-    return script if frames % 2 else f"{script},hold@1"
+    """The camera script of a record over so many frames."""
+    degrees = view.degrees or 60
+    try:
+        return preset(view.preset, degrees=degrees, frames=frames)
+    except UsageError:
+        if frames % 2 or frames < 4:
+            raise
+        # Where a preset takes an odd number only, the camera rests in the last frame.
+        return f"{preset(view.preset, degrees=degrees, frames=frames - 1)},hold@1"
 
 
 def _start(view: EventView, folder: Path | None, suffixes: Sequence[str]) -> Path | None:
