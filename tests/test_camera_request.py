@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from revisit.core import Case, Clip, InvalidEvidence, Score, Unscored
+from revisit.core import Case, Clip, InvalidEvidence, Metric, Score, Unscored
 from revisit.evidence.camera import CameraPath, SeenCamera
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.poses import PoseTrack
 from revisit.geometry.camera_script import parse_script
 from revisit.geometry.script_path import timed_path
-from revisit.metrics.camera_request import (
-    camera_alignment,
-    camera_precision,
-    hold,
-    static_hold,
-)
+from revisit.metrics import camera_request
+from revisit.metrics.camera_request import asked_camera, hold
 from revisit.metrics.seen_camera import seen_camera
 
 N = 81
@@ -38,6 +36,17 @@ def facts(count: int = N) -> FrameFacts:
 def seen(script: str, frames: int = N, *, turns_only: bool = False) -> SeenCamera:
     c2w = timed_path(parse_script(script), frames)
     return SeenCamera(np.arange(frames), c2w[:, :3, :3], None if turns_only else c2w[:, :3, 3], "test")
+
+
+def ask(metric: Metric, case: Case, frames: FrameFacts, seen: SeenCamera, **params: str) -> Any:
+    """A metric's answer about a case that came with a script and no file."""
+    asked = asked_camera.fn(case, frames, None)
+    return asked if isinstance(asked, Unscored) else metric(case, asked, seen, **params)
+
+
+camera_precision = partial(ask, camera_request.camera_precision)
+camera_alignment = partial(ask, camera_request.camera_alignment)
+static_hold = partial(ask, camera_request.static_hold)
 
 
 def out_and_back(degrees: float, first: str = "left", second: str = "right") -> str:

@@ -72,7 +72,7 @@ def test_a_format_can_be_named(tmp_path: Path):
     assert np.allclose(read_poses(tmp_path / "camera.npy", "w2c").c2w, POSES)
     with pytest.raises(MediaError, match=r"camera\.npy: its arrays are called camera; nothing says whether"):
         read_poses(tmp_path / "camera.npy")
-    with pytest.raises(UsageError, match="choose one of auto, tum"):
+    with pytest.raises(UsageError, match="choose one of auto, auto_c2w, tum"):
         read_poses(tmp_path / "camera.npy", "euroc")
 
 

@@ -119,6 +119,20 @@ def test_integrity_of_a_network_is_the_papers_formula():
         assert score.facts["described_by"] == "made up"
 
 
+def test_the_patch_mean_is_a_check_beside_the_score():
+    """Two frames whose own tokens agree and whose patches do not: only the check falls."""
+    tokens = np.zeros((2, 4, 4), np.float16)
+    tokens[0, :, 0] = tokens[1, :2, 0] = tokens[1, 2:, 1] = 1
+    valid = np.ones((2, 4), bool)
+    seen = IntegrityTokens(np.array([0, 1]), tokens, valid, np.ones((2, 3), np.float32), "dinov2-base", False)
+    facts = wr_integrity(seen, facts_of(seen)).facts
+    assert facts["first_to_last"] == pytest.approx(1)
+    assert facts["first_to_last_patch_mean"] == pytest.approx(1 / np.sqrt(2), abs=1e-6)
+    assert facts["with_patch_mean"] == pytest.approx(min(facts["neighbours"], 1 / np.sqrt(2)), abs=1e-6)
+    masked = replace(seen, valid=np.array([[True] * 4, [True, True, False, False]]))
+    assert wr_integrity(masked, facts_of(masked)).facts["first_to_last_patch_mean"] == pytest.approx(1)
+
+
 def test_integrity_of_a_network_at_its_bounds():
     seen = tokens()
     still = replace(

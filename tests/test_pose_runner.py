@@ -61,6 +61,9 @@ bfloat16 = float16 = None
 class cuda:
     is_available = staticmethod(lambda: False)
 no_grad = contextlib.nullcontext
+def load(path, map_location=None, weights_only=False):
+    assert weights_only
+    return path
 def autocast(kind, dtype=None, enabled=True):
     assert kind == "cuda" and not enabled
     return contextlib.nullcontext()
@@ -116,6 +119,32 @@ from common import *
 def pose_encoding_to_extri_intri(encoding, size):
     assert tuple(size) == (24, 32)
     return poses(encoding[0], True)[None, :, :3], lens(encoding[0])[None]
+"""
+OMEGA = """
+from common import *
+from vggt.models.vggt import Array
+class VGGTOmega:
+    def load_state_dict(self, state):
+        tell(f"loaded {state}")
+    def to(self, device):
+        return self
+    def eval(self):
+        return self
+    def __call__(self, images):
+        assert images.ndim == 4
+        return {"pose_enc": [len(images)], "images": images[None], "depth": np.full((1, len(images), 24, 32, 1), 2.0)}
+"""
+OMEGA_LOAD = """
+from common import *
+from vggt.models.vggt import Array
+def load_and_preprocess_images(names, mode="balanced", image_resolution=0):
+    assert (mode, image_resolution) == ("balanced", 512)
+    return np.zeros((len(names), 3, 24, 32)).view(Array)
+"""
+OMEGA_POSES = VGGT_POSES.replace("pose_encoding_to_extri_intri", "encoding_to_camera")
+HUB = """
+def hf_hub_download(repository, name):
+    return f"{repository}/{name}"
 """
 MAPANYTHING = """
 from common import *
@@ -177,6 +206,10 @@ PACKAGES = {
     "vggt/models/vggt.py": VGGT,
     "vggt/utils/load_fn.py": VGGT_LOAD,
     "vggt/utils/pose_enc.py": VGGT_POSES,
+    "vggt_omega/models.py": OMEGA,
+    "vggt_omega/utils/load_fn.py": OMEGA_LOAD,
+    "vggt_omega/utils/pose_enc.py": OMEGA_POSES,
+    "huggingface_hub.py": HUB,
     "mapanything/models.py": MAPANYTHING,
     "mapanything/utils/image.py": "load_images = list\n",
     "vipe/cli/main.py": VIPE,
@@ -218,7 +251,7 @@ def clips(tmp_path: Path, make_clip: Make) -> Path:
     return tmp_path / "clips"
 
 
-@pytest.mark.parametrize("name", ["da3", "vggt", "mapanything", "vipe"])
+@pytest.mark.parametrize("name", ["da3", "vggt", "vggt-omega", "mapanything", "vipe"])
 def test_a_network_is_loaded_once_for_all_clips(name: str, seen: Any, clips: Path, tmp_path: Path) -> None:
     out = tmp_path / "poses"
     assert "2 made, 0 kept, 0 failed" in poses(clips, "--with", name, "--out", out, "--quiet")

@@ -22,7 +22,7 @@ ALLOWED = {
     "judges": {"core", "evidence", "media", "stats"},
     "metrics": {"core", "evidence", "geometry"},
     "diagnosis": {"core", "evidence", "stats"},
-    "suites": {"core", "evidence", "media", "judges", "metrics", "stats", "diagnosis"},
+    "suites": {"core", "evidence", "media", "control", "judges", "metrics", "stats", "diagnosis"},
     "engine": {
         "core",
         "weights",

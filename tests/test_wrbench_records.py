@@ -108,3 +108,75 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "variants.jsonl").write_text("not json\n")
     with pytest.raises(UsageError, match=r"variants\.jsonl:1"):
         natural25_tasks(tmp_path)
+
+
+def test_text_alone_keeps_the_published_words_and_no_image(natural25: Path) -> None:
+    tails = {
+        row["variant_id"]: row["t2v_event_tail"]
+        for row in map(json.loads, (natural25 / "t2v_event_tails.jsonl").read_text().splitlines())
+    }
+    for interface, variant in (("path", "none"), ("words", "yaw_LR")):
+        views = event_views(natural25_tasks(natural25), interface, ["yaw_LR"], first_frame=False)
+        for view in views:
+            line = view.as_json("hold@80")
+            assert line["prompt"].endswith(tails[f"{view.task.id}__{variant}"])
+            assert "image" not in line and "source_video" not in line
+    # Our own scenes put the camera into words, too.
+    told = next(event_views(own_tasks(), "words", ["yaw_LR"], first_frame=False)).prompt
+    assert "on the left" in told and CAMERA_WORDS["yaw_LR"] in told
+
+
+def poses(script: str) -> int:
+    """How many frames a script gives."""
+    from revisit.geometry.camera_script import parse_script
+    from revisit.geometry.script_path import timed_path
+
+    return len(timed_path(parse_script(script)))
+
+
+def invoke(*words: str) -> tuple[int, str]:
+    from typer.testing import CliRunner
+
+    from revisit.cli.main import app
+
+    made = CliRunner().invoke(app, ["wrbench", "records", *words])
+    return made.exit_code, f"{made.output}{made.exception or ''}"
+
+
+def test_records_follow_the_generators_card(tmp_path: Path) -> None:
+    from revisit.control.generators import generator
+
+    out = tmp_path / "records.jsonl"
+    for model in ("spatia", "hydra", "kling", "minwm-wan"):
+        code, said = invoke("--out", str(out), "--model", model)
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        card = generator(model)
+        interface = "words" if model == "kling" else "path" if card.static else "moving_path"
+        assert code == 0 and len(rows) == COUNTS[interface]
+        assert {poses(row["camera"]) for row in rows} == {card.frames}
+        assert {row["annotations"]["interface"] for row in rows} == {interface}
+        lacks = {"image": "no first frame", "source_video": "no source video", "nothing": ""}[card.takes]
+        assert lacks in said if lacks else "no first" not in said
+    (tmp_path / "videos").mkdir()
+    family, task = "studio_potter_wheel", "garage_mechanic_hood__moves"
+    for name in (family, task):
+        (tmp_path / f"videos/{name}.mp4").write_bytes(b"")
+    code, _ = invoke("--out", str(out), "--model", "spatia", "--source-videos", str(tmp_path / "videos"))
+    named = {row["id"]: row.get("source_video") for row in map(json.loads, out.read_text().splitlines())}
+    assert named[f"{family}__rests__static"] == str(tmp_path / f"videos/{family}.mp4")
+    assert named[f"{task}__static"] == str(tmp_path / f"videos/{task}.mp4")
+    assert sum(video is not None for video in named.values()) == 20 + 5
+
+
+def test_limit_and_family(tmp_path: Path) -> None:
+    out = tmp_path / "records.jsonl"
+    assert invoke("--out", str(out), "--limit", "7", "--frames", "66")[0] == 0
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) == 7
+    for name in ("family", "factor", "camera"):
+        assert len({row["annotations"][name] for row in rows}) > 2  # a choice that mixes all of them
+    assert all(poses(row["camera"]) in (66, 67) for row in rows)  # out and back; `camera run` spreads it over the clip
+    assert invoke("--out", str(out), "--family", "park_dog_stick", "--family", "farm_goose_puddle")[0] == 0
+    assert len(out.read_text().splitlines()) == 40
+    code, said = invoke("--out", str(out), "--family", "park_dog")
+    assert code and "no family 'park_dog'" in said

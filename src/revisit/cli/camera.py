@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import typer
@@ -147,6 +148,7 @@ def run(
         ..., help="Your command, with {prompt} {image} {camera} {line} {seed} {out} and so on."
     ),
     out: Path = typer.Option(..., help="Folder for clips, payloads and records of what was delivered."),
+    checkpoint: str = typer.Option("", help="Name of the weights that your command uses, for the provenance."),
     timeout: float = typer.Option(3600, help="Seconds after which a command counts as hung."),
     workers: int = typer.Option(1, help="Commands at a time."),
     frames: int = FRAMES,
@@ -161,7 +163,9 @@ def run(
 
     to, wanted = generator(model, own), read_records(records)
     ended = []
-    for made in generate(wanted, to, command, out, timeout=timeout, workers=workers, frames=frames):
+    for made in generate(
+        wanted, to, command, out, timeout=timeout, workers=workers, frames=frames, checkpoint=checkpoint
+    ):
         ended.append(made)
         console.message(
             f"{len(ended)}/{len(wanted)} {made.id}: {made.status}{': ' if made.reason else ''}{made.reason}"
@@ -176,7 +180,9 @@ def run(
         console.data({"manifest": str(manifest), "counts": counts, "records": [made.__dict__ for made in ended]})
     else:
         typer.echo(", ".join(f"{count} {status}" for status, count in counts.items()))
-        typer.echo(f"revisit eval {manifest}")
+        # Records of a benchmark carry its task and factor; their manifest is read as that benchmark.
+        as_suite = " --suite wrbench" if any({"task", "factor"} <= set(r.annotations) for r in wanted) else ""
+        typer.echo(f"revisit eval {shlex.quote(str(manifest))}{as_suite}")
     raise typer.Exit(0 if all(made.good for made in ended) else 1)
 
 

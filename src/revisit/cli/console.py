@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 MODELS_PER_TABLE = 6
+NAMED = 8  # metrics that one reason names
 
 
 def data(content: Any) -> None:
@@ -141,6 +142,8 @@ def summary(content: Mapping[str, Any]) -> None:
     models = list(content["models"])
     if content.get("partial"):
         message(f"partial: --limit took {content['cases']} of {content['total_cases']} cases")
+    for extra in content.get("headline", []):
+        _further_table(extra)
     for start in range(0, len(models), MODELS_PER_TABLE):
         shown = models[start : start + MODELS_PER_TABLE]
         counts = [posed(content["models"][model]["funnel"]) for model in shown]
@@ -152,14 +155,12 @@ def summary(content: Mapping[str, Any]) -> None:
         message(sentence)
     parts(content.get("parts", {}), content["metrics"])
     for extra in content.get("tables", []):
-        message(f"{extra['title']} ({extra['note']})")
-        places = [decimals(scores) for scores in zip(*(row["cells"] for row in extra["rows"]), strict=True)]
-        rows = [[row["name"], *map(cell, row["cells"], places)] for row in extra["rows"]]
-        table(["", *extra["columns"]], rows, numbers=True)
+        _further_table(extra)
     diagnoses(content.get("diagnosis") or {})
     for reason in sorted(set(content["not_asked"].values())):
         asked = [id for id, why in content["not_asked"].items() if why == reason]
-        message(f"unscored: {', '.join(asked)}: {reason.replace(' for this case', '', 1)}")
+        named = ", ".join(asked[:NAMED]) + (f" and {len(asked) - NAMED} more" if len(asked) > NAMED else "")
+        message(f"unscored: {named}: {reason.replace(' for this case', '', 1)}")
     remarks = content.get("notes", [])
     for remark in remarks[:5]:
         message(f"note: {remark}")
@@ -172,6 +173,15 @@ def summary(content: Mapping[str, Any]) -> None:
     rest = len(content["rejected"][10:]) + len(content["failed"][10:])
     if rest:
         message(f"... and {rest} more; see summary.json")
+
+
+def _further_table(extra: Mapping[str, Any]) -> None:
+    """Print a table of a suite: of scores, or of texts. Rows that are a detail are left to the report."""
+    typer.echo(clean(f"{extra['title']} ({extra['note']})"))
+    rows = [row for row in extra["rows"] if not row.get("detail")]
+    places = decimals([score for row in rows for score in row["cells"] if not isinstance(score, str)])
+    shown = [[row["name"], *(s if isinstance(s, str) else cell(s, places) for s in row["cells"])] for row in rows]
+    table(["", *extra["columns"]], shown, numbers=True)
 
 
 def parts(tables: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:

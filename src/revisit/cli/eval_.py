@@ -50,7 +50,7 @@ def eval_(
     folder = out or Path("runs") / (source.resolve().stem if source.is_file() else source.resolve().name)
     try:
         run = evaluate(
-            request.plan(judge=chosen.judge.facts if chosen else None),
+            request.plan(judge=chosen.facts if chosen else None),
             folder,
             request=request.as_json(),
             fresh=fresh,

@@ -220,16 +220,32 @@ def replay(
     from revisit.cli.request import Request
     from revisit.engine.run import Run, evaluate
 
-    recorded = run / "answers.jsonl"
-    request = replace(Request.from_json(Run(run).facts["request"]), judge=str(recorded.resolve()))
-    chosen = request.chosen_judge()
+    recorded, facts = run / "answers.jsonl", Run(run).facts
     folder = out or run.with_name(f"{run.name}-replay")
-    done = evaluate(request.plan(judge=chosen.judge.facts), folder, request=request.as_json(), judge=chosen)
+    judge = recorded.resolve()
+    if (facts["protocol"].get("judge") or {}).get("roles"):
+        folder.mkdir(parents=True, exist_ok=True)
+        judge = _replayed_roles(facts["protocol"]["judge"], judge, folder / "judge.yaml")
+    request = replace(Request.from_json(facts["request"]), judge=str(judge))
+    chosen = request.chosen_judge()
+    done = evaluate(request.plan(judge=chosen.facts), folder, request=request.as_json(), judge=chosen)
     if json:
         console.data(done.summary)
     else:
         console.summary(done.summary)
     raise typer.Exit(done.exit_code)
+
+
+def _replayed_roles(facts: Mapping[str, Any], answers: Path, out: Path) -> Path:
+    """A judge file in which every role of a run is replayed from its recorded answers."""
+    import yaml
+
+    def one(judge: Mapping[str, Any]) -> dict[str, Any]:
+        return {"kind": "replay", "path": str(answers), "model": judge.get("model", "")}
+
+    roles = {id.removeprefix("judge."): one(judge) for id, judge in facts["roles"].items()}
+    out.write_text(yaml.safe_dump({**one(facts), "roles": roles}), encoding="utf-8")
+    return out.resolve()
 
 
 def _chosen(judge: str) -> ChosenJudge:

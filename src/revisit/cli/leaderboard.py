@@ -16,7 +16,7 @@ FORMATS = ("terminal", "markdown", "latex", "csv", "html")
 def leaderboard(
     runs: list[Path] = typer.Argument(None, help="Run directories, or folders with MemoBench's own result files."),
     format: str = typer.Option("terminal", "--format", help=f"One of {', '.join(FORMATS)}."),
-    published: bool = typer.Option(False, "--published", help="Show the printed tables of the benchmark, too."),
+    published: bool = typer.Option(False, "--published", help="Show the paper's tables, too (MemoBench, WRBench)."),
     supplement: bool = typer.Option(False, "--supplement", help="Show those of its supplement, too."),
     sort: str = typer.Option("", "--sort", help="Column to sort by, such as ORS; the better ones come first."),
     subset: str = typer.Option("", "--subset", help="Only one part of the dataset, such as Real or mem_test."),
@@ -80,6 +80,7 @@ def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) ->
     from revisit.suites.memobench.published import MAIN, SUPPLEMENT
     from revisit.suites.memobench.published import published as table
     from revisit.suites.mind import leaderboard as mind
+    from revisit.suites.wrbench import leaderboard as wrbench
 
     own, files = [], []
     suites: dict[str, None] = {}
@@ -93,18 +94,23 @@ def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) ->
                 own.append(mbench.board_of(facts, subset))
             elif run.facts["suite"] == "mind":
                 own += mind.boards_of(facts, subset)
+            elif run.facts["suite"] == "wrbench":
+                own.append(wrbench.board_of(facts, subset))
             else:
                 own.append(board_of_run(facts, known, subset))
         else:
             suites["memobench"] = None
             files.append(memobench.upstream_board(path, subset))
     printed = [*(MAIN if published or supplement else ()), *(SUPPLEMENT if supplement else ())]
+    boards = [*joined(own), *files]
+    if "wrbench" in suites and published:
+        boards.append(wrbench.published_board())
     if printed and suites:  # the tables of a benchmark say nothing of another one
         for suite in suites:
-            if suite != "memobench":
+            if suite not in ("memobench", "wrbench"):
                 console.message(f"{suite}: no table of its paper is kept here")
         printed = printed if "memobench" in suites else []
-    return [*joined(own), *files, *(table(name) for name in printed)]
+    return [*boards, *(table(name) for name in printed)]
 
 
 def _show(board: Any, sort: str) -> None:

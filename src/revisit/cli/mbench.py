@@ -174,7 +174,7 @@ def eval_(
     asked = request.chosen_judge()
     try:
         run = evaluate(
-            request.plan(judge=asked.judge.facts if asked else None),
+            request.plan(judge=asked.facts if asked else None),
             output,
             request=request.as_json(),
             fresh=fresh,
@@ -206,7 +206,7 @@ def eval_(
 def prepare(
     source: Path = SOURCE,
     producer: str = typer.Option(
-        ..., help="odometry (turns only, ours), pycolmap, da3, vggt, mapanything, vipe, or command (see --command)."
+        ..., help="odometry (turns only, ours), pycolmap, da3, vggt, vggt-omega, mapanything, vipe, or command."
     ),
     output: Path = typer.Option(None, help="Folder for the artifacts; their places in the dataset by default."),
     command: str = typer.Option("", help="For the producer `command`: a program that reads {video} and writes {npz}."),

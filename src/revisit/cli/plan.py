@@ -32,7 +32,7 @@ def plan(
 
     request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge, param)
     chosen = request.chosen_judge()
-    made = request.plan(judge=chosen.judge.facts if chosen else None)
+    made = request.plan(judge=chosen.facts if chosen else None)
     cache = EvidenceCache(cache_root())
     asking = forecast(made, cache, chosen) if chosen else None
     missing = [key for key in made.tasks if key not in cache]

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from revisit.posing.tasks import Estimator, Task
 
 WITH = typer.Option(
-    ..., "--with", help="da3, vggt, mapanything, vipe, pycolmap, odometry (ours), or a command with {video} and {npz}."
+    ...,
+    "--with",
+    help="da3, vggt, vggt-omega, mapanything, vipe, pycolmap, odometry (ours), or a command with {video} and {npz}.",
 )
 PYTHON = typer.Option(
     sys.executable, "--python", help="The Python that has the estimator.", show_default="the one that runs Revisit"

@@ -111,7 +111,7 @@ class Request:
         if not source.exists():
             raise UsageError(f"{source}: no such file or folder")
         suite = recognise(source) if self.suite == "auto" else SUITES[self.suite]
-        facts = judge if judge is not None or not self.judge else self.chosen_judge().judge.facts
+        facts = judge if judge is not None or not self.judge else self.chosen_judge().facts
         made = make_plan(
             suite,
             source,

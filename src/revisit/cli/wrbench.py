@@ -9,6 +9,7 @@ import typer
 
 from revisit.cli import console
 
+STARTS = {"image": ("first frame", "--first-frames"), "source_video": ("source video", "--source-videos")}
 app = typer.Typer(help="WRBench: records to generate; published results.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -16,51 +17,64 @@ app = typer.Typer(help="WRBench: records to generate; published results.", no_ar
 def records(
     out: Path = typer.Option(..., help="Where to write records.jsonl, which `revisit camera run` reads."),
     data: Path = typer.Option(None, help="Folder of the published Natural-25 files; our own 25 scenes by default."),
-    interface: str = typer.Option("path", help="path (500 records), moving_path (400) or words (300)."),
+    model: str = typer.Option(
+        "", help="A generator of `revisit camera models`; interface, frames and inputs follow it."
+    ),
+    interface: str = typer.Option("", help="path (500 records), moving_path (400) or words (300); path by default."),
     camera: list[str] = typer.Option([], help="Only these cameras (repeat it), such as pan_LR or orbit."),
-    frames: int = typer.Option(81, help="Frames of a clip, an odd number."),
+    family: list[str] = typer.Option([], help="Only these families of scenes (repeat it)."),
+    limit: int = typer.Option(None, min=1, help="At most so many records, a random choice that is always the same."),
+    frames: int = typer.Option(None, help="Frames of a clip; the generator's, or 81."),
     seed: int = typer.Option(0, help="Seed that is written into every record."),
     no_first_frame: bool = typer.Option(False, "--no-first-frame", help="For generators that get text alone."),
-    first_frames: Path = typer.Option(None, help="Folder of first frames, <family>.png, for our own scenes."),
+    first_frames: Path = typer.Option(None, help="Folder of first frames: <record>, <task> or <family> .png or .jpg."),
+    source_videos: Path = typer.Option(None, help="Folder of source videos: <record>, <task> or <family> .mp4."),
+    own: Path = typer.Option(None, "--generators", help="A YAML file with generators of your own."),
     json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
 ) -> None:
     """Write the records that a generator shall make clips of."""
     from collections import Counter
-    from dataclasses import replace
 
-    from revisit.control.presets import preset
+    from revisit.control.generators import generator
     from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
-    from revisit.suites.wrbench.records import event_views
+    from revisit.suites.wrbench.records import chosen_views, interface_of, starting_from
 
+    card = generator(model, own) if model else None
+    length = frames or (card.frames if card else 81)
+    takes = "nothing" if no_first_frame else card.takes if card else "image"
     tasks = natural25_tasks(data) if data is not None else own_tasks()
-    if first_frames is not None:
-        known = {path.stem: path for path in sorted(first_frames.iterdir()) if path.suffix.lower() in (".png", ".jpg")}
-        tasks = tuple(replace(task, first_frame=known.get(task.family, task.first_frame)) for task in tasks)
-    lines = []
-    cameras: Counter[str] = Counter()
-    for view in event_views(tasks, interface, camera, first_frame=not no_first_frame):
-        script = preset(view.preset, degrees=view.degrees or 60, frames=frames)
-        row = view.as_json(script, seed)
-        if "image" in row:
-            row["image"] = str(Path(row["image"]).resolve())
-        lines.append(json_.dumps(row, ensure_ascii=False) + "\n")
-        cameras[view.camera] += 1
+    views = chosen_views(
+        tasks, interface or (interface_of(card) if card else "path"), camera, families=family, limit=limit,
+        first_frame=takes != "nothing",
+    )  # fmt: skip
+    rows = [
+        starting_from(view, first_frames, source_videos, frames or (card.frames if card else 81), seed)
+        for view in views
+    ]
+    needed = {"image": "image", "source_video": "source_video"}.get(takes, "")
+    without = sum(needed not in row for row in rows) if needed else 0
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text("".join(lines), encoding="utf-8")
-    without = sum('"image"' not in line for line in lines)
+    out.write_text("".join(json_.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    cameras = Counter(view.camera for view in views)
     if json:
-        console.data(
-            {"records": len(lines), "cameras": dict(cameras), "without_first_frame": without, "file": str(out)}
-        )
+        facts = {"records": len(rows), "cameras": dict(cameras), "frames": length, "starts_from": takes}
+        console.data({**facts, "without_it": without, "file": str(out)})
         return
-    typer.echo(f"{len(lines)} records in {out}: " + ", ".join(f"{count} {name}" for name, count in cameras.items()))
-    if without and not no_first_frame:
-        console.message(f"{without} records have no first frame; give a folder of them with --first-frames")
+    typer.echo(f"{len(rows)} records in {out}: " + ", ".join(f"{count} {name}" for name, count in cameras.items()))
+    if card is None and frames is None:
+        console.message(f"clips of {length} frames; --model NAME follows the card of a generator")
+    if without:
+        what, option = {
+            "image": ("first frame", "--first-frames"),
+            "source_video": ("source video", "--source-videos"),
+        }[needed]
+        console.message(f"{without} records have no {what}; give a folder of them with {option}")
 
 
 @app.command()
 def published(json: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
     """Print the paper's table with its support, daggers and averages. Another protocol than any run of yours."""
+    from revisit.suites.wrbench.shown import main_table
     from revisit.suites.wrbench.tables import MEASURES
     from revisit.suites.wrbench.tables import published as rows_of
 
@@ -80,24 +94,6 @@ def published(json: bool = typer.Option(False, "--json", help="Print JSON.")) ->
             }
         )  # fmt: skip
         return
-    typer.echo(f"{source}; † marks returned scores that rest on fewer than 10 clips or a tenth of them")
-    table = []
-    for row in sorted(rows, key=lambda row: row.condition):
-        values = [row.value(measure) for measure in MEASURES]
-        dagger = "†" if row.sparse else ""
-        cells = ["-" if value is None else f"{value:.3f}" for value in values]
-        cells[-2:] = [f"{cell}{dagger}" for cell in cells[-2:]]
-        average = "-" if row.average is None else f"{row.average:.3f}"
-        table.append([row.title, row.condition, *cells[:4], f"{row.support:.1%}", *cells[4:], average])
-    heads = [
-        "precision",
-        "align",
-        "hold",
-        "integrity",
-        "support",
-        "vis. place",
-        "vis. state",
-        "ret. place",
-        "ret. state",
-    ]
-    console.table(["model", "condition", *heads, "avg"], table, numbers=True)
+    made = main_table(rows, source, counts=False)
+    typer.echo(f"{made['title']}; {made['note']}")
+    console.table(["model", *made["columns"]], [[row["name"], *row["cells"]] for row in made["rows"]], numbers=True)

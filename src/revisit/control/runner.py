@@ -33,8 +33,8 @@ from revisit.control.delivery import Delivery, deliver, plan_for
 from revisit.control.generators import Generator
 from revisit.control.payloads import FAMILIES
 from revisit.control.provenance import Inputs, provenance
-from revisit.core import MediaError, RevisitError, UsageError
-from revisit.media import announced_frames, file_digest
+from revisit.core import Clip, MediaError, RevisitError, UsageError
+from revisit.media import Limits, announced_frames, file_digest, open_clip
 from revisit.media.files import replacing
 
 PLACEHOLDERS = (
@@ -131,12 +131,13 @@ def generate(
     timeout: float = 3600,
     workers: int = 1,
     frames: int | None = None,
+    checkpoint: str = "",
 ) -> Iterator[Generated]:
     """Run the command for every record that has no clip yet, and tell what became of each as it ends."""
     arguments(command, dict.fromkeys(PLACEHOLDERS, ""))
     folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(max(workers, 1)) as pool, (folder / LOG).open("a", encoding="utf-8") as log:
-        waiting = [pool.submit(_one, record, to, command, folder, timeout, frames) for record in records]
+        waiting = [pool.submit(_one, record, to, command, folder, timeout, frames, checkpoint) for record in records]
         for future in waiting:
             made = future.result()
             log.write(json.dumps({"generator": to.id, **made.__dict__}) + "\n")
@@ -174,14 +175,15 @@ def picture_size(image: Path, to: Generator) -> tuple[int, int] | None:
 
 
 def _one(
-    record: GenerationRecord, to: Generator, command: str, folder: Path, timeout: float, frames: int | None
-) -> Generated:
+    record: GenerationRecord, to: Generator, command: str, folder: Path, timeout: float, frames: int | None,
+    checkpoint: str,
+) -> Generated:  # fmt: skip
     started = time.monotonic()
     remarks: list[str] = []
     try:
         plan, delivery = _asked(record, to, frames)
         remarks = delivery.remarks()
-        status, reason = _made(record, to, plan, delivery, command, folder, timeout)
+        status, reason = _made(record, to, plan, delivery, command, folder, timeout, checkpoint)
     except RevisitError as error:
         status, reason = "refused", str(error)
     except Exception as error:  # whatever a record holds, the others go on
@@ -203,7 +205,7 @@ def _asked(record: GenerationRecord, to: Generator, frames: int | None) -> tuple
 
 def _made(
     record: GenerationRecord, to: Generator, plan: CameraPlan, delivery: Delivery, command: str, folder: Path,
-    timeout: float,
+    timeout: float, checkpoint: str,
 ) -> tuple[str, str]:  # fmt: skip
     """What became of a record, and why."""
     clip = _clip(folder, record.id)
@@ -228,9 +230,11 @@ def _made(
         if count is not None and count != len(plan):
             return "wrong length", f"the clip has {count} frames, and {len(plan)} were asked for"
         made.replace(clip)
-    output = {"sha256": _digest(clip), "frames": count, "bytes": clip.stat().st_size}
+    output = {"sha256": _digest(clip), "bytes": clip.stat().st_size, **_measured(clip)}
+    made_with = {"command": command, "checkpoint": checkpoint}
+    content = {**expected, "made_with": made_with, "output": output}
     with replacing(_sidecar(clip)) as temporary:
-        temporary.write_text(json.dumps({**expected, "output": output}, indent=1), encoding="utf-8")
+        temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
     return "made", ""
 
 
@@ -246,6 +250,16 @@ def _require_text(record: GenerationRecord) -> None:
             json.dumps(content, ensure_ascii=False, default=str).encode()
         except UnicodeEncodeError as error:
             raise UsageError(f"the {name} holds half a character (a lone surrogate), which is no text") from error
+
+
+def _measured(clip: Path) -> dict[str, Any]:
+    """Frames, frame rate and size of a clip as it is, whatever was asked for; or why it cannot be opened."""
+    try:
+        with open_clip(Clip(clip), Limits(), wanted=np.arange(0)) as stream:
+            info = stream.info
+    except RevisitError as error:
+        return {"frames": None, "problem": str(error)}
+    return {"frames": info.count, "fps": round(float(info.fps), 6), "size": [info.width, info.height]}
 
 
 def _run(words: list[str], timeout: float) -> tuple[str, str]:

@@ -26,6 +26,8 @@ class Suite:
     summarise: Callable[..., dict[str, Any]]  # (cases, rejected, records) -> tables
     # (run folder, facts of the run, cases, rejected, records) -> further files by name: text, or content for JSON
     export: Callable[..., dict[str, Any]] | None = None
+    # (**options) -> parameters that options set besides the protocol, by the id of a metric, gate or observer
+    settings: Callable[..., Mapping[str, Mapping[str, Any]]] | None = None
 
     @property
     def title(self) -> str:

@@ -10,10 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from revisit.diagnosis.signs import Record, Scores, between
+from revisit.evidence.motion import RESTS_AS_ASKED
 
 RESTS = 0.5  # share of the time without motion
 BY_GATE = 0.9  # confidence in what a gate states; gates say "unsure" where they are not
 BY_LOOKS = 0.6  # that a target is gone: one that changed while nobody looked is not recognised either
+WHOLE_TURN = 0.75  # share of the requested turn from which a camera is not called timid
+HALF_TURN = 0.5  # below this share it surely is
+NO_TURN = 2.0  # degrees: less is no turn
 
 
 def without_reference(scores: Scores, gates: Mapping[str, Record]) -> dict[str, tuple[float, float]]:
@@ -22,7 +26,16 @@ def without_reference(scores: Scores, gates: Mapping[str, Record]) -> dict[str, 
     view, moved = gates.get("view_return", {}), gates.get("camera_moved", {})
     never_left = view.get("label") == "never left"
     rests = scores.of("frozen_camera", default=1.0) >= RESTS  # a camera that moves and stays was perhaps asked to
-    if moved.get("label") == "frozen camera" or (never_left and rests):
+    turned = turned_share(scores)
+    if asked_to_rest(scores, gates):
+        pass  # a camera that holds as it was asked is right
+    elif turned is not None:
+        if turned[0] < NO_TURN:
+            found["frozen_camera"] = BY_GATE, 1.0
+        elif 0 < turned[1] < WHOLE_TURN:  # to the wrong side is another fault, which has no kind
+            sure = 0.5 + (BY_GATE - 0.5) * between(WHOLE_TURN - turned[1], 0.0, WHOLE_TURN - HALF_TURN)
+            found["timid_camera"] = sure, 1 - between(turned[1], 0.0, 1.0)
+    elif moved.get("label") == "frozen camera" or (never_left and rests):
         lost = _fact(view, "lost_strip")
         found["frozen_camera"] = BY_GATE, 1 - between(lost, 0.0, 0.5)
     if scores.known("target_reappearance") and scores.of("target_reappearance") == 0:
@@ -36,6 +49,17 @@ def without_reference(scores: Scores, gates: Mapping[str, Record]) -> dict[str, 
         lost_detail = 1 - fine / max(coarse, 1e-6)  # fine detail against coarse: dimmer light takes both
         found["blur"] = between(lost_detail, 0.15, 0.55), between(lost_detail, 0.0, 0.7)
     return found
+
+
+def asked_to_rest(scores: Scores, gates: Mapping[str, Record]) -> bool:
+    """Whether the camera of the clip was asked to hold still, as its gate or its own metric says."""
+    return gates.get("camera_moved", {}).get("label") == RESTS_AS_ASKED or scores.known("wr_static_hold")
+
+
+def turned_share(scores: Scores) -> tuple[float, float] | None:
+    """Degrees turned at the farthest, and the share of the requested turn, to its side; None without a request."""
+    yaw, asked = (scores.of("wr_camera_alignment", fact) for fact in ("yaw_deg", "requested_deg"))
+    return (abs(yaw), yaw / asked) if asked else None
 
 
 def _fact(record: Mapping[str, Any], name: str) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from revisit.diagnosis.alone import without_reference
+from revisit.diagnosis.alone import asked_to_rest, without_reference
 from revisit.diagnosis.kinds import KINDS, Kind
 from revisit.diagnosis.responses import confidence
 from revisit.diagnosis.signs import CAMERA, KNOWN_BY, Record, Scores, between, signs
@@ -59,12 +59,14 @@ def diagnose(records: Iterable[Record]) -> Diagnosis:
     gates = {record["gate"]: record for record in records if "gate" in record}
     found = signs(scores)
     never_left = _never_left(scores, gates)
+    rests = asked_to_rest(scores, gates)
     alone = without_reference(scores, gates)
     findings: list[Finding] = []
     untold: dict[str, str] = {}
     for id, kind in KINDS.items():
-        if kind.memory and never_left:
-            untold[id] = "the camera never left, so memory was not put to the test"
+        if kind.memory and (never_left or rests):
+            why = "was asked to rest" if rests else "never left"
+            untold[id] = f"the camera {why}, so memory was not put to the test"
             continue
         sure = confidence(id, found)
         strong = strength_of(kind, scores)
@@ -77,7 +79,7 @@ def diagnose(records: Iterable[Record]) -> Diagnosis:
     findings.sort(key=lambda finding: -finding.confidence)
     sure_ones = tuple(finding for finding in findings if finding.confidence >= SURE)
     doubtful = tuple(finding for finding in findings if finding.confidence < SURE)
-    return Diagnosis(sure_ones, doubtful, untold, _words(sure_ones, doubtful, untold, gates, never_left))
+    return Diagnosis(sure_ones, doubtful, untold, _words(sure_ones, doubtful, untold, gates, never_left, rests))
 
 
 def strength_of(kind: Kind, scores: Scores) -> float:
@@ -102,6 +104,7 @@ def _never_left(scores: Scores, gates: dict[str, Record]) -> bool:
     if scores.known(KNOWN_BY[CAMERA]):
         return scores.of("camera_reach") < LEFT
     said = {gates.get("view_return", {}).get("label"), gates.get("camera_moved", {}).get("label")}
+    # Where a reference hardly moves, nothing was to leave.
     static = "hardly moves" in str(scores.records.get("camera_reach", {}).get("reason", ""))
     return bool(said & {"never left", "frozen camera"}) and not static
 
@@ -117,9 +120,11 @@ def _words(
     untold: dict[str, str],
     gates: dict[str, Record],
     stayed: bool,
+    rests: bool,
 ) -> str:
     """One line: whether the clip returned, each finding with its confidence, and what is more likely than not."""
-    label = "never left" if stayed else RETURNED.get(gates.get("view_return", {}).get("label", ""), "")
+    label = RETURNED.get(gates.get("view_return", {}).get("label", ""), "")
+    label = "asked to rest" if rests else "never left" if stayed else label
     said = [f"{finding.title} ({finding.confidence:.2f})" for finding in found]
     likely = [finding for finding in doubtful if finding.confidence >= SURE_ENOUGH]
     said += [f"perhaps {finding.title} ({finding.confidence:.2f})" for finding in likely]

@@ -59,7 +59,7 @@ class Asking:
         self.failures: dict[str, str] = {}  # evidence key -> sentence
         self.todo = [task for key in missing if (task := plan.tasks[key][2]).shown is not None]
         self.total, self.done = len(self.todo), 0
-        self._asker: Asker | None = None
+        self._askers: dict[str, Asker] = {}  # observer with a judge of its own, or "" -> who asks
         self._ready: deque[ObserverTask] = deque()
         self._heard: queue.SimpleQueue[_Clip] = queue.SimpleQueue()
         self._open = 0
@@ -70,8 +70,8 @@ class Asking:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._asker is not None:
-            self._asker.close(now=kind is not None)
+        for asker in self._askers.values():
+            asker.close(now=kind is not None)
 
     def begin(self, keys: set[str] | None, sentences: Mapping[str, str]) -> Iterator[str]:
         """Take up the clips whose pictures were made or given up (None: all whose pictures are there already).
@@ -112,7 +112,7 @@ class Asking:
             shown = self.cache.load(JudgeFrames, task.shown.key) if task.shown is not None else None
             if shown is None or task.key not in self.cache:
                 continue
-            frames, asker = frames_of(shown), self._ask()
+            frames, asker = frames_of(shown), self._ask(task)
             asker.recorded(with_card(frames), canaries(frames))
             talk = open_talk(task, frames)
             try:
@@ -125,38 +125,44 @@ class Asking:
     @property
     def said(self) -> str:
         """What was asked so far, for people."""
-        if self._asker is None:
+        if not self._askers:
             return "nothing asked"
-        spent, price = self._asker.budget.spent, self._asker.budget.price
-        money = f", {price.of(spent):.2f} {price.currency}" if price.input or price.output else ""
-        return f"{spent.calls} calls{money}"
+        calls = sum(asker.budget.spent.calls for asker in self._askers.values())
+        return f"{calls} calls" + "".join(f", {made}" for made in self._money().values())
+
+    def _money(self) -> dict[str, str]:
+        """Currency -> what was spent in it, in words."""
+        spent: dict[str, float] = {}
+        for asker in self._askers.values():
+            price = asker.budget.price
+            if price.input or price.output:
+                spent[price.currency] = spent.get(price.currency, 0.0) + price.of(asker.budget.spent)
+        return {currency: f"{money:.2f} {currency}" for currency, money in spent.items()}
 
     def counters(self) -> dict[str, Any]:
-        """What was asked and spent in this invocation; goes to run.json."""
-        if self._asker is None:
-            return {}
-        budget = self._asker.budget
-        return {
-            "calls": budget.spent.calls,
-            "tokens_in": budget.spent.tokens_in,
-            "tokens_out": budget.spent.tokens_out,
-            "money": round(budget.price.of(budget.spent), 6),
-            "currency": budget.price.currency,
-            "answers_from_store": self._asker.from_store,
-            "models": sorted(self._asker.models),
+        """What was asked and spent in this invocation; goes to run.json. Judges of roles are counted apart, too."""
+        made = {role: _spent(asker) for role, asker in self._askers.items()}
+        if set(made) <= {""}:
+            return made.get("", {})
+        whole = {
+            name: sum(facts[name] for facts in made.values())
+            for name in ("calls", "tokens_in", "tokens_out", "answers_from_store")
         }
+        models = sorted({model for facts in made.values() for model in facts["models"]})
+        return {**whole, "models": models, "roles": {role or "all others": facts for role, facts in made.items()}}
 
     def _start_more(self) -> Iterator[str]:
         """Begin talks until enough are open: pictures stay in memory while their clip is talked about."""
-        while self._ready and self._open < 2 * self._ask().patience.concurrency:
+        while self._ready and self._open < 2 * self._ask(self._ready[0]).patience.concurrency:
             task = self._ready.popleft()
             try:
                 frames = frames_of(self.cache.load(JudgeFrames, task.shown.key if task.shown else ""))
                 talk = open_talk(task, frames)
                 questions = next(talk)
                 about = with_card(frames)
-                controls = canaries(frames) if self.judge is not None and self.judge.canaries else []
-                clip = _Clip(task, frames, talk, [], self._ask().submit(about, controls) if controls else [])
+                mine = self.judge.of_role(task.observer) if self.judge is not None else None
+                controls = canaries(frames) if mine is not None and mine.canaries else []
+                clip = _Clip(task, frames, talk, [], self._ask(task).submit(about, controls) if controls else [])
                 self._send(clip, questions)
                 self._open += 1
             except StopIteration as stop:
@@ -188,7 +194,7 @@ class Asking:
             return self._failed(task, _sentence(task, error))
 
     def _send(self, clip: _Clip, questions: Sequence[Question]) -> None:
-        clip.waiting = self._ask().submit(clip.frames, questions)
+        clip.waiting = self._ask(clip.task).submit(clip.frames, questions)
         waiting = [*clip.waiting, *clip.canaries]
         left, lock = [len(waiting) + 1], threading.Lock()
 
@@ -202,13 +208,16 @@ class Asking:
             future.add_done_callback(one_done)
         one_done(None)
 
-    def _ask(self) -> Asker:
-        if self._asker is None:
-            if self.judge is None:
-                raise RevisitError("this run asks a judge, and none was given; pass --judge, see docs/judges.md")
-            store = AnswerStore(shared_store(self.cache.root, self.judge.judge.facts), self.copy)
-            self._asker = self.judge.asker(store)
-        return self._asker
+    def _ask(self, task: ObserverTask) -> Asker:
+        """Who asks the judge of a task's role."""
+        if self.judge is None:
+            raise RevisitError("this run asks a judge, and none was given; pass --judge, see docs/judges.md")
+        role = task.observer if task.observer in self.judge.roles else ""
+        if role not in self._askers:
+            judge = self.judge.of_role(task.observer)
+            store = AnswerStore(shared_store(self.cache.root, judge.judge.facts), self.copy)
+            self._askers[role] = judge.asker(store)
+        return self._askers[role]
 
     def _failed(self, task: ObserverTask, sentence: str) -> str:
         self.failures[task.key] = sentence
@@ -217,6 +226,19 @@ class Asking:
     def _ended(self, task: ObserverTask) -> str:
         self.done += 1
         return task.key
+
+
+def _spent(asker: Asker) -> dict[str, Any]:
+    budget = asker.budget
+    return {
+        "calls": budget.spent.calls,
+        "tokens_in": budget.spent.tokens_in,
+        "tokens_out": budget.spent.tokens_out,
+        "money": round(budget.price.of(budget.spent), 6),
+        "currency": budget.price.currency,
+        "answers_from_store": asker.from_store,
+        "models": sorted(asker.models),
+    }
 
 
 def open_talk(task: ObserverTask, frames: Frames) -> Talk:
@@ -281,35 +303,39 @@ def forecast(plan: Plan, cache: EvidenceCache, judge: ChosenJudge) -> Forecast:
 
     Questions that depend on answers (a second pass) and questions asked again are not counted.
     """
-    store = AnswerStore(None)
-    path = shared_store(cache.root, judge.judge.facts)
-    if path.is_file():
-        store = AnswerStore(path)
+    stores: dict[str, AnswerStore] = {}  # role -> what its judge has answered already
+    spent: dict[str, Usage] = {}
     questions = known = guessed = 0
-    usage = Usage()
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str, str]] = set()
     try:
         for key, (_, clip, task) in plan.tasks.items():
             if task.shown is None or key in cache:
                 continue
+            mine, role = judge.of_role(task.observer), task.observer if task.observer in judge.roles else ""
+            if role not in stores:
+                path = shared_store(cache.root, mine.judge.facts)
+                stores[role], spent[role] = AnswerStore(path if path.is_file() else None), Usage()
             shown = cache.load(JudgeFrames, task.shown.key)
             guessed += shown is None
             frames = frames_of(shown) if shown is not None else _stand_in(clip, task.shown)
             asked = [(frames, question) for question in _first_questions(task, frames)]
-            if asked and judge.canaries:
+            if asked and mine.canaries:
                 asked += [(with_card(frames), question) for question in canaries(frames)]
             for about, question in asked:
-                if (about.digest, question.digest) in seen:
+                if (role, about.digest, question.digest) in seen:
                     continue
-                seen.add((about.digest, question.digest))
+                seen.add((role, about.digest, question.digest))
                 questions += 1
-                if store.get(about, question, judge.judge.facts) is not None:
+                if stores[role].get(about, question, mine.judge.facts) is not None:
                     known += 1
                 else:
-                    usage += expected(about, question, judge.tokens_per_image)
+                    spent[role] += expected(about, question, mine.tokens_per_image)
     finally:
-        store.close()
-    return Forecast(questions, known, usage, judge.price.of(usage), judge.price.currency, guessed)
+        for store in stores.values():
+            store.close()
+    money = sum(judge.of_role(role).price.of(usage) for role, usage in spent.items())
+    usage = sum(spent.values(), Usage())
+    return Forecast(questions, known, usage, money, judge.price.currency, guessed)
 
 
 def _first_questions(task: ObserverTask, frames: Frames) -> Sequence[Question]:

@@ -28,6 +28,12 @@ class ObserverSet:
     def maker(self, kind: type) -> Observer | None:
         return self.roles.get(evidence_id(kind))
 
+    def judge_of(self, observer: str) -> Mapping[str, Any] | None:
+        """Facts of the judge that an observer asks: that of its role, else the one for all."""
+        if self.judge is None or "roles" not in self.judge:
+            return self.judge
+        return self.judge["roles"].get(observer) or {k: v for k, v in self.judge.items() if k != "roles"}
+
 
 def observed_kinds(asker: Metric | Gate | Derived, *, optional: bool = True) -> set[type]:
     """Kinds of evidence that observers have to provide, with those that are only used where they exist."""
@@ -74,7 +80,7 @@ def maker_facts(observer: Observer, observers: ObserverSet, chosen: Parameters) 
     facts = observer_facts(observer, chosen)
     if observer.shows is not None:
         shown = observers.maker(observer.shows)
-        facts |= {"judge": observers.judge, "shown": observer_facts(shown, chosen) if shown else None}
+        facts |= {"judge": observers.judge_of(observer.id), "shown": observer_facts(shown, chosen) if shown else None}
     return facts
 
 

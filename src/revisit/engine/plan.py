@@ -240,7 +240,8 @@ def make_plan(
     for id in parameters:
         if not any(id in registry for registry in (METRICS, GATES, DERIVED, OBSERVERS)):
             raise UsageError(f"protocol {protocol} of suite {suite.id} sets parameters of {id!r}, which does not exist")
-    for id, given in (overrides or {}).items():
+    asked_for = dict(suite.settings(**(options or {}))) if suite.settings is not None else {}
+    for id, given in [*asked_for.items(), *(overrides or {}).items()]:
         parameters[id] = {**parameters.get(id, {}), **given}
     metrics = suite.chosen(metrics)
     named = [id for id in metrics if id not in GATES]
@@ -375,7 +376,7 @@ def _task(
         shown = _task(case, maker.shows, shows, observers, parameters, clip, align, digest_of)
         if isinstance(shown, str):
             return shown
-        facts |= {"judge": observers.judge, "shown": shown.key}
+        facts |= {"judge": observers.judge_of(maker.id), "shown": shown.key}
         return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, shown=shown)
     align = case.align or align
     reference = None

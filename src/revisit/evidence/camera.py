@@ -36,3 +36,14 @@ class SeenCamera:
     source: str  # the format of the file, or "odometry"
     field_of_view: float = 0.0  # degrees; 0 where the source does not rest on one
     field_of_view_estimated: bool = False
+
+
+@evidence(id="asked_camera")
+@dataclass(frozen=True)
+class AskedCamera:
+    """The camera path that a clip was asked to show, one pose for each of its frames."""
+
+    c2w: np.ndarray  # (frames of the clip, 4, 4) without any generator's gain
+    kind: str  # yaw | sideways | static | other
+    frames: tuple[int, ...]  # how many frames the request itself may be said to have
+    written: np.ndarray | None = None  # (M, 4, 4) the target as another tool wrote it, with that tool's gain

@@ -8,6 +8,10 @@ import numpy as np
 
 from revisit.core import evidence
 
+RESTS_AS_ASKED = (
+    "rests as asked"  # what the gate on the camera's motion calls a camera that was asked to rest, and does
+)
+
 
 @evidence(id="flow_stats")
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ class PoseTrack:
     frame: np.ndarray  # (N,) frame numbers in the clip
     c2w: np.ndarray  # (N, 4, 4)
     metres: bool  # whether lengths are metres; otherwise their unit is the file's own
-    source: str  # format of the file, such as colmap or vipe; or the network
+    source: str  # who made it, where the file says so; else its format, such as colmap or vipe
 
 
 @evidence(id="true_pose_track")

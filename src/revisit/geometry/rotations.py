@@ -57,6 +57,26 @@ def slerp(first: np.ndarray, second: np.ndarray, t: float) -> np.ndarray:
     return first @ axis_angle(axis, t * degrees)
 
 
+def with_share(rotation: np.ndarray, share: float) -> np.ndarray:
+    """A path (N, 3, 3) in which every turn from its first frame is made by this share of its angle.
+
+    Angles go on beyond half a turn: of the two ways to write a rotation, the one nearer to that of the frame before
+    is taken. So a path that was amplified beyond 180 degrees can be made small again.
+    """
+    turned = rotation[0].T @ rotation
+    last = np.zeros(3)
+    made = []
+    for one in turned:
+        axis, degrees = to_axis_angle(one)
+        if degrees < 1e-9 and last.any():
+            axis = last / np.linalg.norm(last)
+        ways = [axis * (degrees + 360 * k) for k in range(-3, 4)]
+        last = min(ways, key=lambda way: float(np.linalg.norm(way - last)))
+        size = float(np.linalg.norm(last))
+        made.append(rotation[0] @ (axis_angle(last, share * size) if size > 0 else np.eye(3)))
+    return np.stack(made)
+
+
 def from_quaternion(quaternion: np.ndarray) -> np.ndarray:
     """Rotations (..., 3, 3) of quaternions (..., 4) in the order w x y z, of any length but zero."""
     q = np.asarray(quaternion, dtype=float)

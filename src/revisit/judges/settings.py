@@ -3,6 +3,9 @@
 `--judge judge.yaml` says everything; `--judge http://127.0.0.1:8000/v1` takes the model from $REVISIT_JUDGE_MODEL
 and the key, if there is one, from $REVISIT_JUDGE_KEY; `--judge runs/x/answers.jsonl` replays that run's answers.
 A key never stands in a file that we read as settings, nor on a command line.
+
+A judge file may name other judges for some roles (`roles: {gate: other.yaml}`): who opens the gates need not be who
+scores. A role is an observer that asks (probes, judgeability, vqa, trigger, progress), or `gate` for those of gates.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from revisit.core import UsageError
+from revisit.core import OBSERVERS, UsageError
 from revisit.core.registry import Registry
 from revisit.judges.asker import Asker, Patience
 from revisit.judges.asking import Judge
@@ -27,6 +30,9 @@ from revisit.judges.store import AnswerStore
 
 # kind of judge -> what makes it from the rest of its file; a relative path in there starts at the file's folder
 JUDGES: Registry[Callable[[dict[str, Any], Path], Judge]] = Registry("judge")
+
+
+GATES = ("judge.judgeability", "judge.trigger")  # the observers whose answers open gates
 
 
 class _Part(BaseModel):
@@ -70,14 +76,25 @@ class ChosenJudge:
     price: Price = field(default_factory=Price)
     canaries: bool = True
     tokens_per_image: int | None = None
+    roles: Mapping[str, ChosenJudge] = field(default_factory=dict)  # observer -> the judge that it asks instead
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Everything that answers depend on, of this judge and of those of the roles."""
+        roles = {id: other.judge.facts for id, other in sorted(self.roles.items())}
+        return {**self.judge.facts, **({"roles": roles} if roles else {})}
+
+    def of_role(self, observer: str) -> ChosenJudge:
+        """The judge that an observer asks."""
+        return self.roles.get(observer, self)
 
     def asker(self, store: AnswerStore) -> Asker:
         """Somebody who asks this judge, with a budget of their own."""
         return Asker(self.judge, store, self.patience, Budget(self.limit, self.price), self.tokens_per_image)
 
 
-def choose_judge(said: str) -> ChosenJudge:
-    """The judge that `--judge` names."""
+def choose_judge(said: str, *, for_role: bool = False) -> ChosenJudge:
+    """The judge that `--judge` names; that of a role has no roles itself."""
     if said.startswith(("http://", "https://")):
         return _from_settings(_from_environment(said), "--judge", Path())
     path = Path(said)
@@ -93,6 +110,8 @@ def choose_judge(said: str) -> ChosenJudge:
         raise UsageError(f"{path}: this is not YAML") from None
     if not isinstance(content, dict):
         raise UsageError(f"{path}: expected names with values, such as `url: http://127.0.0.1:8000/v1`")
+    if for_role and content.get("roles"):
+        raise UsageError(f"{path}: the judge of a role has roles itself; name all of them in one file")
     return _from_settings(content, said, path.parent)
 
 
@@ -100,6 +119,8 @@ def _from_settings(content: Mapping[str, Any], where: str, folder: Path) -> Chos
     secret = [name for name in content if str(name).lower() in ("key", "api_key", "token", "password", "secret")]
     if secret:
         raise UsageError(f"{where}: a key does not belong in it; write `key_env: NAME` or `key_file: path` instead")
+    roles = _roles(content.get("roles") or {}, where, folder)
+    content = {name: value for name, value in content.items() if name != "roles"}
     common = {name: value for name, value in content.items() if name in _Common.model_fields}
     rest = {str(name): value for name, value in content.items() if name not in _Common.model_fields}
     try:
@@ -116,7 +137,33 @@ def _from_settings(content: Mapping[str, Any], where: str, folder: Path) -> Chos
         Price(**shared.price.model_dump()),
         shared.canaries,
         shared.tokens_per_image,
+        roles,
     )
+
+
+def _roles(content: Any, where: str, folder: Path) -> dict[str, ChosenJudge]:
+    """Observer -> its own judge, from a mapping of roles to files, urls or settings."""
+    import revisit.judges.protocols.banks
+    import revisit.judges.protocols.mbench
+    import revisit.judges.protocols.wrbench  # noqa: F401  the observers that ask register themselves
+
+    if not isinstance(content, dict):
+        raise UsageError(f"{where}: roles is a mapping, such as `roles: {{gate: gate.yaml}}`")
+    asking = [id for id in OBSERVERS if OBSERVERS[id].kind == "judge"]
+    known: dict[str, tuple[str, ...]] = {"gate": GATES, **{id.removeprefix("judge."): (id,) for id in asking}}
+    found: dict[str, ChosenJudge] = {}
+    # `gate` first: a role that is named by itself goes before it.
+    for role in sorted(content, key=lambda name: name != "gate"):
+        if role not in known:
+            raise UsageError(f"{where}: there is no role {role!r}; roles are {', '.join(known)}")
+        said = content[role]
+        if isinstance(said, dict):
+            made = _from_settings({**said, "roles": {}}, f"{where}, role {role}", folder)
+        else:
+            is_url = str(said).startswith(("http://", "https://"))
+            made = choose_judge(str(said) if is_url else str(folder / str(said)), for_role=True)
+        found |= dict.fromkeys(known[role], made)
+    return found
 
 
 def _from_environment(url: str) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Camera requests: did the camera do what it was asked to?
 
-Evidence: `SeenCamera` (a file of poses where one was given, else odometry) against the script of the case, compiled
-over the clip's frames. Three questions, never merged:
+Evidence: `SeenCamera` (a file of poses where one was given, else odometry) against `AskedCamera`, one pose per frame of
+the clip: the path that came with it as a file, less the gain that its maker amplified it by, else its script. Three
+questions, never merged:
 
 - precision (CamPrec): how close to the requested path, for generators that were given a path. With the mean rotation
   error r in degrees and the translation error e, relative to the path and up to one scale, exp(-(r / 45 + e)); 0 if the
@@ -11,21 +12,23 @@ over the clip's frames. Three questions, never merged:
 - static hold: how still a camera was that should rest.
 
 WRBench, arXiv 2606.20545; its public code at 629595d. `corrected` compares paths of unequal length, divides the yaw by
-the requested one, and says what a resting camera would get; `upstream` keeps the public code's rules. Neither asks
-whether the camera came back: the view gate does.
+the requested one, and says what a resting camera would get; `upstream` keeps the public code's rules, and its targets
+with their gain. Neither asks whether the camera came back: the view gate does.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, UsageError, metric
-from revisit.evidence.camera import SeenCamera
+from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, UsageError, derived, metric
+from revisit.evidence.camera import AskedCamera, SeenCamera
 from revisit.evidence.frames import FrameFacts
+from revisit.evidence.poses import TruePoseTrack
 from revisit.geometry.camera_script import Step, parse_script
-from revisit.geometry.rotations import geodesic
+from revisit.geometry.poses import resample, trajectory
+from revisit.geometry.rotations import geodesic, with_share
 from revisit.geometry.script_path import timed_path
 from revisit.metrics.rows import require_rows
 
@@ -34,6 +37,9 @@ RULES = ("corrected", "upstream")
 DEGREES = 45.0  # of mean rotation error that cost a factor e
 WEAK_YAW = 2.0  # degrees: less is no turn
 WEAK_WAY = 1e-4  # of the poses' own unit
+SIDEWAYS = {"truck", "pan"}  # moves along the camera's own right
+MOST_FRAMES = 100_000  # of a script: an hour of video; more is a slip of the pen, and would fill the memory
+STILL_TURN, STILL_WAY = 0.01, 1e-6  # degrees and units of a path: what single precision leaves of a camera that rests
 UPSTREAM_YAW = 30.0  # degrees: what the public code asks of every turn
 PROMPTED_YAW = 30.0  # degrees: what a sentence without a number is taken to ask for
 STATIC_DEGREES, STATIC_WAY = 2.0, 0.05  # CamPrec of a resting camera: within these it is 1
@@ -60,9 +66,47 @@ def request_of(case: Case) -> Request | Unscored:
         steps = parse_script(case.camera)
     except UsageError as error:
         return Unscored(f"the camera script cannot be read: {error}")
+    if (frames := sum(step.frames for step in steps)) > MOST_FRAMES:
+        return Unscored(
+            f"the camera script cannot be followed: it runs over {frames} frames; {MOST_FRAMES} are the most"
+        )
     kinds = {move.kind for step in steps for move in step.moves}
-    kind = "static" if not kinds else "yaw" if "yaw" in kinds else "sideways" if kinds == {"truck"} else "other"
+    kind = "static" if not kinds else "yaw" if "yaw" in kinds else "sideways" if kinds <= SIDEWAYS else "other"
     return Request(steps, kind)
+
+
+@derived(makes=AskedCamera, needs=(Case, FrameFacts), optional=(TruePoseTrack,), version=1)
+def asked_camera(case: Case, frames: FrameFacts, given: TruePoseTrack | None) -> AskedCamera | Unscored:
+    """What the camera was asked to do in each frame: the path that came as a file, else that of the script.
+
+    A file may hold a pose for every few frames only; the path between them is interpolated.
+    """
+    count = int(frames.index[-1]) + 1 if len(frames.index) else 0
+    if count < 2:
+        return Unscored(f"too few poses: a clip of {count} frames shows no path; a path takes two")
+    if given is None or len(given.c2w) < 2:
+        request = request_of(case)
+        if isinstance(request, Unscored):
+            return request
+        steps = sum(step.frames for step in request.steps)
+        return AskedCamera(request.path(count), request.kind, (steps, steps + 1))
+    poses = given.c2w.copy()
+    poses[:, :3, :3] = with_share(poses[:, :3, :3], 1 / float(case.annotations.get("turn_gain") or 1))
+    start = poses[0, :3, 3].copy()
+    poses[:, :3, 3] = start + (poses[:, :3, 3] - start) / float(case.annotations.get("way_gain") or 1)
+    path = resample(trajectory(poses), np.linspace(0, len(poses) - 1, count)).c2w
+    return AskedCamera(path, kind_of(path), (len(poses),), given.c2w)
+
+
+def kind_of(path: np.ndarray) -> str:
+    """What a path (N, 4, 4) asks for, as the kind of a script."""
+    way = (path[:, :3, 3] - path[0, :3, 3]) @ path[0, :3, :3]
+    if abs(peak(relative_yaw(path[:, :3, :3]))) > STILL_TURN:
+        return "yaw"
+    if float(geodesic(path[0, :3, :3], path[:, :3, :3]).max()) > STILL_TURN:
+        return "other"
+    across, along = float(np.abs(way[:, 0]).max()), float(np.abs(way[:, 1:]).max())
+    return "static" if max(across, along) < STILL_WAY else "sideways" if along < STILL_WAY else "other"
 
 
 def validate(seen: SeenCamera, rule: str) -> None:
@@ -143,39 +187,40 @@ def hold(rotation: np.ndarray, centre: np.ndarray | None) -> float:
 
 @metric(
     id="wr_camera_precision", version=2, title="Camera precision (CamPrec)", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(Case, FrameFacts, SeenCamera), suites=("wrbench",), paper=PAPER,
+    higher_is_better=True, needs=(Case, AskedCamera, SeenCamera), suites=("wrbench",), paper=PAPER,
     upstream="D1_CamPrec", responds_to=("frozen camera", "wrong direction", "camera drift", "turn cut short"),
     blind_to=("content", "translation on a path that only turns", "size of a sideways way"),
 )  # fmt: skip
-def camera_precision(case: Case, frames: FrameFacts, seen: SeenCamera, *, rule: str = "corrected") -> Score | Unscored:
+def camera_precision(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str = "corrected") -> Score | Unscored:
     """exp(-(mean rotation error / 45 + relative translation error)); 0 for a weak turn or one to the wrong side.
 
     Any turn of 2 degrees to the right side of a 60 degree request scores 0.52 at once; the facts hold what a resting
     camera would get without that rule (`resting`).
     """
     validate(seen, rule)
-    request = request_of(case)
-    if isinstance(request, Unscored):
-        return request
     if case.annotations.get("viewpoint_condition") == "prompt_only":
         return Unscored("the generator was told in words: no path was given that it could follow precisely")
-    rows = _rows(seen, frames)
-    if isinstance(rows, Unscored):
-        return rows
-    count = int(frames.index[-1]) + 1
-    asked = sum(step.frames for step in request.steps)
-    if rule == "upstream" and count not in (asked, asked + 1):
-        return Unscored(f"length mismatch: the path has {asked} frames and the clip {count}")
-    if request.kind == "sideways" and seen.centre is None:
+    if asked.kind == "sideways" and seen.centre is None:
         return Unscored("a sideways request needs the camera's way: give a file of poses; odometry knows turns only")
-    target = request.path(count, rule)[seen.index[rows]]
-    rotation = seen.rotation[rows]
-    centre = None if seen.centre is None else seen.centre[rows]
-    value = precision(target, rotation, centre, request.kind, rule)
+    target = asked.c2w
+    if rule == "upstream":
+        lengths = {len(target)} if asked.written is None else {len(target), len(seen.index)}
+        if not lengths & set(asked.frames):
+            return Unscored(f"length mismatch: the path has {asked.frames[0]} frames and the clip {len(target)}")
+        if asked.written is None:
+            request = request_of(case)
+            target = asked.c2w if isinstance(request, Unscored) else request.path(len(target), rule)
+        else:
+            target = asked.written
+    seen = on_frames(seen, len(target))
+    if len(seen.index) < 2:
+        return too_few(seen, target)
+    target, rotation, centre = target[seen.index], seen.rotation, seen.centre
+    value = precision(target, rotation, centre, asked.kind, rule)
     errors = rotation_errors(target[:, :3, :3], rotation, rule)
     resting = np.broadcast_to(np.eye(3), rotation.shape)
     facts = {
-        "request": request.kind,
+        "request": asked.kind,
         "rotation_error_deg": float(errors.mean()),
         "requested_yaw_deg": peak(relative_yaw(target[:, :3, :3])),
         "yaw_deg": peak(relative_yaw(rotation)),
@@ -183,75 +228,84 @@ def camera_precision(case: Case, frames: FrameFacts, seen: SeenCamera, *, rule: 
         "way_judged": centre is not None,
         "poses_from": seen.source,
     }
-    return Score(value, units=Series(frame=seen.index[rows], value=errors), facts=facts)
+    if rule == "corrected" and asked.written is not None:  # with its maker's gain, which is no part of the request
+        count = len(asked.c2w)
+        written = resample(trajectory(asked.written), np.linspace(0, len(asked.written) - 1, count)).c2w[seen.index]
+        facts["against_the_target_as_written"] = precision(written, rotation, centre, asked.kind, rule)
+    return Score(value, units=Series(frame=seen.index, value=errors), facts=facts)
 
 
 @metric(
-    id="wr_camera_alignment", version=1, title="Camera alignment, common yaw (CamAlign)", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(Case, FrameFacts, SeenCamera), suites=("wrbench",), paper=PAPER,
+    id="wr_camera_alignment", version=2, title="Camera alignment, common yaw (CamAlign)", unit="score", range=(0, 1),
+    higher_is_better=True, needs=(Case, AskedCamera, SeenCamera), suites=("wrbench",), paper=PAPER,
     upstream="D1_CamAlign_common_yaw", responds_to=("frozen camera", "wrong direction", "turn cut short"),
     blind_to=("content", "a camera that never comes back", "sideways motion where a turn was asked"),
 )  # fmt: skip
-def camera_alignment(case: Case, frames: FrameFacts, seen: SeenCamera, *, rule: str = "corrected") -> Score | Unscored:
+def camera_alignment(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str = "corrected") -> Score | Unscored:
     """(|yaw| - 2) / (requested - 2) of the farthest yaw, 0 to 1; 0 under 2 degrees or on the wrong side.
 
     `upstream` takes 30 degrees for every request; so does `corrected` for generators that were told in words.
     """
     validate(seen, rule)
-    request = request_of(case)
-    if isinstance(request, Unscored):
-        return request
-    if request.kind != "yaw":
-        return Unscored(f"the request is no turn but {request.kind}: alignment is asked of turns only")
-    rows = _rows(seen, frames)
-    if isinstance(rows, Unscored):
-        return rows
-    asked = peak(relative_yaw(request.path(max(int(frames.index[-1]) + 1, 2))[:, :3, :3]))
+    if asked.kind != "yaw":
+        return Unscored(f"the request is no turn but {asked.kind}: alignment is asked of turns only")
+    seen = on_frames(seen, len(asked.c2w))
+    if len(seen.index) < 2:
+        return too_few(seen, asked.c2w)
+    wanted = peak(relative_yaw(asked.c2w[:, :3, :3]))
     told = case.annotations.get("viewpoint_condition") == "prompt_only"
-    requested = UPSTREAM_YAW if rule == "upstream" else PROMPTED_YAW if told else abs(asked)
+    requested = UPSTREAM_YAW if rule == "upstream" else PROMPTED_YAW if told else abs(wanted)
     if requested <= WEAK_YAW:
         return Unscored(f"the request turns by {requested:.1f} degrees only: too little to be told from no turn")
-    yaw = relative_yaw(seen.rotation[rows])
+    yaw = relative_yaw(seen.rotation)
     farthest = peak(yaw)
     finding = (
-        "weak motion" if abs(farthest) < WEAK_YAW else "wrong direction" if farthest * asked < 0 else "turned as asked"
+        "weak motion" if abs(farthest) < WEAK_YAW else "wrong direction" if farthest * wanted < 0 else "turned as asked"
     )
-    facts = {"yaw_deg": farthest, "requested_deg": float(np.copysign(requested, asked)), "finding": finding}
+    facts = {"yaw_deg": farthest, "requested_deg": float(np.copysign(requested, wanted)), "finding": finding}
     return Score(
-        alignment(farthest, asked, requested), farthest, Series(frame=seen.index[rows], value=yaw),
+        alignment(farthest, wanted, requested), farthest, Series(frame=seen.index, value=yaw),
         {**facts, "poses_from": seen.source},
     )  # fmt: skip
 
 
 @metric(
-    id="wr_static_hold", version=1, title="Static hold", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(Case, FrameFacts, SeenCamera), suites=("wrbench",), paper=PAPER, upstream="D1_CamAlign_static_hold",
+    id="wr_static_hold", version=2, title="Static hold", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(Case, AskedCamera, SeenCamera), suites=("wrbench",), paper=PAPER, upstream="D1_CamAlign_static_hold",
     responds_to=("camera drift",), blind_to=("content", "travel, where only turns are known"),
 )  # fmt: skip
-def static_hold(case: Case, frames: FrameFacts, seen: SeenCamera, *, rule: str = "corrected") -> Score | Unscored:
+def static_hold(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str = "corrected") -> Score | Unscored:
     """1 - max(largest turn / 5 degrees, largest way / 0.1), not below 0, of a camera that was asked to rest."""
     validate(seen, rule)
-    request = request_of(case)
-    if isinstance(request, Unscored):
-        return request
-    if request.kind != "static":
+    if asked.kind != "static":
         return Unscored("the camera was asked to move: static hold is asked of resting cameras only")
-    rows = _rows(seen, frames)
-    if isinstance(rows, Unscored):
-        return rows
-    rotation, centre = seen.rotation[rows], None if seen.centre is None else seen.centre[rows]
+    seen = on_frames(seen, len(asked.c2w))
+    if len(seen.index) < 2:
+        return too_few(seen, asked.c2w)
+    rotation, centre = seen.rotation, seen.centre
     turns = geodesic(rotation[0], rotation)
     facts = {"largest_turn_deg": float(turns.max()), "way_judged": centre is not None, "poses_from": seen.source}
-    return Score(hold(rotation, centre), units=Series(frame=seen.index[rows], value=turns), facts=facts)
+    return Score(hold(rotation, centre), units=Series(frame=seen.index, value=turns), facts=facts)
 
 
-def _rows(seen: SeenCamera, frames: FrameFacts) -> np.ndarray | Unscored:
-    """Rows of the seen camera that belong to frames of the clip; a path takes two."""
-    count = int(frames.index[-1]) + 1 if len(frames.index) else 0
+def on_frames(seen: SeenCamera, count: int) -> SeenCamera:
+    """The poses that belong to frames of a clip of `count` frames.
+
+    A file that numbers no frames, and whose poses fit the clip at a whole step (21 poses beside 81 frames), has one
+    pose for every few frames, as generators with latent frames write it.
+    """
+    n = len(seen.index)
+    numbered = seen.source == "odometry" or not np.array_equal(seen.index, np.arange(n))
+    if 2 < n < count and not numbered and not (count - 1) % (n - 1):
+        return replace(seen, index=seen.index * ((count - 1) // (n - 1)))
     rows = np.flatnonzero(seen.index < count)
-    if len(rows) < 2:
-        return Unscored(f"too few poses: {len(rows)} of the clip's {count} frames have one; a path takes two")
-    return rows
+    centre = None if seen.centre is None else seen.centre[rows]
+    return replace(seen, index=seen.index[rows], rotation=seen.rotation[rows], centre=centre)
+
+
+def too_few(seen: SeenCamera, target: np.ndarray) -> Unscored:
+    """Why so few poses say nothing."""
+    return Unscored(f"too few poses: {len(seen.index)} of the clip's {len(target)} frames have one; a path takes two")
 
 
 def _across(rotation: np.ndarray, centre: np.ndarray) -> np.ndarray:

@@ -125,7 +125,11 @@ def wr_integrity(
         return Unscored("only one frame: integrity compares frames with each other")
     tokens, whole = unit(seen.tokens), unit(seen.whole)
     made = integrity(seen.index, tokens, seen.valid, whole, facts.fps, rate, at_most, percentile)
+    # The paper's check of its own choice: the mean of the patches that count in the place of the frame's own token.
+    ends = unit(np.stack([tokens[row][seen.valid[row]].mean(axis=0) for row in (0, len(seen.index) - 1)]))
+    likeness = float(np.clip(ends[0].astype(float) @ ends[1].astype(float), 0, 1))
     told = {
+        "first_to_last_patch_mean": likeness, "with_patch_mean": min(likeness, made.facts["neighbours"]),
         "patches": int(seen.valid[0].sum()), "described_by": seen.maker, "middle_of_the_frame_only": seen.cropped,
     }  # fmt: skip
     return replace(made, facts={**made.facts, **told})

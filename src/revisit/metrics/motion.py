@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import Score, Series, Unscored, Verdict, gate, metric
+from revisit.core import Case, Score, Series, Unscored, Verdict, gate, metric
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.motion import FlowStats
+from revisit.evidence.motion import RESTS_AS_ASKED, FlowStats
+from revisit.metrics.camera_request import Request, request_of
 from revisit.metrics.rows import require_rows
 
 TOO_SHORT = "only one frame: motion takes two"
@@ -150,12 +151,21 @@ def flicker(frames: FrameFacts) -> Score | Unscored:
     return Score(float(bend.mean()), units=Series(frame=frames.index[1:-1], value=bend))
 
 
-@gate(id="camera_moved", version=1, title="The camera moves", needs=(FlowStats,))
-def camera_moved(flow: FlowStats, *, frozen: float = 0.05, moved: float = 0.1, least_texture: float = 0.02) -> Verdict:
+def asked_to_rest(case: Case | None) -> bool:
+    """Whether the script of a case holds its camera still."""
+    request = None if case is None else request_of(case)
+    return isinstance(request, Request) and request.kind == "static"
+
+
+@gate(id="camera_moved", version=2, title="The camera moves", needs=(FlowStats, Case))
+def camera_moved(
+    flow: FlowStats, case: Case | None = None, *, frozen: float = 0.05, moved: float = 0.1, least_texture: float = 0.02
+) -> Verdict:
     """Whether the accumulated global motion ever carries the picture away from where it started.
 
     Below `frozen` of the width it is what flow errors add up to over ten seconds; above `moved` no error
-    explains it; between them a drift, a hand-held camera and a small turn look alike.
+    explains it; between them a drift, a hand-held camera and a small turn look alike. A camera that was asked to
+    rest is not called frozen for resting.
     """
     validate(flow)
     if not len(flow.index):
@@ -169,6 +179,9 @@ def camera_moved(flow: FlowStats, *, frozen: float = 0.05, moved: float = 0.1, l
             f"too little texture to follow motion: {texture:.1%} of the picture, at least {least_texture:.0%} is needed"
         )
         return Verdict("unsure", "cannot tell", reason, facts, units)
+    if farthest < frozen and asked_to_rest(case):
+        reason = f"the camera was asked to rest, and rests: the picture moves by at most {farthest:.1%} of its width"
+        return Verdict("closed", RESTS_AS_ASKED, reason, facts, units)
     if farthest < frozen:
         reason = f"frozen camera: the picture never moves by more than {farthest:.1%} of its width"
         return Verdict("closed", "frozen camera", reason, facts, units)

@@ -10,10 +10,14 @@ from revisit.evidence.camera import CameraPath, SeenCamera
 from revisit.evidence.poses import PoseTrack
 from revisit.metrics.camera import LEAST_RELIABLE
 
+ODOMETRY = "odometry"
 
-@derived(makes=SeenCamera, needs=(), optional=(PoseTrack, CameraPath), version=1)
+
+@derived(makes=SeenCamera, needs=(), optional=(PoseTrack, CameraPath), version=2)
 def seen_camera(track: PoseTrack | None, path: CameraPath | None) -> SeenCamera | Unscored:
     """The clip's camera: as its file of poses says, or else as the picture shows its turns."""
+    if track is not None and ODOMETRY in track.source:  # kept in a file, it still knows no ways
+        return SeenCamera(track.frame, track.c2w[:, :3, :3], None, ODOMETRY)
     if track is not None:
         return SeenCamera(track.frame, track.c2w[:, :3, :3], track.c2w[:, :3, 3], track.source)
     if path is None:
@@ -24,4 +28,4 @@ def seen_camera(track: PoseTrack | None, path: CameraPath | None) -> SeenCamera 
             f"the camera could be followed in {share:.0%} of the frames only: too little texture, or cuts; "
             "a file of poses from a network would serve"
         )
-    return SeenCamera(path.index, path.rotation, None, "odometry", path.field_of_view, path.field_of_view_estimated)
+    return SeenCamera(path.index, path.rotation, None, ODOMETRY, path.field_of_view, path.field_of_view_estimated)

@@ -23,6 +23,7 @@ TEXT: dict[str, Callable[[str], Trajectory]] = {
     "colmap": formats.parse_colmap,
     "transforms": formats.parse_transforms,
     "unreal": formats.parse_unreal,
+    "c2w_document": formats.parse_c2w_document,
     "camera_table": formats.parse_camera_table,
 }
 ARRAYS: dict[str, Callable[[Mapping[str, np.ndarray]], Trajectory]] = {
@@ -33,28 +34,31 @@ ARRAYS: dict[str, Callable[[Mapping[str, np.ndarray]], Trajectory]] = {
     "w2c": lambda arrays: formats.from_w2c_array(_only(arrays)),
     "c2w": lambda arrays: formats.from_c2w_array(_only(arrays)),
 }
-FORMATS = ("auto", *TEXT, *ARRAYS)
+AUTO = ("auto", "auto_c2w")  # by the content; the second takes arrays that nothing names for camera-to-world
+FORMATS = (*AUTO, *TEXT, *ARRAYS)
 
 
 def read_poses(path: Path, format: str = "auto") -> Trajectory:
     """The trajectory in a file. `auto` recognises the format by the content; bare matrices by the file's name."""
     if format not in FORMATS:
         raise UsageError(f"there is no pose format called {format!r}; choose one of {', '.join(FORMATS)}")
-    if format in ARRAYS or (format == "auto" and path.suffix in (".npz", ".npy")):
+    if format in ARRAYS or (format in AUTO and path.suffix in (".npz", ".npy")):
         arrays = load_npz(path)
         with in_clip(path), _as_media_errors():
-            return ARRAYS[_recognise_arrays(arrays) if format == "auto" else format](arrays)
+            return ARRAYS[_recognise_arrays(arrays, format) if format in AUTO else format](arrays)
     with in_clip(path), _as_media_errors():
         text = _text(path)
-        return TEXT[_recognise_text(text) if format == "auto" else format](text)
+        return TEXT[_recognise_text(text) if format in AUTO else format](text)
 
 
-def recognise(path: Path) -> str:
-    """The name of the format that `auto` takes a file for."""
+def recognise(path: Path, format: str = "auto") -> str:
+    """The name of the format that a file is read as; `auto` and `auto_c2w` recognise it."""
+    if format not in AUTO:
+        return format
     if path.suffix in (".npz", ".npy"):
         arrays = load_npz(path)
         with in_clip(path), _as_media_errors():
-            return _recognise_arrays(arrays)
+            return _recognise_arrays(arrays, format)
     with in_clip(path), _as_media_errors():
         return _recognise_text(_text(path))
 
@@ -81,7 +85,8 @@ def _text(path: Path) -> str:
 
 def _recognise_text(text: str) -> str:
     if text.lstrip().startswith("{"):
-        return "transforms" if '"frames"' in text else "unreal"
+        known = {'"frames"': "transforms", '"c2w"': "c2w_document"}
+        return next((format for mark, format in known.items() if mark in text), "unreal")
     if "loc_x" in text.partition("\n")[0]:
         return "camera_table"
     lines = (line.split() for line in text.split("\n", 1000))
@@ -97,16 +102,16 @@ def _recognise_text(text: str) -> str:
     return columns[len(words)]
 
 
-def _recognise_arrays(arrays: Mapping[str, np.ndarray]) -> str:
+def _recognise_arrays(arrays: Mapping[str, np.ndarray], format: str = "auto") -> str:
     makers = {"data": "vipe", "extrinsics": "da3", "extrinsic": "vggt", "camera_poses": "mapanything"}
-    for name, format in {**makers, "cam_c2w": "mapanything"}.items():
+    for name, maker in {**makers, "cam_c2w": "mapanything"}.items():
         if name in arrays and (len(arrays) > 1 or name == "cam_c2w"):
-            return format
+            return maker
     if len(arrays) == 1:
         (name,) = arrays
         if "w2c" in name:
             return "w2c"
-        if "c2w" in name or name == "poses":
+        if "c2w" in name or name == "poses" or format == "auto_c2w":
             return "c2w"
     raise InvalidPoses(
         f"its arrays are called {', '.join(sorted(arrays)) or 'nothing'}; nothing says whether they are "

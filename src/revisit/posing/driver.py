@@ -57,6 +57,33 @@ def vggt(model: str, device: str) -> Estimate:
     return estimate
 
 
+def vggt_omega(model: str, device: str) -> Estimate:
+    """VGGT-Omega: depth, and world-to-camera poses of all frames at once, at 512 pixels in its mode `balanced`.
+
+    These are WRBench's settings. `model` is a checkpoint's file, or a repository and a file in it on a model hub.
+    """
+    torch: Any = import_module("torch")
+    net = import_module("vggt_omega.models").VGGTOmega()
+    load = import_module("vggt_omega.utils.load_fn").load_and_preprocess_images
+    poses = import_module("vggt_omega.utils.pose_enc").encoding_to_camera
+    if not Path(model).is_file():
+        owner, repository, *rest = model.split("/")
+        model = import_module("huggingface_hub").hf_hub_download(f"{owner}/{repository}", "/".join(rest))
+    net.load_state_dict(torch.load(model, map_location="cpu", weights_only=True))
+    net = net.to(device).eval()
+
+    def estimate(clip: dict[str, Any]) -> Arrays:
+        pictures = load(clip["frames"], image_resolution=512, mode="balanced").to(device)
+        with torch.no_grad():
+            found = net(pictures)
+            extrinsics, intrinsics = poses(found["pose_enc"], found["images"].shape[-2:])
+        depth = plain(found["depth"])[0]
+        return {"extrinsics": extrinsics[0], "intrinsics": intrinsics[0],
+                "depth": depth[..., 0] if depth.ndim == 4 else depth, "convention": "w2c_opencv"}  # fmt: skip
+
+    return estimate
+
+
 def mapanything(model: str, device: str) -> Estimate:
     """MapAnything: depth, and camera-to-world poses of all frames at once, as MemoBench runs it."""
     net = import_module("mapanything.models").MapAnything.from_pretrained(model).to(device)
@@ -120,6 +147,7 @@ def pycolmap(model: str, device: str) -> Estimate:
 ESTIMATORS: dict[str, Callable[[str, str], Estimate]] = {
     "da3": depth_anything_3,
     "vggt": vggt,
+    "vggt-omega": vggt_omega,
     "mapanything": mapanything,
     "vipe": vipe,
     "pycolmap": pycolmap,

@@ -38,6 +38,7 @@ LOADING = 1800.0  # seconds that an estimator may take to load; the first time i
 ESTIMATORS = {
     "da3": ("depth-anything/DA3-LARGE-1.1", "depth-anything-3"),
     "vggt": ("facebook/VGGT-1B", "VGGT from its repository"),
+    "vggt-omega": ("facebook/VGGT-Omega/vggt_omega_1b_512.pt", "VGGT-Omega from its repository"),
     "mapanything": ("facebook/map-anything-apache", "MapAnything from its repository"),
     "vipe": ("default", "ViPE from its repository"),
     "pycolmap": ("", "pycolmap"),

@@ -83,6 +83,7 @@ def page(
             if entry.get("funnel")
         ],
         "findings": findings(run.records, gates),
+        "headline": [plain_table(extra) for extra in summary.get("headline", [])],
         "table": table(summary, cards),
         "parts_of_table": [
             {"name": name, "table": table(_part(summary, part), cards)}

@@ -47,17 +47,20 @@ def table(summary: Mapping[str, Any], cards: Mapping[str, Mapping[str, Any]]) ->
 
 
 def plain_table(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """A table that a suite made of other numbers than its metrics' scores, with a plot per column."""
+    """A table that a suite made of other numbers than its metrics' scores, with a plot per column; or one of texts."""
+    if any(isinstance(cell, str) for row in extra["rows"] for cell in row["cells"]):
+        return {**extra, "texts": True, "rows": [{"detail": False, **row} for row in extra["rows"]]}
     columns = list(zip(*(row["cells"] for row in extra["rows"]), strict=True))
     scales = [_scale((None, None), column) for column in columns]
     rows = [
         {
             "name": row["name"],
+            "detail": False,
             "cells": [_cell(c, False, *scale, False) for c, scale in zip(row["cells"], scales, strict=True)],
         }
         for row in extra["rows"]
     ]
-    return {**extra, "rows": rows}
+    return {**extra, "texts": False, "rows": rows}
 
 
 def diagnosis_table(diagnosis: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from revisit.geometry.formats.arrays import (
     from_vipe,
     from_w2c_array,
 )
-from revisit.geometry.formats.documents import from_unreal_rows, parse_transforms, parse_unreal
+from revisit.geometry.formats.documents import from_unreal_rows, parse_c2w_document, parse_transforms, parse_unreal
 from revisit.geometry.formats.tables import parse_camera_table
 from revisit.geometry.formats.text import parse_colmap, parse_kitti, parse_realestate10k, parse_tum
 from revisit.geometry.formats.write import format_colmap, format_kitti, format_tum
@@ -28,6 +28,7 @@ __all__ = [
     "from_vggt",
     "from_vipe",
     "from_w2c_array",
+    "parse_c2w_document",
     "parse_camera_table",
     "parse_colmap",
     "parse_kitti",

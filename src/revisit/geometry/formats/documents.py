@@ -1,4 +1,4 @@
-"""JSON documents with poses: transforms.json of NeRF tools, and action files recorded in Unreal."""
+"""JSON documents with poses: transforms.json of NeRF tools, action files recorded in Unreal, and lists of matrices."""
 
 from __future__ import annotations
 
@@ -36,6 +36,20 @@ def parse_transforms(text: str, *, scale: Scale = "unknown") -> Trajectory:
     lenses = [_lens({**document, **frames[k]}) for k in order]
     intrinsics = None if any(lens is None for lens in lenses) else np.array(lenses)
     return trajectory(from_opengl(matrices[order]), times, scale=scale, intrinsics=intrinsics)
+
+
+def parse_c2w_document(text: str, *, scale: Scale = "unknown") -> Trajectory:
+    """The trajectory of {"c2w": matrices, "coordinate_convention": "opencv_c2w"}, as WRBench's tools write it."""
+    document = _document(text)
+    convention = document.get("coordinate_convention", "opencv_c2w")
+    if convention != "opencv_c2w":
+        raise InvalidPoses(f"its coordinate_convention is {convention!r}; expected opencv_c2w")
+    matrices = document.get("c2w")
+    if not isinstance(matrices, list) or not matrices:
+        raise InvalidPoses(
+            f"the document has no list 'c2w'; expected {MATRIX.replace('a transform_matrix', 'matrices')}"
+        )
+    return trajectory(np.stack([_matrix(one, k) for k, one in enumerate(matrices)]), scale=scale)
 
 
 def parse_unreal(text: str, *, who: Who = "auto") -> Trajectory:

@@ -3,19 +3,25 @@
 Ten probes in four dimensions, place and state, seen and seen again: each dimension has probes whose right answer is
 yes and probes whose right answer is no, and the score is the mean probability of the right answer (eq. 4-6). The gate
 is another question, asked of the same frames and kept apart from the probes: for every whole second, can the subject
-be judged? A second look, with a wider notion of what counts, is taken only where the first finds no return. Our own
-wording: numbers are comparable with published ones only in kind.
+be judged? A second look, with a wider notion of what counts, is taken only where the first finds no return.
+
+Before each question stands what the video was asked to show: the event, scene, subject, camera and what should be in
+view, without a word on style. The wording is our own (`OURS`), so numbers are comparable with published ones only in
+kind; a file of the user's may bring another (`wording` reads it), which is part of the protocol.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
-from revisit.core import observer
+from revisit.core import UsageError, observer
 from revisit.evidence import answers as bank
 from revisit.evidence.answers import NO, YES
 from revisit.evidence.judged import Judgeability, JudgeFrames, ProbeAnswers, regime
@@ -47,30 +53,64 @@ _PROBES = (
      "taken back, or lost?"),
 )  # fmt: skip
 PROBES = tuple(bank.Question(k, name, right == YES, text) for k, (name, right, text) in enumerate(_PROBES, 1))
+OURS = "revisit"  # the name of our own wording
+DIMENSIONS = tuple(dict.fromkeys(name for name, _, _ in _PROBES))
+# what a template may name: {event}, and so on; {last} is the number of the last whole second, {seconds} how many
+PLACES = ("event", "scene", "subject", "acts_on", "camera", "visible", "ends", "seconds", "last")
+Wording = Mapping[str, Any]  # probes, first_look, second_look and context, as `wording` reads them
 
 
 @observer(
-    id="judge.probes", version=1, kind="judge", makes=ProbeAnswers, shows=JudgeFrames, inputs=("prompt", "annotations")
+    id="judge.probes", version=2, kind="judge", makes=ProbeAnswers, shows=JudgeFrames, inputs=("prompt", "annotations")
 )
-def probes(frames: Frames, prompt: str, annotations: Mapping[str, Any]) -> Talk:
+def probes(
+    frames: Frames,
+    prompt: str,
+    annotations: Mapping[str, Any],
+    *,
+    wording: str = OURS,
+    questions: Wording | None = None,
+) -> Talk:
     """A judge's answers to ten probes about the event of the case, with the probability of yes."""
-    answers = yield asked(PROBES, event(prompt, annotations))
-    return answered(ProbeAnswers, PROBES, answers, frames.digest)
+    asking, told = PROBES, context(prompt, annotations)
+    if questions is not None:
+        places = {**pieces(prompt, annotations), **_seconds_of(frames)}
+        told = filled(questions.get("context") or "", places)
+        asking = tuple(
+            bank.Question(k, one["dimension"], one["answer"] == "yes", filled(one["text"], places))
+            for k, one in enumerate(questions["probes"], start=1)
+        )
+    answers = yield asked(asking, told)
+    return answered(ProbeAnswers, asking, answers, frames.digest)
 
 
 @observer(
-    id="judge.judgeability", version=1, kind="judge", makes=Judgeability, shows=JudgeFrames,
+    id="judge.judgeability", version=2, kind="judge", makes=Judgeability, shows=JudgeFrames,
     inputs=("prompt", "annotations"),
 )  # fmt: skip
-def judgeability(frames: Frames, prompt: str, annotations: Mapping[str, Any]) -> Talk:
+def judgeability(
+    frames: Frames,
+    prompt: str,
+    annotations: Mapping[str, Any],
+    *,
+    wording: str = OURS,
+    questions: Wording | None = None,
+) -> Talk:
     """The seconds in which the subject can be judged and, where they show no return, a second look."""
-    told, count = event(prompt, annotations), max(1, math.ceil(frames.seconds - 1e-6))
-    answers: list[Answer] = yield [first_look(told, count)]
+    told, count = context(prompt, annotations), int(_seconds_of(frames)["seconds"])
+    looks = [first_look(told, count), second_look(told, count)]
+    if questions is not None:
+        places = {**pieces(prompt, annotations), **_seconds_of(frames)}
+        told = filled(questions.get("context") or "", places)
+        for k, name in enumerate(("first_look", "second_look")):
+            if questions.get(name):
+                looks[k] = replace(looks[k], text=told + filled(questions[name], places))
+    answers: list[Answer] = yield [looks[0]]
     seconds = _seconds(answers[0])
     second = np.zeros(0, np.int8)
     spatial = state = -1
     if regime(seconds) != "returned":
-        answers = [*answers, *(yield [second_look(told, count)])]
+        answers = [*answers, *(yield [looks[1]])]
         second = _seconds(answers[1])
         if len(second):
             spatial, state = (int(answers[1].value[name]) for name in ("place", "state"))
@@ -86,9 +126,63 @@ def judgeability(frames: Frames, prompt: str, annotations: Mapping[str, Any]) ->
     )
 
 
-def event(prompt: str, annotations: Mapping[str, Any]) -> str:
-    """What the video was asked to show, as it stands before a question: the event alone, where the dataset tells it."""
-    return f"The video was asked to show this event: {str(annotations.get('event') or prompt).strip()}\n"
+def pieces(prompt: str, annotations: Mapping[str, Any]) -> dict[str, str]:
+    """What is known of the event of a case, piece by piece; empty where the dataset does not tell it."""
+    found = {name: str(annotations.get(name) or "").strip() for name in ("event", "scene", "subject", "acts_on")}
+    told = {name: str(annotations.get(f"told_{name}") or "").strip() for name in ("camera", "visible", "ends")}
+    return {**found, **told, "event": found["event"] or prompt.strip()}
+
+
+def context(prompt: str, annotations: Mapping[str, Any]) -> str:
+    """What stands before a question: what the video was asked to show, a line each for what is known of it."""
+    titles = {
+        "event": "Event", "scene": "Scene", "subject": "Subject", "acts_on": "It deals with", "camera": "Camera",
+        "visible": "In view", "ends": "In the end",
+    }  # fmt: skip
+    known = pieces(prompt, annotations)
+    lines = [f"{title}: {known[name]}" for name, title in titles.items() if known[name]]
+    return "\n".join(["The video was asked to show this.", *lines]) + "\n"
+
+
+def filled(template: str, places: Mapping[str, str]) -> str:
+    """A text with its places filled in; other braces stay as they are."""
+    for name, value in places.items():
+        template = template.replace(f"{{{name}}}", value)
+    return template
+
+
+def wording(path: Path) -> Wording:
+    """The questions in a file: YAML or JSON with `probes` and, where they differ, the two looks and `context`.
+
+    A probe has a `dimension`, the right `answer` (yes or no) and a `text`. Texts may name {event}, {scene} and so on.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UsageError(f"{path}: no YAML or JSON that can be read ({error})") from error
+    if not isinstance(content, dict) or not isinstance(content.get("probes"), list):
+        raise UsageError(f"{path}: expected `probes:`, a list of objects with dimension, answer and text")
+    known = {"probes", "first_look", "second_look", "context"}
+    if unknown := sorted(set(content) - known):
+        raise UsageError(f"{path}: there is no {unknown[0]!r}; a file of questions has {', '.join(sorted(known))}")
+    made = []
+    for number, one in enumerate(content["probes"], start=1):
+        answer = one.get("answer") if isinstance(one, dict) else None
+        answer = {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else answer  # as YAML reads yes and no
+        if answer not in ("yes", "no") or one.get("dimension") not in DIMENSIONS or not str(one.get("text") or ""):
+            raise UsageError(
+                f"{path}: probe {number} needs a dimension ({', '.join(DIMENSIONS)}), an answer (yes or no) and a text"
+            )
+        made.append({"dimension": one["dimension"], "answer": answer, "text": str(one["text"])})
+    missing = [name for name in DIMENSIONS if all(one["dimension"] != name for one in made)]
+    if missing:
+        raise UsageError(f"{path}: no probe asks about {missing[0]}; each of {', '.join(DIMENSIONS)} needs one")
+    return {**{name: str(content[name]) for name in known - {"probes"} if content.get(name)}, "probes": made}
+
+
+def _seconds_of(frames: Frames) -> dict[str, str]:
+    count = max(1, math.ceil(frames.seconds - 1e-6))
+    return {"seconds": str(count), "last": str(count - 1)}
 
 
 def first_look(told: str, count: int) -> Question:

@@ -9,16 +9,17 @@ import numpy as np
 
 from revisit.core import observer
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
+from revisit.media import load_npz, npz_shapes
 from revisit.observers.poses import read_poses, recognise
 
 
-@observer(id="import.poses", version=1, kind="file", makes=PoseTrack, artifact="poses", sets=("lite",))
+@observer(id="import.poses", version=2, kind="file", makes=PoseTrack, artifact="poses", sets=("lite",))
 def poses(path: Path, *, format: str = "auto") -> PoseTrack:
     """The camera path of the clip, from its file of poses."""
     return PoseTrack(**_track(path, format))
 
 
-@observer(id="import.true_poses", version=1, kind="file", makes=TruePoseTrack, artifact="true_poses", sets=("lite",))
+@observer(id="import.true_poses", version=2, kind="file", makes=TruePoseTrack, artifact="true_poses", sets=("lite",))
 def true_poses(path: Path, *, format: str = "auto") -> TruePoseTrack:
     """The camera path that the clip should have shown, from the dataset's file of poses."""
     return TruePoseTrack(**_track(path, format))
@@ -32,5 +33,12 @@ def _track(path: Path, format: str) -> dict[str, Any]:
         "frame": found.times.astype(np.int64) if numbered else np.arange(len(found)),
         "c2w": np.array(found.c2w),
         "metres": found.scale == "metres",
-        "source": recognise(path) if format == "auto" else format,
+        "source": _producer(path) or recognise(path, format),
     }
+
+
+def _producer(path: Path) -> str:
+    """Who made a file, where it says so: what odometry made is no pose network's, whatever the format."""
+    if path.suffix != ".npz" or "producer" not in npz_shapes(path):
+        return ""
+    return str(load_npz(path, members=("producer",))["producer"])

@@ -258,7 +258,8 @@ function card(clip) {
   };
   const link = make("a", { href: "#" + clip.anchor }, bdi(clip.sample));
   const seed = clip.seed ? make("span", { class: "quiet" }, "seed " + clip.seed) : null;
-  const name = make("h3", {}, link, make("span", { class: "model" }, bdi(clip.model)), seed);
+  const condition = clip.condition ? make("span", { class: "quiet" }, bdi(clip.condition)) : null;
+  const name = make("h3", {}, link, make("span", { class: "model" }, bdi(clip.model)), condition, seed);
   const prompt = clip.prompt ? make("p", { class: "prompt", dir: "auto" }, clip.prompt) : null;
   const failure = clip.failure ? make("p", { class: "failure", dir: "auto" }, clip.failure) : null;
   const verdict = clip.diagnosis

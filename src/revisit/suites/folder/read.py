@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Target, UsageError
+from revisit.core.texts import mended
 from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES, natural_order
 
 MANIFEST = "manifest.jsonl"
@@ -85,7 +86,8 @@ def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rej
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not a text file; a manifest is UTF-8 with one JSON object per line") from error
-    for number, line in enumerate(text.splitlines(), start=1):
+    # Not splitlines(): JSON may hold other line ends, such as U+2028, inside its strings.
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         where = f"{path.name} line {number}"
@@ -109,7 +111,7 @@ def _parse(line: str) -> Any:
     if len(line) > MAX_LINE:
         raise ValueError(f"the line has {len(line)} characters; a manifest line has at most {MAX_LINE}")
     try:
-        content = json.loads(line)
+        content = mended(json.loads(line))
     except ValueError as error:
         raise ValueError(f"not JSON ({error}); {EXPECTED}") from None
     if not isinstance(content, dict):
@@ -169,7 +171,7 @@ def _inside(base: Path, name: str, allowed: Sequence[Path]) -> Path:
 
 def _model_of(line: str) -> str:
     try:
-        return str(json.loads(line).get("model", ""))[:200]
+        return str(mended(json.loads(line)).get("model", ""))[:200]
     except (ValueError, AttributeError):
         return ""
 

@@ -7,7 +7,7 @@ import yaml
 from revisit.core import Suite, suite
 from revisit.suites.wrbench.exports import export
 from revisit.suites.wrbench.metrics import metrics
-from revisit.suites.wrbench.read import read, recognises
+from revisit.suites.wrbench.read import read, recognises, settings
 from revisit.suites.wrbench.summary import summarise
 
 WRBENCH = suite(
@@ -19,5 +19,6 @@ WRBENCH = suite(
         metrics=metrics,
         summarise=summarise,
         export=export,
+        settings=settings,
     )
 )

@@ -11,6 +11,7 @@ from typing import Any
 
 from revisit.core import Case, Rejected
 from revisit.suites.tables import Record, by_case
+from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.pairs import preference_pairs
 from revisit.suites.wrbench.summary import summarise
 from revisit.suites.wrbench.tables import MEASURES
@@ -29,29 +30,45 @@ def export(
 ) -> dict[str, Any]:
     """Names of files → their content."""
     rows = summarise(cases, rejected, records)["wrbench"]["rows"]
-    pairs = preference_pairs(cases, by_case(records))
+    pairs = preference_pairs(cases, by_case(records), digests=_digests(run))
     return {
         "wrbench_table.csv": table_csv(rows, str(facts["protocol"])),
         "preference_pairs.jsonl": "".join(json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs),
     }
 
 
+def _digests(run: Path) -> dict[str, str]:
+    """Case -> the digest of its clip, as the plan of the run has it."""
+    path = run / "plan.json"
+    if not path.is_file():
+        return {}
+    return {case["id"]: case["digest"] for case in json.loads(path.read_text(encoding="utf-8"))["cases"]}
+
+
 def table_csv(rows: Sequence[Mapping[str, Any]], protocol: str) -> str:
-    """The published table's columns, with our protocol in `metric_notes`; what is missing is NA, as there."""
+    """The published table's columns, with our protocol in `metric_notes`; what is missing is NA, as there.
+
+    Stand-ins have columns of their own behind them, and an average that names them.
+    """
     head = ["model_id", "display_name", "model_input", "viewpoint_condition_type", "n_outputs"]
     head += [name for measure in MEASURES for name in (NAMES[measure], f"{NAMES[measure]}_n")]
     head += ["gate_applicable_rate", "low_n_flag", "metric_notes", "Avg"]
+    head += [name for stand_in in STAND_INS for name in (stand_in, f"{stand_in}_n")]
+    head += ["Avg_with_stand_ins", "stand_ins_in_Avg"]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)
     for row in rows:
         cells = [part for measure in MEASURES for part in (_number(row[measure]["value"]), row[measure]["n"])]
         judged = row["support"]["judged"]
+        others = [part for name in STAND_INS for part in (_number(row[name]["value"]), row[name]["n"])]
+        mixed = row["average_with_stand_ins"] or {"value": None, "stand_ins": []}
         writer.writerow(
             [
-                row["model"], row["model"], "", row["condition"].replace("_", "-"), row["outputs"], *cells,
+                row["model"], row["model"], row["input"], row["condition"].replace("_", "-"), row["outputs"], *cells,
                 _number(None if judged is None else judged["share"]), str(row["sparse"]).lower(),
-                f"revisit {protocol}", _number(row["average"]),
+                f"revisit {protocol}", _number(row["average"]), *others, _number(mixed["value"]),
+                " ".join(mixed["stand_ins"]),
             ]
         )  # fmt: skip
     return text.getvalue()

@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from revisit.core import METRICS
 
-COLUMNS = {  # measure of the table -> metrics that serve it, the paper's first
-    "precision": ("wr_camera_precision",),
-    "alignment": ("wr_camera_alignment",),
-    "hold": ("wr_static_hold",),
-    "integrity": ("wr_integrity", "visual_integrity_lite"),
-    "visible_spatial": ("wr_visible_spatial",),
-    "visible_state": ("wr_visible_state",),
-    "returned_spatial": ("wr_returned_spatial",),
-    "returned_state": ("wr_returned_state",),
+COLUMNS = {  # measure of the published table -> its metric
+    "precision": "wr_camera_precision",
+    "alignment": "wr_camera_alignment",
+    "hold": "wr_static_hold",
+    "integrity": "wr_integrity",
+    "visible_spatial": "wr_visible_spatial",
+    "visible_state": "wr_visible_state",
+    "returned_spatial": "wr_returned_spatial",
+    "returned_state": "wr_returned_state",
 }
+# What may be asked where the published measure cannot be had -> (the measure it is like, its metric). It is another
+# measure with a column of its own: odometry is no pose network, and other descriptors are not DINOv2.
+STAND_INS = {
+    "precision_odometry": ("precision", "wr_camera_precision"),
+    "alignment_odometry": ("alignment", "wr_camera_alignment"),
+    "hold_odometry": ("hold", "wr_static_hold"),
+    "integrity_network": ("integrity", "wr_integrity"),
+    "integrity_lite": ("integrity", "visual_integrity_lite"),
+}
+ODOMETRY = "odometry"
+DINOV2 = "dinov2"
+
+
+def metric_of(measure: str) -> str:
+    """The metric that a measure or a stand-in is read from."""
+    return STAND_INS[measure][1] if measure in STAND_INS else COLUMNS[measure]
+
+
+def measure_of(record: Mapping[str, Any]) -> str | None:
+    """The measure or stand-in that the record of a score belongs to, by its metric and by who made its evidence."""
+    id, facts = record.get("metric"), record.get("facts") or {}
+    if facts.get("poses_from") == ODOMETRY:
+        return next((name for name, (_, of) in STAND_INS.items() if of == id and name.endswith(ODOMETRY)), None)
+    if id == "visual_integrity_lite":
+        return "integrity_lite"
+    if id == "wr_integrity" and not str(facts.get("described_by") or DINOV2).startswith(DINOV2):
+        return "integrity_network"
+    return next((name for name, of in COLUMNS.items() if of == id), None)
 
 
 DIAGNOSED = ("camera_departure", "look_departure", "target_departure")  # chapters that compare with a reference
@@ -23,7 +52,8 @@ DIAGNOSED = ("camera_departure", "look_departure", "target_departure")  # chapte
 
 def metrics() -> Sequence[str]:
     """Ids of the metrics of this suite, in the order of the tables; a plugin's come last."""
-    known = [id for ids in COLUMNS.values() for id in ids if id in METRICS]
+    asked = [*COLUMNS.values(), *(id for _, id in STAND_INS.values())]
+    known = [id for id in dict.fromkeys(asked) if id in METRICS]
     further = [
         id for id in METRICS if ("wrbench" in METRICS[id].suites or METRICS[id].family in DIAGNOSED) and id not in known
     ]

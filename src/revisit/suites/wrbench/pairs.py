@@ -1,62 +1,166 @@
-"""Preference pairs: two models' clips of one record, and which one each measure prefers, for training rewards.
+"""Preference pairs: two models' clips of one record, and which one a rule prefers, for training rewards.
 
-A pair is exported per measure on which both clips have a score and differ by at least a margin; ties are kept as ties.
-The returned measures are defined only where both clips passed the re-observation gate; every pair says what the gates
-found, so that a reward never learns from a return that nobody could judge.
+Only dynamic clips are compared with dynamic ones: the record asks for a motion, and both cameras moved. There is a rule
+per measure (both clips have a score; smaller differences than a margin are ties), and the paper's rule `displacement`:
+the clip whose camera turned farther to the asked side, where its picture holds together as well as the other's and both
+returns can be judged. Every pair says what the gates found, so that a reward never learns from a return that nobody
+could judge.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 from revisit.core import Case
-from revisit.suites.tables import ByCase
-from revisit.suites.wrbench.metrics import COLUMNS
+from revisit.suites.tables import ByCase, Record
+from revisit.suites.wrbench.metrics import COLUMNS, measure_of, metric_of
 from revisit.suites.wrbench.records import record_of
-from revisit.suites.wrbench.tables import MEASURES
+from revisit.suites.wrbench.tables import ALL
 
 MARGIN = 0.1  # of a score from 0 to 1: smaller differences are ties
+DEGREES = 5.0  # of a turn: smaller differences are ties
 GATES = ("camera_moved", "view_return", "target_return", "wr_reobservation")
+DISPLACEMENT = "displacement"
+STATIC, LEAKS, AT_REST = "asked to rest", "with inputs that may show the answer", "with a camera that did not move"
+LOST, UNJUDGED = f"{DISPLACEMENT}: integrity not held", f"{DISPLACEMENT}: a return that cannot be judged"
 
 
-def preference_pairs(cases: Sequence[Case], answers: ByCase, *, margin: float = MARGIN) -> Iterator[dict[str, Any]]:
-    """One object per pair of clips and measure: both scores, which is preferred (a, b or tie), and both's gates."""
+@dataclass(frozen=True)
+class Verdict:
+    """What one rule makes of two clips, or why it makes nothing of them."""
+
+    a: Case
+    b: Case
+    measure: str = ""
+    scores: tuple[float, float] = (0.0, 0.0)
+    margin: float = 0.0
+    why_not: str = ""
+
+    @property
+    def preferred(self) -> str:
+        difference = self.scores[0] - self.scores[1]
+        return "tie" if abs(difference) < self.margin else "a" if difference > 0 else "b"
+
+
+def preference_pairs(
+    cases: Sequence[Case], answers: ByCase, *, margin: float = MARGIN, digests: Mapping[str, str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """One object per pair of clips and measure: both clips with their scores, which one is preferred, and the gates."""
+    for made in _verdicts(cases, answers, margin):
+        if made.why_not:
+            continue
+        gates = {side: _gates(case, answers) for side, case in (("a", made.a), ("b", made.b))}
+        yield {
+            "record": record_of(made.a),
+            "measure": made.measure,
+            "a": _side(made.a, made.scores[0], digests or {}),
+            "b": _side(made.b, made.scores[1], digests or {}),
+            "difference": made.scores[0] - made.scores[1],
+            "preferred": made.preferred,
+            "margin": made.margin,
+            "return_judgeable": _judgeable(made, answers),
+            "gates": gates,
+        }
+
+
+def count_pairs(cases: Sequence[Case], answers: ByCase) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
+    """Measure -> how many pairs prefer a, b or neither; and how many were left out, by the reason."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    left_out: Counter[str] = Counter()
+    for made in _verdicts(cases, answers, MARGIN):
+        if made.why_not:
+            left_out[made.why_not] += 1
+        else:
+            counts[made.measure][made.preferred] += 1
+    return {measure: dict(found) for measure, found in counts.items()}, dict(left_out)
+
+
+def _verdicts(cases: Sequence[Case], answers: ByCase, margin: float) -> Iterator[Verdict]:
+    """Every pair of clips under every rule that both have a score for; and those that are no pair."""
+    for a, b, why in _couples(cases, answers):
+        if why:
+            yield Verdict(a, b, why_not=why)
+            continue
+        for measure in ALL:
+            one, other = (_score(case, measure, answers) for case in (a, b))
+            if one is not None and other is not None:
+                yield Verdict(a, b, measure, (one, other), margin)
+        far = [_displacement(case, answers) for case in (a, b)]
+        if far[0] is not None and far[1] is not None and far[0][1] == far[1][1]:
+            made = Verdict(a, b, DISPLACEMENT, (far[0][0], far[1][0]), DEGREES)
+            yield replace(made, why_not=_withheld(made, answers, margin))
+
+
+def _couples(cases: Sequence[Case], answers: ByCase) -> Iterator[tuple[Case, Case, str]]:
+    """Two models' clips of one record, and why they are no pair; nothing where they are one."""
     by_record: dict[str, list[Case]] = defaultdict(list)
     for case in cases:
-        if not case.annotations.get("leaks"):
-            by_record[record_of(case)].append(case)
-    for record, clips in sorted(by_record.items()):
+        by_record[record_of(case)].append(case)
+    for _, clips in sorted(by_record.items()):
         for a, b in combinations(sorted(clips, key=lambda case: case.model), 2):
-            gates = {side: _gates(case, answers) for side, case in (("a", a), ("b", b))}
-            for measure in MEASURES:
-                scores = [_score(case, measure, answers) for case in (a, b)]
-                if scores[0] is None or scores[1] is None:
-                    continue
-                difference = scores[0] - scores[1]
-                yield {
-                    "record": record,
-                    "measure": measure,
-                    "a": {"case": a.id, "model": a.model, "score": scores[0]},
-                    "b": {"case": b.id, "model": b.model, "score": scores[1]},
-                    "difference": difference,
-                    "preferred": "tie" if abs(difference) < margin else "a" if difference > 0 else "b",
-                    "margin": margin,
-                    "return_judgeable": all(
-                        made.get("wr_reobservation", {}).get("status") == "open" for made in gates.values()
-                    ),
-                    "gates": gates,
-                }
+            if a.model == b.model:
+                continue
+            if any(case.annotations.get("leaks") for case in (a, b)):
+                yield a, b, LEAKS
+            elif a.condition == "static":
+                yield a, b, STATIC
+            elif any(_status(case, "camera_moved", answers) != "open" for case in (a, b)):
+                yield a, b, AT_REST
+            else:
+                yield a, b, ""
+
+
+def _judgeable(made: Verdict, answers: ByCase) -> bool:
+    return all(_status(case, "wr_reobservation", answers) == "open" for case in (made.a, made.b))
+
+
+def _withheld(made: Verdict, answers: ByCase, margin: float) -> str:
+    """Why a pair by displacement is not exported; nothing where it is."""
+    if not _judgeable(made, answers):
+        return UNJUDGED
+    better, worse = (made.b, made.a) if made.preferred == "b" else (made.a, made.b)
+    for measure in ("integrity", "integrity_network", "integrity_lite"):
+        one, other = _score(better, measure, answers), _score(worse, measure, answers)
+        if one is not None and other is not None:
+            return "" if one >= other - margin else LOST
+    return LOST
+
+
+def _displacement(case: Case, answers: ByCase) -> tuple[float, str] | None:
+    """Degrees turned to the asked side, and who saw it."""
+    record = answers.get(case.id, {}).get(COLUMNS["alignment"])
+    if record is None or record["status"] != "scored" or record.get("raw") is None:
+        return None
+    facts = record.get("facts") or {}
+    asked = float(facts.get("requested_deg") or 0.0)
+    return float(record["raw"]) * math.copysign(1, asked), str(facts.get("poses_from") == "odometry")
+
+
+def _side(case: Case, score: float, digests: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "case": case.id,
+        "model": case.model,
+        "video": str(case.clip.path),
+        "digest": digests.get(case.id),
+        "prompt": case.prompt,
+        "score": score,
+    }
 
 
 def _score(case: Case, measure: str, answers: ByCase) -> float | None:
-    for id in COLUMNS[measure]:
-        record = answers.get(case.id, {}).get(id)
-        if record is not None and record["status"] == "scored":
-            return float(record["score"])
-    return None
+    record: Record | None = answers.get(case.id, {}).get(metric_of(measure))
+    if record is None or record["status"] != "scored" or measure_of(record) != measure:
+        return None
+    return float(record["score"])
+
+
+def _status(case: Case, gate: str, answers: ByCase) -> str:
+    return str(answers.get(case.id, {}).get(gate, {}).get("status") or "")
 
 
 def _gates(case: Case, answers: ByCase) -> dict[str, dict[str, str]]:

@@ -54,13 +54,28 @@ class Task:
     first_frame: Path | None = None
     told: Mapping[str, str] = field(default_factory=dict)  # camera -> the prompt with the camera in words
     from_nothing: str = ""  # for generators that get no first frame: says the layout too
+    told_from_nothing: Mapping[str, str] = field(default_factory=dict)  # camera -> the same with the camera in words
+    place: str = ""  # where it happens, as the prompt says it
+    event: str = ""  # what happens, in a sentence and nothing more
+
+    def without_first_frame(self, camera: str = "") -> str:
+        """The prompt for a generator that gets no first frame, with the camera in words where one is named."""
+        if not self.from_nothing:
+            raise UsageError(f"{self.id} has no prompt for generators that get no first frame")
+        if not camera:
+            return self.from_nothing
+        return self.told_from_nothing.get(camera) or " ".join([self.from_nothing, *_camera_words(camera)])
 
     def with_camera(self, camera: str) -> str:
         """The prompt with the camera in words."""
-        if camera not in CAMERA_WORDS:
-            raise UsageError(f"there are no words for the camera {camera!r}; there are {', '.join(CAMERA_WORDS)}")
-        away = camera != "static"
-        return self.told.get(camera) or " ".join([self.prompt, CAMERA_WORDS[camera], *([MEANWHILE] if away else [])])
+        return self.told.get(camera) or " ".join([self.prompt, *_camera_words(camera)])
+
+
+def _camera_words(camera: str) -> list[str]:
+    """What a prompt says of the camera, in sentences."""
+    if camera not in CAMERA_WORDS:
+        raise UsageError(f"there are no words for the camera {camera!r}; there are {', '.join(CAMERA_WORDS)}")
+    return [CAMERA_WORDS[camera], *([MEANWHILE] if camera != "static" else [])]
 
 
 @cache
@@ -87,6 +102,8 @@ def _own(family: str, facts: Mapping[str, Any], event: str) -> Task:
         subject=str(facts["subject"]),
         anchors=(one, other, str(facts["with"])),
         from_nothing=f"{STYLE} {layout} {happens}",
+        place=str(facts["place"]),
+        event=happens,
     )
 
 
@@ -114,7 +131,7 @@ def natural25_tasks(folder: Path) -> tuple[Task, ...]:
         if plain is None:
             raise UsageError(f"{folder / 'variants.jsonl'}: {family}__{tier} has no variant without a camera")
         facts, layout = families[family], layouts.get(family)
-        tail = tails.get(plain["variant_id"], "")
+        said = {camera: tails.get(row["variant_id"], "") for camera, row in rows.items()}
         found.append(
             Task(
                 id=f"{family}__{tier}",
@@ -126,7 +143,14 @@ def natural25_tasks(folder: Path) -> tuple[Task, ...]:
                 anchors=tuple(thing["name"] for thing in facts["supporting_objects"]),
                 first_frame=frames.get(family),
                 told={camera: row["ti2v_prompt"] for camera, row in rows.items() if camera != "none"},
-                from_nothing=_from_layout(layout, tail) if layout and tail else "",
+                from_nothing=_from_layout(layout, said["none"]) if layout and said["none"] else "",
+                told_from_nothing={
+                    camera: _from_layout(layout, tail)
+                    for camera, tail in said.items()
+                    if layout and tail and camera != "none"
+                },
+                place=str(facts.get("scene", "")),
+                event=str(plain.get("world_state_prompt") or plain["expected_state"]),
             )
         )
     return tuple(found)
@@ -165,7 +189,7 @@ def _lines(path: Path, key: str = "", optional: bool = False) -> list[dict[str, 
             f"{path}: no such file; the published prompts are families.jsonl and variants.jsonl in one folder"
         )
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
         if line.strip():
             try:
                 row = json.loads(line)

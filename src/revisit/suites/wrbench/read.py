@@ -2,10 +2,11 @@
 
 - what `revisit camera run` wrote: a folder with manifest.jsonl, or folders of several models with one each;
 - any tree <model>/<record>.mp4 with the records (records.jsonl beside it, or --option records=...);
-- WRBench's own manifest: a JSON list with video_id, path, model, camera_type and the event's sentence.
+- what WRBench's own tools wrote (see `upstream`): manifests in shards, or a JSON list of videos.
 
-Records that nobody made a clip of are missing, and counted. Clips that were given dense controls of the target view say
-nothing about memory; they are kept and marked (`leaks`).
+Viewpoint condition and interface are those of each clip: of its record, of what was written down when it was made, or
+of the generator's card. Records that nobody made a clip of are missing, and counted. Clips that were given dense
+controls of the target view say nothing about memory; they are kept and marked (`leaks`).
 """
 
 from __future__ import annotations
@@ -16,37 +17,33 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from revisit.core import Case, Clip, Rejected, Target, UsageError
+from revisit.core import Case, Clip, Rejected, Target, UsageError, digest
+from revisit.core.texts import mended
+from revisit.judges.protocols.wrbench import wording
 from revisit.media import natural_order
+from revisit.metrics.camera_request import Request, request_of
 from revisit.suites.folder.read import MANIFEST, find_clips, read_manifest
-from revisit.suites.wrbench.records import record_of
+from revisit.suites.wrbench import upstream
+from revisit.suites.wrbench.context import told_to_judges
+from revisit.suites.wrbench.records import case_of, condition_of, input_of, plain_record, record_of
 
 RECORDS = "records.jsonl"
-PUBLIC = "manifest.json"  # WRBench's own list of videos
 CONDITIONS = ("source_video", "geometry_cache", "model_inferred", "prompt_only")
-SCRIPTS = {  # what WRBench's camera types ask for, over the 81 frames of its default
-    "static": "hold@80",
-    **{
-        f"yaw{size}_{way}": f"yaw:{out}:{size or 60}@40,yaw:{back}:{size or 60}@40"
-        for size in ("", "30", "60")
-        for way, out, back in (("LR", "left", "right"), ("RL", "right", "left"))
-    },
-    "pan_LR": "truck:left:0.5@40,truck:right:0.5@40",
-    "pan_RL": "truck:right:0.5@40,truck:left:0.5@40",
-}
-POSE_FILES = ("{id}/poses.npy", "{id}.npy", "{id}.npz", "{id}.txt", "{id}.json")
+POSE_FILES = ("{id}/poses.npy", "{id}/extrinsics_opencv_w2c.npy", "{id}.npy", "{id}.npz", "{id}.txt", "{id}.json")
 
 
 def recognises(source: Path) -> bool:
     """Whether the clips come with event-view records."""
+    if upstream.manifests(source):
+        return True
     if source.is_file():
-        return source.suffix == ".json" and _is_list_of_videos(source)
+        return source.suffix == ".jsonl" and _has_records(source)
     if not source.is_dir():
         return False
-    if (source / RECORDS).is_file() or _is_list_of_videos(source / PUBLIC):
+    if (source / RECORDS).is_file() or upstream.has_sidecars(source):
         return True
-    manifests = [source / MANIFEST, *(folder / MANIFEST for folder in source.iterdir() if folder.is_dir())]
-    return any(_has_records(path) for path in manifests if path.is_file())
+    found = [source / MANIFEST, *(folder / MANIFEST for folder in source.iterdir() if folder.is_dir())]
+    return any(_has_records(path) for path in found if path.is_file())
 
 
 def read(
@@ -59,19 +56,16 @@ def read(
     targets: str | None = None,
     reference: str | None = None,
     series: str | None = None,
+    questions: str | None = None,
 ) -> Iterator[Case | Rejected]:
-    """Cases of all models in `source`, and what is missing or cannot be used."""
+    """Cases of all models in `source`, and what is missing or cannot be used. `questions` is read by `settings`."""
     if condition is not None and condition not in CONDITIONS:
         raise UsageError(f"--option condition takes {', '.join(CONDITIONS)}, not {condition!r}")
     extra = _Extra(poses, condition, targets, reference, series)
-    if source.is_dir() and not _manifests(source) and _is_list_of_videos(source / PUBLIC):
-        source = source / PUBLIC
-    if source.is_file() and source.suffix == ".json":
-        found: Iterator[Case | Rejected] = _upstream(source, roots)
-    else:
-        wanted = _records(Path(records).expanduser() if records else source / RECORDS, required=records is not None)
-        manifests = _manifests(source)
-        found = _from_manifests(manifests, roots, wanted) if manifests else _from_tree(source, wanted)
+    wanted = _records(Path(records).expanduser() if records else source / RECORDS, required=records is not None)
+    theirs = upstream.manifests(source)
+    ours = [path for path in _manifests(source) if path not in theirs]
+    found = _all_from(ours, theirs, roots, wanted) if theirs or ours else _from_tree(source, wanted)
     seen: set[str] = set()
     for entry in found:
         if isinstance(entry, Case):
@@ -82,6 +76,15 @@ def read(
             yield extra.onto(entry)
         else:
             yield entry
+
+
+def settings(questions: str | None = None, **_: str) -> dict[str, dict[str, Any]]:
+    """The parameters of the observers that ask: another wording than ours where a file brings one."""
+    if questions is None:
+        return {}
+    read_ = wording(Path(questions).expanduser())
+    name = f"{Path(questions).name} {digest(read_, 12)}"
+    return {id: {"wording": name, "questions": read_} for id in ("judge.probes", "judge.judgeability")}
 
 
 class _Extra:
@@ -106,13 +109,17 @@ class _Extra:
         notes = dict(case.annotations)
         if self.condition is not None:
             notes["viewpoint_condition"] = self.condition
+            notes["interface"] = "words" if self.condition == "prompt_only" else "path"
         if case.model in self.series:
             notes["series"] = self.series[case.model]
         artifacts = dict(case.artifacts)
         if self.poses is not None:
-            record = record_of(case)
-            names = [name.format(id=id) for id in (f"{case.model}/{record}", case.id, record) for name in POSE_FILES]
-            file = next((self.poses / name for name in names if (self.poses / name).is_file()), None)
+            record, video = record_of(case), str(notes.get("video_id") or "")
+            stem = case.clip.path.stem
+            ids = [f"{case.model}/{record}", f"{case.model}/{stem}", case.id, record, video, stem]
+            ids += [f"pose/{upstream.safe_name(id)}" for id in (video, record) if id]
+            names = [name.format(id=id) for id in ids if id for name in POSE_FILES]
+            file = next((path for name in names if (path := _file_in(self.poses, name)) is not None), None)
             if file is not None:
                 artifacts["poses"] = file
         target = case.target
@@ -122,9 +129,21 @@ class _Extra:
                 target = Target(str(entry.get("target", "target")), tuple(entry["box"]))
         truth = case.reference
         if self.reference is not None:
-            file = self.reference / f"{record_of(case)}.mp4"
-            truth = Clip(file) if file.is_file() else None
+            file = _file_in(self.reference, f"{record_of(case)}.mp4")
+            truth = Clip(file) if file is not None else None
         return replace(case, annotations=notes, artifacts=artifacts, target=target, reference=truth)
+
+
+def _all_from(
+    ours: Sequence[Path],
+    theirs: Sequence[Path],
+    roots: Sequence[Path],
+    wanted: Mapping[str, Mapping[str, Any]],
+) -> Iterator[Case | Rejected]:
+    """Cases of our own manifests and of those of WRBench's tools, which may lie side by side."""
+    yield from _from_manifests(ours, roots, wanted)
+    for entry in upstream.read_manifests(theirs, roots):
+        yield _told(entry) if isinstance(entry, Case) else entry
 
 
 def _from_manifests(
@@ -137,35 +156,48 @@ def _from_manifests(
             if isinstance(entry, Rejected):
                 yield entry
                 continue
-            record = entry.id.removesuffix(f"@{entry.model}#{entry.seed}")
+            record = plain_record(entry.id.removesuffix(f"@{entry.model}#{entry.seed}"))
             made.add(record)
             model = entry.model
             known = {**wanted.get(record, {}).get("annotations", {}), **entry.annotations}
-            case = _case(
+            case = case_of(
                 record, entry.model, entry.clip.path, entry.prompt, entry.camera, entry.seed, known, entry.target
             )
-            yield replace(case, reference=entry.reference, phases=entry.phases)
+            yield _told(replace(case, clip=entry.clip, reference=entry.reference, phases=entry.phases))
         yield from _missing(wanted, made, model)
 
 
 def _from_tree(source: Path, wanted: Mapping[str, Mapping[str, Any]]) -> Iterator[Case | Rejected]:
-    if not wanted:
+    if not wanted and not upstream.has_sidecars(source):
         raise UsageError(
             f"{source}: no records found; expected a manifest.jsonl that `revisit camera run` wrote, a {RECORDS}, "
             "or --option records=FILE"
         )
     made: dict[str, set[str]] = {}
     for model, sample, path in find_clips(source):
-        record = sample.rpartition("/")[2].partition("@")[0]
+        name = sample.rpartition("/")[2]
+        named = [plain_record(id) for id in (sample, name, name.partition("@")[0])]
+        record = next((id for id in named if id in wanted), None)
+        if record is None:
+            try:
+                alone = upstream.case_beside(path)
+            except UsageError as error:
+                yield Rejected(f"{sample}@{model}", str(error), model)
+                continue
+            if alone is not None:
+                yield _told(alone)
+                continue
         made.setdefault(model, set())
-        if record not in wanted:
-            yield Rejected(f"{sample}@{model}", f"no record is called {record!r}", model)
+        if record is None:
+            yield Rejected(f"{sample}@{model}", f"no record is called {named[-1]!r}", model)
             continue
         made[model].add(record)
         row = wanted[record]
-        yield _case(
-            record, model, path, row.get("prompt", ""), row.get("camera", ""), int(row.get("seed", 0)),
-            row.get("annotations", {}),
+        yield _told(
+            case_of(
+                record, model, path, str(row.get("prompt", "")), str(row.get("camera", "")), int(row.get("seed", 0)),
+                row.get("annotations", {}),
+            )
         )  # fmt: skip
     for model, records in made.items():
         yield from _missing(wanted, records, model)
@@ -179,81 +211,50 @@ def _missing(wanted: Mapping[str, Mapping[str, Any]], made: set[str], model: str
             yield Rejected(f"{record}@{model}", "nobody made this clip", model, subset, camera, missing=True)
 
 
-def _case(
-    record: str, model: str, path: Path, prompt: str, script: str, seed: int, notes: Mapping[str, Any],
-    target: Target | None = None,
-) -> Case:  # fmt: skip
-    """A case of a record, with what the sidecar of its clip knows."""
-    known = {**notes, **_provenance(path)}
-    known["event"] = _for_judges(str(known.get("event") or prompt), str(known.get("expected", "")))
-    camera = str(known.get("camera", ""))
-    return Case(
-        id=f"{record}@{model}",
-        suite="wrbench",
-        model=model,
-        sample=str(known.get("task") or record),
-        clip=Clip(path),
-        subset=str(known.get("factor", "")),
-        condition=camera,
-        seed=seed,
-        prompt=prompt,
-        camera=script or SCRIPTS.get(camera, ""),
-        target=target,
-        annotations=known,
-    )
-
-
-def _for_judges(event: str, expected: str) -> str:
-    """What a judge is told: the event, and how it should end, which the generator was not told."""
-    return f"{event} What must be true in the end: {expected}" if expected and expected not in event else event
+def _told(case: Case) -> Case | Rejected:
+    """A case with what the files beside its clip know, and with the condition of its generator's card."""
+    try:
+        script, known, files = upstream.beside(case.clip.path)
+    except UsageError as error:
+        return Rejected(case.id, str(error), case.model)
+    notes = {**case.annotations, **known, **_provenance(case.clip.path)}
+    condition = notes.get("viewpoint_condition") or condition_of(case.model)
+    if not condition and notes.get("interface") == "words":
+        condition = "prompt_only"  # the camera was put into words: no other viewpoint was given
+    notes["viewpoint_condition"] = condition
+    notes.setdefault("interface", "words" if condition == "prompt_only" else "path")
+    notes["input"] = notes.get("input") or input_of(case.model)
+    named = [text for text in (script, case.camera, upstream.SCRIPTS.get(case.condition, "")) if text]
+    readable = (text for text in named if isinstance(request_of(replace(case, camera=text)), Request))
+    camera = next(readable, next(iter(named), ""))
+    notes |= told_to_judges(replace(case, camera=camera, annotations=notes))
+    return replace(case, camera=camera, annotations=notes, artifacts={**case.artifacts, **files})
 
 
 def _provenance(clip: Path) -> dict[str, Any]:
     """What the record of the generation says that the tables need; nothing where there is none."""
     try:
         known = json.loads(clip.with_suffix(".provenance.json").read_text(encoding="utf-8"))
-        found = {"viewpoint_condition": known["viewpoint_condition"], "policy": known["inputs"]["policy"]}
-        return {**found, "leaks": not known["inputs"]["enters_memory_tables"], "exact": known["delivered"]["exact"]}
-    except (OSError, ValueError, KeyError, TypeError):
+        inputs, delivered, made_with = (known.get(name) or {} for name in ("inputs", "delivered", "made_with"))
+        found = {
+            "viewpoint_condition": known.get("viewpoint_condition"),
+            "policy": inputs.get("policy"),
+            "leaks": not inputs.get("enters_memory_tables", True),
+            "exact": delivered.get("exact"),
+            "checkpoint": made_with.get("checkpoint"),
+        }
+        return {name: value for name, value in found.items() if value not in (None, "")}
+    except (OSError, ValueError, AttributeError):
         return {}
 
 
-def _upstream(path: Path, roots: Sequence[Path]) -> Iterator[Case | Rejected]:
-    """Cases of WRBench's own manifest."""
-    allowed = [path.parent.resolve(), *(root.resolve() for root in roots)]
-    for number, row in enumerate(_json_list(path), start=1):
-        where = f"{path.name} entry {number}"
-        if not isinstance(row, dict) or not row.get("video_id") or not (row.get("path") or row.get("video_path")):
-            yield Rejected(where, "expected an object with video_id and path")
-            continue
-        video = (path.parent / str(row.get("path") or row["video_path"])).resolve()
-        model = str(row.get("model") or "model")
-        if not any(video.is_relative_to(root) for root in allowed):
-            yield Rejected(where, f"{video.name} lies outside the manifest's folder; allow it with --root", model)
-            continue
-        camera = str(row.get("camera_type") or "")
-        event = str(row.get("world_state_prompt") or row.get("prompt_text") or "")
-        parts = str(row["video_id"]).split("__")
-        notes = {
-            "family": parts[0], "task": "__".join(parts[:2]), "camera": camera, "event": event, "expected": event,
-            "factor": str(row.get("event_delta") or _factor(parts[1] if len(parts) > 1 else "")),
-            "viewpoint_condition": str(row.get("viewpoint_condition_type") or "").replace("-", "_"),
-        }  # fmt: skip
-        yield _case(str(row["video_id"]), model, video, event, _script_beside(video), int(row.get("seed") or 0), notes)
-
-
-def _script_beside(clip: Path) -> str:
-    """The camera script in the sidecar of a clip, if there is one."""
+def _file_in(folder: Path, name: str) -> Path | None:
+    """The file of that name below a folder; None where there is none, or where no file can have the name."""
     try:
-        return str(json.loads(clip.with_suffix(".camera.json").read_text(encoding="utf-8")).get("camera_script") or "")
-    except (OSError, ValueError, AttributeError):
-        return ""
-
-
-def _factor(tier: str) -> str:
-    from revisit.suites.wrbench.prompts import TIERS
-
-    return TIERS.get(tier, "")
+        path = folder / name
+        return path if path.is_file() and path.resolve().is_relative_to(folder.resolve()) else None
+    except (OSError, ValueError):
+        return None
 
 
 def _manifests(source: Path) -> list[Path]:
@@ -271,11 +272,11 @@ def _records(path: Path, required: bool) -> dict[str, dict[str, Any]]:
             raise UsageError(f"{path}: no such file; --option records names the file that listed the records")
         return {}
     found = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
         if line.strip():
             try:
-                row = json.loads(line)
-                found[str(row["id"])] = row
+                row = mended(json.loads(line))
+                found[plain_record(str(row["id"]))] = row
             except (ValueError, KeyError, TypeError) as error:
                 raise UsageError(f"{path}:{number}: expected a JSON object with an id") from error
     return found
@@ -297,21 +298,3 @@ def _has_records(path: Path) -> bool:
         return {"task", "factor"} <= set(first.get("annotations") or {})
     except (OSError, ValueError, AttributeError):
         return False
-
-
-def _is_list_of_videos(path: Path) -> bool:
-    try:
-        rows = _json_list(path)
-    except UsageError:
-        return False
-    return bool(rows) and isinstance(rows[0], dict) and "video_id" in rows[0]
-
-
-def _json_list(path: Path) -> list[Any]:
-    try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: no JSON ({error})") from error
-    if not isinstance(rows, list):
-        raise UsageError(f"{path}: expected a JSON list of videos")
-    return rows

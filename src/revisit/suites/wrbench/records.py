@@ -12,12 +12,17 @@ several models <id>@<model>, so that no two clips share one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from revisit.core import Case, UsageError
-from revisit.suites.wrbench.prompts import Task
+from revisit.control.generators import Generator, generator
+from revisit.control.presets import preset
+from revisit.core import Case, Clip, Target, UsageError, digest
+from revisit.suites.wrbench.prompts import TIERS, Task
+from revisit.suites.wrbench.tables import published
 
 # label -> (camera preset, degrees)
 CAMERAS: dict[str, tuple[str, float]] = {
@@ -52,15 +57,18 @@ class EventView:
     degrees: float
     prompt: str
     interface: str
+    first_frame: bool = True  # whether the generator starts from one
 
-    def as_json(self, script: str, seed: int = 0) -> dict[str, Any]:
+    def as_json(self, script: str, seed: int = 0, source_video: Path | None = None) -> dict[str, Any]:
         """A line of records.jsonl, as `revisit camera run` reads it."""
+        image = self.task.first_frame if self.first_frame else None
         return {
             "id": self.id,
             "prompt": self.prompt,
             "camera": script,
             "seed": seed,
-            **({"image": str(self.task.first_frame)} if self.task.first_frame else {}),
+            **({"image": str(image)} if image else {}),
+            **({"source_video": str(source_video)} if source_video else {}),
             "annotations": {
                 "family": self.task.family,
                 "task": self.task.id,
@@ -68,7 +76,10 @@ class EventView:
                 "camera": self.camera,
                 "interface": self.interface,
                 "subject": self.task.subject,
-                "event": self.task.prompt,
+                "scene": self.task.place,
+                "anchors": list(self.task.anchors[:2]),
+                "acts_on": self.task.anchors[2] if len(self.task.anchors) > 2 else "",
+                "event": self.task.event,
                 "expected": self.task.expected,
             },
         }
@@ -87,17 +98,116 @@ def event_views(
     for task in tasks:
         for camera in chosen:
             preset, degrees = CAMERAS[camera]
-            told = task.with_camera(preset) if interface == "words" else task.prompt
-            if not first_frame:
-                if not task.from_nothing:
-                    raise UsageError(f"{task.id} has no prompt for generators that get no first frame")
-                told = task.from_nothing
-            yield EventView(f"{task.id}__{camera}", task, camera, preset, degrees, told, interface)
+            if first_frame:
+                told = task.with_camera(preset) if interface == "words" else task.prompt
+            else:
+                told = task.without_first_frame(preset if interface == "words" else "")
+            yield EventView(f"{task.id}__{camera}", task, camera, preset, degrees, told, interface, first_frame)
+
+
+def chosen_views(
+    tasks: Sequence[Task],
+    interface: str,
+    cameras: Sequence[str] = (),
+    *,
+    families: Sequence[str] = (),
+    limit: int | None = None,
+    first_frame: bool = True,
+) -> list[EventView]:
+    """Records of some families, at most so many: a random choice over events and cameras, always the same."""
+    known = {task.family for task in tasks}
+    unknown = [name for name in families if name not in known]
+    if unknown:
+        raise UsageError(f"there is no family {unknown[0]!r}; there are {', '.join(sorted(known))}")
+    mine = [task for task in tasks if not families or task.family in families]
+    views = list(event_views(mine, interface, cameras, first_frame=first_frame))
+    taken = {view.id for view in sorted(views, key=lambda view: digest(view.id))[:limit]}
+    return [view for view in views if view.id in taken]
+
+
+def interface_of(card: Generator) -> str:
+    """The interface of a generator by its card."""
+    return "words" if card.condition == "prompt_only" else "path" if card.static else "moving_path"
+
+
+def starting_from(
+    view: EventView, first_frames: Path | None, source_videos: Path | None, frames: int, seed: int
+) -> dict[str, Any]:
+    """The line of a record, with the files of these folders that it starts from."""
+    image = _start(view, first_frames, (".png", ".jpg", ".jpeg", ".webp")) or view.task.first_frame
+    video = _start(view, source_videos, (".mp4", ".mkv", ".webm", ".mov"))
+    view = replace(view, task=replace(view.task, first_frame=image.resolve() if image else None))
+    return view.as_json(script_of(view, frames), seed, video.resolve() if video else None)
+
+
+def script_of(view: EventView, frames: int) -> str:
+    """The camera script of a record over so many frames."""
+    degrees = view.degrees or 60
+    try:
+        return preset(view.preset, degrees=degrees, frames=frames)
+    except UsageError:
+        if frames % 2 or frames < 4:
+            raise
+        # Where a preset takes an odd number only, the camera rests in the last frame.
+        return f"{preset(view.preset, degrees=degrees, frames=frames - 1)},hold@1"
+
+
+def _start(view: EventView, folder: Path | None, suffixes: Sequence[str]) -> Path | None:
+    """The file of a record in a folder: its own, else that of its task, else that of its family."""
+    if folder is None:
+        return None
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder; it holds files called after records, tasks or families")
+    names = [f"{name}{suffix}" for name in (view.id, view.task.id, view.task.family) for suffix in suffixes]
+    return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def record_of(case: Case) -> str:
     """The id of the record that a case is a clip of; a model's name may hold an @ itself."""
     return case.id.removesuffix(f"@{case.model}")
+
+
+def plain_record(id: str) -> str:
+    """The id of a record as it is written here: the published ones say `none` where no camera is in the prompt."""
+    return re.sub(rf"__({'|'.join(TIERS)})__none(?=__|$)", r"__\1", id)
+
+
+def condition_of(model: str) -> str:
+    """The viewpoint condition of a model by its card, or by the published table; nothing where neither knows it."""
+    try:
+        return generator(model).condition
+    except UsageError:
+        names = {row.model: row.condition for row in published()[1]}
+        return names.get(re.sub(r"[^a-z0-9]+", "_", model.lower()), "")
+
+
+def input_of(model: str) -> str:
+    """What a model starts from, as the published table calls it; nothing where no card knows it."""
+    try:
+        return {"image": "TI2V", "source_video": "TV2V", "nothing": "T2V"}[generator(model).takes]
+    except UsageError:
+        return ""
+
+
+def case_of(
+    record: str, model: str, clip: Path, prompt: str, script: str, seed: int, notes: Mapping[str, Any],
+    target: Target | None = None,
+) -> Case:  # fmt: skip
+    """The case of one model's clip of a record."""
+    return Case(
+        id=f"{record}@{model}",
+        suite="wrbench",
+        model=model,
+        sample=str(notes.get("task") or record),
+        clip=Clip(clip),
+        subset=str(notes.get("factor", "")),
+        condition=str(notes.get("camera", "")),
+        seed=seed,
+        prompt=prompt,
+        camera=script,
+        target=target,
+        annotations=dict(notes),
+    )
 
 
 def clip_id(view: EventView, model: str) -> str:

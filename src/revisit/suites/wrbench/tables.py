@@ -4,7 +4,7 @@
 - the returned measures are means over these outputs alone, marked as sparse (a dagger in the paper) where fewer than 10
   are left, or fewer than a tenth;
 - Avg: the plain mean of alignment, integrity, the two visible and the two returned measures. Precision and support
-  are not in it.
+  are not in it. Where a stand-in (odometry, other descriptors) has to serve, that is another Avg, which says so.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import yaml
 
 from revisit.stats.correlation import matrix
 from revisit.stats.paired import SignedRank, holm, wilcoxon
+from revisit.suites.wrbench.metrics import COLUMNS, STAND_INS
 
-MEASURES = (
-    "precision", "alignment", "hold", "integrity", "visible_spatial", "visible_state", "returned_spatial",
-    "returned_state",
-)  # fmt: skip
+MEASURES = tuple(COLUMNS)
+ALL = (*MEASURES, *STAND_INS)
+CONDITIONS = ("source_video", "geometry_cache", "model_inferred", "prompt_only")  # in the order of the table
 AVERAGED = ("alignment", "integrity", "visible_spatial", "visible_state", "returned_spatial", "returned_state")
 SPARSE_COUNT, SPARSE_SHARE = 10, 0.10
 FACTORS = {  # event factor -> (does the subject move, does its state change)
@@ -51,6 +51,7 @@ class ModelRow:
     condition: str  # viewpoint condition: source_video, geometry_cache, model_inferred, prompt_only
     outputs: int
     cells: Mapping[str, Cell] = field(default_factory=dict)
+    judged: bool = True  # whether anybody was asked for the support
 
     def value(self, measure: str) -> float | None:
         return self.cells[measure].value if measure in self.cells else None
@@ -74,12 +75,26 @@ class ModelRow:
         known = [value for value in values if value is not None]
         return sum(known) / len(known) if len(known) == len(AVERAGED) else None
 
+    @property
+    def average_with_stand_ins(self) -> tuple[float, tuple[str, ...]] | None:
+        """The same mean with stand-ins where a measure is missing, and which they are; None where one is still missing,
+        or where none was needed."""
+        values, used = [], []
+        for measure in AVERAGED:
+            names = [measure, *(name for name, (of, _) in STAND_INS.items() if of == measure)]
+            found = next((name for name in names if self.value(name) is not None), None)
+            if found is None:
+                return None
+            values.append(self.value(found) or 0.0)
+            used += [found] if found != measure else []
+        return (sum(values) / len(values), tuple(used)) if used else None
+
 
 def totals(rows: Iterable[ModelRow]) -> dict[str, Cell]:
     """Means over all outputs of all models, each model counting by its n."""
     found = {}
     rows = list(rows)
-    for measure in MEASURES:
+    for measure in ALL:
         parts = [row.cells[measure] for row in rows if measure in row.cells]
         known = [(cell.value, cell.n) for cell in parts if cell.value is not None and cell.n]
         n = sum(count for _, count in known)
@@ -89,7 +104,10 @@ def totals(rows: Iterable[ModelRow]) -> dict[str, Cell]:
 
 def correlations(rows: Sequence[ModelRow]) -> dict[str, dict[str, float | None]]:
     """Pearson's correlation between the measures, and support, over models."""
-    columns: dict[str, list[float | None]] = {measure: [row.value(measure) for row in rows] for measure in MEASURES}
+    columns: dict[str, list[float | None]] = {measure: [row.value(measure) for row in rows] for measure in ALL}
+    columns = {
+        name: values for name, values in columns.items() if name in MEASURES or any(v is not None for v in values)
+    }
     return matrix({**columns, "support": [row.support for row in rows]})
 
 
@@ -97,7 +115,7 @@ def frontiers(rows: Iterable[ModelRow]) -> dict[str, dict[str, tuple[str, float]
     """Per viewpoint condition and measure the best model and its value; sparse rows do not lead returned measures."""
     found: dict[str, dict[str, tuple[str, float]]] = {}
     for row in rows:
-        for measure in (*MEASURES, "support"):
+        for measure in (*ALL, "support"):
             value = row.support if measure == "support" else row.value(measure)
             if value is None or (measure.startswith("returned") and row.sparse):
                 continue

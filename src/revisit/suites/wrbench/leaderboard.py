@@ -1,0 +1,81 @@
+"""WRBench's table of a run as a board: D1 to D6, support and Avg, and in columns of their own what stands in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from revisit.core import UsageError
+from revisit.stats.boards import Board, Cell, Column, Row
+from revisit.suites.boards import RunFacts, columns_of
+from revisit.suites.wrbench.metrics import STAND_INS, metric_of
+from revisit.suites.wrbench.shown import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE, TITLES
+from revisit.suites.wrbench.tables import ALL, MEASURES, published
+
+CONDITION = Column("viewpoint", "viewpoint", None)
+SUPPORT, AVERAGE, MIXED = Column("support", "support"), Column("average", "Avg"), Column("mixed", "Avg with stand-ins")
+
+
+def board_of(run: RunFacts, subset: str = "") -> Board:
+    """The board of a run."""
+    if subset:
+        raise UsageError("the board of a WRBench run has no parts; `revisit report --by factor` shows them")
+    rows = run.summary["wrbench"]["rows"]
+    names = [name for name in ALL if name in MEASURES or any(row[name]["value"] is not None for row in rows)]
+    hashed = {
+        column.key: column.protocol for column in columns_of(run, [Column(metric_of(name), "") for name in names])
+    }
+    measures = {
+        name: Column(name, TITLES[name], decimals=3, protocol=hashed.get(metric_of(name), "")) for name in names
+    }
+    mixed = any(row["average_with_stand_ins"] for row in rows)
+    columns = _ordered(measures, STAND_INS)
+    columns = (*columns, replace(MIXED, decimals=3)) if mixed else columns
+    protocol = run.facts["protocol"]
+    said = [f"{row['model']}: {', '.join(TITLES[name] for name in row['average_with_stand_ins']['stand_ins'])}"
+            for row in rows if row["average_with_stand_ins"]]  # fmt: skip
+    return Board(
+        title="wrbench",
+        protocol=f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}",
+        columns=columns,
+        rows=tuple(Row(row["model"], run.name, _cells(row, names)) for row in rows),
+        note="; ".join([SPARSE_NOTE, *([f"stand-ins in Avg: {', '.join(said)}"] if said else [])]),
+    )
+
+
+def published_board() -> Board:
+    """The paper's table."""
+    source, rows = published()
+    measures = {name: Column(name, TITLES[name], decimals=3) for name in MEASURES}
+    made = []
+    for row in rows:
+        facts: dict[str, Any] = {name: {"value": row.value(name), "n": row.cells[name].n} for name in MEASURES}
+        facts |= {"condition": row.condition, "outputs": row.outputs, "sparse": row.sparse, "average": row.average}
+        facts |= {"support": {"judged": {"share": row.support}}, "average_with_stand_ins": None}
+        made.append(Row(row.title, "paper", _cells(facts, MEASURES)))
+    protocol = "the paper's own poses, features and judges: another protocol than any run of yours"
+    return Board(f"wrbench, {source}", protocol, _ordered(measures, ()), tuple(made), SPARSE_NOTE)
+
+
+def _ordered(measures: Mapping[str, Column], last: Any) -> tuple[Column, ...]:
+    """Columns in the order of the published table: support in the middle, Avg behind D6, stand-ins at the end."""
+    first = [measures[name] for name in BEFORE_SUPPORT]
+    then = [column for name, column in measures.items() if name not in BEFORE_SUPPORT and name not in last]
+    rest = [column for name, column in measures.items() if name in last]
+    return (CONDITION, *first, SUPPORT, *then, replace(AVERAGE, decimals=3), *rest)
+
+
+def _cells(row: Mapping[str, Any], names: Any) -> dict[str, Cell]:
+    cells = {}
+    for name in names:
+        value, n = row[name]["value"], row[name]["n"]
+        text = f"{value:.3f}{DAGGER}" if value is not None and name.startswith("returned") and row["sparse"] else ""
+        cells[name] = Cell(value, n, row["outputs"], text=text, reason="" if value is not None else "no score")
+    judged = row["support"]["judged"]
+    cells["support"] = Cell(None) if judged is None else Cell(judged["share"], text=f"{judged['share']:.1%}")
+    cells["average"] = Cell(row["average"], reason="" if row["average"] is not None else "a measure is missing")
+    mixed = row["average_with_stand_ins"]
+    cells["mixed"] = Cell(None if mixed is None else mixed["value"])
+    cells["viewpoint"] = Cell(0.0, text=str(row["condition"]).replace("_", "-") or "unknown")
+    return cells

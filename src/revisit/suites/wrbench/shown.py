@@ -1,0 +1,253 @@
+"""WRBench's tables as people read them: on the console, in the report, and for the published rows.
+
+A table is a title, a note, columns, and rows of texts. Rows marked `detail` are left to the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from revisit.suites.wrbench.metrics import STAND_INS
+from revisit.suites.wrbench.slices import SLICES
+from revisit.suites.wrbench.tables import ALL, CONDITIONS, MEASURES, Cell, ModelRow
+
+TITLES = {
+    "precision": "D1 CamPrec",
+    "alignment": "D1 CamAlign",
+    "hold": "D1 hold",
+    "integrity": "D2 integrity",
+    "visible_spatial": "D3 vis. place",
+    "visible_state": "D4 vis. state",
+    "returned_spatial": "D5 ret. place",
+    "returned_state": "D6 ret. state",
+    "precision_odometry": "CamPrec by odometry",
+    "alignment_odometry": "CamAlign by odometry",
+    "hold_odometry": "hold by odometry",
+    "integrity_network": "another network's integrity",
+    "integrity_lite": "lite integrity",
+}
+BEFORE_SUPPORT = ("precision", "alignment", "hold", "integrity")  # the published table has support in the middle
+DAGGER = "†"
+SPARSE_NOTE = f"{DAGGER} returned scores that rest on fewer than 10 clips or on less than a tenth of them"
+NONE = "–"
+Table = dict[str, Any]
+
+
+def main_table(
+    rows: Sequence[ModelRow],
+    title: str,
+    *,
+    total: Mapping[str, Cell] | None = None,
+    counts: bool = True,
+    made_by: str = "",
+) -> Table:
+    """The published columns, one row per model, by viewpoint condition: D1 to D6, support and Avg.
+
+    `total` are the means over all clips; `counts` puts n behind means that are not over all clips of a model; `made_by`
+    says whose poses, descriptors and answers they rest on.
+    """
+    after = [measure for measure in MEASURES if measure not in BEFORE_SUPPORT]
+    columns = [
+        "viewpoint",
+        "clips",
+        *(TITLES[m] for m in BEFORE_SUPPORT),
+        "support",
+        *(TITLES[m] for m in after),
+        "Avg",
+    ]
+
+    def cells(row: ModelRow) -> list[str]:
+        made = [(row.condition.replace("_", " ") or "unknown") if row.model else "", str(row.outputs)]
+        made += [*_numbers(row, BEFORE_SUPPORT, counts), f"{row.support:.1%}" if row.judged else NONE]
+        return [*made, *_numbers(row, after, counts), plain(row.average) if row.model else ""]
+
+    note = SPARSE_NOTE + ("; (n) where a mean is not over all clips" if counts else "")
+    note += f"; {made_by}" if made_by else ""
+    return {"title": title, "note": note, "columns": columns, "rows": _texts(rows, total, cells)}
+
+
+def stand_in_table(rows: Sequence[ModelRow], total: Mapping[str, Cell], pixels: Mapping[str, str]) -> Table:
+    """What was measured in another way than the published columns, and an Avg that holds it.
+
+    `pixels` is each model's support by the pixel gates.
+    """
+    known = [name for name in STAND_INS if any(row.value(name) is not None for row in rows)]
+    mixed = {row.model: row.average_with_stand_ins for row in rows}
+    further = [*(["support by pixels"] if pixels else []), *(["Avg with stand-ins"] if any(mixed.values()) else [])]
+
+    def cells(row: ModelRow) -> list[str]:
+        found = mixed.get(row.model)
+        said = "" if found is None else f"{found[0]:.3f} with {' and '.join(TITLES[name] for name in found[1])}"
+        last = {"support by pixels": pixels.get(row.model, ""), "Avg with stand-ins": said}
+        return [*_numbers(row, known), *(last[name] for name in further)]
+
+    columns = [*(TITLES[name] for name in known), *further]
+    note = "not the published measures: odometry for poses, other descriptors for DINOv2, pixels for the judge"
+    return {
+        "title": "Stand-ins",
+        "note": note,
+        "columns": columns,
+        "rows": _texts(rows, total, cells) if columns else [],
+    }
+
+
+def _texts(
+    rows: Sequence[ModelRow], total: Mapping[str, Cell] | None, cells: Callable[[ModelRow], list[str]]
+) -> list[dict[str, Any]]:
+    """Rows by viewpoint condition and, where there are several models, all clips at the end."""
+    ordered = sorted(rows, key=lambda row: (_place(row.condition), row.title.lower()))
+    if total is not None and len(rows) > 1:
+        outputs, judged = sum(row.outputs for row in rows), any(row.judged for row in rows)
+        ordered.append(ModelRow("", "all clips", "", outputs, total, judged))
+    return [{"name": row.title, "cells": cells(row)} for row in ordered]
+
+
+def _numbers(row: ModelRow, measures: Sequence[str], counts: bool = True) -> list[str]:
+    def one(measure: str) -> str:
+        mark = DAGGER if measure.startswith("returned") and row.sparse and row.model else ""
+        return number(row.cells.get(measure, Cell(None, 0)), row.outputs if counts else None, mark)
+
+    return [one(measure) for measure in measures]
+
+
+def slice_table(
+    name: str, values: Mapping[str, Mapping[str, ModelRow]], pooled: Mapping[str, ModelRow], title: str = ""
+) -> Table:
+    """A row per value of a slice over all models, and one per model below it."""
+    rows: list[dict[str, Any]] = []
+    known = measured([*pooled.values()])
+    for value, whole in pooled.items():
+        rows.append({"name": value, "cells": _slice_cells(whole, known)})
+        if len(values[value]) > 1:
+            rows += [
+                {"name": model, "cells": _slice_cells(row, known), "detail": True}
+                for model, row in values[value].items()
+            ]
+    title = title or f"By {name}: {SLICES[name]}"
+    return {
+        "title": title,
+        "note": SPARSE_NOTE,
+        "columns": ["clips", "support", *(TITLES[m] for m in known)],
+        "rows": rows,
+    }
+
+
+def direction_table(found: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Support by where the camera turns first, and the retention between the two."""
+    gates = {"judged": "judge", "pixels": "pixels"}
+    rows = []
+    for model, made in found.items():
+        if made["LR"] is None and made["RL"] is None:
+            continue
+        cells = []
+        for gate in gates:
+            cells += [_share(made[way] and made[way][gate]) for way in ("LR", "RL")]
+            cells.append(NONE if made[f"retention_{gate}"] is None else f"{made[f'retention_{gate}']:.2f}")
+        rows.append({"name": model, "cells": cells})
+    columns = [head for who in gates.values() for head in (f"left first, {who}", f"right first, {who}", "retention")]
+    note = (
+        "support by where the camera turns first; retention is left first over right first. Read it beside that of a "
+    )
+    note += "geometric baseline: the layouts put the subject on the left"
+    return {"title": "Support by direction", "note": note, "columns": columns, "rows": rows}
+
+
+def frontier_table(found: Mapping[str, Mapping[str, tuple[str, float]]]) -> Table:
+    """The best model of each viewpoint condition in each measure."""
+    known = [name for name in (*ALL, "support") if any(name in made for made in found.values())]
+    rows = [
+        {
+            "name": condition.replace("_", " ") or "unknown",
+            "cells": [f"{made[name][0]} {made[name][1]:.3f}" if name in made else NONE for name in known],
+        }
+        for condition, made in sorted(found.items(), key=lambda item: _place(item[0]))
+    ]
+    note = "the best model of each viewpoint condition; sparse rows do not lead returned measures"
+    return {"title": "Frontier", "note": note, "columns": [TITLES.get(name, name) for name in known], "rows": rows}
+
+
+def event_tests(found: Sequence[Mapping[str, Any]]) -> Table:
+    """What moving and changing the subject do to each measure, over models."""
+    rows = [
+        {
+            "name": f"{made['factor']}: {TITLES[made['measure']]}",
+            "cells": [f"{made['mean']:+.3f}", str(made["models"]), *map(_p, (made["p"], made["p_holm"]))],
+        }
+        for made in found
+    ]
+    note = "what the factor adds, mean over models; Wilcoxon's signed ranks, with Holm's correction over all rows"
+    return {"title": "What the event does", "note": note, "columns": ["mean", "models", "p", "p, Holm"], "rows": rows}
+
+
+def series_table(found: Mapping[str, Sequence[ModelRow]], totals: Mapping[str, Mapping[str, Cell]]) -> Table:
+    """Means over all clips of each series of models, with its members."""
+    known = [name for name in ALL if any(cells[name].value is not None for cells in totals.values())]
+    rows = []
+    for name, members in found.items():
+        outputs = sum(row.outputs for row in members)
+        cells = [", ".join(row.model for row in members), str(outputs)]
+        rows.append({"name": name, "cells": cells + [number(totals[name][measure], outputs) for measure in known]})
+    return {
+        "title": "By series of models",
+        "note": "means over all clips of a series",
+        "columns": ["models", "clips", *(TITLES[name] for name in known)],
+        "rows": rows,
+    }
+
+
+def sensitivity_table(found: Mapping[str, Mapping[str, Any]]) -> Table:
+    """How far integrity depends on which descriptor of a whole frame is taken."""
+    names = ("integrity", "patch_mean", "largest_change")
+    rows = [
+        {"name": model, "cells": [str(made["n"]), *(plain(made[k]) for k in names)]} for model, made in found.items()
+    ]
+    note = "a check, not the measure: the mean of a frame's patches in the place of its own token, first frame to last"
+    columns = ["clips", "integrity", "with patch mean", "largest change of a clip"]
+    return {"title": "Integrity with the mean of the patches", "note": note, "columns": columns, "rows": rows}
+
+
+def pair_table(counts: Mapping[str, Mapping[str, int]], left_out: Mapping[str, int]) -> Table:
+    """How many preference pairs were exported, rule by rule."""
+    rows = [
+        {
+            "name": TITLES.get(rule, rule),
+            "cells": [str(sum(made.values())), *(str(made.get(k, 0)) for k in ("a", "b", "tie"))],
+        }
+        for rule, made in counts.items()
+    ]
+    out = ", ".join(f"{n} {why}" for why, n in left_out.items() if n) or "none"
+    note = f"in preference_pairs.jsonl; pairs of clips of one record left out: {out}"
+    return {"title": "Preference pairs", "note": note, "columns": ["pairs", "first", "second", "ties"], "rows": rows}
+
+
+def measured(rows: Sequence[ModelRow]) -> list[str]:
+    """The measures and stand-ins that any of the rows has."""
+    return [name for name in ALL if any(row.value(name) is not None for row in rows)]
+
+
+def number(cell: Cell, outputs: int | None = None, mark: str = "") -> str:
+    """`0.764 (400)`: a mean and, where it is not over all clips, how many it rests on; a dash without one."""
+    if cell.value is None:
+        return NONE
+    return f"{cell.value:.3f}{mark}" + (f" ({cell.n})" if outputs is not None and cell.n != outputs else "")
+
+
+def plain(value: float | None) -> str:
+    return NONE if value is None else f"{value:.3f}"
+
+
+def _slice_cells(row: ModelRow, known: Sequence[str]) -> list[str]:
+    return [str(row.outputs), f"{row.support:.1%}" if row.judged else NONE, *_numbers(row, known)]
+
+
+def _share(made: Mapping[str, Any] | None) -> str:
+    return NONE if made is None else f"{made['open']}/{made['of']} {made['share']:.1%}"
+
+
+def _p(value: float | None) -> str:
+    return NONE if value is None else f"{value:.2g}"
+
+
+def _place(condition: str) -> int:
+    return CONDITIONS.index(condition) if condition in CONDITIONS else len(CONDITIONS)

@@ -1,0 +1,73 @@
+"""Slices: the clips of one event, direction, camera, action, place or kind of subject.
+
+What a family of scenes is comes from the record's annotations (`verb`, `venue`, `outdoors`, `animal`), or is known for
+the published families and our own (families.yaml). Of other families nothing is guessed: they are in no such slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from revisit.core import Case
+
+EVENTS = {"none": "rests", "spatial": "moves", "state_only": "changes in place", "full": "moves and changes"}
+DIRECTIONS = {"LR": "left first", "RL": "right first"}
+SLICES = {
+    "event": "what the subject does",
+    "direction": "where the camera turns first",
+    "camera": "what the camera is asked",
+    "verb": "the action of the scene",
+    "venue": "where it happens",
+    "place": "indoors or outdoors",
+    "actor": "human or animal",
+}
+
+
+def slices_of(case: Case) -> dict[str, str]:
+    """Slice -> the value that a case has in it; slices that nobody knows of are left out."""
+    family = {**families().get(str(case.annotations.get("family") or ""), {}), **_noted(case.annotations)}
+    found = {
+        "event": EVENTS.get(case.subset, ""),
+        "direction": next((words for way, words in DIRECTIONS.items() if case.condition.endswith(f"_{way}")), ""),
+        "camera": case.condition,
+        "verb": family.get("verb", ""),
+        "venue": family.get("venue", ""),
+        "place": _either(family.get("outdoors"), "outdoors", "indoors"),
+        "actor": _either(family.get("animal"), "animal", "human"),
+    }
+    return {name: str(value) for name, value in found.items() if value}
+
+
+def sliced(cases: Sequence[Case]) -> dict[str, dict[str, list[Case]]]:
+    """Slice -> value -> its clips. Slices in which all clips have one value say nothing and are left out."""
+    found: dict[str, dict[str, list[Case]]] = {name: {} for name in SLICES}
+    for case in cases:
+        for name, value in slices_of(case).items():
+            found[name].setdefault(value, []).append(case)
+    order = {value: k for k, value in enumerate((*EVENTS.values(), *DIRECTIONS.values()))}
+    return {
+        name: dict(sorted(values.items(), key=lambda item: (order.get(item[0], 99), item[0])))
+        for name, values in found.items()
+        if len(values) > 1
+    }
+
+
+@cache
+def families() -> dict[str, dict[str, Any]]:
+    """Family -> what is known of it."""
+    content = yaml.safe_load((files(__package__) / "families.yaml").read_text(encoding="utf-8"))
+    usual = {"outdoors": False, "animal": False}
+    return {family: {**usual, **facts} for part in content.values() for family, facts in part.items()}
+
+
+def _noted(notes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: notes[name] for name in ("verb", "venue", "outdoors", "animal") if notes.get(name) is not None}
+
+
+def _either(value: Any, yes: str, no: str) -> str:
+    return "" if value is None else yes if value else no

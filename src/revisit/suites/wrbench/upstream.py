@@ -1,0 +1,234 @@
+"""What WRBench's own tools write: manifests (a JSON list, or lines in shards) and the files beside each video.
+
+A generation run holds <run>/<model>/manifest.shard00.jsonl and, beside each <video>.mp4, <video>.mp4.camera.json
+(script, gains, frames), <video>.mp4.target_c2w.npy (the intended path, amplified by the model's gain) and others.
+Paths in them start where the tool was called; only their ends are looked for, below the manifest's own folder.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from revisit.core import Case, Clip, Rejected, UsageError
+from revisit.core.texts import mended
+from revisit.suites.wrbench.prompts import TIERS
+from revisit.suites.wrbench.records import CAMERAS, case_of, condition_of, plain_record
+
+LIST = "manifest.json"
+SHARDS = "manifest.shard*.jsonl"
+MADE = ("", "ok", "skipped")  # skipped: the clip was there already
+SCRIPTS = {  # what WRBench's camera types ask for, over the 81 frames of its default
+    "static": "hold@80",
+    **{
+        f"yaw{size}_{way}": f"yaw:{out}:{size or 60}@40,yaw:{back}:{size or 60}@40"
+        for size in ("", "30", "60")
+        for way, out, back in (("LR", "left", "right"), ("RL", "right", "left"))
+    },
+    "pan_LR": "truck:left:0.5@40,truck:right:0.5@40",
+    "pan_RL": "truck:right:0.5@40,truck:left:0.5@40",
+}
+
+
+def manifests(source: Path) -> list[Path]:
+    """The manifests in a folder, in the folders of a run or in a folder of runs; or the file itself."""
+    if source.is_file():
+        return [source] if _first_row(source) else []
+    if not source.is_dir():
+        return []
+    shards = sorted(path for below in ("", "*/", "*/*/") for path in source.glob(below + SHARDS))
+    lists = [source / name for name in (LIST, "manifest.jsonl") if (source / name).is_file()]
+    return [path for path in [*shards, *lists] if _first_row(path)]
+
+
+def read_manifests(paths: Sequence[Path], roots: Sequence[Path]) -> Iterator[Case | Rejected]:
+    """Cases of these manifests."""
+    for path in paths:
+        for where, row in _rows(path):
+            if isinstance(row, Rejected):
+                yield row
+            elif not row.get("video_id") or not (row.get("path") or row.get("video_path")):
+                yield Rejected(where, "expected an object with video_id and path", str(row.get("model") or ""))
+            else:
+                yield _case(where, row, path.parent, roots)
+
+
+def beside(clip: Path) -> tuple[str, dict[str, Any], dict[str, Path]]:
+    """(script, what is known, files) of the files that WRBench's tools wrote beside a video; all empty without them.
+
+    Raises UsageError for a file that is there and cannot be read: its clip was perhaps never finished.
+    """
+    facts, payload, samples = (_object(clip, name) for name in ("camera", "payload", "model_control_samples"))
+    timeline = samples.get("model_control_timeline") or facts.get("model_control_timeline") or {}
+    notes = {
+        "asked_frames": facts.get("requested_frame_count") or timeline.get("requested_frame_count"),
+        "asked_fps": facts.get("fps"),
+        "asked_size": facts.get("image_size"),
+        "turn_gain": facts.get("rotation_gain"),
+        "way_gain": facts.get("translation_gain"),
+        "payload": payload.get("payload_type") or facts.get("payload_type"),
+        "control_samples": timeline.get("control_sample_count"),
+    }
+    script = str(facts.get("camera_script") or payload.get("camera_script") or "")
+    known = {name: value for name, value in notes.items() if value is not None}
+    paths = [clip.with_name(f"{clip.name}.{name}") for name in ("target_c2w.npy", "camera_trajectory.json")]
+    found = next((path for path in paths if path.is_file()), None)
+    return script, known, {} if found is None else {"true_poses": found}
+
+
+def case_beside(clip: Path) -> Case | None:
+    """The case of a video that has no manifest, from its name and <video>.mp4.camera.json; None without that file."""
+    facts = _object(clip, "camera")
+    if not facts:
+        return None
+    record, model = plain_record(clip.stem), str(facts.get("canonical_model_key") or clip.parent.name)
+    parts = clip.stem.split("__")
+    tier = parts[1] if len(parts) > 1 and parts[1] in TIERS else ""
+    notes = {
+        "video_id": clip.stem,
+        "family": parts[0],
+        "task": f"{parts[0]}__{tier}" if tier else clip.stem,
+        "factor": TIERS.get(tier, ""),
+        "camera": str(facts.get("camera_type") or ""),
+    }
+    return case_of(record, model, clip, "", str(facts.get("camera_script") or ""), 0, notes)
+
+
+def has_sidecars(folder: Path) -> bool:
+    """Whether videos in a folder, or in the folders below it, have the files that WRBench's tools write beside them."""
+    return any(True for below in ("", "*/") for _ in folder.glob(f"{below}*.mp4.camera.json"))
+
+
+def _object(clip: Path, name: str) -> dict[str, Any]:
+    """The JSON object in <video>.mp4.<name>.json; empty where there is no such file."""
+    path = clip.with_name(f"{clip.name}.{name}.json")
+    if not path.is_file():
+        return {}
+    try:
+        content = mended(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path.name} is no JSON ({error}): make the clip again, or remove the file") from error
+    if not isinstance(content, dict):
+        raise UsageError(f"{path.name} is no JSON object: make the clip again, or remove the file")
+    return content
+
+
+def _case(where: str, row: Mapping[str, Any], folder: Path, roots: Sequence[Path]) -> Case | Rejected:
+    id, model = str(row["video_id"]), str(row.get("model") or "model")
+    named = str(row.get("eval_video_path") or row.get("path") or row["video_path"])
+    camera = str(row.get("camera") if row.get("camera") in CAMERAS else row.get("camera_type") or "")
+    family, tier = _family_and_tier(row, id)
+    record = plain_record(id)
+    factor = str(row.get("event_delta") or TIERS.get(tier, ""))
+    if str(row.get("status") or "") not in MADE:
+        why = " ".join(str(row.get("error") or row.get("status")).split())[:200]
+        return Rejected(f"{record}@{model}", f"its generation failed: {why}", model, factor, camera, missing=True)
+    video = _find(named, folder, roots)
+    if video is None:
+        if _leaves(named, folder, roots):
+            return Rejected(where, f"{named!r} lies outside the manifest's folder; allow it with --root", model)
+        return Rejected(f"{record}@{model}", "nobody made this clip", model, factor, camera, missing=True)
+    event = str(row.get("world_state_prompt") or row.get("prompt_text") or "")
+    condition = str(row.get("viewpoint_condition_type") or "").replace("-", "_") or condition_of(model)
+    told = str(row.get("oov_gap") or "none") != "none"  # the camera stands in the prompt
+    notes: dict[str, Any] = {
+        "video_id": id,
+        "family": family,
+        "task": f"{family}__{tier}" if tier else family,
+        "factor": factor,
+        "camera": camera,
+        "interface": "words" if condition == "prompt_only" or (told and not condition) else "path",
+        "event": event,
+        "expected": str(row.get("expected_state") or event),
+        "viewpoint_condition": condition,
+        "input": row.get("model_input"),
+    }
+    prompt = str(row.get("prompt") or row.get("ti2v_prompt") or event)
+    made = case_of(record, model, video, prompt, SCRIPTS.get(camera, ""), int(row.get("seed") or 0), notes)
+    # HyDRA's videos begin with the source: what was generated follows after it.
+    before = int(row.get("condition_frame_count") or 0) if not row.get("eval_video_path") else 0
+    return replace(made, clip=Clip(video, start=before)) if before else made
+
+
+def _family_and_tier(row: Mapping[str, Any], id: str) -> tuple[str, str]:
+    parts = id.split("__")
+    tier = str(row.get("reasoning_tier") or (parts[1] if len(parts) > 1 else ""))
+    if row.get("divergence_id"):
+        tier = f"{tier}_{row['divergence_id']}"
+    return str(row.get("family_id") or parts[0]), tier
+
+
+def _find(named: str, folder: Path, roots: Sequence[Path]) -> Path | None:
+    """The file that a manifest names: its path, or the end of it, below the manifest's folder or a root."""
+    parts = PurePosixPath(named.replace("\\", "/")).parts
+    for root in (folder, *roots):
+        for first in range(len(parts)):
+            try:
+                path = root.joinpath(*(part for part in parts[first:] if part != "/")).resolve()
+                if path.is_relative_to(root.resolve()) and path.is_file():
+                    return path
+            except (OSError, ValueError):
+                continue  # a name that no file can have
+    return None
+
+
+def _leaves(named: str, folder: Path, roots: Sequence[Path]) -> bool:
+    """Whether a manifest names a file that is there, in a place that nobody allowed."""
+    try:
+        return (folder / named).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Any]]:
+    """(where, row) of a manifest; what is no object is a Rejected in its place."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: no text that can be read ({error})") from error
+    if path.suffix == ".json":
+        try:
+            rows = mended(json.loads(text))
+        except ValueError as error:
+            raise UsageError(f"{path}: no JSON ({error})") from error
+        if not isinstance(rows, list):
+            raise UsageError(f"{path}: expected a JSON list of videos")
+        entries = [(f"{path.name} entry {k}", row) for k, row in enumerate(rows, start=1)]
+    else:
+        entries = [
+            (f"{path.name} line {k}", _json(line)) for k, line in enumerate(text.split("\n"), start=1) if line.strip()
+        ]
+    for where, row in entries:
+        yield where, row if isinstance(row, dict) else Rejected(where, "expected an object with video_id and path")
+
+
+def _json(line: str) -> Any:
+    try:
+        return mended(json.loads(line))
+    except ValueError:
+        return None
+
+
+def _first_row(path: Path) -> Mapping[str, Any] | None:
+    """The first row of a manifest of WRBench's tools; None where the file is something else."""
+    try:
+        if path.suffix == ".jsonl":
+            with path.open(encoding="utf-8-sig") as file:
+                row = _json(file.readline(1_000_000))
+        elif path.suffix == ".json":
+            rows = json.loads(path.read_text(encoding="utf-8-sig"))
+            row = rows[0] if isinstance(rows, list) and rows else None
+        else:
+            return None
+    except (OSError, ValueError):
+        return None
+    return row if isinstance(row, dict) and "video_id" in row else None
+
+
+def safe_name(id: str) -> str:
+    """The name of a video's folder in the pose cache of WRBench's tools."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", id).strip("._")
