@@ -1,9 +1,9 @@
-"""What the separate decoding process costs, against decoding in this one.
+"""What the separate decoding process and our own colours cost, against decoding in this one with swscale's.
 
-Run: python benchmarks/decode.py [video ...]. Without arguments two synthetic clips are made.
+Run: python benchmarks/decode.py [video ...]. Without arguments synthetic clips of two sizes and four pixel formats are made.
 Each clip is decoded both ways in turn, several times; the best of each counts, and the ratios are
 what to compare between machines: of wall time, and of processor time, which a busy machine does not
-change much. Both ways give the same RGB frames and digest each of them.
+change much. Both ways make RGB frames and digest each of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import Clip
-from revisit.media import encode_mp4, frame_digest, open_clip
+from revisit.media import frame_digest, open_clip
 from revisit.media.decode import THREADS
 
 REPEATS = 5
@@ -56,20 +56,39 @@ def clocks() -> np.ndarray:
     return np.array([time.perf_counter(), sum(used.ru_utime + used.ru_stime for used in usage)])
 
 
-def synthetic(folder: Path, width: int, height: int, count: int) -> Path:
+FORMATS = {  # name -> pixel format and what the encoder says of it
+    "420": ("yuv420p", {}),
+    "420-709": ("yuv420p", {"x264-params": "colormatrix=bt709"}),
+    "420-10bit": ("yuv420p10le", {}),
+    "444": ("yuv444p", {}),
+}
+
+
+def synthetic(folder: Path, width: int, height: int, count: int, format: str) -> Path:
     """A drifting texture with some noise, so that the encoder has something to keep."""
+    import av
+
     rng = np.random.default_rng(0)
     texture = rng.integers(0, 256, (height // 8 + 64, width // 8 + 64, 3), dtype=np.uint8)
     wide = np.kron(texture, np.ones((8, 8, 1), dtype=np.uint8))
-    path = folder / f"{width}x{height}.mp4"
-    encode_mp4(path, (np.ascontiguousarray(wide[i : i + height, 2 * i : 2 * i + width]) for i in range(count)), fps=24)
+    path = folder / f"{width}x{height}-{format}.mp4"
+    pixels, options = FORMATS[format]
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=24)
+        stream.width, stream.height, stream.pix_fmt = width, height, pixels
+        stream.options = {"crf": "16", "preset": "veryfast", **options}
+        for i in range(count):
+            picture = np.ascontiguousarray(wide[i : i + height, 2 * i : 2 * i + width])
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        container.mux(stream.encode())
     return path
 
 
 def main(paths: list[Path]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         if not paths:
-            paths = [synthetic(Path(folder), 832, 480, 120), synthetic(Path(folder), 1920, 1080, 60)]
+            sizes = ((832, 480, 120), (1920, 1080, 60))
+            paths = [synthetic(Path(folder), *size, format) for size in sizes for format in FORMATS]
         print(f"{'clip':24} {'frames':>6} {'in process':>12} {'child':>12} {'wall':>6} {'cpu':>6} {'first frame':>12}")
         for path in paths:
             best = {run: np.full(2, np.inf) for run in (in_process, in_child, first_frame)}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from revisit.catalog import card
 from revisit.core import GATES, METRICS, OBSERVERS
 
 PROJECT = Path(__file__).parents[1]
@@ -33,6 +34,12 @@ def test_every_card_is_complete(id):
     assert metric.title and metric.unit and metric.summary
     assert metric.summary.endswith(".") or ":" in metric.summary or len(metric.summary) > 20
     assert metric.higher_is_better is None or metric.responds_to or metric.family == "fidelity"
+
+
+@pytest.mark.parametrize("id", OURS)
+def test_every_card_has_a_tolerance(id):
+    facts = card(id)
+    assert any("tolerance" in line for line in [*facts["machines"], *facts["spread"]]), id
 
 
 def test_links_between_pages_lead_somewhere():

@@ -16,6 +16,14 @@ from revisit.engine.needs import observed_kinds
 from revisit.networks import spread
 
 ARITHMETIC = 1e-6  # of metrics that only read numbers from files, answers of judges or the case itself
+SHARED = {  # not scored in those runs; rests on the same evidence as another metric that was, on the same scale
+    **{f"{prefix}_{name}": name for prefix in ("memo", "mind_gsc", "mind_lcm") for name in ("psnr", "ssim")},
+    "mind_gsc_mse": "ssim",  # a squared error moves even less
+    "mind_lcm_mse": "ssim",
+    "camera_turn_seen": "camera_path",
+    "memo_camera": "wr_camera_precision",
+    "wr_static_hold": "wr_camera_precision",
+}
 LOOKS_AT_FRAMES = ("frame", "sequence", "clip")
 
 
@@ -29,6 +37,11 @@ def results() -> dict[str, Any]:
 def lines(metric: str) -> list[str]:
     """What a metric's card says of it."""
     row = results()["metrics"].get(metric)
+    other = results()["metrics"].get(SHARED.get(metric, ""))
+    if row is None and other is not None:
+        return [
+            f"not measured itself; by the evidence it shares with {SHARED[metric]}, tolerance {_tolerance(other):g}"
+        ]
     if row is not None:
         low, high = f"{row['from']:.4g}", f"{row['to']:.4g}"
         scores = low if low == high else f"{low} to {high}"
