@@ -1,6 +1,6 @@
 """What the separate decoding process and our own colours cost, against decoding in this one with swscale's.
 
-Run: python benchmarks/decode.py [video ...]. Without arguments synthetic clips of two sizes and four pixel formats are made.
+Run: python benchmarks/decode.py [video ...]. Without arguments clips of two sizes and four pixel formats are made.
 Each clip is decoded both ways in turn, several times; the best of each counts, and the ratios are
 what to compare between machines: of wall time, and of processor time, which a busy machine does not
 change much. Both ways make RGB frames and digest each of them.

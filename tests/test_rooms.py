@@ -45,6 +45,7 @@ ALLOWED = {
         "evidence",
         "media",
         "geometry",
+        "networks",
         "observers",
         "metrics",
         "suites",

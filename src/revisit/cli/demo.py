@@ -29,7 +29,7 @@ def demo(
     source, option = (_mind if suite == "mind" else _folder)(out / "videos", fresh, scenes)
     eval_(
         source=source, suite=suite, set="lite", protocol=None, metric=[], out=out / "run", limit=None,  # type: ignore[arg-type]
-        workers=workers, fresh=fresh, align="auto", root=[], option=option, judge="", device="", precision="",
+        workers=workers, fresh=fresh, align="auto", root=[], option=option, param=[], judge="", device="", precision="",
         batch=None, limits="", report=True,  # type: ignore[arg-type]
         json=json, quiet=False,
     )  # fmt: skip

@@ -169,7 +169,7 @@ def _video(row: Row, model: str) -> Row:
         "prompt_text": f"{row['scene']}. {said}", "model": model, "camera_type": _camera_type(row["camera"]),
         "camera_label": row["camera"], "family_id": row["family"], "reasoning_tier": row["tier"][:2],
         "divergence_id": TIERS[row["tier"]][0], "event_delta": TIERS[row["tier"]][1],
-        "oov_gap": _camera_type(row["camera"]),
+        "oov_gap": "none",  # the prompt has no word of the camera
     }  # fmt: skip
 
 
