@@ -1,6 +1,6 @@
 # Two commands do everything on a fresh clone: `make demo` and `make test`.
 # `make test TORCH=2.13.0` also installs the networks' libraries, a llama.cpp server and the weights of the small set, for
-# tests that are skipped without them.
+# tests that are skipped without them. `make test LONG=1` runs the longest tests, too.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
@@ -26,7 +26,7 @@ tests fast: export OMP_NUM_THREADS = 1
 tests fast: export OPENBLAS_NUM_THREADS = 1
 
 tests: .venv/installed-dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(if $(LONG),,-m "not long")
 
 fast: .venv/installed-dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"

@@ -175,6 +175,7 @@ def test_fit_and_examination_of_separable_signs():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_scenes_it_was_not_fitted_to():
     """One clip of every kind at full strength in a place that is in neither half."""
     lines = list(lines_of(137, (1.0,)))

@@ -255,7 +255,7 @@ def test_matches_the_stored_numbers(shared: Path):
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", ["Barnyard_001", "HongKong_001", "Real_007"])
 def test_agrees_with_memobench(shared: Path, scene: str):
-    """Nine clips each. Upstream read them through swscale on x86, which moves PSNR by up to 0.05 dB and SSIM by 0.005."""
+    """Nine clips each. Upstream read them through swscale on x86: PSNR moves by up to 0.05 dB, SSIM by up to 0.005."""
     oracle = json.loads((shared / "oracle/memobench/oracle.json").read_text())["psnr_ssim_site_videos"]
     folder = shared / "memobench/videos"
     reference, _ = read(folder / f"{scene}_gt.mp4")

@@ -198,6 +198,7 @@ def test_what_the_strata_rest_on() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_taxonomy_is_asked_and_finds_what_was_injected(tmp_path: Path) -> None:
     models = [Model.parse(name) for name in ("perfect", "vanish", "camera_drift")]
     folder = render(tmp_path, ["memobench"], seeds=1, size=(96, 160), frames=33, models=models, workers=0)["memobench"]

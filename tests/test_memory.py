@@ -38,6 +38,7 @@ def _children(pid: int) -> list[int]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc to read the memory in use")
 def test_a_long_1080p_clip_stays_under_one_and_a_half_gigabytes(tmp_path):
     rng = np.random.default_rng(0)

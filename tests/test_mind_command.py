@@ -208,6 +208,8 @@ def test_a_name_tells_its_action_space(name: str, told: dict[str, Any]) -> None:
     assert action_space(name, "mem_test")["action_space"] == "shared"
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_scores_by_action_space_and_the_gap(data, tmp_path):
     gt, models = data
     run = evaluated(models, gt, tmp_path / "run", ("mind_lcm_psnr", "mind_action_rotation"))
@@ -271,6 +273,8 @@ def test_a_board_counts_the_clips_of_the_tests_that_apply(data, tmp_path):
     assert next(row for row in first.rows if row.model == "copy").cells["mind_lcm_mse"].of == 4
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_two_datasets_never_share_a_board(data, tmp_path):
     gt, models = data
     other = shutil.copytree(gt, tmp_path / "gt")

@@ -118,6 +118,7 @@ def test_a_dissolve_between_photographs_is_seen(small_weights: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("clip", "wanted"),
     [("hamilton", [20, 82, 211]), ("wf_lingbot", [])],

@@ -529,6 +529,7 @@ def test_one_woman_is_one_track(small_weights: Path, shared: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_dataset_of_people_is_scored_with_the_small_set(
     small_weights: Path, astronaut: np.ndarray, revisit: Cli, tmp_path: Path
 ) -> None:

@@ -213,6 +213,7 @@ def test_gmflow_follows_a_leap_that_classical_flow_loses(small_weights: Path) ->
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_memobench_has_smoothness_and_geometry_with_the_small_set(
     small_weights: Path, tmp_path: Path, revisit: Cli
 ) -> None:
@@ -236,6 +237,7 @@ def test_memobench_has_smoothness_and_geometry_with_the_small_set(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_gmflow_beats_classical_flow_on_a_stereo_pair_with_ground_truth(small_weights: Path) -> None:
     """Middlebury's motorcycle: disparity is flow. DIS errs by 2.63 pixels, GMFlow at a longer side of 512 by 1.77."""
     skimage = pytest.importorskip("skimage.data", reason="needs scikit-image for its stereo pair")

@@ -258,6 +258,7 @@ def test_a_rendered_target_is_cut_out(small_weights: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_target_is_found_again_a_repainted_one_too_and_a_vanished_one_is_not(small_weights: Path) -> None:
     film = filmed(0, "room", "yaw")
     away, back, last = sum(film.phases) // 2, film.phases[1] + 6, len(film) - 1
@@ -294,6 +295,8 @@ def test_what_is_salient_is_the_thing_in_front(small_weights: Path) -> None:
     assert u2net.salient_box(np.full((64, 64, 3), 128, np.uint8)) is None
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
     small_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

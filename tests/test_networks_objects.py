@@ -83,6 +83,7 @@ def own_networks() -> Iterator[None]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_texture_separates_kept_from_swapped_objects(small_weights: Path, scenes: list[Scene]) -> None:
     kept = [texture(scene.kept, scene.target) for scene in scenes]
     swapped = [texture(scene.swapped, scene.target) for scene in scenes]

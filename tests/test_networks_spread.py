@@ -38,6 +38,8 @@ def films(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_batches_and_processes_keep_to_the_tolerance_on_the_card(
     films: Path, small_weights: Path, revisit: Cli, tmp_path: Path
 ) -> None:

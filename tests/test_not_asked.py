@@ -17,7 +17,6 @@ SOURCES = {
     "memobench": ("memobench", "motion_smoothness", ()),
     "wrbench": ("wrbench", "wr_camera_precision", ()),
     "mind": ("mind/predictions", "mind_action_rotation", ("-o", "gt={}/mind/MIND-Data")),
-    "mbench": ("mbench", "mb_rendering_lighting", ()),
     "mbench-t": ("mbench-t", "mb_rendering_lighting", ()),
 }
 
@@ -32,7 +31,8 @@ def invoke(*arguments: object):
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("worlds")
     flags = ("--seeds", 1, "--size", "64x112", "--failures", "perfect,frozen_camera", "--workers", 0)
-    invoke("world", "render", "--suite", "all", "--out", root, *flags)
+    suites = [word for suite in SOURCES for word in ("--suite", suite)]
+    invoke("world", "render", *suites, "--out", root, *flags)
     return root
 
 

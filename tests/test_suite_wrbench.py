@@ -306,6 +306,7 @@ def test_frames_of_visual_integrity(frames: int, fps: float, count: int, first: 
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_each_situation_lands_in_its_own_row(tmp_path: Path) -> None:
     """Rendered worlds whose truth is known: six models, six situations."""
     from revisit.audit.grid import render_grid
