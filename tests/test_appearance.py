@@ -90,7 +90,7 @@ def test_thinning_large_frames_keeps_the_statistics():
 def test_matches_two_other_implementations_on_real_frames(shared: Path):
     """Stored OpenCV means were summed in 32 bits, which costs up to 0.15; scikit-image's white point up to 0.11.
 
-    They were made of frames whose levels swscale had cut off: 0.4 darker than ours.
+    They were made of frames whose levels swscale had cut off, half a level darker than ours.
     """
     golden = json.loads((shared / "golden/img_oracle.json").read_text())
     for key, clip, first, second in (
@@ -100,5 +100,5 @@ def test_matches_two_other_implementations_on_real_frames(shared: Path):
         frames, _ = read(shared / f"clips/{clip}.mp4", [first, second])
         found: LabStats = look(lab_stats, frames)
         for row, side in enumerate("xy"):
-            assert found.mean[row] == pytest.approx(golden[key][f"lab_mean_cv2float_{side}"], abs=0.2 + 0.4)
-            assert found.mean[row] == pytest.approx(golden[key][f"lab_mean_skimage_{side}"], abs=0.12 + 0.4)
+            assert found.mean[row] == pytest.approx(golden[key][f"lab_mean_cv2float_{side}"], abs=0.2 + 0.5)
+            assert found.mean[row] == pytest.approx(golden[key][f"lab_mean_skimage_{side}"], abs=0.12 + 0.5)
