@@ -11,8 +11,8 @@ Decoders are exact, so the planes of a frame are the same everywhere; what swsca
 
 Two ways lead there. 8-bit 4:2:0 in BT.601 and limited range, nearly every clip, goes through OpenCV, in whole numbers
 with weights of three decimals and samples below black as black; that is fast, and within 0.2 levels of the exact sum.
-All else takes each contribution, a whole number of 1/8192 levels, from a table with an entry for each sample value.
-Those sums run in single precision, which holds every one of them exactly.
+All else adds up whole numbers of 1/64 levels in 16 bits: of chroma, and of luma above 8 bits, from tables with an entry
+for each sample value; of 8-bit luma by its weight in 1/128. That is within 0.1 levels of the exact sum.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ import numpy as np
 
 from revisit.core import MediaError
 
-UNITS = 1 << 13  # of a level
+_SHIFT = 6
+UNITS = 1 << _SHIFT  # of a level
+BLACK = 768 * UNITS  # where sums begin, so that they fit 16 bits and what is above white ends at white
 LIMITED_RANGE = 1  # as FFmpeg numbers it; 0 is unknown, 2 is full
 UNKNOWN_MATRIX = 2
 RED_AND_BLUE = {  # shares of luma, by FFmpeg's number of the matrix
@@ -41,7 +43,7 @@ RED_AND_BLUE = {  # shares of luma, by FFmpeg's number of the matrix
 _BT601 = (UNKNOWN_MATRIX, 5, 6)
 _OTHER_MATRICES = {8: "YCgCo", 10: "BT.2020 with constant luminance", 14: "ICtCp"}
 _PIXELS_OF_CHROMA = {"410": (4, 4), "411": (4, 1), "420": (2, 2), "422": (2, 1), "440": (1, 2), "444": (1, 1)}
-_ROWS = 64  # are converted at a time; a multiple of 4
+_ROWS = 128  # are converted at a time; a multiple of 4
 
 
 @dataclass(frozen=True)
@@ -159,64 +161,85 @@ def _from_yuv(layout: Layout, matrix: int, full: bool, planes: list[np.ndarray])
     import cv2
 
     across, down = layout.chroma
-    luma, *chroma = _tables(layout.bits, matrix, full, across)
+    luma, chroma = _luma(layout.bits, full), _chroma(layout.bits, matrix, full, across)
     height, width = planes[0].shape
     out = np.empty((height, width, 3), np.uint8)
-    # What is in between is made anew for a few rows at a time, in the same memory: that keeps it in the cache.
-    y = np.empty((_ROWS, width), luma.dtype)
-    shares = [np.empty((_ROWS // down, planes[1].shape[1]), table.dtype) for table in chroma]
-    channels = [np.empty((_ROWS, width), np.uint8) for _ in range(3)]
+    # What is in between is made anew for some rows at a time, in the same memory: that keeps it in the cache.
+    y, total = (np.empty((_ROWS, width), np.uint16) for _ in range(2))
+    black = np.full((_ROWS, width), BLACK, np.uint16)
+    shares = [np.empty((_ROWS // down, planes[1].shape[1]), chroma[0][0][1].dtype) for _ in range(2)]
+    # Three planes that lie whole pages apart push each other out of the cache when they are merged: ten times slower.
+    apart = -(-_ROWS * width // 4096) * 4096 + 1088
+    channels = [plane[: _ROWS * width].reshape(_ROWS, width) for plane in np.empty((3, apart), np.uint8)]
     for top in range(0, height, _ROWS):
-        bottom = min(top + _ROWS, height)
-        _look_up(luma, planes[0][top:bottom], y)
-        u, v = (plane[top // down : -(-bottom // down)] for plane in planes[1:])
-        for table, samples, share in zip(chroma, (v, u, v, u), shares, strict=True):
-            _look_up(table, samples, share)
-        red, green, green_too, blue = (_spread(share[: len(u)], across) for share in shares)
-        green += green_too
-        for channel, terms in zip(channels, (red, green, blue), strict=True):
+        rows, lines = min(_ROWS, height - top), slice(top // down, -(-min(top + _ROWS, height) // down))
+        _look_up_luma(luma, planes[0][top : top + rows], y[:rows])
+        for channel, tables in zip(channels, chroma, strict=True):
+            for share, (plane, table) in zip(shares, tables, strict=False):
+                _look_up(table, planes[plane][lines], share[: lines.stop - lines.start])
+            terms = _spread(shares[0], across)
+            if len(tables) > 1:
+                terms += _spread(shares[1], across)
             for k in range(down):
-                rows = len(range(k, bottom - top, down))
-                part = slice(k, bottom - top, down)
-                cv2.add(y[part], terms[:rows, :width], dst=channel[part], dtype=cv2.CV_8U)
-        cv2.merge([channel[: bottom - top] for channel in channels], dst=out[top:bottom])
+                part = slice(k, rows, down)
+                cv2.add(y[part], terms[: len(y[part]), :width], dst=total[part])  # 16 bits end at white
+            np.maximum(total[:rows], black[:rows], out=total[:rows])
+            np.right_shift(total[:rows], _SHIFT, out=total[:rows])
+            np.copyto(channel[:rows], total[:rows], casting="unsafe")  # black is a multiple of 256 levels: it falls off
+        cv2.merge([channel[:rows] for channel in channels], dst=out[top : top + rows])
     return out
+
+
+def _look_up_luma(luma: int | np.ndarray, samples: np.ndarray, out: np.ndarray) -> None:
+    if isinstance(luma, int):
+        np.multiply(samples, luma, out=out, dtype=np.uint16)
+        np.right_shift(out, 1, out=out)
+    else:
+        np.take(luma, samples, out=out, mode="clip")  # some 10-bit files hold larger samples
 
 
 def _look_up(table: np.ndarray, samples: np.ndarray, out: np.ndarray) -> None:
     import cv2
 
     if samples.dtype == np.uint8:
-        cv2.LUT(samples, table, dst=out[: len(samples)])
+        cv2.LUT(samples, table, dst=out)
     else:
-        np.take(table, samples, out=out[: len(samples)], mode="clip")  # some 10-bit files hold larger samples
+        np.take(table, samples, out=out, mode="clip")
 
 
 def _spread(shares: np.ndarray, across: int) -> np.ndarray:
     """Contributions of chroma for every pixel of a row; an entry of the table holds two where pixels share it."""
-    pairs = shares.view(np.float32)
+    pairs = shares.view(np.uint16)
     return np.repeat(pairs, 2, axis=1) if across == 4 else pairs
 
 
 @lru_cache(maxsize=16)
-def _tables(bits: int, matrix: int, full: bool, across: int) -> tuple[np.ndarray, ...]:
-    """What samples contribute, in levels: luma to all three, then V to red, U to green, V to green, U to blue."""
-    weights, steps = _weights(matrix), _steps(bits, full)
-    sample = np.arange(1 << bits)
-    # Half a unit more: a sum then never lies in the middle between two levels, where ways of rounding part.
-    luma = (_units(weights[0, 0] * (sample - steps[0]) / steps[1]) + np.float32(0.5)) / np.float32(UNITS)
-    apart = (sample - (128 << (bits - 8))) / steps[2]
-    chroma = [
-        _units(weights[channel, plane] * apart) / np.float32(UNITS)
-        for channel, plane in ((0, 2), (1, 1), (1, 2), (2, 1))
-    ]
-    if across > 1:
-        chroma = [np.repeat(table, 2).view(np.float64) for table in chroma]
-    return luma, *chroma
+def _luma(bits: int, full: bool) -> int | np.ndarray:
+    """What a sample contributes to all three, counted from sample 0, in units: twice its weight, or a table."""
+    _, whole, _ = _steps(bits, full)
+    if bits == 8:
+        return round(2 * UNITS * 255 / whole)
+    return np.rint(np.arange(1 << bits) * (UNITS * 255 / whole)).astype(np.uint16)
 
 
-def _units(levels: np.ndarray) -> np.ndarray:
-    return np.rint(levels * UNITS).astype(np.float32)
+@lru_cache(maxsize=16)
+def _chroma(bits: int, matrix: int, full: bool, across: int) -> list[list[tuple[int, np.ndarray]]]:
+    """What samples contribute to red, green and blue, in units: a table for each plane that does.
+
+    The first to each channel brings along what its sum needs: black, half a level to round to the nearest, and the
+    luma of the sample that means black, which is taken off.
+    """
+    weights, (zero, whole, steps) = _weights(matrix), _steps(bits, full)
+    apart = (np.arange(1 << bits) - (128 << (bits - 8))) / steps
+    base = BLACK + UNITS // 2 - round(zero * UNITS * 255 / whole)
+
+    def table(channel: int, plane: int, more: int) -> tuple[int, np.ndarray]:
+        units = np.rint(weights[channel, plane] * apart * UNITS).astype(np.int64) + more
+        wrapped = (units & 0xFFFF).astype(np.uint16)  # the second to green may be below 0; its sum is not
+        # Where pixels share a sample, an entry holds its number twice.
+        return plane, np.repeat(wrapped, 2).view(np.int32) if across > 1 else wrapped
+
+    return [[table(0, 2, base)], [table(1, 1, base), table(1, 2, 0)], [table(2, 1, base)]]
 
 
 def _steps(bits: int, full: bool) -> tuple[int, int, int]:

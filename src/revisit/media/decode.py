@@ -15,7 +15,8 @@ Rules
 
 Decoders have bugs that hostile files use, so each clip is decoded by a fresh process (`worker.py`)
 that has limited memory and processor time, holds the clip and a pipe, and can open nothing else.
-Whatever happens to it becomes one MediaError that names the clip. At most two frames are in flight.
+Whatever happens to it becomes one MediaError that names the clip. The next frame is read and converted in a thread
+while the caller looks at this one; at most three are in flight.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -79,6 +81,7 @@ class ClipStream:
     def __init__(self, clip: Clip, limits: Limits, wanted: Wanted) -> None:
         self._path, self._limits, self._disturbed = clip.path, limits, clip.disturbed
         self._worker: _Worker | None = None
+        self._reader: ThreadPoolExecutor | None = None
         with in_clip(clip.path):
             try:
                 self._start(clip, wanted)
@@ -129,12 +132,12 @@ class ClipStream:
         worker = self._worker
         if worker is None:
             raise MediaError("its frames were read already; open the clip again")
-        for number in self._wanted.tolist():
-            self._feed(self._first + number)
-            rgb = worker.frame(*self._size)
-            self._feed(self._first + number + 1)  # is decoded while the caller looks at this one
-            if self._turns:
-                rgb = np.ascontiguousarray(np.rot90(rgb, self._turns))
+        self._reader = ThreadPoolExecutor(1)
+        numbers = self._wanted.tolist()
+        coming = [self._reader.submit(self._read, number, worker) for number in numbers[:1]]
+        for k, number in enumerate(numbers):
+            rgb = coming.pop().result()
+            coming = [self._reader.submit(self._read, following, worker) for following in numbers[k + 1 : k + 2]]
             if self._disturbed:
                 rgb = disturbed(rgb, self._disturbed, number)
             self.passed = self._first + number + 1
@@ -144,6 +147,12 @@ class ClipStream:
         self._feed(len(self._images))
         worker.trailer()
         self.passed = self._total
+
+    def _read(self, number: int, worker: _Worker) -> np.ndarray:
+        self._feed(self._first + number)
+        rgb = worker.frame(*self._size)
+        self._feed(self._first + number + 1)  # is decoded while this one is looked at
+        return np.ascontiguousarray(np.rot90(rgb, self._turns)) if self._turns else rgb
 
     def _feed(self, last: int) -> None:
         """Hand the images of a folder up to number `last` to the decoder; a video it reads by itself."""
@@ -158,7 +167,10 @@ class ClipStream:
     def close(self) -> None:
         """End the decoder, wherever it stands."""
         if self._worker is not None:
-            self._worker.end()
+            self._worker.kill()
+            if self._reader is not None:
+                self._reader.shutdown()  # soon: what it reads from is gone
+            self._worker.clean_up()
             self._worker = None
 
     def __enter__(self) -> ClipStream:
@@ -258,10 +270,13 @@ class _Worker:
                 except BrokenPipeError:
                     return
 
-    def end(self) -> None:
-        """Kill the process and clean up after it."""
-        with self._process:  # closes the pipes and reaps it
-            self._process.kill()
+    def kill(self) -> None:
+        self._process.kill()
+
+    def clean_up(self) -> None:
+        """Close the pipes and reap the process, once nobody reads any more."""
+        with self._process:
+            pass
 
     def _json(self, tag: bytes) -> dict[str, Any]:
         return self._object(self._expect(tag))
