@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import METRICS, Case, Clip, Rejected, Suite, suite
+from revisit.results import Results
 
 
 def recognises(source: Path) -> bool:
@@ -27,11 +28,11 @@ def metrics() -> list[str]:
     return [id for id in METRICS if "playlist" in METRICS[id].suites]
 
 
-def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def summarise(results: Results) -> dict[str, Any]:
     """The folder suite's tables serve as they are."""
     from revisit.suites.folder.summary import summarise as tables
 
-    return tables(cases, rejected, records)
+    return tables(results)
 
 
 PLAYLIST = suite(

@@ -26,9 +26,9 @@ import numpy as np
 
 import revisit
 from revisit.core import UsageError
-from revisit.engine.records import write_json
 from revisit.engine.workers import one_thread_each
 from revisit.media import encode_mp4
+from revisit.results.files import write_json
 from revisit.worlds.events import EVENTS
 from revisit.worlds.film import Film, play
 from revisit.worlds.places import make_world

@@ -18,10 +18,10 @@ from typing import Any
 from revisit.audit.grid import FPS, PERFECT, TRUTH, Progress, film, render_grid, scene_name
 from revisit.audit.run import plan_of
 from revisit.core import METRICS, Case, UsageError
-from revisit.engine.records import write_json
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.media import encode_mp4
+from revisit.results.files import write_json
 from revisit.stats.intervals import mean_interval
 from revisit.stats.ranks import kendall_tau
 from revisit.worlds.failures import generate

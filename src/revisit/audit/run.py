@@ -21,10 +21,10 @@ from revisit.core import SUITES, UsageError
 from revisit.engine.adding import hash_of
 from revisit.engine.needs import ObserverSet
 from revisit.engine.plan import Plan, make_plan
-from revisit.engine.records import write_json, write_text
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import Run, evaluate
 from revisit.observers.sets import load_roles, read_set
+from revisit.results.files import write_json, write_text
 from revisit.worlds.failures import FAILURES, FLOORS
 
 STRENGTHS = (0.5, 1.0)  # and 0, which is perfect memory

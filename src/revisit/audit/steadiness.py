@@ -26,12 +26,12 @@ from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.signs import READ
 from revisit.engine.needs import ObserverSet
 from revisit.engine.plan import Plan, make_plan
-from revisit.engine.records import write_json
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.media import encode_mp4, open_clip
 from revisit.media.disturb import WORDS as CHANGED_FRAMES
 from revisit.observers.sets import load_roles, read_set
+from revisit.results.files import write_json
 from revisit.stats.intervals import share_interval
 
 AS_IT_IS = ""

@@ -31,7 +31,6 @@ def check(
     from revisit.core import UsageError
     from revisit.engine.asking import look
     from revisit.engine.cache import cache_root
-    from revisit.engine.records import write_json
     from revisit.judges.asker import Asker
     from revisit.judges.asking import Judge
     from revisit.judges.budget import Budget
@@ -39,6 +38,7 @@ def check(
     from revisit.judges.labels import read_labels
     from revisit.judges.settings import ChosenJudge, choose_judge
     from revisit.judges.store import AnswerStore, shared_store
+    from revisit.results.files import write_json
 
     if (labels is None) == (worlds is None):
         raise UsageError("give a file of labels, or --worlds with a folder to render an exam into")

@@ -34,8 +34,8 @@ def sweep(
     from revisit.audit import sweep as sweeping
     from revisit.audit.page import write_sweep
     from revisit.audit.text import sweep_table
-    from revisit.engine.records import write_json
     from revisit.engine.run import Run
+    from revisit.results.files import write_json
 
     if (source / "run.json").is_file():
         request = Request.from_json(Run(source).facts["request"])

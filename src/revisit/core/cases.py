@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from revisit.core.reasons import Reason
+
 FRAME_RATE_OF_FOLDERS = 24.0
-ONLY_NAMED = "needs a box of the target, and only its name was given; --set paper looks for it by name"
+ONLY_NAMED = Reason(
+    "no_target", "needs a box of the target, and only its name was given; --set paper looks for it by name"
+)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from revisit.core.reasons import KINDS, Reason
+
 
 @dataclass(frozen=True)
 class Series:
@@ -62,12 +64,27 @@ class Score:
             object.__setattr__(self, "raw", raw if math.isfinite(raw) else None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Unscored:
-    """No score, and why. Counted in coverage; never a zero, never dropped."""
+    """No score, and why: a kind of `core.reasons`, and a sentence. Counted in coverage; never a zero, never dropped."""
 
-    reason: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    reason: Reason
+    facts: Mapping[str, Any]
+
+    def __init__(self, kind: str | Reason, sentence: str = "", facts: Mapping[str, Any] | None = None) -> None:
+        if not isinstance(kind, Reason) and kind not in KINDS:  # TRANSITION: the former form, a sentence and facts
+            kind, facts = Reason("unsorted", kind), facts or sentence or None  # type: ignore[assignment]
+        reason = kind if isinstance(kind, Reason) else Reason(kind, sentence)
+        object.__setattr__(self, "reason", reason)
+        object.__setattr__(self, "facts", facts or {})
+
+    @property
+    def kind(self) -> str:
+        return self.reason.kind
+
+    @property
+    def sentence(self) -> str:
+        return self.reason.sentence
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ class Suite:
     read: Callable[..., Iterable[Case | Rejected]]  # (source, roots, **options) -> cases, in a stable order
     recognises: Callable[[Path], bool]  # is this folder or file laid out as this suite expects?
     metrics: Callable[[], Sequence[str]]
-    summarise: Callable[..., dict[str, Any]]  # (cases, rejected, records) -> tables
-    # (run folder, facts of the run, cases, rejected, records) -> further files by name: text, or content for JSON
+    summarise: Callable[..., dict[str, Any]]  # (Results) -> tables
+    # (run folder, facts of the run, Results) -> further files by name: text, or content for JSON
     export: Callable[..., dict[str, Any]] | None = None
     # (**options) -> parameters that options set besides the protocol, by the id of a metric, gate or observer
     settings: Callable[..., Mapping[str, Mapping[str, Any]]] | None = None

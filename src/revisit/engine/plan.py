@@ -25,9 +25,9 @@ from revisit.core import (
     MediaError,
     Metric,
     Observer,
+    Reason,
     Rejected,
     Suite,
-    Target,
     UsageError,
     digest,
     evidence_id,
@@ -45,10 +45,12 @@ from revisit.engine.needs import (
 from revisit.media import clip_digest, file_digest
 from revisit.networks import settings
 from revisit.observers.sets import sets_that_make, sets_that_observe
+from revisit.results.files import case_to_json
 
 ALWAYS = ("frame_facts", "thumbnails")  # evidence the report shows, whatever is scored
 BESIDE = "artifacts."  # an observer's input that is a file beside the clip, such as artifacts.da3
 PRODUCED = {"da3": "; `revisit mbench prepare` makes one"}  # files that a command of ours can make
+LACKING = {"target": "no_target", "target_or_name": "no_target", "camera": "no_camera"}  # input -> kind of reason
 OPTIONAL = "?"  # behind an input without which an observer can do its work, too
 PICTURES = ("thumbnails",)  # what it shows of a reference, which may be long
 
@@ -89,7 +91,7 @@ class Wanted:
     """Evidence of one case: a key where an observer can make it, else the reason why not."""
 
     keys: Mapping[str, str] = field(default_factory=dict)
-    absent: Mapping[str, str] = field(default_factory=dict)
+    absent: Mapping[str, Reason] = field(default_factory=dict)
     reference: Mapping[str, str] = field(default_factory=dict)  # of the reference clip, for the report
 
     @property
@@ -145,11 +147,12 @@ class Plan:
         """Address of an answer: equal when nothing that could change it has changed."""
         wanted = self.wanted[case.id]
         kinds = sorted(evidence_id(kind) for kind in observed_kinds(asker))
+        absent = {id: reason.sentence for id, reason in wanted.absent.items()}
         said = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
         return digest(
             {
                 "asker": self.asker_hash(asker),
-                "evidence": {id: wanted.keys.get(id) or wanted.absent.get(id) for id in kinds},
+                "evidence": {id: wanted.keys.get(id) or absent.get(id) for id in kinds},
                 "case": {**said, "annotations": dict(case.annotations)},
             },
             24,
@@ -188,11 +191,11 @@ class Plan:
             "made_by": {asker.id: self.makers(asker) for asker in self.askers},
             "cases": [
                 {
-                    **_case_json(case),
+                    **case_to_json(case),
                     "digest": self.digests.get(case.id),
                     "reference_digest": self.references.get(case.id),
                     "evidence": dict(self.wanted[case.id].keys),
-                    "absent": dict(self.wanted[case.id].absent),
+                    "absent": {id: asdict(reason) for id, reason in self.wanted[case.id].absent.items()},
                     "reference_evidence": dict(self.wanted[case.id].reference),
                 }
                 for case in self.cases
@@ -291,7 +294,7 @@ def make_plan(
             wanted[case.id] = Wanted()
             continue
         made: dict[str, ObserverTask] = {}
-        absent: dict[str, str] = {}
+        absent: dict[str, Reason] = {}
         mine = [asker for asker in askers if suite.asks(asker.id, case)]
         if not mine:  # nobody asks anything of it, so it is not decoded
             wanted[case.id] = Wanted()
@@ -299,7 +302,7 @@ def make_plan(
         kinds = {kind for asker in mine for kind in observed_kinds(asker)}
         for kind in sorted({*kinds, *always}, key=evidence_id):
             found = _task(case, kind, observers.maker(kind), observers, parameters, digests[case.id], align, digest_of)
-            if isinstance(found, str):
+            if isinstance(found, Reason):
                 absent[evidence_id(kind)] = found
             else:
                 made[evidence_id(kind)] = found
@@ -332,12 +335,14 @@ def _task(
     clip: str,
     align: str,
     digest_of: Any,
-) -> ObserverTask | str:
+) -> ObserverTask | Reason:
     """How to make one kind of evidence for one case, or the reason why it cannot be made."""
     if maker is None:
         others = " or ".join(name for name in ("small", "paper") if name in sets_that_make(evidence_id(kind)))
         hint = f"; --set {others} has one" if others else ""
-        return f"needs {evidence_id(kind)}, which no observer of the set {observers.id!r} makes{hint}"
+        return Reason(
+            "not_in_set", f"needs {evidence_id(kind)}, which no observer of the set {observers.id!r} makes{hint}"
+        )
     inputs: dict[str, Any] = {}
     said: dict[str, Any] = {}  # what the evidence's address says of the inputs: of a file its content, wherever it lies
     for name in maker.inputs:
@@ -345,8 +350,8 @@ def _task(
         if asked.startswith(BESIDE):
             artifact = asked.removeprefix(BESIDE)
             given = artifact in case.artifacts or not optional
-            beside: tuple[Path | None, str] | str = _beside(case, artifact, digest_of) if given else (None, "")
-            if isinstance(beside, str):
+            beside: tuple[Path | None, str] | Reason = _beside(case, artifact, digest_of) if given else (None, "")
+            if isinstance(beside, Reason):
                 return beside
             inputs[name], said[name] = beside
             continue
@@ -354,7 +359,7 @@ def _task(
         if value in (None, "") and not optional:
             if asked == "target" and case.target_name:
                 return ONLY_NAMED
-            return f"no {asked.replace('_', ' ')} was given for this case"
+            return Reason(LACKING.get(asked, "no_file"), f"no {asked.replace('_', ' ')} was given for this case")
         inputs[name], said[name] = value, _plain(value)
     params = parameters_of(maker, parameters)
     facts = {**observer_facts(maker, parameters), "inputs": said}
@@ -362,19 +367,19 @@ def _task(
         facts["precision"] = settings.precision()
     if maker.kind == "file":
         found = _beside(case, maker.artifact, digest_of)
-        if isinstance(found, str):
+        if isinstance(found, Reason):
             able = [name for name, other in sets_that_observe(evidence_id(kind)) if _has_inputs(case, other)]
             hint = f"; --set {' or '.join(able)} makes it from the frames" if able else ""
-            return found + (hint if maker.artifact not in case.artifacts else "")
+            return replace(found, sentence=found.sentence + (hint if maker.artifact not in case.artifacts else ""))
         file, facts["file"] = found
         return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, file=file)
     facts["clip"] = clip
     if maker.shows is not None:
         if observers.judge is None:
-            return "no judge was given; pass --judge, see docs/judges.md"
+            return Reason("no_judge", "no judge was given; pass --judge, see docs/judges.md")
         shows = observers.maker(maker.shows)
         shown = _task(case, maker.shows, shows, observers, parameters, clip, align, digest_of)
-        if isinstance(shown, str):
+        if isinstance(shown, Reason):
             return shown
         facts |= {"judge": observers.judge_of(maker.id), "shown": shown.key}
         return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, shown=shown)
@@ -382,17 +387,17 @@ def _task(
     reference = None
     if maker.pairs:
         if case.reference is None:
-            return "no reference video was given for this case"
+            return Reason("no_reference", "no reference video was given for this case")
         try:
             reference = digest_of(case.reference)
         except MediaError as error:
-            return f"the reference cannot be read: {error}"
+            return Reason("unreadable", f"the reference cannot be read: {error}")
         facts |= {"reference": reference, "align": align}
         inputs["align"] = align
-    if maker.weights and (reason := weights.why_missing(maker.weights)):
-        return reason
-    if maker.ready is not None and (reason := maker.ready()):
-        return reason
+    if maker.weights and (why := weights.why_missing(maker.weights)):
+        return Reason("not_installed", why)
+    if maker.ready is not None and (why := maker.ready()):
+        return Reason("not_installed", why)
     return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, reference)
 
 
@@ -402,16 +407,16 @@ def _has_inputs(case: Case, maker: Observer) -> bool:
     return all(getattr(case, name) not in (None, "") for name in needed)
 
 
-def _beside(case: Case, artifact: str, digest_of: Any) -> tuple[Path, str] | str:
+def _beside(case: Case, artifact: str, digest_of: Any) -> tuple[Path, str] | Reason:
     """A file that came with the clip and the digest of its content, or the reason why there is none."""
     words = artifact.replace("_", " ")
     file = case.artifacts.get(artifact)
     if file is None:
-        return f"no file of {words} was given for this case" + PRODUCED.get(artifact, "")
+        return Reason("no_file", f"no file of {words} was given for this case" + PRODUCED.get(artifact, ""))
     try:
         return file, digest_of(file)
     except MediaError as error:
-        return f"the file of {words} cannot be read: {error}"
+        return Reason("unreadable", f"the file of {words} cannot be read: {error}")
 
 
 def _role(task: ObserverTask) -> str:
@@ -421,12 +426,12 @@ def _role(task: ObserverTask) -> str:
 def _useless(
     askers: Sequence[Metric | Gate],
     made: Mapping[str, ObserverTask],
-    absent: Mapping[str, str],
+    absent: Mapping[str, Reason],
     always: Sequence[type],
-) -> dict[str, str]:
+) -> dict[str, Reason]:
     """Evidence that nobody could use in this case, because all who want it lack something else; and what they lack."""
     used = {evidence_id(kind) for kind in always}
-    lacking: dict[str, str] = {}
+    lacking: dict[str, Reason] = {}
     for asker in askers:
         wants = {evidence_id(kind) for kind in observed_kinds(asker)}
         lacks = sorted({evidence_id(kind) for kind in observed_kinds(asker, optional=False)} & absent.keys())
@@ -488,27 +493,3 @@ def _depth(owner: str, per_clip: Mapping[str, Sequence[ObserverTask]], seen: fro
 
 def _plain(value: Any) -> Any:
     return asdict(value) if hasattr(value, "__dataclass_fields__") else value
-
-
-def case_from_json(entry: Mapping[str, Any]) -> Case:
-    """The case of an entry of plan.json."""
-    facts = {name: value for name, value in entry.items() if name in Case.__dataclass_fields__}
-    for name in ("clip", "reference"):
-        if facts.get(name) is not None:
-            facts[name] = Clip(**{**facts[name], "path": Path(facts[name]["path"])})
-    if facts.get("target") is not None:
-        given = facts["target"]
-        pairs = {name: tuple(given[name]) for name in ("box", "point") if given.get(name) is not None}
-        facts["target"] = Target(given["name"], **pairs)
-    if facts.get("phases") is not None:
-        facts["phases"] = tuple(facts["phases"])
-    return Case(**{**facts, "artifacts": {name: Path(path) for name, path in entry["artifacts"].items()}})
-
-
-def _case_json(case: Case) -> dict[str, Any]:
-    facts = asdict(case)
-    for name in ("clip", "reference"):
-        if facts[name] is not None:
-            facts[name]["path"] = str(facts[name]["path"])
-    facts["artifacts"] = {name: str(path) for name, path in case.artifacts.items()}
-    return facts

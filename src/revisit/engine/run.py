@@ -23,19 +23,29 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import revisit
-from revisit.core import Case, Gate, Metric, Rejected, RevisitError, UsageError
+from revisit.core import SUITES, Case, Gate, Metric, Rejected, RevisitError, UsageError
 from revisit.diagnosis.summary import diagnosed, taxonomy_table
 from revisit.engine.adding import earlier_plan, hash_of, joined, left_to_earlier, stale
 from revisit.engine.asking import Asking
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.needs import observer_facts
 from revisit.engine.observe import Outcome
-from revisit.engine.plan import Plan, case_from_json
-from revisit.engine.records import Record, RecordWriter, latest, question, write_json, write_text
+from revisit.engine.plan import Plan
 from revisit.engine.score import Bench, score_case
 from revisit.engine.workers import run_jobs
 from revisit.judges.settings import ChosenJudge
 from revisit.media import Limits
+from revisit.results import Results
+from revisit.results.files import (
+    SCHEMA,
+    RecordWriter,
+    case_from_json,
+    from_line,
+    latest,
+    question,
+    write_json,
+    write_text,
+)
 
 LIBRARIES = ("numpy", "opencv-python-headless", "av", "torch", "transformers", "onnxruntime")
 OURS = (
@@ -103,17 +113,18 @@ class Run:
         return self._json("diagnosis.json") if (self.path / "diagnosis.json").is_file() else {}
 
     @property
-    def records(self) -> list[Record]:
+    def results(self) -> Results:
         """The newest answer to each question, in the order of the plan."""
-        return ordered(self.plan, latest(self.path / "records.jsonl"))
+        return results_of(self.path, self.plan)
 
     @property
-    def failures(self) -> list[Record]:
-        return [record for record in self.records if record["status"] == "failed"]
+    def records(self) -> Sequence[Any]:  # TRANSITION
+        return self.results.records
 
     @property
     def exit_code(self) -> int:
-        return 1 if self.failures or any(not entry.get("missing") for entry in self.plan["rejected"]) else 0
+        results = self.results
+        return 1 if results.failures or any(not entry.missing for entry in results.rejected) else 0
 
     def _json(self, name: str) -> dict[str, Any]:
         path = self.path / name
@@ -186,7 +197,7 @@ def evaluate(
                         known = {**failures, **asking.failures, **_broken_keys(plan, case, broken)}
                         bench = Bench(plan, case, cache, known)
                         answers = score_case(bench, open_questions[case.id], out / "units")
-                        failed += any(answer["status"] == "failed" for answer in answers)
+                        failed += any(answer.failed for answer in answers)
                         for answer in answers:
                             writer.append(answer)
                         growing.after(case)
@@ -239,40 +250,29 @@ def write_summary(plan: Plan, out: Path, whole: Mapping[str, Any]) -> None:
 
     `whole` is the content of plan.json: this plan, and what earlier calls asked besides.
     """
-    records = ordered(whole, latest(out / "records.jsonl"))
-    stable = [{name: value for name, value in record.items() if name not in ("seconds", "units")} for record in records]
-    now = {case.id: case for case in plan.cases}
-    cases = [now.get(entry["id"]) or case_from_json(entry) for entry in whole["cases"]]
-    rejected = [Rejected(**entry) for entry in whole["rejected"]]
-    summary = plan.suite.summarise(cases, rejected, stable)
-    found = diagnosed({case.id: case.model for case in cases}, stable)
+    results = results_of(out, whole, plan.cases)
+    summary = plan.suite.summarise(results)
+    found = diagnosed({case.id: case.model for case in results.cases}, results.records)
     if found:
         write_json(out / "diagnosis.json", found)
         words = {case: diagnosis["words"] for case, diagnosis in found["cases"].items()}
         summary["diagnosis"] = {"fitted": found["fitted"], "models": found["models"], "cases": words}
         if taxonomy := plan.suite.card.get("taxonomy"):
-            groups = {case.id: (case.model, case.subset) for case in cases}
+            groups = {case.id: (case.model, case.subset) for case in results.cases}
             summary["tables"] = [*summary.get("tables", ()), taxonomy_table(found, taxonomy, groups)]
     else:
         (out / "diagnosis.json").unlink(missing_ok=True)
     write_json(out / "summary.json", {**_facts(plan, whole), **summary})
-    _drop_stale(out, plan.suite.exports, _export(plan, whole, out, cases, rejected, records))
+    _drop_stale(out, plan.suite.exports, _export(plan, whole, out, results))
 
 
-def _export(
-    plan: Plan,
-    whole: Mapping[str, Any],
-    out: Path,
-    cases: Sequence[Case],
-    rejected: Sequence[Rejected],
-    records: Sequence[Record],
-) -> set[Path]:
-    """Write the files that the suite makes of these cases and records; return where they are."""
+def _export(plan: Plan, whole: Mapping[str, Any], out: Path, results: Results) -> set[Path]:
+    """Write the files that the suite makes of these results; return where they are."""
     if plan.suite.export is None:
         return set()
-    finished = len(cases) == len(whole["cases"])
+    finished = len(results.cases) == len(whole["cases"])
     more = {"made_by": whole["made_by"], "parameters": plan.parameters, "finished": finished}
-    made = plan.suite.export(out, {**_facts(plan, whole), **more}, cases, rejected, records)
+    made = plan.suite.export(out, {**_facts(plan, whole), **more}, results)
     for name, content in made.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         (write_text if isinstance(content, str) else write_json)(out / name, content)
@@ -313,21 +313,38 @@ class _Growing:
         begun = time.monotonic()
         if not self.wanted or begun < self.due:
             return
-        cases = [case for case in self.plan.cases if case.id in self.done]
-        records = ordered(self.whole, latest(self.out / "records.jsonl"))
-        mine = [record for record in records if record["case"] in self.done]
-        _export(self.plan, self.whole, self.out, cases, self.plan.rejected, mine)
+        so_far = results_of(self.out, self.whole, self.plan.cases).only(
+            lambda entry: isinstance(entry, Rejected) or entry.id in self.done
+        )
+        _export(self.plan, self.whole, self.out, so_far)
         if self.exported is not None:
             self.exported(self.out)
         now = time.monotonic()
         self.due = now + 9 * (now - begun)
 
 
-def ordered(plan: Mapping[str, Any], records: Mapping[tuple[str, str, str], Record]) -> list[Record]:
-    """Records in the order of the plan: case by case, gates before metrics."""
+def results_of(out: Path, plan: Mapping[str, Any], known: Iterable[Case] = ()) -> Results:
+    """The results in a folder, in the order of its plan: case by case, gates before metrics.
+
+    `known` are cases that need not be read back from the plan.
+    """
+    now = {case.id: case for case in known}
+    cases = [now.get(entry["id"]) or case_from_json(entry) for entry in plan["cases"]]
     questions = [("gate", id) for id in plan["gates"]] + [("metric", id) for id in plan["metrics"]]
-    keys = [(case["id"], kind, id) for case in plan["cases"] for kind, id in questions]
-    return [records[key] for key in keys if key in records]
+    lines = latest(out / "records.jsonl")
+    return Results(
+        cases,
+        [
+            from_line(lines[case.id, kind, id], case)
+            for case in cases
+            for kind, id in questions
+            if (case.id, kind, id) in lines
+        ],
+        [Rejected(**entry) for entry in plan["rejected"]],
+        asks=SUITES[plan["suite"]].asks if plan["suite"] in SUITES else lambda question, entry: True,
+        folder=out,
+        name=out.resolve().name,
+    )
 
 
 class _ReadyCases:
@@ -402,8 +419,13 @@ def _open_questions(plan: Plan, out: Path) -> dict[str, list[Metric | Gate]]:
         todo[case.id] = []
         for asker in plan.askers_of(case):
             kind = "metric" if isinstance(asker, Metric) else "gate"
-            record = known.get((case.id, kind, asker.id))
-            valid = record and record["status"] != "failed" and record["key"] == plan.record_key(case, asker)
+            line = known.get((case.id, kind, asker.id))
+            valid = (
+                line is not None
+                and line.get("schema") == SCHEMA  # earlier answers have no kinds of reasons
+                and line["status"] != "failed"
+                and line["key"] == plan.record_key(case, asker)
+            )
             if not valid:
                 todo[case.id].append(asker)
     return todo

@@ -16,6 +16,8 @@ from revisit.core import (
     Derived,
     Gate,
     Metric,
+    Reason,
+    Record,
     RevisitError,
     Score,
     Series,
@@ -26,7 +28,6 @@ from revisit.core import (
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.needs import parameters_of
 from revisit.engine.plan import Plan
-from revisit.engine.records import Record
 from revisit.media import save_npz
 
 
@@ -94,7 +95,7 @@ class Bench:
             if isinstance(verdict, Unscored):
                 return verdict
             if verdict.state != "open":
-                return Unscored(verdict.reason, {"gate": gate_id})
+                return Unscored(reason_of(verdict), facts={"gate": gate_id})
         arguments = self.arguments(metric)
         if isinstance(arguments, Unscored):
             return arguments
@@ -109,46 +110,48 @@ def score_case(bench: Bench, askers: list[Metric | Gate], units: Path) -> list[R
 def _record(bench: Bench, asker: Metric | Gate, units: Path) -> Record:
     plan, case = bench.plan, bench.case
     started = time.perf_counter()
-    kind = "metric" if isinstance(asker, Metric) else "gate"
     key = plan.record_key(case, asker)
-    record: Record = {
-        "case": case.id,
-        kind: asker.id,
-        "version": asker.version,
-        "protocol": plan.asker_hash(asker),
-        "key": key,
-    }
-    series: Series | None = None
-    try:
-        if case.id in plan.unreadable:
-            raise Failed(plan.unreadable[case.id])
-        if isinstance(asker, Metric):
-            answer = bench.score(asker)
-            if isinstance(answer, Score):
-                series = answer.units
-                record |= {"status": "scored", "score": answer.value, "raw": answer.raw}
-            else:
-                record |= {"status": "unscored", "reason": answer.reason}
-            record["facts"] = plain(answer.facts)
-        else:
-            verdict = bench.verdict(asker)
-            if isinstance(verdict, Verdict):
-                series = verdict.units
-                record |= {"status": verdict.state, "label": verdict.label, "reason": verdict.reason}
-            else:
-                record |= {"status": "unscored", "reason": verdict.reason}
-            record["facts"] = plain(verdict.facts)
-    except (Failed, RevisitError) as error:
-        record |= {"status": "failed", "reason": str(error)}
-    except Exception as error:  # a fault in one metric must not cost the others their scores
-        record |= {"status": "failed", "reason": f"{asker.id} failed: {type(error).__name__}: {error}"}
+    facts, series = _answer(bench, asker)
     if series is not None and len(series):
         path = units / key[:2] / f"{key}.npz"
         path.parent.mkdir(parents=True, exist_ok=True)
         save_npz(path, dict(series.columns))
-        record |= {"n_units": len(series), "units": path.relative_to(units.parent).as_posix()}
-    record["seconds"] = round(time.perf_counter() - started, 4)
-    return record
+        facts |= {"n_units": len(series), "units": path.relative_to(units.parent).as_posix()}
+    return Record(
+        case,
+        asker.id,
+        isinstance(asker, Gate),
+        version=asker.version,
+        protocol=plan.asker_hash(asker),
+        key=key,
+        seconds=round(time.perf_counter() - started, 4),
+        **facts,
+    )
+
+
+def _answer(bench: Bench, asker: Metric | Gate) -> tuple[dict[str, Any], Series | None]:
+    """What a record says of the answer, and the values behind it."""
+    try:
+        if bench.case.id in bench.plan.unreadable:
+            raise Failed(bench.plan.unreadable[bench.case.id])
+        answer = bench.score(asker) if isinstance(asker, Metric) else bench.verdict(asker)
+    except (Failed, RevisitError) as error:
+        return {"status": "failed", "reason": Reason("failed", str(error))}, None
+    except Exception as error:  # a fault in one metric must not cost the others their scores
+        why = f"{asker.id} failed: {type(error).__name__}: {error}"
+        return {"status": "failed", "reason": Reason("failed", why)}, None
+    facts = plain(answer.facts)
+    if isinstance(answer, Unscored):
+        return {"status": "unscored", "reason": answer.reason, "facts": facts}, None
+    if isinstance(answer, Score):
+        return {"status": "scored", "value": answer.value, "raw": answer.raw, "facts": facts}, answer.units
+    reason = reason_of(answer) if answer.state != "open" else None
+    return {"status": answer.state, "label": answer.label, "reason": reason, "facts": facts}, answer.units
+
+
+def reason_of(verdict: Verdict) -> Reason:
+    """Why a gate that is not open lets nothing through."""
+    return Reason("gate_closed" if verdict.state == "closed" else "undecided", verdict.reason)
 
 
 def plain(value: Any) -> Any:

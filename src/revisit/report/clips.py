@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Series, digest
+from revisit.core import Record, Series, digest
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.records import Record
 from revisit.engine.run import Run
 from revisit.report.film import GONE, Film, Films, clock_of
 from revisit.report.phases import first_frames, from_starts, phases_of

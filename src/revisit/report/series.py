@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import MediaError, Series
-from revisit.engine.records import Record
+from revisit.core import MediaError, Record, Series
 from revisit.engine.run import Run
 from revisit.media import load_npz
 

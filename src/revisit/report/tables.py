@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from revisit.engine.records import Record
+from revisit.core import Record
 from revisit.report import plots
 from revisit.report.words import ORDER, count, number
 

@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from revisit.core import METRICS, Case, Rejected
+from revisit.core import METRICS, Case
+from revisit.results import Results
 from revisit.suites.tables import (
     ByCase,
     Record,
@@ -33,8 +34,9 @@ TARGET_FUNNEL = (
 )
 
 
-def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]) -> dict[str, Any]:
+def summarise(results: Results) -> dict[str, Any]:
     """The tables of the folder suite."""
+    cases, rejected, records = results.cases, results.rejected, results.records
     answers = by_case(records)
     metrics = metric_ids(records)
     models = sorted({case.model for case in cases})

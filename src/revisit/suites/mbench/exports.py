@@ -13,26 +13,25 @@ knows has no `triggered`; what their metric gave stands in `metadata.raw_scores`
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, Rejected
+from revisit.core import Case
 from revisit.media import load_npz
+from revisit.results import Results
 from revisit.suites.mbench.names import TRIGGER, Dimension, upstream_name
 from revisit.suites.mbench.records import Answers, Posed, answers_of
 from revisit.suites.mbench.scoring import Standing
-from revisit.suites.tables import Record
 
 FOLDER = "metrics"
 
 
-def export(
-    run: Path, facts: Mapping[str, Any], cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]
-) -> dict[str, Any]:
+def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, Any]:
     """Texts and contents of the files by name."""
+    cases, rejected, records = results.cases, results.rejected, results.records
     answers = answers_of(cases, rejected, records)
     made: dict[str, Any] = {"items.jsonl": _lines({"item_id": _item(c), "model_id": c.model} for c in cases)}
     for dimension in answers.asked():

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from revisit.core import Case, Rejected
+from revisit.results import Results
 from revisit.stats.intervals import mean_interval
 from revisit.suites.folder.summary import labels
 from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, Dimension, upstream_name
@@ -18,7 +19,6 @@ from revisit.suites.mbench.ranking import COLUMNS, contribution, ranking
 from revisit.suites.mbench.records import Answers, answers_of
 from revisit.suites.mbench.scoring import Standing
 from revisit.suites.tables import (
-    Record,
     clip,
     column,
     failures,
@@ -36,8 +36,9 @@ NOTES = {
 }
 
 
-def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]) -> dict[str, Any]:
+def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
+    cases, rejected, records = results.cases, results.rejected, results.records
     answers = answers_of(cases, rejected, records)
     reasons = {id: never_asked(id, records) for id in metric_ids(records)}
     shown = [id for id, reason in reasons.items() if reason is None]

@@ -18,9 +18,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from revisit.core import Case, Rejected
+from revisit.core import Case
 from revisit.evidence.answers import questions_in
 from revisit.metrics.answers import DIMENSIONS
+from revisit.results import Results
 from revisit.suites.memobench.names import REAL, SYNTHETIC, parse_clip
 from revisit.suites.memobench.questions import csv_text
 from revisit.suites.memobench.radar import radar
@@ -93,10 +94,9 @@ LEADERBOARD: dict[str, tuple[str, tuple[str, ...], float]] = {
 }
 
 
-def export(
-    run: Path, facts: Mapping[str, Any], cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]
-) -> dict[str, str]:
+def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, str]:
     """Texts of the CSV files by name."""
+    cases, rejected, records = results.cases, results.rejected, results.records
     answers = by_case(records)
     protocol = safe_name(str(facts["protocol"]).replace(":", "-"))
     made: dict[str, str] = {}

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from revisit.core import METRICS, Case, Rejected
+from revisit.results import Results
 from revisit.stats.intervals import mean_interval
 from revisit.suites.folder.summary import funnel, labels
 from revisit.suites.memobench.answers import answered_tables
@@ -21,7 +22,6 @@ from revisit.suites.memobench.strata import ors_tables, trajectory_table
 from revisit.suites.tables import (
     ByCase,
     Range,
-    Record,
     by_case,
     cell,
     clip,
@@ -43,8 +43,9 @@ CAMERA_COLUMNS: Mapping[str, tuple[str, Range]] = {  # column -> fact, and its l
 }
 
 
-def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]) -> dict[str, Any]:
+def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
+    cases, rejected, records = results.cases, results.rejected, results.records
     answers = by_case(records)
     reasons = {id: never_asked(id, records) for id in metric_ids(records) if not is_sign(id)}
     asked = [id for id, reason in reasons.items() if reason is None]

@@ -15,6 +15,7 @@ from typing import Any
 
 from revisit.core import Case, Rejected
 from revisit.media import load_npz
+from revisit.results import Results
 from revisit.suites.mind.metrics import KEYS
 from revisit.suites.mind.selection import MIRROR
 from revisit.suites.mind.summary import coverage
@@ -23,10 +24,9 @@ from revisit.suites.tables import Record, by_case
 SCHEMA_VERSION = 2
 
 
-def export(
-    run: Path, facts: Mapping[str, Any], cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]
-) -> dict[str, Any]:
+def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, Any]:
     """result.json of the one model, or result_<model>.json of each of several."""
+    cases, rejected, records = results.cases, results.rejected, results.records
     answers = by_case(records)
     models = sorted({case.model for case in cases} | {entry.model for entry in rejected})
     made: dict[str, Any] = {}

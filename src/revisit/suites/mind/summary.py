@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from revisit.core import Case, Rejected
+from revisit.results import Results
 from revisit.suites.mind import spaces
 from revisit.suites.mind.metrics import KEYS, tests_of
 from revisit.suites.mind.read import PERSPECTIVES, TESTS
 from revisit.suites.mind.selection import MIRROR
 from revisit.suites.tables import (
     ByCase,
-    Record,
     by_case,
     cell,
     column,
@@ -31,8 +31,9 @@ from revisit.suites.tables import (
 MEMORY = (*KEYS["lcm"].values(), *KEYS["gsc"].values())
 
 
-def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]) -> dict[str, Any]:
+def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
+    cases, rejected, records = results.cases, results.rejected, results.records
     answers = by_case(records)
     reasons = {id: _never_asked(id, cases, answers) for id in metric_ids(records)}
     asked = [id for id, reason in reasons.items() if reason is None]

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from revisit.core import Case, Rejected
-from revisit.suites.tables import Record, by_case
+from revisit.results import Results
+from revisit.suites.tables import by_case
 from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.pairs import preference_pairs
 from revisit.suites.wrbench.summary import summarise
@@ -25,11 +25,10 @@ NAMES = dict(
 )
 
 
-def export(
-    run: Path, facts: Mapping[str, Any], cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]
-) -> dict[str, Any]:
+def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, Any]:
     """Names of files → their content."""
-    rows = summarise(cases, rejected, records)["wrbench"]["rows"]
+    cases, rejected, records = results.cases, results.rejected, results.records
+    rows = summarise(results)["wrbench"]["rows"]
     pairs = preference_pairs(cases, by_case(records), digests=_digests(run))
     return {
         "wrbench_table.csv": table_csv(rows, str(facts["protocol"])),

@@ -10,7 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from revisit.core import Case, Rejected
+from revisit.core import Case
+from revisit.results import Results
 from revisit.suites.tables import (
     ByCase,
     Record,
@@ -50,8 +51,9 @@ Groups = dict[str, list[Case]]
 MAKERS = {"poses_from": "poses by", "described_by": "descriptors by", "judge": "judged by"}  # fact -> how it is told
 
 
-def summarise(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]) -> dict[str, Any]:
+def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
+    cases, rejected, records = results.cases, results.rejected, results.records
     answers = by_case(records)
     models = sorted({case.model for case in cases} | {entry.model for entry in rejected if entry.model})
     reasons = {id: absent(id, records) for id in metric_ids(records)}

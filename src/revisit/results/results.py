@@ -1,0 +1,376 @@
+"""Results: cases, their records, and the operations that every table needs.
+
+Immutable: `where` and `common` give new ones. Console, summary.json, report, leaderboard, `--by`, exports, audit and
+the suites' own tables are views of these. One rule each, the same on every surface:
+
+- a mean is over scored clips only; what is unscored is counted by the kind of its reason, what failed apart;
+- coverage is n of the clips that were asked, missing and refused ones included;
+- intervals are cluster-robust over samples, within the range of the metric.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import METRICS, Case, Reason, Record, Rejected, Series, UsageError
+from revisit.core.records import GATE_STATES
+from revisit.stats.intervals import mean_interval
+from revisit.stats.paired import SignedRank, wilcoxon
+
+Entry = Case | Rejected
+Asks = Callable[[str, Entry], bool]
+Limits = tuple[float | None, float | None]
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A mean over scored clips, and what became of the others."""
+
+    n: int  # scored
+    of: int  # asked, missing ones included
+    mean: float | None = None
+    interval: Interval | None = None  # 95 %; None where fewer than two samples leave it unknown
+    failed: int = 0
+    unscored: Mapping[str, int] = field(default_factory=dict)  # kind of reason -> clips
+
+    def as_json(self) -> dict[str, Any]:
+        """As summary.json has it."""
+        made: dict[str, Any] = {"n": self.n, "of": self.of, "failed": self.failed}
+        if self.mean is not None:
+            made |= {"mean": self.mean, "interval": None if self.interval is None else list(self.interval)}
+        return made | ({"unscored": dict(sorted(self.unscored.items()))} if self.unscored else {})
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One clip of two models: the same sample under the same conditions."""
+
+    first: Record
+    second: Record
+
+    @property
+    def difference(self) -> float:
+        """How much the second scores above the first."""
+        assert self.first.value is not None and self.second.value is not None
+        return self.second.value - self.first.value
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Two models on the clips that both have a score of; differences are second - first."""
+
+    metric: str
+    first: str
+    second: str
+    pairs: tuple[Pair, ...]  # the largest differences first
+    difference: float | None
+    interval: Interval | None
+    wins: int  # of the second, by the direction of the metric
+    ties: int
+    losses: int
+    test: SignedRank | None  # None for too few pairs
+
+    @property
+    def better(self) -> str | None:
+        """The model that is better beyond its interval, or None where that is not known."""
+        if self.interval is None or self.interval[0] <= 0 <= self.interval[1] or not self.wins + self.losses:
+            return None
+        metric = METRICS[self.metric]
+        if metric.higher_is_better is None:
+            return None
+        return self.second if (self.interval[0] > 0) == metric.higher_is_better else self.first
+
+
+@dataclass(frozen=True)
+class Rank:
+    """The place of a model under a metric, and the places it may have: `low` is the best of them."""
+
+    model: str
+    rank: int
+    low: int
+    high: int
+    mean: float
+    n: int
+
+
+class Results:
+    """What was asked of which case, and what came out."""
+
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        records: Iterable[Record],
+        rejected: Sequence[Rejected] = (),
+        *,
+        asks: Asks = lambda question, entry: True,
+        folder: Path | None = None,
+        series: Mapping[tuple[str, str], Series] | None = None,
+        name: str = "",
+    ) -> None:
+        """`asks` says whether a question is asked of an entry of the dataset; `folder` holds the files of `units`."""
+        self.cases, self.records, self.rejected = tuple(cases), tuple(records), tuple(rejected)
+        self.asks, self.folder, self.name = asks, folder, name
+        self._series = series or {}
+
+    def __repr__(self) -> str:
+        return f"Results({len(self.cases)} clips of {len(self.models)} models, {len(self.records)} answers)"
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    # What is there
+
+    @cached_property
+    def models(self) -> list[str]:
+        return sorted({entry.model for entry in (*self.cases, *self.rejected) if entry.model or entry in self.cases})
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """Metrics that were asked, in the order of the records."""
+        return list(dict.fromkeys(record.question for record in self.records if not record.is_gate))
+
+    @cached_property
+    def gates(self) -> list[str]:
+        return list(dict.fromkeys(record.question for record in self.records if record.is_gate))
+
+    @cached_property
+    def _by_case(self) -> dict[str, dict[str, Record]]:
+        found: dict[str, dict[str, Record]] = {}
+        for record in self.records:
+            found.setdefault(record.case.id, {})[record.question] = record
+        return found
+
+    def of(self, case: Case | str) -> Mapping[str, Record]:
+        """The answers about a case, by metric or gate."""
+        return self._by_case.get(case if isinstance(case, str) else case.id, {})
+
+    def answer(self, case: Case | str, question: str) -> Record | None:
+        return self.of(case).get(question)
+
+    def about(self, question: str) -> list[Record]:
+        """All answers to a question."""
+        return [record for record in self.records if record.question == question]
+
+    def scores(self, metric: str) -> list[Record]:
+        """The answers to a metric that are scores."""
+        return [record for record in self.about(metric) if record.scored]
+
+    # Parts
+
+    def only(self, wanted: Callable[[Entry], bool]) -> Results:
+        """The part of the clips, made or missing, for which `wanted` holds."""
+        cases = [case for case in self.cases if wanted(case)]
+        kept = {case.id for case in cases}
+        return self._with(
+            cases,
+            [record for record in self.records if record.case.id in kept],
+            [entry for entry in self.rejected if wanted(entry)],
+        )
+
+    def where(self, **facts: Any) -> Results:
+        """The clips with these facts: fields of the case or its annotations; a value, or several in a list."""
+        for name in facts:
+            if not any(_has(case, name) for case in self.cases) and self.cases:
+                known = ["model", "sample", "subset", "condition", "seed", "camera"]
+                notes = sorted({note for case in self.cases for note in case.annotations})
+                raise UsageError(f"no clip has a fact called {name!r}; there are {', '.join([*known, *notes])}")
+        return self.only(lambda entry: all(_fact(entry, name) in _several(value) for name, value in facts.items()))
+
+    def asking(self, *questions: str) -> Results:
+        """The same clips with the answers to these metrics and gates alone."""
+        return self._with(self.cases, [r for r in self.records if r.question in questions], self.rejected)
+
+    def groups(self, by: str = "model") -> dict[Any, Results]:
+        """The parts by a fact of the clips, in its order."""
+        values = {_fact(entry, by) for entry in (*self.cases, *self.rejected)}
+        return {
+            value: self.only(lambda entry, value=value: _fact(entry, by) == value)  # type: ignore[misc]
+            for value in sorted(values, key=lambda value: (value is None, str(type(value)), value))
+        }
+
+    def common(self, metric: str) -> Results:
+        """The clips that every model has a score of: the same samples under the same conditions."""
+        having: dict[tuple[Any, ...], set[str]] = {}
+        for record in self.scores(metric):
+            having.setdefault(_situation(record.case), set()).add(record.case.model)
+        everybody = {case.model for case in self.cases}
+        shared = {situation for situation, models in having.items() if models == everybody}
+        made = self.only(lambda entry: isinstance(entry, Case) and _situation(entry) in shared)
+        return made
+
+    # Numbers
+
+    def cell(self, metric: str) -> Cell:
+        """The mean over all clips here, with everything that has no score counted by its kind."""
+        scored: list[tuple[float, str]] = []
+        reasons: Counter[str] = Counter()
+        failed = asked = 0
+        for case in self.cases:
+            record = self.answer(case, metric)
+            if not self.asks(metric, case):
+                continue
+            asked += 1
+            if record is None:
+                continue
+            if record.value is not None and record.scored:
+                scored.append((record.value, case.sample))
+            elif record.failed:
+                failed += 1
+            elif record.reason is not None:
+                reasons[record.reason.kind] += 1
+        lacking = sum(self.asks(metric, entry) for entry in self.rejected)
+        if lacking:
+            reasons["missing"] += lacking
+        return Cell(len(scored), asked + lacking, *mean_of(scored, limits_of(metric)), failed, dict(reasons))
+
+    def mean(self, metric: str, by: str = "model", common: bool = False) -> dict[Any, Cell]:
+        """A cell per group. With `common`, over the clips that every model has a score of."""
+        chosen = self.common(metric) if common else self
+        return {name: part.cell(metric) for name, part in chosen.groups(by).items()}
+
+    def paired(self, metric: str, first: str, second: str) -> Paired:
+        """Two models on the clips that both have a score of."""
+        found: dict[tuple[Any, ...], dict[str, Record]] = {}
+        for record in self.scores(metric):
+            if record.case.model in (first, second):
+                found.setdefault(_situation(record.case), {})[record.case.model] = record
+        pairs = [Pair(both[first], both[second]) for both in found.values() if len(both) == 2]
+        differences = [pair.difference for pair in pairs]
+        higher = METRICS[metric].higher_is_better is not False
+        won = [difference > 0 if higher else difference < 0 for difference in differences if difference]
+        mean, interval = mean_of([(pair.difference, pair.first.case.sample) for pair in pairs], (None, None))
+        test = wilcoxon([0.0] * len(differences), differences) if differences else None
+        ordered = sorted(pairs, key=lambda pair: (-abs(pair.difference), pair.first.case.id))
+        return Paired(
+            metric, first, second, tuple(ordered), mean, interval, sum(won), len(pairs) - len(won),
+            len(won) - sum(won), test,
+        )  # fmt: skip
+
+    def ranks(self, metric: str) -> list[Rank]:
+        """Models by their mean on common clips, the best first; equal means share a place.
+
+        The places a model may have: behind those that are better than it beyond the interval of the paired difference,
+        and before those that are worse.
+        """
+        higher = METRICS[metric].higher_is_better
+        if higher is None:
+            raise UsageError(f"{metric} describes and has no direction: nobody is better by it")
+        cells = {model: cell for model, cell in self.mean(metric, common=True).items() if cell.mean is not None}
+        beaten = {
+            (one, other): self.paired(metric, one, other).better for one in cells for other in cells if one < other
+        }
+        made = []
+        for model, cell in cells.items():
+            assert cell.mean is not None
+            ahead = sum(
+                other.mean is not None and (other.mean > cell.mean if higher else other.mean < cell.mean)
+                for other in cells.values()
+            )
+            mine = [better for names, better in beaten.items() if model in names and better is not None]
+            worse = sum(better != model for better in mine)
+            made.append(Rank(model, 1 + ahead, 1 + worse, len(cells) - (len(mine) - worse), cell.mean, cell.n))
+        return sorted(made, key=lambda rank: (rank.rank, rank.model))
+
+    def series(self, case: Case | str, question: str) -> Series | None:
+        """The values per frame or pair behind an answer, or None where it has none."""
+        record = self.answer(case, question)
+        if record is None:
+            return None
+        if (record.case.id, question) in self._series:
+            return self._series[record.case.id, question]
+        if not record.units or self.folder is None:
+            return None
+        from revisit.media import load_npz
+
+        return Series(**load_npz(self.folder / record.units))
+
+    # What went wrong, and what was not asked
+
+    def lacking(self, question: str) -> Reason | None:
+        """Why nobody could be asked: for all clips something was not given, or this set or machine has it not."""
+        answers = [record for record in self.about(question) if not record.failed]
+        reasons = [record.reason for record in answers]
+        kinds = {reason.kind if reason else "" for reason in reasons}
+        first = reasons[0] if len(kinds) == 1 else None
+        return first if first is not None and first.lacking and all(r.status == "unscored" for r in answers) else None
+
+    def was_asked(self, *questions: str) -> bool:
+        """Whether some of these were asked of some of the clips, and something could be asked at all."""
+        return any(self.about(question) and self.lacking(question) is None for question in questions)
+
+    def unreadable(self, case: Case | str) -> bool:
+        """Whether nothing at all could be answered of a case: all failed, but for what nobody could be asked anyway."""
+        answers = self.of(case).values()
+        return any(record.failed for record in answers) and all(
+            record.failed or (record.reason is not None and record.reason.lacking) for record in answers
+        )
+
+    @cached_property
+    def failures(self) -> list[Record]:
+        """One per case and distinct sentence."""
+        return list({(r.case.id, r.sentence): r for r in reversed(self.records) if r.failed}.values())[::-1]
+
+    def labels(self) -> dict[str, dict[str, int]]:
+        """How often each gate came to each finding."""
+        found: dict[str, Counter[str]] = {}
+        for record in self.records:
+            if record.is_gate and record.status in GATE_STATES:
+                found.setdefault(record.question, Counter())[record.label] += 1
+        return {gate: dict(sorted(labels.items())) for gate, labels in sorted(found.items())}
+
+    def _with(self, cases: Iterable[Case], records: Iterable[Record], rejected: Iterable[Rejected]) -> Results:
+        return Results(
+            tuple(cases), records, tuple(rejected), asks=self.asks, folder=self.folder, series=self._series,
+            name=self.name,
+        )  # fmt: skip
+
+
+def mean_of(values: Sequence[tuple[float, str]], limits: Limits) -> tuple[float | None, Interval | None]:
+    """The mean of (value, sample), and its interval within the limits."""
+    if not values:
+        return None, None
+    numbers = [value for value, _ in values]
+    interval = mean_interval(numbers, [sample for _, sample in values])
+    return sum(numbers) / len(numbers), None if interval is None else within(interval, limits)
+
+
+def within(interval: Interval, limits: Limits) -> Interval:
+    """The interval, cut off at the limits."""
+    low, high = limits
+    return (
+        max(interval[0], -math.inf if low is None else low),
+        min(interval[1], math.inf if high is None else high),
+    )
+
+
+def limits_of(metric: str) -> Limits:
+    """The range of a metric; none where its code is not installed here."""
+    return METRICS[metric].range if metric in METRICS else (None, None)
+
+
+def _situation(case: Case) -> tuple[Any, ...]:
+    return case.subset, case.condition, case.sample, case.seed
+
+
+def _has(case: Case, name: str) -> bool:
+    return name in Case.__dataclass_fields__ or name in case.annotations
+
+
+def _fact(entry: Entry, name: str) -> Any:
+    found = getattr(entry, name, None)
+    if found is None and isinstance(entry, Case):
+        found = entry.annotations.get(name)
+    return found
+
+
+def _several(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple | set | frozenset | np.ndarray) else (value,)
