@@ -310,8 +310,8 @@ def test_frames_of_visual_integrity(frames: int, fps: float, count: int, first: 
 def test_each_situation_lands_in_its_own_row(tmp_path: Path) -> None:
     """Rendered worlds whose truth is known: six models, six situations."""
     from revisit.audit.grid import render_grid
-    from revisit.cli.request import Request
     from revisit.engine.cache import EvidenceCache
+    from revisit.engine.request import Request
     from revisit.engine.run import evaluate
 
     made = {
@@ -542,8 +542,8 @@ def test_static_obeying_under_turning_and_frozen_clips_are_four_situations(tmp_p
     """Asked to rest, and to turn by 30 degrees and back: what was done of it is known exactly."""
     import numpy as np
 
-    from revisit.cli.request import Request
     from revisit.engine.cache import EvidenceCache
+    from revisit.engine.request import Request
     from revisit.engine.run import evaluate
     from revisit.media import encode_mp4
 

@@ -107,8 +107,8 @@ def scripted(heard: list[str], p_right: float = 0.9) -> Any:
 
 
 def evaluated(source: Path, out: Path, judge: str, *options: str) -> Any:
-    from revisit.cli.request import Request
     from revisit.engine.cache import EvidenceCache
+    from revisit.engine.request import Request
     from revisit.engine.run import evaluate
 
     metrics = ("wr_visible_spatial", "wr_visible_state", "wr_returned_spatial", "wr_returned_state")

@@ -72,8 +72,8 @@ def test_videos_without_their_manifest_are_read_by_what_lies_beside_them(example
 
 
 def evaluated(source: Path, poses: Path, out: Path, protocol: str = "corrected") -> dict[tuple[str, str], Any]:
-    from revisit.cli.request import Request
     from revisit.engine.cache import EvidenceCache
+    from revisit.engine.request import Request
     from revisit.engine.run import evaluate
 
     metrics = ("wr_camera_precision", "wr_camera_alignment", "wr_static_hold")
@@ -184,8 +184,8 @@ def test_conditions_and_interfaces_are_those_of_each_model(example: Path, tmp_pa
 
 
 def test_models_that_were_told_in_words_share_the_table_without_precision(example: Path, tmp_path: Path) -> None:
-    from revisit.cli.request import Request
     from revisit.engine.cache import EvidenceCache
+    from revisit.engine.request import Request
     from revisit.engine.run import evaluate
 
     folder = copied(example, tmp_path)

@@ -75,7 +75,7 @@ def test_camera_run_ends_with_the_command_that_reads_it_as_wrbench(tmp_path: Pat
     from typer.testing import CliRunner
 
     from revisit.cli.main import app
-    from revisit.cli.request import recognise
+    from revisit.engine.request import recognise
     from revisit.media import encode_mp4
 
     encode_mp4(tmp_path / "clip.mp4", np.random.default_rng(0).integers(0, 255, (9, 48, 64, 3), dtype=np.uint8), 8)

@@ -108,7 +108,7 @@ def run_eval(
     Metrics are upstream's names, of the dataset's setting. `set`, `protocol`, `judge` and `params` are those of
     `revisit eval`.
     """
-    from revisit.cli.request import Request
+    from revisit.engine.request import Request
     from revisit.engine.run import evaluate
     from revisit.suites.mbench.dataset import open_dataset
 

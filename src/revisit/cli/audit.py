@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from revisit.cli import console
-from revisit.cli.request import SET
+from revisit.cli.options import SET
 
 
 def audit(

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.request import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PARAM, PROTOCOL, ROOT, SET, SOURCE, SUITE, Request
+from revisit.cli.options import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PARAM, PROTOCOL, ROOT, SET, SOURCE, SUITE
 
 
 def eval_(
@@ -37,6 +37,7 @@ def eval_(
     quiet: bool = typer.Option(False, "--quiet", help="No progress."),
 ) -> None:
     """Score a dataset or a folder of videos. The same command resumes."""
+    from revisit.engine.request import Request
     from revisit.engine.run import evaluate
     from revisit.media import Limits
     from revisit.networks import settings

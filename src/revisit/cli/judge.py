@@ -217,7 +217,7 @@ def replay(
     """Run an evaluation again with the answers that were recorded: no network, no cost, the same numbers."""
     from dataclasses import replace
 
-    from revisit.cli.request import Request
+    from revisit.engine.request import Request
     from revisit.engine.run import Run, evaluate
 
     recorded, facts = run / "answers.jsonl", Run(run).facts

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from revisit.cli import console
+from revisit.cli.options import PARAM
 from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, PYTHON, TIMEOUT, WORKERS, estimator_of
-from revisit.cli.request import PARAM
 
 if TYPE_CHECKING:
     from revisit.engine.run import Run
@@ -139,8 +139,8 @@ def eval_(
     """Score a dataset; what cannot be used is told and passed over. The same command resumes, others add to it."""
     from dataclasses import replace
 
-    from revisit.cli.request import Request, merged
     from revisit.core import UsageError
+    from revisit.engine.request import Request, merged
     from revisit.engine.run import evaluate
     from revisit.suites.mbench.dataset import open_dataset
     from revisit.suites.mbench.names import JUDGED, MOVED, TRIGGER, chosen, parts

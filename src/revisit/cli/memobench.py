@@ -168,8 +168,8 @@ def _run(
     out: Path, workers: int | None, judge: str = "",
 ) -> Path:  # fmt: skip
     """Score a folder of clips and print what came of it; the folder of the run."""
-    from revisit.cli.request import Request
     from revisit.core import UsageError
+    from revisit.engine.request import Request
     from revisit.engine.run import evaluate
 
     if not source.is_dir():

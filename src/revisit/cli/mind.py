@@ -46,8 +46,8 @@ def mind(
     """Score the predictions of a model as MIND's public evaluator does. The same command resumes."""
     from dataclasses import replace
 
-    from revisit.cli.request import Request
     from revisit.core import SUITES, UsageError
+    from revisit.engine.request import Request
     from revisit.engine.run import evaluate
     from revisit.media.files import replacing
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.request import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PARAM, PROTOCOL, ROOT, SET, SOURCE, SUITE, Request
+from revisit.cli.options import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PARAM, PROTOCOL, ROOT, SET, SOURCE, SUITE
 
 
 def plan(
@@ -29,6 +29,7 @@ def plan(
     """Show what would be decoded, observed and scored, and what is already there."""
     from revisit.engine.asking import forecast
     from revisit.engine.cache import EvidenceCache, cache_root
+    from revisit.engine.request import Request
 
     request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge, param)
     chosen = request.chosen_judge()

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from revisit.cli import console
-from revisit.cli.request import LIMIT, OPTION, ROOT, SOURCE, SUITE, Request
+from revisit.cli.options import LIMIT, OPTION, ROOT, SOURCE, SUITE
 
 if TYPE_CHECKING:
+    from revisit.engine.request import Request
     from revisit.posing.tasks import Estimator, Task
 
 WITH = typer.Option(
@@ -55,6 +56,7 @@ def poses(
     """Estimate the camera path of every clip, one file each. What is there is kept: the same command goes on."""
     from dataclasses import asdict
 
+    from revisit.engine.request import Request
     from revisit.posing.tasks import estimate
 
     request = Request.of(source, suite, "lite", None, ["camera_path"], limit, "auto", root, option)

@@ -7,7 +7,6 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.request import Request
 
 
 def score(
@@ -15,6 +14,7 @@ def score(
     json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
 ) -> None:
     """Score a run again from cached evidence, after a metric or protocol changed. Nothing is decoded."""
+    from revisit.engine.request import Request
     from revisit.engine.run import Run, rescore
 
     done = Run(run)

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.request import ALIGN, LIMIT, METRIC, OPTION, PROTOCOL, ROOT, SET, SUITE, Request
+from revisit.cli.options import ALIGN, LIMIT, METRIC, OPTION, PROTOCOL, ROOT, SET, SUITE
 
 
 def sweep(
@@ -34,6 +34,7 @@ def sweep(
     from revisit.audit import sweep as sweeping
     from revisit.audit.page import write_sweep
     from revisit.audit.text import sweep_table
+    from revisit.engine.request import Request
     from revisit.engine.run import Run
     from revisit.results.files import write_json
 

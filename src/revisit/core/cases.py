@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from revisit.core.reasons import Reason
 
 FRAME_RATE_OF_FOLDERS = 24.0
@@ -15,9 +17,16 @@ ONLY_NAMED = Reason(
 )
 
 
+@dataclass(frozen=True, eq=False)
+class InMemory:
+    """Frames that lie in memory: (count, height, width, 3) bytes. Equal only to itself."""
+
+    rgb: np.ndarray
+
+
 @dataclass(frozen=True)
 class Clip:
-    """A video file or a folder of frames, or a stretch of one. Only `revisit.media` opens it.
+    """A video file, a folder of frames or frames in memory, or a stretch of one. Only `revisit.media` opens it.
 
     Frames before `start`, and those after the first `count` from there, do not belong to the clip: its frames
     are numbered from 0 at `start`.
@@ -28,6 +37,7 @@ class Clip:
     start: int = 0
     count: int | None = None  # at most so many frames; None for all that follow
     disturbed: str = ""  # a change no viewer would notice (`media.disturb`), to try how steady verdicts are
+    frames: InMemory | None = None  # in the place of a file; `path` is then only a name
 
 
 @dataclass(frozen=True)

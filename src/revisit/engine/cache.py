@@ -15,7 +15,7 @@ from revisit.core import MediaError, from_arrays, to_arrays
 from revisit.media import load_npz, save_npz
 from revisit.media.places import cache_root
 
-__all__ = ["EvidenceCache", "cache_root"]
+__all__ = ["EvidenceCache", "MemoryCache", "cache_root"]
 
 
 @dataclass(frozen=True)
@@ -49,3 +49,19 @@ class EvidenceCache:
     def files(self) -> Iterator[Path]:
         folder = self.root / "evidence"
         return (path for path in sorted(folder.glob("*/*.npz"))) if folder.is_dir() else iter(())
+
+
+class MemoryCache:
+    """Evidence of clips that are scored in this process and leave nothing behind."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, Any] = {}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._records
+
+    def save(self, key: str, record: Any) -> None:
+        self._records[key] = record
+
+    def load(self, kind: type, key: str) -> Any:
+        return self._records.get(key)

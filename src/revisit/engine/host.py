@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Batch, ClipInfo, Frame, Observer, UsageError
-from revisit.engine.observe import steady_opencv
+from revisit.engine.observe import steady_libraries
 from revisit.engine.plan import ObserverTask
 from revisit.engine.remote import Address, Row
 from revisit.engine.watch import joined, observer_of, sentence, watch
@@ -118,15 +118,15 @@ def serve(address: Address, parent: Connection) -> None:
     """Run the host until its parent goes away. The parent hears the device once the host is ready, or what is wrong."""
     from revisit.networks import runtime
 
-    steady_opencv()
-    try:
-        device = runtime.described()
-    except UsageError as error:
-        parent.send(error)
-        return
-    listener = Listener(address.path, family="AF_UNIX", authkey=address.key, backlog=64)
-    parent.send(device)
-    Host().run(listener, parent)
+    with steady_libraries():
+        try:
+            device = runtime.described()
+        except UsageError as error:
+            parent.send(error)
+            return
+        listener = Listener(address.path, family="AF_UNIX", authkey=address.key, backlog=64)
+        parent.send(device)
+        Host().run(listener, parent)
 
 
 class Host:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Frame, MediaError, RevisitError
-from revisit.engine.cache import EvidenceCache
+from revisit.engine.cache import EvidenceCache, MemoryCache
 from revisit.engine.plan import ClipTask, Job, ObserverTask
 from revisit.engine.remote import Remote, RemoteClip, ToldByHost, runs_at_host
 from revisit.engine.watch import Watcher, observer_of, sentence, wanted_frames, watch
@@ -45,20 +45,25 @@ class Outcome:
 
 
 def observe(
-    job: Job, cache: EvidenceCache, limits: Limits, host: Remote | None = None
+    job: Job, cache: EvidenceCache | MemoryCache, limits: Limits, host: Remote | None = None
 ) -> Iterator[tuple[ClipTask, Outcome]]:
     """Make all evidence of a job, decoding each of its clips once; tell what became of each clip when it is done.
 
     With a host, observers with networks run there.
     """
-    steady_opencv()
     broken: dict[str, str] = {}
-    with tempfile.TemporaryDirectory(prefix="revisit-") as scratch:
+    on_disk = any(clip.digest in job.references and clip.clip.frames is None for clip in job.clips)
+    with (
+        steady_libraries(),
+        tempfile.TemporaryDirectory(prefix="revisit-") if on_disk else nullcontext() as scratch,
+    ):
         shelves: dict[str, Shelf] = {}
         uses = _uses(job, limits)
         for clip in job.clips:
             outcome = Outcome(broken=dict(broken), device=host.device if host is not None else "")
-            shelf = Shelf(Path(scratch) / clip.digest) if clip.digest in job.references else None
+            shelf = None
+            if clip.digest in job.references:
+                shelf = Shelf(Path(scratch) / clip.digest if scratch and clip.clip.frames is None else None)
             try:
                 _observe_clip(clip, shelf, uses.get(clip.digest, ()), shelves, cache, limits, outcome, host)
             except MediaError as error:
@@ -74,7 +79,7 @@ def _observe_clip(
     shelf: Shelf | None,
     uses: Collection[Use],
     shelves: Mapping[str, Shelf],
-    cache: EvidenceCache,
+    cache: EvidenceCache | MemoryCache,
     limits: Limits,
     out: Outcome,
     host: Remote | None,
@@ -172,7 +177,7 @@ def _observe_clip(
         out.made[todo.key] = far.seconds[todo.key] if far is not None and todo.key in far.tasks else spent
 
 
-def _import(task: ClipTask, todo: ObserverTask, cache: EvidenceCache, out: Outcome) -> None:
+def _import(task: ClipTask, todo: ObserverTask, cache: EvidenceCache | MemoryCache, out: Outcome) -> None:
     """Make evidence from a file that came with the clip."""
     started = time.perf_counter()
     observer = observer_of(todo)
@@ -224,11 +229,11 @@ def _length(task: ClipTask, limits: Limits) -> int:
 
 
 class Shelf:
-    """Decoded frames of a reference, on disk, to be read again in any order."""
+    """Decoded frames of a reference, to be read again in any order: on disk, or where they were in memory anyway."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.file = path.open("w+b")
+    def __init__(self, path: Path | None) -> None:
+        self.file = None if path is None else path.open("w+b")
+        self.kept: list[np.ndarray] = []
         self.facts: list[tuple[float, str]] = []
         self.rows: dict[int, int] = {}  # number of a frame -> its place in the file
         self.shape: tuple[int, ...] = ()
@@ -238,16 +243,22 @@ class Shelf:
         self.shape = frame.rgb.shape
         self.rows[frame.index] = len(self.facts)
         self.facts.append((frame.time, frame.digest))
-        self.file.write(np.ascontiguousarray(frame.rgb).data)
+        if self.file is None:
+            self.kept.append(frame.rgb)
+        else:
+            self.file.write(np.ascontiguousarray(frame.rgb).data)
 
     def close(self, info: ClipInfo) -> None:
-        self.file.flush()
+        if self.file is not None:
+            self.file.flush()
         self.info = info
 
     def get(self, index: int) -> Frame:
         """The frame of this number."""
         row = self.rows[index]
         seconds, digest = self.facts[row]
+        if self.file is None:
+            return Frame(index, seconds, self.kept[row], digest)
         size = int(np.prod(self.shape))
         self.file.seek(row * size)
         rgb = np.frombuffer(self.file.read(size), dtype=np.uint8).reshape(self.shape)
@@ -319,9 +330,18 @@ def alignment(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
     return lambda frame: min(round(frame.index * (count - 1) / span), count - 1)
 
 
-def steady_opencv() -> None:
-    """OpenCV on one thread: several of its algorithms give other results on another number of threads."""
+@contextmanager
+def steady_libraries() -> Iterator[None]:
+    """OpenCV and BLAS on one thread each: what some of their algorithms give depends on the number of threads."""
     import cv2
+    from threadpoolctl import threadpool_limits
 
+    threads, opencl = cv2.getNumThreads(), cv2.ocl.useOpenCL()
     cv2.setNumThreads(1)
     cv2.ocl.setUseOpenCL(False)
+    try:
+        with threadpool_limits(1, "blas"):
+            yield
+    finally:
+        cv2.setNumThreads(threads)
+        cv2.ocl.setUseOpenCL(opencl)

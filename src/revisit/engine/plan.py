@@ -278,7 +278,7 @@ def make_plan(
         alone = replace(case, clip=case.reference, reference=None, target=None)
         found = {}
         for kind in [observers.roles[id].makes for id in PICTURES if id in observers.roles]:
-            made = _task(
+            made = task_for(
                 alone, kind, observers.maker(kind), observers, parameters, digest_of(alone.clip), align, digest_of
             )
             if isinstance(made, ObserverTask):
@@ -301,7 +301,9 @@ def make_plan(
             continue
         kinds = {kind for asker in mine for kind in observed_kinds(asker)}
         for kind in sorted({*kinds, *always}, key=evidence_id):
-            found = _task(case, kind, observers.maker(kind), observers, parameters, digests[case.id], align, digest_of)
+            found = task_for(
+                case, kind, observers.maker(kind), observers, parameters, digests[case.id], align, digest_of
+            )
             if isinstance(found, Reason):
                 absent[evidence_id(kind)] = found
             else:
@@ -326,7 +328,7 @@ def _of_protocol(observers: ObserverSet, wanted: Mapping[str, str]) -> ObserverS
     return replace(observers, roles={**observers.roles, **own})
 
 
-def _task(
+def task_for(
     case: Case,
     kind: type,
     maker: Observer | None,
@@ -378,7 +380,7 @@ def _task(
         if observers.judge is None:
             return Reason("no_judge", "no judge was given; pass --judge, see docs/judges.md")
         shows = observers.maker(maker.shows)
-        shown = _task(case, maker.shows, shows, observers, parameters, clip, align, digest_of)
+        shown = task_for(case, maker.shows, shows, observers, parameters, clip, align, digest_of)
         if isinstance(shown, Reason):
             return shown
         facts |= {"judge": observers.judge_of(maker.id), "shown": shown.key}

@@ -194,7 +194,7 @@ def evaluate(
                 def record(cases: Iterable[Case]) -> int:
                     failed = 0
                     for case in cases:
-                        known = {**failures, **asking.failures, **_broken_keys(plan, case, broken)}
+                        known = {**failures, **asking.failures, **broken_keys(plan, case, broken)}
                         bench = Bench(plan, case, cache, known)
                         answers = score_case(bench, open_questions[case.id], out / "units")
                         failed += any(answer.failed for answer in answers)
@@ -440,7 +440,7 @@ def _missing_evidence(plan: Plan, questions: Mapping[str, Sequence[Any]], cache:
     return (key for key in plan.tasks if key in wanted and key not in cache)
 
 
-def _broken_keys(plan: Plan, case: Case, broken: Mapping[str, str]) -> dict[str, str]:
+def broken_keys(plan: Plan, case: Case, broken: Mapping[str, str]) -> dict[str, str]:
     """The sentence for each piece of evidence that a broken clip or reference leaves unmade."""
     found = {}
     for key in plan.wanted[case.id].keys.values():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from revisit.core import (
     Verdict,
     evidence_id,
 )
-from revisit.engine.cache import EvidenceCache
+from revisit.engine.cache import EvidenceCache, MemoryCache
 from revisit.engine.needs import parameters_of
 from revisit.engine.plan import Plan
 from revisit.media import save_npz
@@ -38,7 +39,7 @@ class Failed(Exception):
 class Bench:
     """The evidence of one case, loaded when first asked for."""
 
-    def __init__(self, plan: Plan, case: Case, cache: EvidenceCache, failures: Mapping[str, str]) -> None:
+    def __init__(self, plan: Plan, case: Case, cache: EvidenceCache | MemoryCache, failures: Mapping[str, str]) -> None:
         self.plan, self.case, self.cache, self.failures = plan, case, cache, failures
         self.known: dict[str, Any] = {}
         self.verdicts: dict[str, Verdict | Unscored] = {}
@@ -102,31 +103,36 @@ class Bench:
         return metric(*arguments, **parameters_of(metric, self.plan.parameters))
 
 
-def score_case(bench: Bench, askers: list[Metric | Gate], units: Path) -> list[Record]:
-    """Records of one case for the given metrics and gates."""
-    return [_record(bench, asker, units) for asker in askers]
+def answers(bench: Bench, askers: Sequence[Metric | Gate]) -> Iterator[tuple[Record, Series | None]]:
+    """Records of one case for the given metrics and gates, each with the values behind it."""
+    for asker in askers:
+        started = time.perf_counter()
+        facts, series = _answer(bench, asker)
+        record = Record(
+            bench.case,
+            asker.id,
+            isinstance(asker, Gate),
+            version=asker.version,
+            protocol=bench.plan.asker_hash(asker),
+            key=bench.plan.record_key(bench.case, asker),
+            n_units=0 if series is None else len(series),
+            seconds=round(time.perf_counter() - started, 4),
+            **facts,
+        )
+        yield record, series
 
 
-def _record(bench: Bench, asker: Metric | Gate, units: Path) -> Record:
-    plan, case = bench.plan, bench.case
-    started = time.perf_counter()
-    key = plan.record_key(case, asker)
-    facts, series = _answer(bench, asker)
-    if series is not None and len(series):
-        path = units / key[:2] / f"{key}.npz"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_npz(path, dict(series.columns))
-        facts |= {"n_units": len(series), "units": path.relative_to(units.parent).as_posix()}
-    return Record(
-        case,
-        asker.id,
-        isinstance(asker, Gate),
-        version=asker.version,
-        protocol=plan.asker_hash(asker),
-        key=key,
-        seconds=round(time.perf_counter() - started, 4),
-        **facts,
-    )
+def score_case(bench: Bench, askers: Sequence[Metric | Gate], units: Path) -> list[Record]:
+    """Records of one case; the values behind them are written to the folder `units`."""
+    made = []
+    for record, series in answers(bench, askers):
+        if series is not None and len(series):
+            path = units / record.key[:2] / f"{record.key}.npz"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save_npz(path, dict(series.columns))
+            record = replace(record, units=path.relative_to(units.parent).as_posix())
+        made.append(record)
+    return made
 
 
 def _answer(bench: Bench, asker: Metric | Gate) -> tuple[dict[str, Any], Series | None]:

@@ -138,7 +138,7 @@ def _start(context: Any, target: Any, args: tuple[Any, ...]) -> tuple[Any, Conne
     """A process whose main function is given a connection to us, and these arguments."""
     ours, theirs = context.Pipe()
     process = context.Process(target=target, args=(theirs, *args), daemon=True)
-    with one_thread_each(), _uninterrupted():
+    with one_thread_each(), _uninterrupted(), _without_main():
         process.start()
     theirs.close()
     return process, ours
@@ -158,6 +158,21 @@ def _uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
     if heard:
         raise KeyboardInterrupt
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Keep a child from running the user's script again, which a script without a `__main__` guard would not survive.
+
+    Nothing of it is wanted there: what runs in a child is imported by its name.
+    """
+    main = sys.modules["__main__"]
+    hidden = {name: main.__dict__[name] for name in ("__file__", "__spec__") if name in main.__dict__}
+    main.__dict__.update(dict.fromkeys(hidden))
+    try:
+        yield
+    finally:
+        main.__dict__.update(hidden)
 
 
 @contextmanager

@@ -59,13 +59,42 @@ _LONGEST_MESSAGE = 1 << 26  # of JSON
 _KEPT_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")  # how libraries are found
 
 
-def open_clip(clip: Clip, limits: Limits = Limits(), wanted: Wanted = None) -> ClipStream:
+def open_clip(clip: Clip, limits: Limits = Limits(), wanted: Wanted = None) -> ClipStream | FramesInMemory:
     """A stream of the clip's frames, to be used in a `with` block.
 
     `wanted` are the frame numbers to deliver, or a function of (count, fps) that names them;
     the other frames are decoded, because later ones build on them, but never leave the decoder.
     """
-    return ClipStream(clip, limits, wanted)
+    return ClipStream(clip, limits, wanted) if clip.frames is None else FramesInMemory(clip, wanted)
+
+
+class FramesInMemory:
+    """A stream of frames that need no decoding."""
+
+    def __init__(self, clip: Clip, wanted: Wanted) -> None:
+        assert clip.frames is not None
+        self._clip, self._rgb = clip, clip.frames.rgb
+        count, height, width = self._rgb.shape[:3]
+        fps = float(clip.fps or FRAME_RATE_OF_FOLDERS)
+        times = _stretch(clip, np.arange(count) / fps)
+        self.info = ClipInfo(width, height, len(times), fps, times)
+        self.notes: tuple[str, ...] = ()
+        self.passed = 0
+        self._wanted = _frame_numbers(wanted, self.info)
+
+    def __iter__(self) -> Iterator[Frame]:
+        for number in self._wanted.tolist():
+            rgb = np.ascontiguousarray(self._rgb[self._clip.start + number])
+            if self._clip.disturbed:
+                rgb = disturbed(rgb, self._clip.disturbed, number)
+            yield Frame(number, float(self.info.times[number]), rgb, frame_digest(rgb))
+        self.passed = self.info.count
+
+    def __enter__(self) -> FramesInMemory:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        pass
 
 
 class ClipStream:

@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from revisit.core import Clip, MediaError
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS
 from revisit.media.folder import frame_files
@@ -22,6 +24,11 @@ def clip_digest(clip: Clip) -> str:
         made.update(f"frames from {clip.start} for {clip.count}\n".encode())
     if clip.disturbed:
         made.update(f"disturbed: {clip.disturbed}\n".encode())
+    if clip.frames is not None:
+        rgb = clip.frames.rgb
+        made.update(f"frames of {rgb.shape} at {float(clip.fps or FRAME_RATE_OF_FOLDERS)!r}\n".encode())
+        made.update(np.ascontiguousarray(rgb).data)
+        return made.hexdigest()
     with in_clip(clip.path):
         for piece in _folder(clip) if clip.path.is_dir() else _file(clip.path):
             made.update(piece)

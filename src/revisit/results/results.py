@@ -16,14 +16,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from revisit.core import METRICS, Case, Reason, Record, Rejected, Series, UsageError
 from revisit.core.records import GATE_STATES
+from revisit.results import export
 from revisit.stats.intervals import mean_interval
 from revisit.stats.paired import SignedRank, wilcoxon
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
 
 Entry = Case | Rejected
 Asks = Callable[[str, Entry], bool]
@@ -326,6 +331,36 @@ class Results:
             if record.is_gate and record.status in GATE_STATES:
                 found.setdefault(record.question, Counter())[record.label] += 1
         return {gate: dict(sorted(labels.items())) for gate, labels in sorted(found.items())}
+
+    # For other tools
+
+    def scalars(self) -> dict[str, float]:
+        """Means by name, for a training log: `memory/target_reappearance`; of several models `model/memory/...`."""
+        from revisit.results.rules import heading
+
+        made = {}
+        for model, part in self.groups("model").items():
+            before = f"{model}/" if len(self.models) > 1 else ""
+            for metric in self.metrics:
+                mean = part.cell(metric).mean
+                if mean is not None:
+                    made[f"{before}{heading(metric).lower().replace(' ', '_')}/{metric}"] = mean
+        return made
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """A row per answer, as text; also written to `path` if one is given."""
+        text = export.to_csv(self)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8", newline="")
+        return text
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A row per answer, as a pandas DataFrame (`pip install 'revisit-bench[tables]'`)."""
+        return export.to_frame(self)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """A row per answer, as an Arrow table; `pyarrow.parquet.write_table` makes a Parquet file of it."""
+        return export.to_arrow(self)
 
     def _with(self, cases: Iterable[Case], records: Iterable[Record], rejected: Iterable[Rejected]) -> Results:
         return Results(

@@ -1,0 +1,236 @@
+"""The way in from Python: the same evaluation as the command's, and scores of frames that are in memory.
+
+    results = revisit.evaluate("videos/", set="small")      # as `revisit eval`, resumable
+    results = revisit.load("runs/videos")                   # what a run found
+    results = revisit.score(frames, reference=truth)        # arrays or tensors, in this process, no files
+    flow = revisit.observe(frames, "lite.flow")             # the evidence that one observer makes
+
+Frames are (count, height, width, 3) of bytes: a numpy array, a torch tensor on any device, or whatever numpy can read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import OBSERVERS, SUITES, Case, Clip, Observer, Target, UsageError, load_all
+from revisit.core.cases import FRAME_RATE_OF_FOLDERS, InMemory
+from revisit.results import Results
+
+Box = tuple[float, float, float, float]  # x0, y0, x1, y1 as fractions of the first frame
+
+
+def evaluate(
+    source: str | Path,
+    *,
+    suite: str = "auto",
+    set: str = "lite",
+    protocol: str | None = None,
+    metrics: Sequence[str] = (),
+    out: str | Path | None = None,
+    limit: int | None = None,
+    align: str = "auto",
+    roots: Iterable[str | Path] = (),
+    options: Mapping[str, Any] | None = None,
+    params: Mapping[str, Mapping[str, Any]] | None = None,
+    judge: str = "",
+    workers: int | None = None,
+    fresh: bool = False,
+    report: bool = False,
+    progress: bool = False,
+) -> Results:
+    """Score a dataset or a folder of videos, as `revisit eval` does; the same call resumes.
+
+    >>> results = revisit.evaluate("videos/", set="small", metrics=["psnr"])
+    >>> results.mean("psnr")["my-model"].mean
+
+    `out` is the run directory, runs/<name of the source> by default. `params` are parameters by metric, gate, evidence
+    or observer. `report` writes the page; `progress` shows how far the work is. With `workers=0` everything runs in
+    this process; an observer that is defined in a notebook or script needs that, and gets it.
+    """
+    from dataclasses import replace
+
+    from revisit.engine.request import Request, merged
+    from revisit.engine.run import Run, Silent
+    from revisit.engine.run import evaluate as run_plan
+
+    place = Path(source)
+    named = [f"{name}={value}" for name, value in (options or {}).items()]
+    request = Request.of(
+        place, suite, set, protocol, metrics, limit, align, [Path(root) for root in roots], named, judge
+    )
+    request = replace(request, parameters=merged(params or {}))
+    chosen = request.chosen_judge()
+    plan = request.plan(judge=chosen.facts if chosen else None)
+    if any(task.module == "__main__" for _, _, task in plan.tasks.values()):
+        workers = 0
+    told: Any = Silent()
+    if progress:
+        from revisit.cli.console import progress as shown
+
+        told = shown(False)
+    run: Run = run_plan(
+        plan,
+        Path(out)
+        if out is not None
+        else Path("runs") / (place.resolve().stem if place.is_file() else place.resolve().name),
+        request=request.as_json(),
+        fresh=fresh,
+        workers=workers,
+        progress=told,
+        command="revisit.evaluate",
+        judge=chosen,
+    )
+    if report:
+        from revisit.report.html import write_report
+
+        write_report(run)
+    return run.results
+
+
+def load(run: str | Path) -> Results:
+    """What a run directory holds.
+
+    >>> results = revisit.load("runs/videos")
+    """
+    from revisit.engine.run import Run
+
+    return Run(Path(run)).results
+
+
+def score(
+    frames: Any,
+    *,
+    reference: Any = None,
+    target: Target | Box | None = None,
+    prompt: str = "",
+    camera: str = "",
+    phases: tuple[int, int] | None = None,
+    annotations: Mapping[str, Any] | None = None,
+    fps: float = FRAME_RATE_OF_FOLDERS,
+    model: str = "model",
+    suite: str = "folder",
+    set: str = "lite",
+    protocol: str | None = None,
+    metrics: Sequence[str] = (),
+    params: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Results:
+    """Scores of frames in memory, in this process; nothing is written.
+
+    >>> results = revisit.score(frames, reference=truth, target=(0.4, 0.5, 0.5, 0.7))
+    >>> results.scalars()
+    {"memory/target_reappearance": 0.81, ...}
+
+    `frames` is one clip, or several: a list, or a mapping from names. `reference` is then several, too, or one for
+    all. Everything else is said of all clips. The scores are those that `revisit eval` gives the same frames.
+    """
+    from revisit.engine.in_memory import plan_of, score_cases
+    from revisit.engine.request import observer_set
+
+    clips = _several(frames)
+    truths: Mapping[str, Any] = dict.fromkeys(clips)
+    if reference is not None:
+        truths = _several(reference)
+        if not _is_several(reference):
+            truths = dict.fromkeys(clips, reference)
+        if missing := sorted(clips.keys() ^ truths.keys()):
+            raise UsageError(f"clips and references do not go together: {missing[0]!r} has only one of them")
+    facts = {"prompt": prompt, "camera": camera, "phases": phases, "annotations": dict(annotations or {})}
+    shared = {id(truth): _clip("reference", truth, fps) for truth in truths.values() if truth is not None}
+    cases = [
+        Case(
+            f"{name}@{model}",
+            suite,
+            model,
+            name,
+            _clip(name, rgb, fps),
+            reference=None if truths[name] is None else shared[id(truths[name])],
+            target=_target(target),
+            **facts,  # type: ignore[arg-type]
+        )
+        for name, rgb in clips.items()
+    ]
+    plan = plan_of(SUITES[suite], cases, observer_set(set), protocol=protocol, metrics=metrics, overrides=params)
+    return score_cases(plan)
+
+
+def observe(
+    frames: Any,
+    observer: str,
+    *,
+    reference: Any = None,
+    target: Target | Box | None = None,
+    prompt: str = "",
+    fps: float = FRAME_RATE_OF_FOLDERS,
+    **params: Any,
+) -> Any:
+    """The evidence that one observer makes of frames, or of a video; `revisit list observers` names them.
+
+    >>> flow = revisit.observe(frames, "lite.flow")
+    >>> flow = revisit.observe("clip.mp4", "lite.flow")
+    """
+    from revisit.engine.in_memory import observe_case
+
+    load_all()
+    chosen: Observer = OBSERVERS[observer]
+    case = Case(
+        "clip", "folder", "model", "clip", _clip("clip", frames, fps),
+        reference=None if reference is None else _clip("reference", reference, fps),
+        target=_target(target), prompt=prompt,
+    )  # fmt: skip
+    return observe_case(case, chosen, params)
+
+
+def as_frames(given: Any, name: str = "frames") -> np.ndarray:
+    """(count, height, width, 3) bytes, from an array, a tensor or a list of pictures."""
+    if hasattr(given, "detach"):  # a torch tensor, wherever it lies
+        given = given.detach().cpu().numpy()
+    made = np.asarray(given)
+    if made.dtype != np.uint8:
+        raise UsageError(
+            f"{name}: pixels are bytes from 0 to 255 (uint8), not {made.dtype}; for values from 0 to 1 pass "
+            "(255 * frames).round().clip(0, 255) as uint8"
+        )
+    if made.ndim != 4 or made.shape[-1] != 3 or 0 in made.shape:
+        hint = "; put the channels last: frames.permute(0, 2, 3, 1)" if made.ndim == 4 and made.shape[1] == 3 else ""
+        raise UsageError(f"{name}: frames are (count, height, width, 3), not {made.shape}{hint}")
+    return made
+
+
+def _clip(name: str, given: Any, fps: float) -> Clip:
+    if isinstance(given, Clip):
+        return given
+    if isinstance(given, str | Path):
+        return Clip(Path(given))
+    if not 0 < fps < float("inf"):
+        raise UsageError(f"{fps:g} frames a second is not a rate; give a number above zero")
+    return Clip(Path(name), fps=float(fps), frames=InMemory(as_frames(given, name)))
+
+
+def _is_several(given: Any) -> bool:
+    return (
+        isinstance(given, Mapping)
+        or (isinstance(given, list | tuple) and len(given) > 0 and getattr(given[0], "ndim", 0) == 4)
+        or getattr(given, "ndim", 0) == 5
+    )
+
+
+def _several(given: Any) -> dict[str, Any]:
+    if isinstance(given, Mapping):
+        return {str(name): clip for name, clip in given.items()}
+    if _is_several(given):
+        digits = len(str(len(given) - 1))
+        return {f"{number:0{digits}d}": clip for number, clip in enumerate(given)}
+    return {"clip": given}
+
+
+def _target(given: Target | Box | None) -> Target | None:
+    if given is None or isinstance(given, Target):
+        return given
+    box = tuple(float(edge) for edge in given)
+    if len(box) != 4 or not (0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1):
+        raise UsageError(f"a target is x0, y0, x1, y1 as fractions of the first frame, not {tuple(given)}")
+    return Target("target", (box[0], box[1], box[2], box[3]))

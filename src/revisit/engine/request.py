@@ -1,0 +1,124 @@
+"""What an evaluation asks for, and the plan it makes; run.json keeps it, so that the run can be made again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from revisit.core import SUITES, Suite, UsageError
+from revisit.engine.needs import ObserverSet, Parameters
+from revisit.engine.parameters import check_used, parse
+from revisit.engine.plan import Plan, make_plan
+from revisit.judges.settings import ChosenJudge, choose_judge
+from revisit.observers.sets import load_roles, read_set
+
+ALIGNMENTS = ("auto", "index", "time", "stretch")
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything needed to make the same plan again."""
+
+    source: str
+    suite: str = "auto"
+    set: str = "lite"
+    protocol: str | None = None
+    metrics: tuple[str, ...] = ()
+    limit: int | None = None
+    align: str = "auto"
+    roots: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # name=value
+    judge: str = ""  # as --judge says it
+    parameters: Parameters = field(default_factory=dict)  # that take the place of the protocol's
+
+    @classmethod
+    def of(
+        cls,
+        source: Path,
+        suite: str = "auto",
+        set: str = "lite",
+        protocol: str | None = None,
+        metrics: Iterable[str] = (),
+        limit: int | None = None,
+        align: str = "auto",
+        roots: Iterable[Path] = (),
+        options: Iterable[str] = (),
+        judge: str = "",
+        params: Iterable[str] = (),
+    ) -> Request:
+        """The request that these options of the command make; paths become absolute."""
+        if judge and "://" not in judge:
+            judge = str(Path(judge).resolve())
+        return cls(
+            str(source.resolve()), suite, set, protocol, tuple(metrics), limit, align,
+            tuple(str(folder.resolve()) for folder in roots), tuple(options), judge, parse(params),
+        )  # fmt: skip
+
+    def chosen_judge(self) -> ChosenJudge | None:
+        """The judge that was asked for, or None."""
+        return choose_judge(self.judge) if self.judge else None
+
+    def plan(self, overrides: Parameters | None = None, judge: Mapping[str, Any] | None = None) -> Plan:
+        """The plan of this request; `overrides` are parameters that take the place of the protocol's.
+
+        `judge` are the facts of the judge, as a run keeps them; those of the chosen judge by default.
+        """
+        source = Path(self.source)
+        if self.align not in ALIGNMENTS:
+            raise UsageError(f"--align takes auto, index, time or stretch, not {self.align!r}")
+        if not source.exists():
+            raise UsageError(f"{source}: no such file or folder")
+        suite = recognise(source) if self.suite == "auto" else SUITES[self.suite]
+        if judge is None and (chosen := self.chosen_judge()) is not None:
+            judge = chosen.facts
+        made = make_plan(
+            suite,
+            source,
+            observer_set(self.set, judge),
+            protocol=self.protocol,
+            metrics=self.metrics,
+            limit=self.limit,
+            align=self.align,
+            roots=[Path(root) for root in self.roots],
+            options=dict(map(_named, self.options)),
+            overrides=merged(self.parameters, overrides or {}),
+        )
+        check_used(made, self.parameters)
+        return made
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Request:
+        lists = {name: tuple(content.get(name, ())) for name in ("metrics", "roots", "options")}
+        return cls(**{**content, **lists})
+
+
+def observer_set(name: str, judge: Mapping[str, Any] | None = None) -> ObserverSet:
+    """The observers of a set, by its name or its YAML file."""
+    return ObserverSet(read_set(name).id, load_roles(name, judge=judge is not None), judge)
+
+
+def merged(*given: Parameters) -> dict[str, dict[str, Any]]:
+    """Parameters of several sources; the last one counts."""
+    found: dict[str, dict[str, Any]] = {}
+    for parameters in given:
+        for id, values in parameters.items():
+            found[id] = {**found.get(id, {}), **values}
+    return found
+
+
+def _named(option: str) -> tuple[str, str]:
+    name, equals, value = option.partition("=")
+    if not (name and equals and value):
+        raise UsageError(f"--option takes name=value, such as gt=path/to/dataset, not {option!r}")
+    return name, value
+
+
+def recognise(source: Path) -> Suite:
+    """The first benchmark that knows the layout, or the folder suite."""
+    claimed = [suite for suite in SUITES.values() if suite.id != "folder" and suite.recognises(source)]
+    return claimed[0] if claimed else SUITES["folder"]
