@@ -264,7 +264,7 @@ def submit(
     if partial:
         raise UsageError(f"{model} cannot be submitted, because the run is partial: {partial}")
     content = content_of(done.summary, model, name, link)
-    write_submission(run, path, content, model)
+    write_submission(run, path, content, model, done.summary["mbench"]["setting"])
     found = problems(path)
     if found:
         path.unlink()
