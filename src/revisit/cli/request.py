@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from revisit.engine.run import Run
 
 SOURCE = typer.Argument(help="A folder of videos, a manifest.jsonl, or a benchmark's dataset folder.")
 SUITE = typer.Option("auto", help="Suite to read the source as; auto recognises it by its layout.")
@@ -126,6 +131,26 @@ class Request:
         )
         check_used(made, self.parameters)
         return made
+
+    def run(self, out: Path, *, quiet: bool = False, command: str = "", **how: Any) -> Run:
+        """Carry it out and return the finished run; `how` goes to `evaluate`."""
+        from revisit.cli import console
+        from revisit.engine.run import evaluate
+
+        judge = self.chosen_judge()
+        try:
+            return evaluate(
+                self.plan(judge=judge.facts if judge else None),
+                out,
+                request=self.as_json(),
+                judge=judge,
+                progress=console.progress(quiet),
+                command=command or shlex.join(["revisit", *sys.argv[1:]]),
+                **how,
+            )
+        except KeyboardInterrupt:
+            console.message("interrupted; the same command goes on where it stopped")
+            raise typer.Exit(130) from None
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
