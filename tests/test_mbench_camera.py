@@ -12,7 +12,6 @@ from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.evidence.mbench import GeometryTrack
 from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.geometry.rotations import axis_angle
-from revisit.metrics.mb_actions import Asked, asked_of, declared_phases
 from revisit.metrics.mb_camera import camera_interaction, twists
 from revisit.observers.imports.mbench import geometry
 from tests.mbench_world import case, frame_facts, room, track, write_npz
@@ -140,7 +139,29 @@ def declared(poses: np.ndarray, motion: list[tuple[str, float]], **params: objec
     return made
 
 
+@pytest.mark.parametrize(
+    ("action", "script"),
+    [
+        ("left_then_right_then_left", "yaw:left:40@20,yaw:right:40@20,yaw:left:40@20"),
+        ("left_right", "yaw:left:40@20,yaw:right:40@20"),
+        ("left_then_wait", "yaw:left:40@20,hold@20"),
+    ],
+)
+def test_a_perfect_camera_is_never_scored_by_a_guess(action: str, script: str) -> None:
+    """Guessed phases gave 0.33 and 0 here; a name that does not say its phases is asked for them."""
+    poses = path(script)
+    made = camera_interaction(case(action=action), frame_facts(len(poses)), track(poses))
+    assert isinstance(made, Unscored) and "actions: {" in made.reason
+    motion = [
+        (word.split(":")[1], float(word.rpartition("@")[2])) if word.startswith("yaw") else ("wait", 20.0)
+        for word in script.split(",")
+    ]
+    assert declared(poses, motion).value == pytest.approx(1, abs=1e-6)
+
+
 def test_names_are_read_as_far_as_they_go() -> None:
+    from revisit.metrics.mb_actions import Asked, asked_of
+
     assert asked_of("left_then_right") == Asked((("left", 0.5), ("right", 0.5)))
     assert asked_of("right_720") == Asked((("right", 1.0),))
     assert asked_of("static") == asked_of("wait") == Asked((("wait", 1.0),))
@@ -188,6 +209,8 @@ def test_sequences_that_the_dataset_declares(rule: str) -> None:
 
 
 def test_declarations_are_checked() -> None:
+    from revisit.metrics.mb_actions import declared_phases
+
     assert declared_phases([{"left": 4}, {"pause": 2}, {"right": 4}]) == [("left", 4), ("wait", 2), ("right", 4)]
     assert declared_phases(["left", "right", "left"]) == [("left", 1), ("right", 1), ("left", 1)]
     for wrong in (

@@ -131,6 +131,11 @@ def test_both_object_metrics_score_and_the_run_can_be_submitted(dataset: Path, o
             assert record["status"] == "scored" and 0 <= record["score"] <= 1, record
             told = record["facts"].get("target_from") or record["facts"]["described_by"]
             assert "sam2.1-hiera-tiny from a name, found by grounding-dino-tiny" in told
+    # What an earlier run left behind, of the other setting, is not shipped.
+    shutil.copytree(
+        run / "metrics/mbencht.entity.object_texture_consistency",
+        run / "metrics/mbencha.entity.object_texture_consistency",
+    )
     done = invoke(
         "mbench", "submit", run, "--model", "perfect", "--link", "https://x.org/m", "--out", tmp_path / "s.zip"
     )
@@ -138,6 +143,7 @@ def test_both_object_metrics_score_and_the_run_can_be_submitted(dataset: Path, o
     with zipfile.ZipFile(tmp_path / "s.zip") as archive:
         entity = json.loads(archive.read("verification/entity/summary.json"))
     assert "mbencht.entity.object_texture_consistency" in entity
+    assert "mbencha.entity.object_texture_consistency" not in entity
 
 
 @pytest.fixture(scope="module")

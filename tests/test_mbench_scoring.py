@@ -236,11 +236,8 @@ def test_equal_models_share_a_rank_and_the_next_one_comes_after_both():
     scores = {"a": 0.7, "b": 0.7, "c": 0.2}
     cases, records = made_up("T", scores, dict.fromkeys(scores, "open"))
     ranking = summarise(cases, [], records)["mbench"]["ranking"]
-    assert [(row["model"], row["rank"], row["ungated"]["rank"]) for row in ranking] == [
-        ("a", 1, 1),
-        ("b", 1, 1),
-        ("c", 3, 3),
-    ]
+    assert [(row["model"], row["rank"]) for row in ranking] == [("a", 1), ("b", 1), ("c", 3)]
+    assert [row["ungated"]["rank"] for row in ranking] == [1, 1, 3]
 
 
 def test_what_an_axis_leaves_out_is_left_out_everywhere():

@@ -17,8 +17,7 @@ from revisit.core import SUITES, Case, UsageError
 from revisit.engine.by import tables_by
 from revisit.engine.needs import ObserverSet
 from revisit.engine.plan import make_plan
-from revisit.engine.run import Run, Silent, evaluate
-from revisit.media import encode_mp4
+from revisit.engine.run import Run, evaluate
 from revisit.observers.poses import read_poses
 from revisit.observers.sets import load_roles
 from revisit.suites.boards import RunFacts, joined
@@ -26,13 +25,9 @@ from revisit.suites.mind.leaderboard import boards_of
 from revisit.suites.mind.read import action_space, read
 from revisit.weights.places import variable_of
 from revisit.worlds.mind import render_mind
-from tests.conftest import moving_frames
+from tests.test_suite_mind import ACTION, ROW, TIMES, rows_of
 
-# Keys of a row as MIND's README lists them.
-ROW = {"path", "perspective", "test_type", "error"}
-TIMES = {"mark_time", "total_time", "sample_frames"}
 PER_FRAME = {"mse", "avg_mse", "lpips", "avg_lpips", "ssim", "avg_ssim", "psnr", "avg_psnr"}
-ACTION = {"count", "rpe_trans_mean", "rpe_trans_median", "rpe_rot_mean_deg", "rpe_rot_median_deg"}
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +60,6 @@ def evaluated(source: Path, gt: Path, out: Path, metrics: tuple[str, ...] = (), 
         options={"gt": str(gt)},
     )  # fmt: skip
     return evaluate(plan, out, workers=0, **options)
-
-
-def rows_of(path: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
-    rows = json.loads(path.read_text())["data"]
-    return {(row["perspective"], row["test_type"], row["path"]): row for row in rows}
 
 
 def test_the_command_of_the_readme_runs_as_it_is_written(data, tmp_path, monkeypatch):
@@ -127,67 +117,6 @@ def test_the_folder_of_dino_is_taken_where_it_lies(tmp_path, monkeypatch):
     assert weights.why_missing(["dinov3-base"])
     monkeypatch.setenv(variable_of("dinov3-base"), str(tmp_path))
     assert weights.file("dinov3-base") == tmp_path / "model.safetensors"
-
-
-class Watching(Silent):
-    """Looks at result.json whenever a clip is done."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.seen = path, []  # type: ignore[var-annotated]
-
-    def advance(self, what: str, failed: int) -> None:
-        if self.path.is_file():
-            content = json.loads(self.path.read_text())
-            self.seen.append((content["finished"], len(content["data"])))
-
-
-def test_result_json_grows_with_the_clips(data, tmp_path):
-    gt, models = data
-    watching = Watching(tmp_path / "run/result.json")
-    evaluated(models / "weak_turns", gt, tmp_path / "run", ("lcm",), progress=watching)
-    assert watching.seen and watching.seen[0][0] is False
-    counts = [rows for _, rows in watching.seen]
-    assert counts == sorted(counts) and 0 < counts[0] < 8
-    final = json.loads((tmp_path / "run/result.json").read_text())
-    assert final["finished"] and sum(row["test_type"] != "mirror_test" for row in final["data"]) == 8
-
-
-def test_missing_odd_and_resting_clips_keep_the_shapes(data, tmp_path):
-    """Whatever a clip is like, a reader of upstream's rows finds its keys."""
-    gt, models = data
-    gt = shutil.copytree(gt, tmp_path / "gt")
-    made = shutil.copytree(models / "copy", tmp_path / "mine")
-    shutil.rmtree(made / "1st_data/mem_test/data-25")
-    encode_mp4(made / "1st_data/mirror_test/data-25/path-1.mp4", moving_frames(49), fps=24)
-    encode_mp4(made / "3rd_data/mirror_test/data-25/path-1.mp4", moving_frames(42), fps=24)
-    resting = gt / "3rd_data/test/mem_test/data-26"
-    first = resting.joinpath("images.txt").read_text().splitlines()
-    poses = [line for line in first if line and not line.startswith("#")]
-    rest = poses[0].split()
-    lines = [" ".join([str(k + 1), *rest[1:9], f"images/frame_{k:06d}.jpg"]) + "\n\n" for k in range(120)]
-    resting.joinpath("images.txt").write_text("".join(lines))
-    for protocol in ("corrected", "upstream"):
-        evaluated(made, gt, tmp_path / protocol, ("lcm", "gsc", "action"), protocol=protocol)
-    for protocol in ("corrected", "upstream"):
-        rows = rows_of(tmp_path / protocol / "result.json")
-        missing = rows["1st_data", "mem_test", "data-25"]
-        assert missing.keys() >= ROW | TIMES and missing["error"].startswith("missing: there is no")
-        assert all(missing[name] is None for name in TIMES)
-        still = rows["3rd_data", "mem_test", "data-26"]
-        assert still["error"] is None
-        if protocol == "corrected":
-            assert still["action"]["__overall__"].keys() == ACTION
-            assert still["action"]["__overall__"]["rpe_trans_mean"] is None  # no unit can be told
-            assert still["action"]["__overall__"]["rpe_rot_mean_deg"] > 0
-    odd, batch = (
-        rows_of(tmp_path / "upstream/result.json")[perspective, "mirror_test", "data-25"]["video_results"][0]
-        for perspective in ("1st_data", "3rd_data")
-    )
-    assert odd["error"] == "frame count: 49 is odd, and upstream takes even ones only" and "gsc" not in odd
-    assert odd["sample_frames"] == 49 and odd["mark_time"] == 24
-    assert batch["error"].startswith("frame count: of 42 frames")
-    corrected = rows_of(tmp_path / "corrected/result.json")["1st_data", "mirror_test", "data-25"]["video_results"][0]
-    assert corrected["error"] is None and corrected["gsc"]["length"] == 24
 
 
 # ---- action spaces ------------------------------------------------------------------------------

@@ -212,7 +212,7 @@ def test_grams_without_poses_pair_frames_from_both_ends() -> None:
 
 def test_the_papers_style_is_over_all_frames_in_closed_form() -> None:
     """Eq. 13 of MBench, 1 - mean ||G_t - G_{t-1}||, over every frame: with matrices that need no network."""
-    from revisit.core import SUITES
+    from revisit.core import OBSERVERS, SUITES
     from revisit.metrics.mb_rendering import rendering_style
 
     rng = np.random.default_rng(3)
@@ -220,8 +220,8 @@ def test_the_papers_style_is_over_all_frames_in_closed_form() -> None:
     info = ClipInfo(8, 6, 41, 8.0, np.arange(41) / 8)
     frames = as_frames([np.full((6, 8, 3), k, np.uint8) for k in range(41)], 8)
     for id in ("small.grams", "paper.grams"):
-        asked = SUITES["mbench"].protocols["paper"][id]
-        pairs = grams.compared_frames(info.count, None, {}, convention="auto", **asked)
+        asked = {**OBSERVERS[id].params, **SUITES["mbench"].protocols["paper"][id]}
+        pairs = grams.compared_frames(info.count, None, {}, **asked)
 
         def matrices(pictures: list[np.ndarray]) -> list[Any]:
             found = torch.tensor([values[int(rgb[0, 0, 0])] for rgb in pictures], dtype=torch.float32)

@@ -141,7 +141,7 @@ def test_clip_iqa_gives_the_numbers_of_another_implementation(folder: Path) -> N
 
 
 def test_image_quality_reads_openais_archive_without_running_it(folder: Path) -> None:
-    from revisit.observers.paper.quality import every_fourth, image_quality
+    from revisit.observers.paper.quality import image_quality
 
     net = clip_iqa.Clip((1, 2, 1, 1), 8, 5, 49408, 64, 2, 77, 64)
     net.load_state_dict(small_clip(), strict=False)
@@ -150,7 +150,12 @@ def test_image_quality_reads_openais_archive_without_running_it(folder: Path) ->
     torch.save(torch.nn.Parameter(small_words()), folder / "clip-iqa-plus.pth")
     found = rows_are_independent(image_quality.fn, pictures(2, 96, 160))
     assert found.maker == "clip-iqa-plus" and found.value == pytest.approx([0.4986396, 0.4801424], abs=3e-3)
-    assert every_fourth(10, 8.0).tolist() == [0, 4, 8] and image_quality.size == 640
+    assert image_quality.wanted(10, 8.0, (), image_quality.params).tolist() == [0, 4, 8]
+    assert image_quality.side(image_quality.params) == 640
+    assert (
+        image_quality.wanted(10, 8.0, (), {"step": 5}).tolist() == [0, 5]
+        and image_quality.side({"long_side": 320}) == 320
+    )
 
 
 def test_words_for_another_clip_are_refused(folder: Path) -> None:

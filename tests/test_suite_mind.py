@@ -13,27 +13,36 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from revisit.cli.main import app
 from revisit.core import SUITES, Case, Rejected, UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.needs import ObserverSet
 from revisit.engine.plan import make_plan
-from revisit.engine.run import evaluate
+from revisit.engine.run import Silent, evaluate
+from revisit.media import encode_mp4
 from revisit.observers.sets import load_roles
 from revisit.suites.mind.read import read
 from revisit.worlds.mind import TILT, TURN, WEAKER, render_mind
+from tests.conftest import moving_frames
 
 FUTURE = 12
+# Keys of a row of result.json as MIND's README lists them, whatever the clip is like.
+ROW = {"path", "perspective", "test_type", "error"}
+TIMES = {"mark_time", "total_time", "sample_frames"}
+ACTION = {"count", "rpe_trans_mean", "rpe_trans_median", "rpe_rot_mean_deg", "rpe_rot_median_deg"}
+ASKED = ("mind_lcm_mse", "mind_gsc_mse", "mind_action_translation", "mind_action_rotation")
 
 
 def run_mind(source, gt, out, cache=None, **options):
     metrics = options.pop("metrics", ())
-    protocol = options.pop("protocol", None)
+    protocol, progress = options.pop("protocol", None), options.pop("progress", None)
     plan = make_plan(
         SUITES["mind"], source, ObserverSet("lite", load_roles("lite")),
         protocol=protocol, metrics=metrics, options={"gt": str(gt), **options},
     )  # fmt: skip
-    return evaluate(plan, out, workers=0, cache=cache)
+    return evaluate(plan, out, workers=0, cache=cache, progress=progress)
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +162,90 @@ def test_result_json_has_the_keys_of_the_public_evaluator(run):
     mirror = rows["1st_data", "mirror_test"]
     assert mirror["videos"] == ["path-1.mp4"] and mirror["video_results"][0]["gsc"]["length"] == 4
     assert mirror["video_results"][0]["motion_mse"] > 1e-3
+
+
+def rows_of(path: Path) -> dict:
+    rows = json.loads(path.read_text())["data"]
+    return {(row["perspective"], row["test_type"], row["path"]): row for row in rows}
+
+
+class Watching(Silent):
+    """Looks at result.json whenever a clip is done."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.seen = path, []  # type: ignore[var-annotated]
+
+    def advance(self, what: str, failed: int) -> None:
+        if self.path.is_file():
+            content = json.loads(self.path.read_text())
+            self.seen.append((content["finished"], len(content["data"])))
+
+
+def test_result_json_grows_with_the_clips(dataset, tmp_path):
+    gt, models = dataset
+    watching = Watching(tmp_path / "run/result.json")
+    run_mind(models / "weak_turns", gt, tmp_path / "run", metrics=("mind_lcm_mse",), progress=watching)
+    assert watching.seen and watching.seen[0][0] is False
+    counts = [rows for _, rows in watching.seen]
+    assert counts == sorted(counts) and 0 < counts[0] < 4
+    final = json.loads((tmp_path / "run/result.json").read_text())
+    assert final["finished"] and sum(row["test_type"] != "mirror_test" for row in final["data"]) == 4
+
+
+def test_missing_odd_and_resting_clips_keep_the_shapes(dataset, tmp_path):
+    """Whatever a clip is like, a reader of upstream's rows finds its keys."""
+    gt, models = dataset
+    gt = shutil.copytree(gt, tmp_path / "gt")
+    made = shutil.copytree(models / "copy", tmp_path / "mine")
+    shutil.rmtree(made / "1st_data/mem_test/data-25")
+    encode_mp4(made / "1st_data/mirror_test/data-25/path-1.mp4", moving_frames(49), fps=24)
+    encode_mp4(made / "3rd_data/mirror_test/data-25/path-1.mp4", moving_frames(42), fps=24)
+    resting = gt / "3rd_data/test/mem_test/data-25"
+    first = resting.joinpath("images.txt").read_text().splitlines()
+    poses = [line for line in first if line and not line.startswith("#")]
+    rest = poses[0].split()
+    lines = [" ".join([str(k + 1), *rest[1:9], f"images/frame_{k:06d}.jpg"]) + "\n\n" for k in range(120)]
+    resting.joinpath("images.txt").write_text("".join(lines))
+    for protocol in ("corrected", "upstream"):
+        run_mind(made, gt, tmp_path / protocol, metrics=ASKED, protocol=protocol)
+    for protocol in ("corrected", "upstream"):
+        rows = rows_of(tmp_path / protocol / "result.json")
+        missing = rows["1st_data", "mem_test", "data-25"]
+        assert missing.keys() >= ROW | TIMES and missing["error"].startswith("missing: there is no")
+        assert all(missing[name] is None for name in TIMES)
+        still = rows["3rd_data", "mem_test", "data-25"]
+        assert still["error"] is None
+        if protocol == "corrected":
+            assert still["action"]["__overall__"].keys() == ACTION
+            assert still["action"]["__overall__"]["rpe_trans_mean"] is None  # no unit can be told
+            assert still["action"]["__overall__"]["rpe_rot_mean_deg"] > 0
+    odd, batch = (
+        rows_of(tmp_path / "upstream/result.json")[perspective, "mirror_test", "data-25"]["video_results"][0]
+        for perspective in ("1st_data", "3rd_data")
+    )
+    assert odd["error"] == "frame count: 49 is odd, and upstream takes even ones only" and "gsc" not in odd
+    assert odd["sample_frames"] == 49 and odd["mark_time"] == 24
+    assert batch["error"].startswith("frame count: of 42 frames")
+    corrected = rows_of(tmp_path / "corrected/result.json")["1st_data", "mirror_test", "data-25"]["video_results"][0]
+    assert corrected["error"] is None and corrected["gsc"]["length"] == 24
+
+
+def test_a_board_counts_the_clips_that_a_metric_applies_to(run, dataset, tmp_path):
+    """Six clips per model: four to compare with a recording, two mirrors. Another recording is another dataset."""
+    gt, models = dataset
+    other = shutil.copytree(gt, tmp_path / "gt")
+    recordings = other / "1st_data/test"
+    shutil.copy(recordings / "action_space_test/data-0-1.0x-200/video.mp4", recordings / "mem_test/data-25/video.mp4")
+    second = run_mind(models / "copy", other, tmp_path / "run", metrics=("mind_lcm_mse",))
+    done = CliRunner().invoke(app, ["leaderboard", str(run.path), str(second.path), "--json"])
+    boards = [board for board in json.loads(done.stdout) if board["title"] == "mind"]
+    of = {
+        key: (cell["n"], cell["of"])
+        for key, cell in boards[0]["rows"][2]["cells"].items()
+        if key in ("mind_lcm_mse", "mind_gsc_mse")
+    }
+    assert boards[0]["rows"][2]["model"] == "weak_turns" and of == {"mind_lcm_mse": (4, 4), "mind_gsc_mse": (2, 2)}
+    assert [len(board["rows"]) for board in boards] == [3, 1]
 
 
 def test_upstream_is_another_protocol(dataset, cache, tmp_path):
@@ -312,8 +405,7 @@ def test_a_recording_without_its_files_and_a_prediction_without_a_recording(tree
 
 
 def test_odd_lengths_one_frame_other_rates_and_broken_rows_are_told_and_the_rest_is_scored(trees, make_clip, tmp_path):
-    from revisit.media import encode_mp4, save_npz
-    from tests.conftest import moving_frames
+    from revisit.media import save_npz
 
     truth, made = trees
     encode_mp4(made / "1st_data/mem_test/data-1/video.mp4", moving_frames(1), fps=24)

@@ -54,36 +54,19 @@ def evaluate(
     from dataclasses import replace
 
     from revisit.engine.request import Request, merged
-    from revisit.engine.run import Run, Silent
-    from revisit.engine.run import evaluate as run_plan
 
-    place = Path(source)
     named = [f"{name}={value}" for name, value in (options or {}).items()]
     request = Request.of(
-        place, suite, set, protocol, metrics, limit, align, [Path(root) for root in roots], named, judge
+        Path(source), suite, set, protocol, metrics, limit, align, [Path(root) for root in roots], named, judge
     )
     request = replace(request, parameters=merged(params or {}))
-    chosen = request.chosen_judge()
-    plan = request.plan(judge=chosen.facts if chosen else None)
-    if any(task.module == "__main__" for _, _, task in plan.tasks.values()):
-        workers = 0
-    told: Any = Silent()
+    told = None
     if progress:
-        from revisit.cli.console import progress as shown
+        from revisit.cli.console import progress as bar
 
-        told = shown(False)
-    run: Run = run_plan(
-        plan,
-        Path(out)
-        if out is not None
-        else Path("runs") / (place.resolve().stem if place.is_file() else place.resolve().name),
-        request=request.as_json(),
-        fresh=fresh,
-        workers=workers,
-        progress=told,
-        command="revisit.evaluate",
-        judge=chosen,
-    )
+        told = bar(quiet=False)
+    place = request.usual_place if out is None else Path(out)
+    run = request.run(place, progress=told, command="revisit.evaluate", fresh=fresh, workers=workers)
     if report:
         from revisit.report.html import write_report
 

@@ -58,7 +58,7 @@ def card(id: str) -> dict[str, Any]:
         return {
             "kind": "observer", "id": o.id, "version": o.version, "description": inspect.getdoc(o.fn) or "",
             "sees": o.kind, "makes": evidence_id(o.makes), "frames": o.sees,
-            "long_side": o.size, "reference": o.pairs, "inputs": list(o.inputs), "weights": list(o.weights),
+            "long_side": o.side(o.params), "reference": o.pairs, "inputs": list(o.inputs), "weights": list(o.weights),
             "parameters": dict(o.params),
         }  # fmt: skip
     if id in SUITES:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 from pathlib import Path
 
 import typer
 
 from revisit.cli import console
 from revisit.cli.options import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PARAM, PROTOCOL, ROOT, SET, SOURCE, SUITE
+from revisit.cli.running import carry_out
 
 
 def eval_(
@@ -38,7 +37,6 @@ def eval_(
 ) -> None:
     """Score a dataset or a folder of videos. The same command resumes."""
     from revisit.engine.request import Request
-    from revisit.engine.run import evaluate
     from revisit.media import Limits
     from revisit.networks import settings
 
@@ -47,23 +45,9 @@ def eval_(
     os.environ.update({name: value for name, value in asked.items() if value})
     settings.check()
     request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge, param)
-    chosen = request.chosen_judge()
-    folder = out or Path("runs") / (source.resolve().stem if source.is_file() else source.resolve().name)
-    try:
-        run = evaluate(
-            request.plan(judge=chosen.facts if chosen else None),
-            folder,
-            request=request.as_json(),
-            fresh=fresh,
-            workers=workers,
-            limits=Limits.parse(limits),
-            progress=console.progress(quiet),
-            command=shlex.join(["revisit", *sys.argv[1:]]),
-            judge=chosen,
-        )
-    except KeyboardInterrupt:
-        console.message("interrupted; the same command goes on where it stopped")
-        raise typer.Exit(130) from None
+    run = carry_out(
+        request, out or request.usual_place, quiet=quiet, fresh=fresh, workers=workers, limits=Limits.parse(limits)
+    )
     if report:
         from revisit.report.html import write_report
 

@@ -18,6 +18,7 @@ import typer
 from revisit.cli import console
 from revisit.cli.options import PARAM
 from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, PYTHON, TIMEOUT, WORKERS, estimator_of
+from revisit.cli.running import carry_out
 
 if TYPE_CHECKING:
     from revisit.engine.run import Run
@@ -141,7 +142,6 @@ def eval_(
 
     from revisit.core import UsageError
     from revisit.engine.request import Request, merged
-    from revisit.engine.run import evaluate
     from revisit.suites.mbench.dataset import open_dataset
     from revisit.suites.mbench.names import JUDGED, MOVED, TRIGGER, chosen, parts
 
@@ -171,22 +171,15 @@ def eval_(
     request = Request.of(source, "mbench", set, protocol, _known(ids), limit, "auto", root, options, judge, param)
     if vlm_n_frames != 8 and JUDGED & {*ids}:
         request = replace(request, parameters=merged({"judge.frames": {"at_most": vlm_n_frames}}, request.parameters))
-    asked = request.chosen_judge()
-    try:
-        run = evaluate(
-            request.plan(judge=asked.facts if asked else None),
-            output,
-            request=request.as_json(),
-            fresh=fresh,
-            workers=workers,
-            progress=console.progress(quiet or no_progress_bar),
-            command=_command(vlm_api_key),
-            judge=asked,
-            adds=data.ids(),
-        )
-    except KeyboardInterrupt:
-        console.message("interrupted; the same command goes on where it stopped")
-        raise typer.Exit(130) from None
+    run = carry_out(
+        request,
+        output,
+        quiet=quiet or no_progress_bar,
+        command=_command(vlm_api_key),
+        fresh=fresh,
+        workers=workers,
+        adds=data.ids(),
+    )
     if not no_log_file:
         _log(run, log_file or output / "eval.log")
     if report:
@@ -273,7 +266,7 @@ def submit(
     if partial:
         raise UsageError(f"{model} cannot be submitted, because the run is partial: {partial}")
     content = content_of(done.summary, model, name, link)
-    write_submission(run, path, content, model)
+    write_submission(run, path, content, model, done.summary["mbench"]["setting"])
     found = problems(path)
     if found:
         path.unlink()

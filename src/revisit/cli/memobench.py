@@ -7,15 +7,20 @@ is named. Everything else that Revisit does with a run works on these runs, too;
 
 from __future__ import annotations
 
-import shlex
+import os
 import shutil
-import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from revisit.cli import console
+from revisit.cli.running import carry_out
+
+if TYPE_CHECKING:
+    from revisit.engine.request import Request
 
 app = typer.Typer(help="MemoBench, with its own commands.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -25,6 +30,8 @@ PROTOCOL = typer.Option(None, help="corrected (default), upstream or paper.")
 RUN = typer.Option(Path("runs/memobench"), help="Folder of the runs.")
 WORKERS = typer.Option(None, help="Processes; as many as cores by default, 0 for none.")
 OUTPUT = Path("output")  # where the public scripts look for clips
+GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"  # whom llm-vqa.py asks, as a server of our protocol
+GEMINI_KEY, GEMINI_MODEL = "GEMINI_API_KEY", "gemini-3.1-pro-preview"
 
 
 @app.callback()
@@ -38,8 +45,25 @@ def eval_(
     gen_root: Path = typer.Option(None, "--gen_root", help="Generated clips of the split; output/Synthetic or /Real."),
     gen_root_syn: Path = typer.Option(None, "--gen_root_syn", help="Synthetic clips, for --mode both."),
     gen_root_real: Path = typer.Option(None, "--gen_root_real", help="Real clips, for --mode both."),
+    prompt_src_syn: Path = typer.Option(
+        None, "--prompt_src_syn", help="CSV of the synthetic clips' prompts (video_folder, prompt); the dataset's else."
+    ),
+    prompt_src_real: Path = typer.Option(
+        None,
+        "--prompt_src_real",
+        help="CSV of the real clips' prompts (id or video_folder, prompt); the dataset's else.",
+    ),
     clip: str = typer.Option("", help="Only this clip, such as Barnyard_001."),
     scene: str = typer.Option("", help="Only clips of this scene."),
+    max_side: int = typer.Option(
+        None, "--max_side", min=16, help="Longest side of frames in pixels; as the protocol says (640) by default."
+    ),
+    sample_step: int = typer.Option(
+        None,
+        "--sample_step",
+        min=1,
+        help="Every so many frames for motion and quality; as the protocol says by default.",
+    ),
     device: str = typer.Option("", help="cuda, cuda:1 or cpu."),
     out_csv: Path = typer.Option(None, "--out_csv", help="The CSV file; outputs/<model>/eval_<mode>.csv by default."),
     camera_ctrl: bool = typer.Option(True, "--camera_ctrl/--no-camera_ctrl", help="Ask for camera control, too."),
@@ -51,8 +75,6 @@ def eval_(
     workers: int = WORKERS,
 ) -> None:
     """Score the automated metrics of a model's clips, as run_eval.py does; one CSV file with a row per clip."""
-    import os
-
     from revisit.core import UsageError
     from revisit.networks import settings
     from revisit.suites.memobench.metrics import OWN
@@ -68,10 +90,13 @@ def eval_(
     left_out = {"memo_ors", *(() if camera_ctrl else ("memo_camera",))}
     metrics = [id for id in OWN if id not in left_out and not id.startswith("memo_vqa")]
     only = [f"only={','.join(filter(None, (clip, scene)))}"] if clip or scene else []
+    prompts = {"synthetic": ("--prompt_src_syn", prompt_src_syn), "real": ("--prompt_src_real", prompt_src_real)}
+    sampling = {"long_side": max_side, "step": sample_step}
     name, rows = "", []
     for split in ("synthetic", "real") if mode == "both" else (mode,):
         name = model or _model_of(roots[split])
-        done = _run(roots[split], name, data, metrics, only, set, protocol, run / name / f"eval-{split}", workers)
+        options, place = [*only, *_prompts(*prompts[split])], run / name / f"eval-{split}"
+        done = _run(roots[split], name, data, metrics, options, set, protocol, place, workers, sampling=sampling)
         rows.append(done / "memobench_csv/outputs")
     written = out_csv or Path("outputs") / name / f"eval_{mode}.csv"
     _joined([path for folder in rows for path in sorted(folder.rglob("eval_*.csv"))], written)
@@ -108,8 +133,10 @@ def vqa(
     questions_dir: Path = typer.Option(Path("data/vqa_questions"), "--questions-dir", help="Folder of question banks."),
     cases_csv: Path = typer.Option(None, "--cases-csv", help="Only the clips of this list (failure-cases.csv)."),
     skip_existing: bool = typer.Option(False, "--skip-existing", help="Always so: answers that are there are kept."),
-    model_id: str = typer.Option("", "--model-id", help="Model of the judge, where --judge is a url."),
-    judge: str = typer.Option(..., "--judge", help="A judge file (YAML), the url of a server, or recorded answers."),
+    model_id: str = typer.Option("", "--model-id", help="Model of the judge, where it is Gemini or a url."),
+    judge: str = typer.Option(
+        "", "--judge", help="A judge file (YAML), a url, or recorded answers; Gemini by default, with $GEMINI_API_KEY."
+    ),
     data: Path = DATA,
     set: str = SET,
     protocol: str = PROTOCOL,
@@ -117,12 +144,11 @@ def vqa(
     workers: int = WORKERS,
 ) -> None:
     """Ask a judge the questions about a model's clips, as llm-vqa.py does."""
-    import os
-
     from revisit.suites.memobench.questions import read_failure_cases
 
     if model_id:
         os.environ["REVISIT_JUDGE_MODEL"] = model_id
+    judge = judge or _gemini(model_id)
     options = [f"questions={questions_dir}"]
     if cases_csv is not None:
         options.append(f"only={','.join(case.clip for case in read_failure_cases(cases_csv))}")
@@ -165,24 +191,51 @@ def leaderboard(
 
 def _run(
     source: Path, model: str, data: Path, metrics: list[str], options: list[str], set: str, protocol: str | None,
-    out: Path, workers: int | None, judge: str = "",
+    out: Path, workers: int | None, judge: str = "", sampling: Mapping[str, int | None] | None = None,
 ) -> Path:  # fmt: skip
     """Score a folder of clips and print what came of it; the folder of the run."""
     from revisit.core import UsageError
     from revisit.engine.request import Request
-    from revisit.engine.run import evaluate
 
     if not source.is_dir():
         raise UsageError(f"{source}: there is no such folder of generated clips")
     named = [f"gt={data.resolve()}", f"model={model}", *options]
     request = Request.of(source, "memobench", set, protocol, metrics, None, "auto", [], named, judge)
-    chosen: Any = request.chosen_judge()
-    done = evaluate(
-        request.plan(judge=chosen.judge.facts if chosen else None), out, request=request.as_json(), workers=workers,
-        progress=console.progress(), command=shlex.join(["revisit", *sys.argv[1:]]), judge=chosen,
-    )  # fmt: skip
+    done = carry_out(_sampled(request, sampling or {}), out, workers=workers)
     console.summary(done.summary)
     return done.path
+
+
+def _sampled(request: Request, sampling: Mapping[str, int | None]) -> Request:
+    """The request with a size or a step of frames for everything in it that has one."""
+    from revisit.engine.parameters import tunable
+
+    given = {name: value for name, value in sampling.items() if value is not None}
+    if not given:
+        return request
+    uses = tunable(request.plan())
+    chosen = {id: {name: value for name, value in given.items() if name in has} for id, has in uses.items()}
+    return replace(request, parameters={id: values for id, values in chosen.items() if values})
+
+
+def _prompts(flag: str, file: Path | None) -> list[str]:
+    """The option that names a file of prompts. The one that the public manual names is not in the dataset."""
+    if file is None:
+        return []
+    if not file.is_file():
+        console.message(f"{flag} {file}: there is no such file; the prompts of the dataset count")
+        return []
+    return [f"prompts={file.resolve()}"]
+
+
+def _gemini(model: str) -> str:
+    """The url of the judge that the public script asks; its model and key are left where judges look for them."""
+    from revisit.core import UsageError
+
+    if not os.environ.get(GEMINI_KEY):
+        raise UsageError(f"nobody is there to answer: name a judge with --judge, or set {GEMINI_KEY} to ask Gemini")
+    os.environ |= {"REVISIT_JUDGE_MODEL": model or GEMINI_MODEL, "REVISIT_JUDGE_KEY": os.environ[GEMINI_KEY]}
+    return GEMINI
 
 
 def _model_of(folder: Path) -> str:
@@ -194,12 +247,14 @@ def _model_of(folder: Path) -> str:
 def _folders(model: str, given: list[Path]) -> list[Path]:
     """The folders of a model's clips, or of all models in output/."""
     from revisit.core import UsageError
+    from revisit.suites.memobench.leaderboard import model_key
 
     if given:
         return given
+    folders = sorted(entry for entry in OUTPUT.iterdir() if entry.is_dir()) if OUTPUT.is_dir() else []
     if model == "all":
-        return sorted(entry for entry in OUTPUT.iterdir() if entry.is_dir()) if OUTPUT.is_dir() else []
-    found = next((OUTPUT / name for name in (model, model.lower()) if (OUTPUT / name).is_dir()), None)
+        return folders
+    found = {model_key(entry.name): entry for entry in folders}.get(model_key(model))
     if found is None:
         raise UsageError(f"there is no {OUTPUT / model}; name the folder of its clips with --video-dirs")
     return [found]

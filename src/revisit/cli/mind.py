@@ -7,15 +7,14 @@ which grows with every clip.
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
-import sys
 from datetime import datetime
 from pathlib import Path
 
 import typer
 
 from revisit.cli import console
+from revisit.cli.running import carry_out
 
 DINO = "dinov3-base"
 DINO_PATH = Path("dinov3_vitb16")  # where the public evaluator looks
@@ -48,7 +47,6 @@ def mind(
 
     from revisit.core import SUITES, UsageError
     from revisit.engine.request import Request
-    from revisit.engine.run import evaluate
     from revisit.media.files import replacing
 
     _dino(dino_path)
@@ -69,20 +67,7 @@ def mind(
         with replacing(written) as temporary:
             shutil.copyfile(folder / "result.json", temporary)
 
-    try:
-        done = evaluate(
-            request.plan(),
-            run or Path("runs") / name,
-            request=request.as_json(),
-            fresh=fresh,
-            workers=workers,
-            progress=console.progress(quiet),
-            command=shlex.join(["revisit", *sys.argv[1:]]),
-            exported=copy,
-        )
-    except KeyboardInterrupt:
-        console.message("interrupted; the same command goes on where it stopped")
-        raise typer.Exit(130) from None
+    done = carry_out(request, run or Path("runs") / name, quiet=quiet, fresh=fresh, workers=workers, exported=copy)
     if report:
         from revisit.report.html import write_report
 

@@ -122,7 +122,7 @@ class Observer:
     makes: type
     fn: Callable[..., Any]
     frames: Sampling = field(default_factory=every)
-    size: int | None = None  # longer side in pixels; None for the clip's own size
+    size: int | str | None = None  # longer side in pixels, or the parameter that says it; None for the clip's own size
     pairs: bool = False  # receives the reference clip's frames too
     inputs: tuple[str, ...] = ()  # fields of the Case it reads, such as "target"; None for "target?" without one
     weights: tuple[str, ...] = ()  # ids in weights.lock; an observer with weights runs where the networks are
@@ -133,6 +133,10 @@ class Observer:
     ready: Callable[[], str | None] | None = None  # says why it cannot run here; asked before anything is decoded
     artifact: str = ""  # the file that an importer reads, as Case.artifacts calls it
     shows: type | None = None  # the kind of evidence that holds the pictures a judge is shown
+
+    def side(self, params: Mapping[str, Any]) -> int | None:
+        """Longer side in pixels of the pictures it wants, None for the clip's own size."""
+        return params[self.size] if isinstance(self.size, str) else self.size
 
     def wanted(self, count: int, fps: float, inputs: Sequence[Any], params: Mapping[str, Any]) -> np.ndarray:
         """Numbers of the frames it wants of a clip with `count` frames."""
@@ -161,7 +165,7 @@ def observer(
     kind: Kind,
     makes: type,
     frames: Sampling | None = None,
-    size: int | None = None,
+    size: int | str | None = None,
     pairs: bool = False,
     inputs: tuple[str, ...] = (),
     weights: tuple[str, ...] = (),

@@ -357,7 +357,8 @@ def _stand_in(clip: Clip, shown: ObserverTask) -> Frames:
     except RevisitError:
         return Frames((), (), shown.key)
     picked = Sampling(params.get("rate"), params.get("at_most")).pick(info.count, info.fps)
-    scale = min(1.0, params.get("long_side", 512) / max(info.width, info.height))
+    longest = max(info.width, info.height)
+    scale = min(1.0, (params.get("long_side") or longest) / longest)
     size = round(info.width * scale), round(info.height * scale)
     return Frames((b"",) * len(picked), tuple((picked / info.fps).tolist()), shown.key, size, info.count / info.fps)
 

@@ -230,7 +230,7 @@ class RemoteWatcher:
         if self.observer.kind != "frame":
             return None
         own = self.observer.pairs or self.observer.prepare is not None
-        return self.task.key if own else self.observer.size
+        return self.task.key if own else self.observer.side(self.task.params)
 
     def _picture(self, frame: Frame, reference: Frame | None) -> Prepared:
         """What the host gets: pictures ready for a batch, or whole frames, which its observer prepares as here."""

@@ -11,6 +11,7 @@ from revisit.core import SUITES, Suite, UsageError
 from revisit.engine.needs import ObserverSet, Parameters
 from revisit.engine.parameters import check_used, parse
 from revisit.engine.plan import Plan, make_plan
+from revisit.engine.run import Run, evaluate
 from revisit.judges.settings import ChosenJudge, choose_judge
 from revisit.observers.sets import load_roles, read_set
 
@@ -87,6 +88,20 @@ class Request:
         )
         check_used(made, self.parameters)
         return made
+
+    def run(self, out: Path, **how: Any) -> Run:
+        """Carry it out in a run directory; `how` goes to `evaluate`."""
+        judge = self.chosen_judge()
+        plan = self.plan(judge=judge.facts if judge else None)
+        if any(task.module == "__main__" for _, _, task in plan.tasks.values()):
+            how["workers"] = 0  # no other process can import what a notebook or script defines
+        return evaluate(plan, out, request=self.as_json(), judge=judge, **how)
+
+    @property
+    def usual_place(self) -> Path:
+        """The run directory where none is named."""
+        source = Path(self.source)
+        return Path("runs") / (source.stem if source.is_file() else source.name)
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -107,12 +107,13 @@ class Prepared:
 
 def prepared(observer: Observer, params: Mapping[str, Any], frame: Frame, reference: Frame | None) -> Prepared:
     """A frame, or a pair of them, at the size that the observer asks for."""
+    side = observer.side(params)
     if not observer.pairs:
-        picture = frame.at(observer.size) if observer.prepare is None else observer.prepare(frame, **params)
+        picture = frame.at(side) if observer.prepare is None else observer.prepare(frame, **params)
         return Prepared(frame.index, frame.time, picture, frame.digest)
     assert reference is not None
     if observer.prepare is None:
-        mine, other = frame.at(observer.size), reference.at(observer.size)
+        mine, other = frame.at(side), reference.at(side)
     else:
         mine, other = observer.prepare((frame, reference), **params)
     if mine.shape != other.shape:

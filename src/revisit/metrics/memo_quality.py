@@ -5,8 +5,9 @@
 
 The aesthetic score is put on 0-100 from its range 1 to 10 as the paper prints it; upstream takes 0 to 10, which adds
 3 points to visual quality at a score of 4.5. Where one half was not observed, upstream takes the other one alone,
-under the same name; `corrected` and `paper` are then Unscored. Upstream samples every fourth frame; the others take
-every frame that was rated. ImageReward reads 35 tokens of a prompt: it never sees what these prompts say of the return.
+under the same name; `corrected` and `paper` are then Unscored. Upstream samples every fourth frame (`step`); the others
+take every frame that was rated. ImageReward reads 35 tokens of a prompt: it never sees what these prompts say of the
+return.
 """
 
 from __future__ import annotations
@@ -45,11 +46,13 @@ def visual_halves(aesthetic: AestheticScores | None, quality: ImageQuality | Non
     )
 
 
-def mean_over_frames(index: np.ndarray, values: np.ndarray, frames: FrameFacts, rule: str) -> float | Unscored:
-    """Mean over the frames that count: every fourth upstream, else all that were rated."""
+def mean_over_frames(
+    index: np.ndarray, values: np.ndarray, frames: FrameFacts, rule: str, step: int
+) -> float | Unscored:
+    """Mean over the frames that count: one in `step` upstream, else all that were rated."""
     if check_rule(rule) != "upstream":
         return float(np.mean(values)) if len(values) else Unscored("no frame was rated")
-    chosen = frames.index[frames.index % UPSTREAM_STEP == 0]
+    chosen = frames.index[frames.index % step == 0]
     at = rows(index, chosen)
     if isinstance(at, list):
         return lacks("rating", at, len(chosen))
@@ -61,7 +64,9 @@ def mean_over_frames(index: np.ndarray, values: np.ndarray, frames: FrameFacts, 
     needs=(FrameFacts, VisualHalves), suites=("memobench",), paper=f"{PAPER} eq. 2", upstream="VisualQuality",
     responds_to=("blur", "noise", "ugly frames"), blind_to=("memory", "camera"),
 )  # fmt: skip
-def visual_quality(frames: FrameFacts, seen: VisualHalves, *, rule: str = "corrected") -> Score | Unscored:
+def visual_quality(
+    frames: FrameFacts, seen: VisualHalves, *, rule: str = "corrected", step: int = UPSTREAM_STEP
+) -> Score | Unscored:
     """Mean of the aesthetic score and the image quality, each on 0-100.
 
     Facts: both halves, raw and in percent, the range the aesthetic score is taken in, and who rated.
@@ -74,7 +79,7 @@ def visual_quality(frames: FrameFacts, seen: VisualHalves, *, rule: str = "corre
     facts: dict[str, Any] = {"aesthetic_range": [low, high]}
     parts = []
     for name, (index, values, maker, least, most) in halves.items():
-        mean = mean_over_frames(index, values, frames, rule) if len(values) else Unscored("nobody rated it")
+        mean = mean_over_frames(index, values, frames, rule, step) if len(values) else Unscored("nobody rated it")
         if isinstance(mean, Unscored):
             facts[name] = None
             missing = f"the half {name.replace('_', ' ')} is missing: {mean.reason}"
@@ -93,9 +98,11 @@ def visual_quality(frames: FrameFacts, seen: VisualHalves, *, rule: str = "corre
     needs=(FrameFacts, AestheticScores), suites=("memobench",), paper=f"{PAPER} section 3.4", upstream="AestheticScore",
     responds_to=("ugly frames",), blind_to=("memory", "camera"),
 )  # fmt: skip
-def aesthetic(frames: FrameFacts, seen: AestheticScores, *, rule: str = "corrected") -> Score | Unscored:
+def aesthetic(
+    frames: FrameFacts, seen: AestheticScores, *, rule: str = "corrected", step: int = UPSTREAM_STEP
+) -> Score | Unscored:
     """Mean aesthetic score of the frames, about 0 to 10."""
-    return _mean_score(frames, seen, AESTHETIC_RANGE[check_rule(rule)], rule)
+    return _mean_score(frames, seen, AESTHETIC_RANGE[check_rule(rule)], rule, step)
 
 
 @metric(
@@ -103,16 +110,18 @@ def aesthetic(frames: FrameFacts, seen: AestheticScores, *, rule: str = "correct
     needs=(FrameFacts, ImageQuality), suites=("memobench",), paper=f"{PAPER} section 3.4", upstream="ImageQuality",
     responds_to=("blur", "noise"), blind_to=("memory", "camera"),
 )  # fmt: skip
-def image_quality(frames: FrameFacts, seen: ImageQuality, *, rule: str = "corrected") -> Score | Unscored:
+def image_quality(
+    frames: FrameFacts, seen: ImageQuality, *, rule: str = "corrected", step: int = UPSTREAM_STEP
+) -> Score | Unscored:
     """Mean technical quality of the frames, 0 to 1."""
-    return _mean_score(frames, seen, (0, 1), rule)
+    return _mean_score(frames, seen, (0, 1), rule, step)
 
 
 def _mean_score(
-    frames: FrameFacts, seen: AestheticScores | ImageQuality, scale: tuple[float, float], rule: str
+    frames: FrameFacts, seen: AestheticScores | ImageQuality, scale: tuple[float, float], rule: str, step: int
 ) -> Score | Unscored:
     require_rows(seen, value=())
-    mean = mean_over_frames(seen.index, seen.value, frames, rule)
+    mean = mean_over_frames(seen.index, seen.value, frames, rule, step)
     if isinstance(mean, Unscored):
         return mean
     facts = {"percent": percent(mean, *scale, rule), "range": list(scale), "rated_by": seen.maker}

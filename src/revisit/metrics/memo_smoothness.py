@@ -68,7 +68,13 @@ def smoothness(errors: np.ndarray, tau: float) -> float:
     blind_to=("frozen camera", "motion that is smooth but wrong", "what happens while hidden"),
 )  # fmt: skip
 def motion_smoothness(
-    case: Case, frames: FrameFacts, seen: WarpErrors, *, rule: str = "corrected", tau: float = 0.15
+    case: Case,
+    frames: FrameFacts,
+    seen: WarpErrors,
+    *,
+    rule: str = "corrected",
+    tau: float = 0.15,
+    step: int = UPSTREAM_STEP,
 ) -> Score | Unscored:
     """100 * exp(-e / tau), with e the mean difference of sampled frames that flow should carry into each other.
 
@@ -81,9 +87,9 @@ def motion_smoothness(
     if isinstance(found, Unscored):
         return found
     if rule == "upstream":
-        return _upstream(found, seen, tau)
-    if rule == "paper" and seen.step != UPSTREAM_STEP:
-        return _other_step(seen)
+        return _upstream(found, seen, tau, step)
+    if rule == "paper" and seen.step != step:
+        return _other_step(seen, step)
     seen = half_open(seen, found.hidden)
     errors = seen.wrong_way if rule == "paper" else seen.error
     per_phase = {name: errors[seen.phase == code] for name, code in PHASES.items()}
@@ -101,10 +107,10 @@ def motion_smoothness(
     return Score(percent(score, 0, 1, rule), mean, _units(seen, errors, tau), {**facts, "temporal_score": score})
 
 
-def _upstream(found: Marks, seen: WarpErrors, tau: float) -> Score | Unscored:
+def _upstream(found: Marks, seen: WarpErrors, tau: float, step: int) -> Score | Unscored:
     """The mean of the phases' own scores, a phase of few samples counting as 0."""
-    if seen.step != UPSTREAM_STEP or not seen.closed:
-        return _other_step(seen)
+    if seen.step != step or not seen.closed:
+        return _other_step(seen, step)
     scores = {name: smoothness(seen.wrong_way[seen.phase == code], tau) for name, code in PHASES.items()}
     if found.count - 1 - found.returned < SHORTEST_RETURN:
         scores.pop(RETURNED)
@@ -114,10 +120,10 @@ def _upstream(found: Marks, seen: WarpErrors, tau: float) -> Score | Unscored:
     return Score(percent(score, 0, 1, "upstream"), mean, _units(seen, seen.wrong_way, tau), facts)
 
 
-def _other_step(seen: WarpErrors) -> Unscored:
+def _other_step(seen: WarpErrors, step: int) -> Unscored:
     phases = "shared" if seen.closed else "not shared"
     return Unscored(
-        f"the pairs are {seen.step} frames apart with boundary frames {phases}; this rule asks for {UPSTREAM_STEP}, "
+        f"the pairs are {seen.step} frames apart with boundary frames {phases}; this rule asks for {step}, "
         "and upstream for shared ones: set `step` and `closed` of the flow's observer in the protocol"
     )
 

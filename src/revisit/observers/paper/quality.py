@@ -8,6 +8,8 @@ MIND        every frame, covering 1280 x 720 by bilinear interpolation without a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from revisit.core import Batch, observer
@@ -19,17 +21,17 @@ MIND_SIZE = 720, 1280
 CLIP = "clip-vit-l-14-openai"
 
 
-def every_fourth(count: int, fps: float) -> np.ndarray:
-    """Frames 0, 4, 8 and so on."""
-    return np.arange(0, count, STEP)
+def sampled(count: int, fps: float, *, step: int, **_: Any) -> np.ndarray:
+    """Every so many frames, from the first on."""
+    return np.arange(0, count, step)
 
 
 @observer(
-    id="paper.aesthetic", version=1, kind="frame", makes=AestheticScores, size=LONG_SIDE, choose=every_fourth,
+    id="paper.aesthetic", version=1, kind="frame", makes=AestheticScores, size="long_side", choose=sampled,
     weights=(CLIP, "laion-aesthetic-v2"),
 )  # fmt: skip
-def aesthetic(batch: Batch) -> AestheticScores:
-    """Beauty of every fourth frame by LAION's improved predictor, about 0 to 10."""
+def aesthetic(batch: Batch, *, step: int = STEP, long_side: int = LONG_SIDE) -> AestheticScores:
+    """Beauty of every fourth frame (`step`) by LAION's improved predictor, about 0 to 10."""
     from revisit.networks import aesthetic, clip, runtime
 
     head = runtime.network("laion-aesthetic-v2", aesthetic.load)
@@ -57,11 +59,11 @@ def aesthetic_mind(batch: Batch) -> AestheticQuality:
 
 
 @observer(
-    id="paper.image_quality", version=1, kind="frame", makes=ImageQuality, size=LONG_SIDE, choose=every_fourth,
+    id="paper.image_quality", version=1, kind="frame", makes=ImageQuality, size="long_side", choose=sampled,
     weights=("clip-rn50", "clip-iqa-plus"),
 )  # fmt: skip
-def image_quality(batch: Batch) -> ImageQuality:
-    """Technical quality of every fourth frame by CLIP-IQA+, 0 to 1."""
+def image_quality(batch: Batch, *, step: int = STEP, long_side: int = LONG_SIDE) -> ImageQuality:
+    """Technical quality of every fourth frame (`step`) by CLIP-IQA+, 0 to 1."""
     from revisit import weights
     from revisit.networks import clip_iqa, runtime
 
@@ -83,16 +85,16 @@ def imaging(batch: Batch) -> ImagingQuality:
     return ImagingQuality(batch.index, runtime.numbers(value) / 100, "musiq-spaq")
 
 
-def five(count: int, fps: float, prompt: str) -> np.ndarray:
+def five(count: int, fps: float, prompt: str, **_: Any) -> np.ndarray:
     """Five frames from the first to the last, each rounded down."""
     return (np.arange(REWARDED) * (count - 1) / (REWARDED - 1)).astype(np.int64)
 
 
 @observer(
-    id="paper.image_reward", version=1, kind="frame", makes=ImageRewards, size=LONG_SIDE, choose=five,
+    id="paper.image_reward", version=1, kind="frame", makes=ImageRewards, size="long_side", choose=five,
     inputs=("prompt",), weights=("image-reward", "bert-words"),
 )  # fmt: skip
-def image_reward(batch: Batch) -> ImageRewards:
+def image_reward(batch: Batch, *, long_side: int = LONG_SIDE) -> ImageRewards:
     """Fit of five frames to the prompt by ImageReward, on its own scale."""
     from revisit.networks import image_reward, runtime
 

@@ -1,9 +1,10 @@
 """Patches and pictures as DINO describes them, each protocol with the preprocessing of its paper.
 
-    paper.identity       MemoBench: DINOv2-B. With `crop` as upstream: shorter side 256 by PIL's bicubic filter, the
-                         middle 224 x 224 as torchvision cuts it, positions as torch.hub resizes them: 256 patches, in
-                         16:9 half of the width. Without (default) the whole field: shorter side 224, the longer one as
-                         the frame's shape asks, both stretched to whole patches (by half a patch at most).
+    paper.identity       MemoBench: DINOv2-B. Upstream limits the longer side to 640 first, by area (`long_side`). With
+                         `crop` as upstream: shorter side 256 by PIL's bicubic filter, the middle 224 x 224 as
+                         torchvision cuts it, positions as torch.hub resizes them: 256 patches, in 16:9 half of the
+                         width. Without (default) the whole field: shorter side 224, the longer one as the frame's
+                         shape asks, both stretched to whole patches (by half a patch at most).
     paper.integrity      WRBench: DINOv2-B, about three frames a second. The whole field: longer side 448, padded with
                          the mean colour to whole patches; patches with padding do not count. `crop` as upstream's
                          extractor: shorter side 256, the middle 224 x 224 as transformers cuts it.
@@ -17,7 +18,7 @@ On a GPU the network runs in float16; vectors are made unit in float32 and kept 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,33 +37,39 @@ LONG_SIDE = 448  # 32 patches; 16:9 then needs no padding
 MIND_SIZE, MIND_SQUARE = (720, 1280), (224, 224)
 
 
-def _compared(count: int, fps: float, phases: tuple[int, int], *, samples: int, crop: bool) -> np.ndarray:
+def _compared(count: int, fps: float, phases: tuple[int, int], *, samples: int, **_: Any) -> np.ndarray:
     return np.array(compared_frames(count, phases, samples))
 
 
 @observer(
     id="paper.identity", version=1, kind="frame", makes=IdentityTokens, inputs=("phases",), choose=_compared,
-    weights=("dinov2-base",),
+    size="long_side", weights=("dinov2-base",),
 )  # fmt: skip
-def identity_tokens(batch: Batch, *, samples: int = 9, crop: bool = False) -> IdentityTokens:
+def identity_tokens(
+    batch: Batch, *, samples: int = 9, crop: bool = False, long_side: int | None = None
+) -> IdentityTokens:
     """DINOv2-B's patch tokens of the first frame and of `samples` frames spread over the returned phase."""
     return identity("dinov2-base", batch, crop)
 
 
 @observer(
     id="paper.identity_small", version=1, kind="frame", makes=IdentityTokens, inputs=("phases",), choose=_compared,
-    weights=("dinov2-small",),
+    size="long_side", weights=("dinov2-small",),
 )  # fmt: skip
-def identity_tokens_small(batch: Batch, *, samples: int = 9, crop: bool = False) -> IdentityTokens:
+def identity_tokens_small(
+    batch: Batch, *, samples: int = 9, crop: bool = False, long_side: int | None = None
+) -> IdentityTokens:
     """DINOv2-S's patch tokens of the first frame and of `samples` frames spread over the returned phase."""
     return identity("dinov2-small", batch, crop)
 
 
 @observer(
     id="paper.identity_large", version=1, kind="frame", makes=IdentityTokens, inputs=("phases",), choose=_compared,
-    weights=("dinov2-large",),
+    size="long_side", weights=("dinov2-large",),
 )  # fmt: skip
-def identity_tokens_large(batch: Batch, *, samples: int = 9, crop: bool = False) -> IdentityTokens:
+def identity_tokens_large(
+    batch: Batch, *, samples: int = 9, crop: bool = False, long_side: int | None = None
+) -> IdentityTokens:
     """DINOv2-L's patch tokens of the first frame and of `samples` frames spread over the returned phase."""
     return identity("dinov2-large", batch, crop)
 

@@ -130,23 +130,27 @@ def made_with(plan: Mapping[str, Any], setting: str) -> list[str]:
     return [f"{who}: {', '.join(titles)}" for who, titles in by.items()]
 
 
-def write_submission(run: Path, path: Path, content: Mapping[str, Any], model: str) -> None:
+def write_submission(run: Path, path: Path, content: Mapping[str, Any], model: str, setting: str) -> None:
     """Write the zip file with the files that prove the scores; the same run gives the same bytes."""
     members = {FILE: json.dumps(content, indent=1, ensure_ascii=False) + "\n"}
     for axis in AXES:
-        members |= {f"verification/{axis}/{part}": text for part, text in _verification(run, axis, model).items()}
+        found = _verification(run, setting, axis, model)
+        members |= {f"verification/{axis}/{part}": text for part, text in found.items()}
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in members.items():
             archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), text, zipfile.ZIP_DEFLATED)
 
 
-def _verification(run: Path, axis: str, model: str) -> dict[str, str]:
-    """The files of an axis: those of its metrics, one after the other, with the lines of one model."""
+def _verification(run: Path, setting: str, axis: str, model: str) -> dict[str, str]:
+    """The files of an axis: those of its metrics, one after the other, with the lines of one model.
+
+    What lies there of the other setting is of another run.
+    """
     summaries: dict[str, Any] = {}
     lines: dict[str, list[str]] = {"items.jsonl": [], "units.jsonl": []}
-    for name, (_, dimension) in registered().items():
+    for name, (of, dimension) in registered().items():
         folder = run / "metrics" / name
-        if dimension.axis != axis or not (folder / "summary.json").is_file():
+        if (of, dimension.axis) != (setting, axis) or not (folder / "summary.json").is_file():
             continue
         summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
         summaries[name] = {**summary, "groups": {m: g for m, g in summary["groups"].items() if m == model}}

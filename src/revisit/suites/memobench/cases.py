@@ -29,6 +29,7 @@ class Known:
     beside: Beside  # files that somebody made for the clips
     wording: Mapping[str, str] = field(default_factory=dict)  # the words of the user's own questions to a judge
     told: Told = field(default_factory=dict)  # kinds of clips, from a file of the user's own
+    prompts: Mapping[ClipName, str] = field(default_factory=dict)  # that clips were made with, from such a file
 
     def questions(self, name: ClipName, notes: list[str]) -> list[dict[str, Any]]:
         """The final questions about a clip; a file that cannot be used becomes a note."""
@@ -54,7 +55,7 @@ def make_case(
     """A clip of a model with everything that is known of it."""
     facts, notes = known.metadata.get(name, {}), list(notes)
     prompt, subject = facts.get("prompt") or (marks.prompt if marks else ""), facts.get("subject", "")
-    words = ors_prompts(prompt, subject, name.subset)
+    words = ors_prompts(prompt, subject, name.subset)  # whatever a model was told, the target is the dataset's
     annotations: dict[str, Any] = {
         "clip_number": name.number,
         "vqa_key": name.question_key,
@@ -96,7 +97,7 @@ def make_case(
         align=align,
         subset=name.subset,
         condition=name.scene or name.subset,
-        prompt=prompt,
+        prompt=known.prompts.get(name, prompt),
         target=_target(known.boxes, name, model),
         phases=phases,
         annotations=annotations,

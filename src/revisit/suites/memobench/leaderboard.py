@@ -69,7 +69,7 @@ def upstream_board(folder: Path, subset: str = "", *more: Path) -> Board:
     repeated = 0
     for kind, path in [found for place in (folder, *more) for found in _files(place)]:
         model = _model_of(path)
-        key = _key(model)
+        key = model_key(model)
         names.setdefault(key, model)
         with in_clip(path):
             read = {"eval": _eval_rows, "ors": _ors_rows, "vqa": _vqa_rows}[kind](path)
@@ -161,7 +161,8 @@ def _model_of(path: Path) -> str:
     return "unnamed" if parent in ("outputs", "ors_results", "vqa_results") else parent
 
 
-def _key(model: str) -> str:
+def model_key(model: str) -> str:
+    """What the spellings of a model's name have in common: `MyModel` and `my-model` are one."""
     plain = re.sub(r"[^a-z0-9]", "", model.lower())
     return ALIASES.get(plain, plain) or model
 

@@ -22,7 +22,7 @@ from revisit.suites.memobench.cases import Known, frame_rate, make_case
 from revisit.suites.memobench.keyframes import FEWEST_FRAMES, problem_of
 from revisit.suites.memobench.layouts import Found, clips_in, find_clip, kinds_in_order, trees_in
 from revisit.suites.memobench.names import ClipName, parse_clip, scene_name
-from revisit.suites.memobench.sheets import SHEETS, Marks, read_marks
+from revisit.suites.memobench.sheets import SHEETS, Marks, read_marks, read_prompts
 from revisit.suites.memobench.strata import read_categories
 from revisit.suites.memobench.truth import (
     FOLDERS,
@@ -61,6 +61,7 @@ def read(
     detections: str | None = None,
     evidence: str | None = None,
     metadata: str | None = None,
+    prompts: str | None = None,
     questions: str | None = None,
     wording: str | None = None,
     categories: str | None = None,
@@ -72,8 +73,8 @@ def read(
     """Cases of all models in `source`, and what is missing or cannot be used; `only` of some clips or scenes."""
     options = {
         "gt": gt, "model": model, "poses": poses, "vqa": vqa, "detections": detections, "evidence": evidence,
-        "metadata": metadata, "questions": questions, "wording": wording, "categories": categories, "marks": marks,
-        "targets": targets,
+        "metadata": metadata, "prompts": prompts, "questions": questions, "wording": wording, "categories": categories,
+        "marks": marks, "targets": targets,
     }  # fmt: skip
     wanted = None if only is None else {_plain_name(part) for part in only.split(",") if part.strip()}
     found = False
@@ -106,6 +107,7 @@ def _entries(
     detections: str | None,
     evidence: str | None,
     metadata: str | None,
+    prompts: str | None,
     questions: str | None,
     wording: str | None,
     categories: str | None,
@@ -122,16 +124,17 @@ def _entries(
     given = _given_marks(marks)
     words = {} if wording is None else read_wording(Path(wording).expanduser())
     told = {} if categories is None else read_categories(Path(categories).expanduser())
+    asked = {} if prompts is None else read_prompts(_existing_file("prompts", prompts))
     own = dataset_root(source) if source.is_dir() else None
     if own is not None:
-        known = Known(metadata_of(own, *places), [*banks, own / BANKS], boxes, beside, words, told)
+        known = Known(metadata_of(own, *places), [*banks, own / BANKS], boxes, beside, words, told, asked)
         yield from _truth_itself(Dataset(own), model or GROUND_TRUTH, known)
         return
     plain = plain_clips(source)
     if plain:
         if gt is not None:
             raise UsageError(f"{source} has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt")
-        yield from _plain(plain, given, Known(find_metadata(places), banks, boxes, beside, words, told))
+        yield from _plain(plain, given, Known(find_metadata(places), banks, boxes, beside, words, told, asked))
         return
     trees = trees_in(source)
     if not trees:
@@ -146,7 +149,7 @@ def _entries(
     data = None if gt is None else open_dataset(Path(gt).expanduser())
     if data is not None:
         places, banks = [*places, *_metadata_folders(data.root)], [*banks, data.root / BANKS]
-    known = Known(find_metadata(places), banks, boxes, beside, words, told)
+    known = Known(find_metadata(places), banks, boxes, beside, words, told, asked)
     present = {name: clips_in(tree) for name, tree in trees.items()}
     subsets = {clip.subset for clips in present.values() for clip in clips}
     for name, tree in trees.items():
@@ -252,13 +255,17 @@ def _given_marks(path: str | None) -> Mapping[ClipName, Marks]:
     """The marks of a sheet of the user's own, for clips that the dataset's sheets do not cover."""
     if path is None:
         return {}
-    file = Path(path).expanduser()
-    if not file.is_file():
-        raise UsageError(f"--option marks={path}: there is no such file; expected a sheet as xlsx or csv")
-    sheet = read_marks(file)
+    sheet = read_marks(_existing_file("marks", path))
     if sheet.unusable:
         raise UsageError(next(iter(sheet.unusable.values())))
     return sheet.marks
+
+
+def _existing_file(option: str, path: str) -> Path:
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise UsageError(f"--option {option}={path}: there is no such file; expected a sheet as xlsx or csv")
+    return file
 
 
 def _plain(

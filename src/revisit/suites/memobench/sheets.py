@@ -129,6 +129,28 @@ def read_metadata(path: Path, subset: str) -> dict[ClipName, dict[str, str]]:
     return found
 
 
+def read_prompts(path: Path) -> dict[ClipName, str]:
+    """Clip -> its prompt, from a CSV file that names clips as any of the dataset's sheets does."""
+    rows = list(read_table(path))
+    heads = [_plain(cell) for cell in rows[0]] if rows else []
+    clip = next((head for head in COLUMNS["clip"] if head in heads), None)
+    if clip is None or "prompt" not in heads:
+        raise UsageError(f"{path.name} has the columns {_listed(rows)}; expected video_folder or id, and prompt")
+    found = {}
+    for row in rows[1:]:
+        facts = {head: _text(cell) for head, cell in zip(heads, row, strict=False)}
+        scene = facts.get("scene", "") if clip == "videoid" else ""
+        name = _clip(f"{scene}_{facts[clip]}" if scene else facts[clip], None if scene else _split(facts[clip]))
+        if name is not None and facts.get("prompt") and facts.get("skip", "").lower() != "yes":
+            found[name] = facts["prompt"]
+    return found
+
+
+def _split(clip: str) -> str | None:
+    """A clip that is called by a number alone is a real one."""
+    return REAL if _whole(clip) is not None else None
+
+
 def read_table(path: Path) -> Iterator[tuple[Any, ...]]:
     """Rows of an xlsx or csv file, headings first."""
     size = path.stat().st_size

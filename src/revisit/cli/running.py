@@ -1,0 +1,26 @@
+"""Carrying out a request of the command line: with progress, and with a word on Ctrl-C."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from revisit.cli import console
+
+if TYPE_CHECKING:
+    from revisit.engine.request import Request
+    from revisit.engine.run import Run
+
+
+def carry_out(request: Request, out: Path, *, quiet: bool = False, command: str = "", **how: Any) -> Run:
+    """The finished run; `how` goes to `evaluate`."""
+    command = command or shlex.join(["revisit", *sys.argv[1:]])
+    try:
+        return request.run(out, progress=console.progress(quiet), command=command, **how)
+    except KeyboardInterrupt:
+        console.message("interrupted; the same command goes on where it stopped")
+        raise typer.Exit(130) from None
