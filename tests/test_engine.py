@@ -32,8 +32,9 @@ from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.needs import ObserverSet
 from revisit.engine.observe import alignment
 from revisit.engine.plan import make_plan
-from revisit.results.files import RecordWriter, latest, read_lines as read_records
 from revisit.engine.run import Run, evaluate, rescore
+from revisit.results.files import RecordWriter, latest
+from revisit.results.files import read_lines as read_records
 from revisit.suites.folder.summary import summarise
 
 
@@ -128,7 +129,7 @@ def gated(seen):
 
 @_metric("test_difference_mean", (Difference,))
 def difference_mean(seen):
-    return Score(seen.value.mean()) if len(seen.value) else Unscored("no pairs: nothing to compare")
+    return Score(seen.value.mean()) if len(seen.value) else Unscored("no_overlap", "nothing to compare")
 
 
 @_metric("test_spot_x", (Spot,))
