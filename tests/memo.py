@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, Clip, Score, Unscored
+from revisit.core import Case, Clip, Reason, Score, Unscored
 from revisit.evidence.frames import FrameFacts
 
 RULES = ("corrected", "upstream", "paper")
@@ -31,6 +31,6 @@ def scored(answer: Score | Unscored) -> Score:
     return answer
 
 
-def refused(answer: Score | Unscored) -> str:
+def refused(answer: Score | Unscored) -> Reason:
     assert isinstance(answer, Unscored), answer
     return answer.reason

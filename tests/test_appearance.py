@@ -13,7 +13,7 @@ import pytest
 from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.evidence.appearance import LabStats, StyleStats
 from revisit.evidence.views import ReturnPairs
-from revisit.metrics.appearance import lighting_consistency, style_consistency
+from revisit.metrics.appearance import NO_RETURN, lighting_consistency, style_consistency
 from revisit.observers.lite.lab import lab_stats, style_stats
 from tests.looking import as_frames, look, read, wall, window
 
@@ -64,10 +64,10 @@ def test_blur_and_bleaching_cost_style():
 
 def test_no_return_and_little_overlap_are_unscored():
     light = lab((50, 0, 0), (50, 0, 0))
-    assert lighting_consistency(light, pairs([], [])) == Unscored("no return: no frame sees an earlier view again")
+    assert lighting_consistency(light, pairs([], [])) == Unscored(NO_RETURN)
     answer = lighting_consistency(light, pairs([0], [1], overlap=0.4))
     assert isinstance(answer, Unscored)
-    assert "shares 70% of its view" in answer.reason
+    assert answer.kind == "no_overlap" and "shares 70% of its view" in answer.sentence
     assert isinstance(style_consistency(style_of(window(wall(), 0)), pairs([], [])), Unscored)
 
 

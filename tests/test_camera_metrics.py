@@ -61,7 +61,7 @@ def test_true_frames_count_from_where_the_case_says():
     both = tracks(elsewhere(truth[10:]), truth)
     assert camera.camera_ate(case(true_poses_from=10), *both).value == pytest.approx(0, abs=1e-9)
     late = camera.camera_ate(case(true_poses_from=99), *both)
-    assert isinstance(late, Unscored) and late.reason.startswith("no true poses")
+    assert isinstance(late, Unscored) and late.kind == "mismatch"
 
 
 def test_weaker_turns_and_shorter_steps_have_their_closed_forms():
@@ -82,15 +82,15 @@ def test_a_camera_that_rests_is_charged_the_steps_it_did_not_make():
     assert camera.camera_rpe_translation(case(), *both).value == pytest.approx(0.1)
     assert camera.camera_rpe_rotation(case(), *both).value == pytest.approx(2.0)
     assert camera.camera_path_length(case(), *both).value == 0
-    assert camera.camera_ate(case(), *both).reason.startswith("no motion")
-    assert camera.camera_direction(case(), *both).reason.startswith("no motion")
+    assert camera.camera_ate(case(), *both).kind == "at_rest"
+    assert camera.camera_direction(case(), *both).kind == "at_rest"
 
 
 def test_a_true_camera_that_rests_leaves_the_scale_open():
     truth = np.tile(np.eye(4), (20, 1, 1))
     both = tracks(bent_path(), truth)
     for metric in (camera.camera_rpe_translation, camera.camera_path_length):
-        assert metric(case(), *both).reason.startswith("no motion of the true camera")
+        assert metric(case(), *both).reason == camera.TRUE_STILL
     assert camera.camera_rpe_rotation(case(), *both).value == pytest.approx(2.0)
 
 
@@ -104,7 +104,7 @@ def test_gaps_are_not_steps():
 
 def test_one_pose_and_malformed_tracks():
     truth = bent_path()
-    assert camera.camera_ate(case(), *tracks(truth[:1], truth)).reason.startswith("too short")
+    assert camera.camera_ate(case(), *tracks(truth[:1], truth)).kind == "too_short"
     wrong = PoseTrack(np.arange(3), truth, False, "colmap")
     with pytest.raises(InvalidEvidence, match="20 poses need \\(20,\\): one frame number each"):
         camera.camera_ate(case(), wrong, tracks(truth, truth)[1])
@@ -130,4 +130,4 @@ def test_turns_as_seen():
     weaker = camera.camera_turn_seen(case(), seen(bent_path(turn=1.8)), both)
     assert isinstance(weaker, Score) and weaker.value == pytest.approx(0.2)
     lost = np.zeros(20, bool)
-    assert "could be followed in 0%" in camera.camera_turn_seen(case(), seen(truth, lost), both).reason
+    assert camera.camera_turn_seen(case(), seen(truth, lost), both).kind == "not_followed"

@@ -129,7 +129,7 @@ def gated(seen):
 
 @_metric("test_difference_mean", (Difference,))
 def difference_mean(seen):
-    return Score(seen.value.mean()) if len(seen.value) else Unscored("no pairs: nothing to compare")
+    return Score(seen.value.mean()) if len(seen.value) else Unscored("no_overlap", "nothing to compare")
 
 
 @_metric("test_spot_x", (Spot,))

@@ -13,7 +13,7 @@ import pytest
 from revisit.core import InvalidEvidence, Score, Unscored, UsageError, from_arrays, to_arrays
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity
 from revisit.evidence.frames import CasePhases
-from revisit.metrics.fidelity import by_phase, psnr, psnr_per_frame, psnr_returned, ssim, ssim_returned
+from revisit.metrics.fidelity import NO_FRAMES, by_phase, psnr, psnr_per_frame, psnr_returned, ssim, ssim_returned
 from revisit.observers.lite.fidelity import cover, frame_fidelity
 from revisit.observers.lite.fidelity import ssim as similarity
 from tests.looking import as_frames, look, read, wall, window
@@ -50,7 +50,7 @@ def test_another_size_and_shape_of_the_reference_is_stretched_to_the_clip():
 
 def test_no_aligned_frame_is_unscored():
     empty = made([])
-    assert psnr(empty) == Unscored("no frame of the clip has an aligned frame in the reference")
+    assert psnr(empty) == Unscored(NO_FRAMES)
     assert isinstance(ssim(empty), Unscored)
 
 
@@ -74,8 +74,8 @@ def test_a_family_that_was_not_asked_for_is_unscored():
     assert value(ssim(seen, family="gray_border")) == pytest.approx(1, abs=1e-6)
     for answer in (ssim(seen), ssim_returned(seen, CasePhases(0, 0, "given"))):
         assert isinstance(answer, Unscored)
-        assert answer.reason.startswith("the SSIM family was not observed: the metric asks for rgb")
-        assert answer.reason.endswith("`families` lists gray_border")
+        assert answer.kind == "other_settings"
+        assert answer.sentence.endswith("`families` lists gray_border")
     alone = look(frame_fidelity, frames, reference=frames, families="")
     assert value(psnr(alone)) == 99.0
     assert isinstance(ssim(alone), Unscored)
@@ -192,7 +192,7 @@ def test_the_rule_mind_compares_unrounded_values_at_its_own_size():
 def test_a_return_after_the_last_frame_is_unscored():
     answer = psnr_returned(made([1.0, 2.0]), CasePhases(1, 5, "given"))
     assert isinstance(answer, Unscored)
-    assert "frame 5" in answer.reason
+    assert answer.kind == "no_overlap" and "frame 5" in answer.sentence
 
 
 def test_malformed_evidence_says_what_a_valid_one_looks_like():

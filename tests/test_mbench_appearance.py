@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revisit.core import Batch, InvalidEvidence, MediaError, Score, Unscored
+from revisit.core import Batch, InvalidEvidence, MediaError, Reason, Score, Unscored
 from revisit.evidence.appearance import LabStats
 from revisit.evidence.mbench import (
     BodyFeatures,
@@ -50,7 +50,7 @@ def score(metric: Callable[..., Score | Unscored], *evidence: Any, **params: Any
     return made
 
 
-def reason(metric: Callable[..., Score | Unscored], *evidence: Any, **params: Any) -> str:
+def reason(metric: Callable[..., Score | Unscored], *evidence: Any, **params: Any) -> Reason:
     made = metric(*evidence, **params)
     assert isinstance(made, Unscored), made
     return made.reason
@@ -134,16 +134,15 @@ def test_erosion_keeps_pixels_whose_neighbours_are_inside() -> None:
 
 def test_what_shows_too_little_of_the_target_is_unscored(file: Path) -> None:
     views, region = warped(file, room().rgb), exact_region()
-    assert "do not show it" in reason(
-        object_geometry, views, replace(region, visible=np.zeros(len(region.index), bool))
-    )
+    unseen = replace(region, visible=np.zeros(len(region.index), bool))
+    assert reason(object_geometry, views, unseen).kind == "not_seen"
     hidden = replace(views, visible=np.zeros_like(views.visible))
-    assert "share less than" in reason(object_geometry, hidden, region)
+    assert reason(object_geometry, hidden, region).kind == "not_seen"
     none = replace(
         views, frame=views.frame[:0], other=views.other[:0], picture=views.picture[:0], warped=views.warped[:0],
         visible=views.visible[:0],
     )  # fmt: skip
-    assert "no pair of frames" in reason(object_geometry, none, region)
+    assert reason(object_geometry, none, region).kind == "no_overlap"
     with pytest.raises(InvalidEvidence, match="pairs need one"):
         object_geometry(replace(views, warped=views.warped[:1]), region)
     with pytest.raises(InvalidEvidence, match="needs one"):
@@ -189,9 +188,9 @@ def test_the_rooms_light_falls_when_the_clip_grows_darker(file: Path) -> None:
 
 def test_light_without_pairs_is_unscored() -> None:
     none = replace(PAIRS, frame=PAIRS.frame[:0], other=PAIRS.other[:0], distance=PAIRS.distance[:0], note="too short")
-    assert "too short" in reason(rendering_lighting, case(), _lab(np.ones((11, 3))), none)
-    assert "two segments" in reason(rendering_lighting, case(), _lab(np.ones((1, 3))), PAIRS)
-    assert "no 5 segments" in reason(rendering_lighting, case(setting="T"), _lab(np.ones((3, 3))), PAIRS)
+    assert "too short" in reason(rendering_lighting, case(), _lab(np.ones((11, 3))), none).sentence, "the note is shown"
+    assert reason(rendering_lighting, case(), _lab(np.ones((1, 3))), PAIRS).kind == "too_short"
+    assert reason(rendering_lighting, case(setting="T"), _lab(np.ones((3, 3))), PAIRS).kind == "too_short"
     with pytest.raises(InvalidEvidence):
         rendering_lighting(case(), replace(_lab(np.ones((11, 3))), mean=np.ones((4, 3))), PAIRS)
 
@@ -225,7 +224,7 @@ def test_style_is_one_when_nothing_changes_and_between_the_bounds_otherwise() ->
     assert made.value > made.facts["return_score"], "neighbours hide a slow drift"
     assert score(rendering_style, _grams(3 * drift, [])).value == pytest.approx(made.value), "scale cancels"
     folds = replace(_grams(same, [(0, 5)]), fold=np.ones(6, bool))
-    assert "no neighbouring frames" in reason(rendering_style, folds)
+    assert reason(rendering_style, folds).kind == "not_observed"
     with pytest.raises(InvalidEvidence, match="pairs, layers"):
         rendering_style(replace(_grams(same, []), norm=np.ones((2, 5))))
 
@@ -254,9 +253,10 @@ def test_equal_descriptors_score_one_and_two_halves_at_a_right_angle_their_known
 
 def test_an_object_that_never_returns_is_unscored() -> None:
     seen = ObjectFeatures(np.arange(10), np.arange(4), np.tile(AXES[0], (4, 1)), "a net")
-    assert "never seen after the camera turned back" in reason(object_texture, seen, PAIRS)
+    assert reason(object_texture, seen, PAIRS).kind == "not_seen"
     assert score(object_texture, seen, PAIRS, rule="paper").value == 1, "the paper rewards it"
-    assert "in 1 of 10" in reason(object_texture, replace(seen, frame=np.arange(1), vector=AXES[:1]), PAIRS)
+    once = replace(seen, frame=np.arange(1), vector=AXES[:1])
+    assert "1 of 10 frames" in reason(object_texture, once, PAIRS).sentence
     with pytest.raises(InvalidEvidence, match="N finite rows"):
         object_texture(replace(seen, frame=np.arange(3)), PAIRS)
 
@@ -286,7 +286,8 @@ def test_each_network_brings_its_own_threshold() -> None:
     lean = np.array([np.r_[np.sqrt(0.3), row] for row in np.sqrt(0.7) * np.eye(4)])
     seen = FaceFeatures(np.arange(4), np.arange(4), lean, "arcface")
     assert score(human_identity, seen, PAIRS).facts["track_lengths"] == [4]
-    assert "4 shorter tracks" in reason(human_identity, replace(seen, maker="sface", same=0.363), PAIRS)
+    brief = reason(human_identity, replace(seen, maker="sface", same=0.363), PAIRS)
+    assert brief.kind == "not_seen" and "4 were seen more briefly" in brief.sentence
     assert score(human_identity, replace(seen, same=0.363), PAIRS, same_face=0.2).facts["same_face"] == 0.2
 
 
@@ -297,10 +298,10 @@ def test_singletons_do_not_count_and_no_track_is_unscored() -> None:
     made = score(human_identity, seen, PAIRS)
     assert made.facts["tracks"] == 1 and made.facts["left_out"] == 1 and made.value == pytest.approx(1)
     alone = FaceFeatures(np.arange(5), np.array([0, 1]), AXES[:2], "arcface")
-    assert "no face was seen in two frames" in reason(human_identity, alone, PAIRS)
+    assert reason(human_identity, alone, PAIRS).kind == "not_seen"
     assert score(human_identity, alone, PAIRS, rule="paper").value == 1, "the paper's formula rewards single faces"
     nobody = FaceFeatures(np.arange(5), np.zeros(0, int), np.zeros((0, 8)), "arcface")
-    assert "no face was found in 5 frames" in reason(human_identity, nobody, PAIRS)
+    assert "no face was found in 5 frames" in reason(human_identity, nobody, PAIRS).sentence
 
 
 def test_bodies_follow_the_tracks_of_faces() -> None:
@@ -313,7 +314,8 @@ def test_bodies_follow_the_tracks_of_faces() -> None:
     assert made.value == pytest.approx((np.sqrt(0.5) + 1) / 2) and made.facts["return_score"] == pytest.approx(0.5)
     with pytest.raises(InvalidEvidence, match="names face 99"):
         human_appearance(faces, BodyFeatures(np.array([99]), AXES[:1], "dino"), PAIRS)
-    assert reason(human_appearance, faces, BodyFeatures(np.zeros(0, int), np.zeros((0, 8)), "dino"), PAIRS)
+    bodiless = BodyFeatures(np.zeros(0, int), np.zeros((0, 8)), "dino")
+    assert reason(human_appearance, faces, bodiless, PAIRS).kind == "not_seen"
 
 
 def test_who_counts_is_said_by_faces_and_two_bodies_are_enough() -> None:
@@ -321,9 +323,8 @@ def test_who_counts_is_said_by_faces_and_two_bodies_are_enough() -> None:
     two = BodyFeatures(np.array([0, 30, 39]), AXES[[2, 2, 3]], "dino")
     made = score(human_appearance, faces, two, PAIRS)
     assert made.value == pytest.approx(1) and made.facts["track_lengths"] == [2] and made.facts["left_out"] == 1
-    assert "the body of nobody was seen twice" in reason(
-        human_appearance, faces, BodyFeatures(np.array([0, 39]), AXES[:2], "dino"), PAIRS
-    )
+    once = BodyFeatures(np.array([0, 39]), AXES[:2], "dino")
+    assert reason(human_appearance, faces, once, PAIRS).kind == "not_seen"
     assert score(human_appearance, faces, two, PAIRS, rule="paper").facts["tracks"] == 2
 
 
@@ -335,8 +336,8 @@ def test_prompts_are_averaged_over_segments_and_not_over_frames() -> None:
     seen = TextFeatures(np.arange(4), segment, AXES[[0, 0, 0, 2]], AXES[[0, 1]], False, "clip")
     made = score(prompt_interaction, case(setting="T", segments=["a", "b"]), seen)
     assert made.value == pytest.approx(0.5) and made.facts["of_each_segment"] == pytest.approx([1, 0])
-    assert "2 captions and the case has 3" in reason(prompt_interaction, case(segments=["a", "b", "c"]), seen)
-    assert "segment 1 has no" in reason(prompt_interaction, case(), replace(seen, segment=np.zeros(4, int)))
+    assert reason(prompt_interaction, case(segments=["a", "b", "c"]), seen).kind == "mismatch"
+    assert reason(prompt_interaction, case(), replace(seen, segment=np.zeros(4, int))).kind == "not_observed"
     with pytest.raises(InvalidEvidence, match="from 0 to 1"):
         prompt_interaction(case(), replace(seen, segment=np.array([0, 0, 0, 7])))
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revisit.core import Case, Clip, InvalidEvidence, MediaError, Score, Suite, Unscored
+from revisit.core import Case, Clip, InvalidEvidence, MediaError, Reason, Score, Suite, Unscored
 from revisit.engine.needs import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
@@ -137,12 +137,12 @@ def test_cameras_in_one_place_are_compared_by_where_a_turn_carries_points() -> N
 def test_too_little_to_see_is_unscored() -> None:
     where, matches = _shifted(up=np.zeros(10))
     made = spatial_epipolar(where, matches)
-    assert isinstance(made, Unscored) and "at most 10" in made.reason
+    assert isinstance(made, Unscored) and made.kind == "not_followed" and "at most 10" in made.sentence
     empty = _matches([], [])
     made = spatial_epipolar(where, empty)
-    assert isinstance(made, Unscored) and "no pair of frames" in made.reason
+    assert isinstance(made, Unscored) and made.kind == "no_return"
     refused = spatial_epipolar(replace(where, refused="nothing tells"), matches)
-    assert isinstance(refused, Unscored) and refused.reason == "nothing tells"
+    assert isinstance(refused, Unscored) and refused.reason == Reason("unreadable", "nothing tells")
     with pytest.raises(InvalidEvidence, match="P \\+ 1 offsets"):
         spatial_epipolar(where, replace(matches, offsets=np.zeros(1, int)))
     with pytest.raises(InvalidEvidence, match="beyond the 2 poses"):

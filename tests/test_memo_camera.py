@@ -70,9 +70,7 @@ def test_a_true_camera_that_rests_leaves_nothing_to_be_better_at():
 def test_too_few_poses_are_unscored():
     truth = TruePoseTrack(np.arange(81), poses(RAMP), True, "made up")
     one = SeenCamera(np.array([0]), np.eye(3)[None], None, "made up")
-    assert refused(camera_controllability(case(), frames(1), truth, one)).startswith(
-        "too few poses: 1 of the clip's 1 frames"
-    )
+    assert refused(camera_controllability(case(), frames(1), truth, one)).kind == "too_short"
 
 
 def test_a_file_of_poses_comes_before_odometry():
@@ -89,7 +87,7 @@ def test_a_file_of_poses_comes_before_odometry():
         scored(camera_controllability(case(), frames(n), truth, from_picture)).facts["field_of_view_estimated"] is False
     )
     lost = CameraPath(path.index, path.time, turns, path.direction, flags, flags, flags & False, 60.0, False)
-    assert "0% of the frames only" in seen_camera.fn(None, lost).reason
+    assert seen_camera.fn(None, lost).kind == "not_followed"
     assert isinstance(seen_camera.fn(None, None), Unscored)
 
 

@@ -84,7 +84,7 @@ def vqa_records(case: Case, *entries: dict[str, Any]) -> list[dict[str, Any]]:
             made.append({**record, "status": "scored", "score": answer.value})
         else:
             assert isinstance(answer, Unscored)
-            made.append({**record, "status": "unscored", "reason": answer.reason})
+            made.append({**record, "status": "unscored", "reason": answer.sentence})
     return made
 
 

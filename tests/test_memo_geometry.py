@@ -39,9 +39,7 @@ def test_scale_and_shift_do_not_matter_and_relief_does():
 
 
 def test_a_phase_of_one_frame_is_unscored_and_zero_upstream():
-    assert refused(geometry(case((12, 39)), frames(), maps())) == (
-        "the returned phase has one frame; two depth maps are compared"
-    )
+    assert refused(geometry(case((12, 39)), frames(), maps())).kind == "too_short"
     assert scored(geometry(case((12, 39)), frames(), maps(), rule="upstream")).value == 35
 
 
@@ -56,7 +54,8 @@ def test_frames_of_a_short_phase_are_repeated_upstream_only():
 
 def test_missing_depth_is_unscored():
     some = replace(maps(), index=np.arange(0, 40, 2), depth=maps().depth[::2])
-    assert "no depth of 2 of the 3 frames" in refused(geometry(case((12, 25)), frames(), some))
+    missing = refused(geometry(case((12, 25)), frames(), some))
+    assert missing.kind == "not_observed" and "2 of the 3 frames" in missing.sentence
 
 
 def test_malformed_evidence_says_what_a_valid_one_looks_like():

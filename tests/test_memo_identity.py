@@ -60,8 +60,9 @@ def test_a_short_return_repeats_frames_upstream_only():
 
 def test_what_cannot_be_told_is_unscored():
     few = replace(tokens(), index=np.arange(30), tokens=tokens().tokens[:30])
-    assert "no patch descriptors of 6 of the 9 frames" in refused(object_identity(case(), frames(), few))
-    assert "no phases" in refused(object_identity(case(None), frames(), tokens()))
+    missing = refused(object_identity(case(), frames(), few))
+    assert missing.kind == "not_observed" and "6 of the 9 frames" in missing.sentence
+    assert refused(object_identity(case(None), frames(), tokens())).kind == "no_phases"
 
 
 def test_malformed_evidence_says_what_a_valid_one_looks_like():

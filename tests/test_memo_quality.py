@@ -42,10 +42,11 @@ def test_the_range_of_the_aesthetic_score_is_worth_three_points():
 def test_one_half_alone_is_unscored_and_taken_alone_upstream():
     for seen, missing in ((halves(beauty=5), "image quality"), (halves(quality=0.5), "aesthetic")):
         for rule in ("corrected", "paper"):
-            assert refused(visual_quality(frames(), seen, rule=rule)).startswith(f"the half {missing} is missing")
+            without = refused(visual_quality(frames(), seen, rule=rule))
+            assert without.kind == "not_in_set" and missing in without.sentence
         alone = scored(visual_quality(frames(), seen, rule="upstream"))
         assert alone.value == 50 and "takes the other half alone" in alone.facts["note"]
-    assert refused(halves()).startswith("neither half was observed")
+    assert refused(halves()).kind == "not_in_set"
 
 
 def test_upstream_takes_every_fourth_frame():
@@ -53,7 +54,8 @@ def test_upstream_takes_every_fourth_frame():
     assert scored(aesthetic(frames(), rated(AestheticScores, beauty), rule="upstream")).value == 8
     assert scored(aesthetic(frames(), rated(AestheticScores, beauty))).value == pytest.approx(3.5)
     few = rated(AestheticScores, 5, range(0, 40, 8))
-    assert "no rating of 5 of the 10 frames" in refused(aesthetic(frames(), few, rule="upstream"))
+    missing = refused(aesthetic(frames(), few, rule="upstream"))
+    assert missing.kind == "not_observed" and "5 of the 10 frames" in missing.sentence
     assert scored(aesthetic(frames(), few)).value == 5
 
 
@@ -64,7 +66,8 @@ def test_reward_is_the_mean_sigmoid_of_five_frames():
     assert made.value == pytest.approx(50) and made.units["frame"].tolist() == [0, 9, 19, 29, 39]
     upstream = scored(image_reward(frames(), rated(ImageRewards, np.full(40, 0.3)), rule="upstream"))
     assert (upstream.facts["reward"], upstream.value) == (0.5744, 57.4)
-    assert "no ImageReward of 1 of the 5 frames" in refused(image_reward(frames(), rated(ImageRewards, 0, range(39))))
+    missing = refused(image_reward(frames(), rated(ImageRewards, 0, range(39))))
+    assert missing.kind == "not_observed" and "1 of the 5 frames" in missing.sentence
 
 
 def test_malformed_evidence_says_what_a_valid_one_looks_like():

@@ -54,20 +54,20 @@ def test_the_rules_differ_as_the_header_says():
 def test_a_short_phase_is_unscored_and_zero_upstream():
     seen = errors(visible=1, closed=True, wrong_way=0.0)
     reason = refused(motion_smoothness(case((7, 25)), frames(), seen))
-    assert reason == (
-        "the visible phase is too short: its 7 frames hold 1 pairs that are 4 frames apart, and 2 are needed"
+    assert reason.kind == "too_short" and reason.sentence == (
+        "the 7 frames of the visible phase hold 1 pairs that are 4 frames apart, and 2 are needed"
     )
-    assert "too short" in refused(motion_smoothness(case((7, 25)), frames(), seen, rule="paper"))
+    assert refused(motion_smoothness(case((7, 25)), frames(), seen, rule="paper")).kind == "too_short"
     assert scored(motion_smoothness(case((7, 25)), frames(), seen, rule="upstream")).value == 50
     last = errors(returned=0, closed=True, wrong_way=0.0)  # a return of two frames is left out instead
     assert scored(motion_smoothness(case((12, 38)), frames(), last, rule="upstream")).value == 100
 
 
 def test_other_pairs_than_the_rule_asks_for_are_refused():
-    assert "set `step` and `closed`" in refused(motion_smoothness(case(), frames(), errors(step=6), rule="paper"))
-    assert "not shared" in refused(motion_smoothness(case(), frames(), errors(), rule="upstream"))
-    assert "no phases" in refused(motion_smoothness(case(None), frames(), errors()))
-    assert "do not fit" in refused(motion_smoothness(case((12, 80)), frames(), errors()))
+    assert refused(motion_smoothness(case(), frames(), errors(step=6), rule="paper")).kind == "other_settings"
+    assert "not shared" in refused(motion_smoothness(case(), frames(), errors(), rule="upstream")).sentence
+    assert refused(motion_smoothness(case(None), frames(), errors())).kind == "no_phases"
+    assert refused(motion_smoothness(case((12, 80)), frames(), errors())).kind == "mismatch"
 
 
 def test_malformed_evidence_says_what_a_valid_one_looks_like():

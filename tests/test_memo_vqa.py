@@ -264,7 +264,7 @@ def test_missing_answers_are_counted_and_are_not_a_no() -> None:
     assert score(found, "upstream").value == 50.0  # there too an omitted question shrinks the denominator
     unscored = vqa_cm(found)
     assert isinstance(unscored, Unscored)
-    assert unscored.reason == "unanswered: none of the 1 questions has an answer"
+    assert unscored.kind == "unanswered"
     assert unscored.facts["interval"] == [0.0, 100.0]
 
 
@@ -292,10 +292,10 @@ def test_unknown_numbers_and_echoed_dimensions_do_not_count() -> None:
     assert "the bank's dimension counts" in moved.problems[0]
     lost = vqa_if(moved, rule="upstream")
     assert isinstance(lost, Unscored)
-    assert "nothing under Instruction Following" in lost.reason
+    assert lost.kind == "unanswered"
     stops = vqa_if(answers({"ID": 1, "Answer": "Yes"}), rule="upstream")
     assert isinstance(stops, Unscored)
-    assert "the public script stops at entry 1" in stops.reason
+    assert stops.kind == "refused" and "entry 1" in stops.sentence
 
 
 def test_a_probability_of_yes_gives_an_expected_rate() -> None:
@@ -315,7 +315,7 @@ def test_a_judge_that_failed_its_control_question_is_not_scored() -> None:
     found = replace(answers(*PERFECT), reply="", canary="it read a word that is not there")
     made = vqa_if(found)
     assert isinstance(made, Unscored)
-    assert "it read a word that is not there" in made.reason
+    assert made.kind == "untrusted" and "it read a word that is not there" in made.sentence
     assert made.facts["answered"] == 3
     assert score(found, "upstream").value == 100.0  # the public script asks no control questions
     assert score(replace(found, canary="passed")).value == 100.0

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.core import SUITES, Case, Clip, Score, Unscored, UsageError
+from revisit.core import SUITES, Case, Clip, Reason, Score, Unscored, UsageError
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.outset import Outset
@@ -31,7 +31,7 @@ def test_upstream_loses_the_last_chunk_and_corrected_scores_every_frame(frames, 
     if scored:
         assert isinstance(made, Score) and len(made.units) == scored
     else:
-        assert made.reason.startswith("dropped: upstream never scores")
+        assert made.kind == "refused"
     assert len(lcm.lcm_mse(main(frames), facts(frames), pairs(frames)).units) == frames
 
 
@@ -95,8 +95,8 @@ def test_lcm_ends_where_the_shorter_one_ends():
     assert isinstance(one, Score) and len(one.units) == 1
     short = lcm.lcm_mse(main(50, total=50), facts(50), pairs(20))
     assert "fewer frames than its action.json says" in short.facts["note"]
-    assert lcm.lcm_mse(main(3), facts(3), pairs(0)).reason.startswith("no frame")
-    assert lcm.lcm_mse(main(3, condition="mirror_test"), facts(3), pairs(3)).reason.startswith("does not apply")
+    assert lcm.lcm_mse(main(3), facts(3), pairs(0)).kind == "no_overlap"
+    assert lcm.lcm_mse(main(3, condition="mirror_test"), facts(3), pairs(3)).kind == "does_not_apply"
 
 
 def test_lcm_values():
@@ -119,11 +119,11 @@ def test_upstream_takes_no_substitute_for_its_networks():
     assert isinstance(visual.dino(main(150), facts(150), small), Score)
     left_out = visual.dino(main(150), facts(150), small, rule="upstream")
     assert isinstance(left_out, Unscored)
-    assert left_out.reason == "another network: upstream takes dinov3-base, and efficientnet-lite0 was observed"
+    assert left_out.reason == Reason("other_settings", "upstream takes dinov3-base, and efficientnet-lite0 was run")
     real = replace(small, net="dinov3-base, rescaled twice")
     assert isinstance(visual.dino(main(150), facts(150), real, rule="upstream"), Score)
     vgg = PerceptualDistance(np.arange(150), np.arange(150), np.full(150, 0.1), "lpips_vgg", "", 1280, 720)
-    assert lcm.lcm_lpips(main(150), facts(150), vgg, rule="upstream").reason.startswith("another network")
+    assert lcm.lcm_lpips(main(150), facts(150), vgg, rule="upstream").kind == "other_settings"
     assert isinstance(lcm.lcm_lpips(main(150), facts(150), replace(vgg, net="lpips_alex"), rule="upstream"), Score)
 
 
@@ -139,7 +139,7 @@ def test_identical_frames_are_capped_and_infinite_upstream():
     capped = lcm.lcm_psnr(main(150), facts(150), pairs(150, 0))
     assert capped.value == IDENTICAL_DB and capped.facts["psnr_is_capped"] == 150
     infinite = lcm.lcm_psnr(main(150), facts(150), pairs(150, 0), rule="upstream")
-    assert isinstance(infinite, Unscored) and infinite.reason.startswith("infinite")
+    assert isinstance(infinite, Unscored) and infinite.kind == "unbounded"
 
 
 def mirror(n, motion=0.05, rule="corrected", mse=10.0):
@@ -152,17 +152,17 @@ def test_gsc_takes_odd_lengths_and_upstream_does_not():
     assert mirror(48).units["other"].tolist() == list(range(24))
     assert mirror(48).units["frame"].tolist() == list(range(47, 23, -1))
     assert mirror(49).units["frame"].tolist() == list(range(48, 24, -1))
-    assert mirror(49, rule="upstream").reason.startswith("frame count: 49 is odd")
+    assert mirror(49, rule="upstream").kind == "refused"
     for n in (42, 62, 82):
         assert mirror(n).facts["length"] == n // 2
-        assert mirror(n, rule="upstream").reason.startswith(f"frame count: of {n} frames")
-    assert mirror(1).reason.startswith("too short")
+        assert mirror(n, rule="upstream").kind == "refused"
+    assert mirror(1).kind == "too_short"
     assert isinstance(mirror(48, rule="upstream"), Score)
 
 
 def test_a_static_clip_does_not_win_gsc():
-    assert mirror(48, motion=1e-5, mse=0).reason.startswith("static clip")
-    assert mirror(48, motion=5e-4).reason.startswith("hardly moves")
+    assert mirror(48, motion=1e-5, mse=0).kind == "at_rest"
+    assert mirror(48, motion=5e-4).kind == "at_rest"
     assert mirror(48, motion=0.05).facts["motion_mse"] == 0.05
     assert isinstance(mirror(48, motion=0.0, rule="upstream"), Score)  # as the public evaluator has it
 
@@ -183,18 +183,18 @@ def test_action_scores_all_steps_and_upstream_the_first_96():
 
 
 def test_upstream_has_no_action_without_97_rows_of_images_txt():
-    assert action.action_rotation(*actions_case(60), rule="upstream").reason.startswith("no ViPE poses")
-    assert action.action_rotation(*actions_case(150, "unreal"), rule="upstream").reason.startswith("no ViPE poses")
+    assert action.action_rotation(*actions_case(60), rule="upstream").kind == "refused"
+    assert action.action_rotation(*actions_case(150, "unreal"), rule="upstream").kind == "refused"
     case, track, true, held = actions_case(150)
     short = PoseTrack(track.frame[:8], track.c2w[:8], False, "vipe")
-    assert action.action_rotation(case, short, true, held, rule="upstream").reason.startswith("too few steps")
+    assert action.action_rotation(case, short, true, held, rule="upstream").kind == "too_short"
     assert action.action_rotation(case, short, true, held).facts["steps"] == 7
 
 
 def test_action_needs_rows_for_the_predicted_frames():
     case, track, true, held = actions_case(20)
     before = ActionTrack(held.frame - 100, held.forward, held.side, held.tilt, held.turn)
-    assert action.action_translation(case, track, true, before).reason.startswith("no actions")
+    assert action.action_translation(case, track, true, before).kind == "mismatch"
 
 
 def test_both_protocols_ask_the_same_metrics_with_different_hashes():

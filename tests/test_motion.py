@@ -11,7 +11,7 @@ import pytest
 
 from revisit.core import InvalidEvidence, Score, Unscored, Verdict
 from revisit.evidence.motion import FlowStats
-from revisit.metrics.motion import camera_moved, flicker, frozen_camera, motion_amount, motion_smoothness
+from revisit.metrics.motion import TOO_SHORT, camera_moved, flicker, frozen_camera, motion_amount, motion_smoothness
 from revisit.observers.lite.flow import fit_similarity, flow_stats
 from revisit.observers.lite.frames import frame_facts
 from tests.looking import as_frames, look, read, wall, window
@@ -98,7 +98,7 @@ def test_the_gate_on_real_clips(shared: Path):
 def test_one_frame_is_unscored():
     one = flow_of([window(wall(), 0)])
     for metric in (motion_amount, motion_smoothness, frozen_camera):
-        assert metric(one) == Unscored("only one frame: motion takes two")
+        assert metric(one) == Unscored(TOO_SHORT)
     assert verdict_on(one).state == "unsure"
 
 
@@ -118,4 +118,6 @@ def test_flicker_is_zero_in_steady_light_and_counts_gray_levels():
     restless = flicker(look(frame_facts, as_frames([gray[0], gray[2], gray[0], gray[2]])))
     assert isinstance(restless, Score)
     assert restless.value == pytest.approx(4, abs=1e-3)
-    assert flicker(look(frame_facts, as_frames(gray[:2]))) == Unscored("only 2 frames: flicker takes three")
+    assert flicker(look(frame_facts, as_frames(gray[:2]))) == Unscored(
+        "too_short", "flicker takes three frames, and there are 2"
+    )

@@ -82,5 +82,5 @@ def test_words_where_there_are_no_probabilities() -> None:
 def test_missing_probes_leave_the_axis_unscored() -> None:
     nan = float("nan")
     made = returned_state(answers("returned_state", [0.9, nan], [True, False]))
-    assert isinstance(made, Unscored) and "1 of 2" in made.reason
+    assert isinstance(made, Unscored) and made.kind == "unanswered" and "1 of 2" in made.sentence
     assert isinstance(returned_state(answers("visible_spatial", [0.9], [True])), Unscored)

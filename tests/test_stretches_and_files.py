@@ -66,7 +66,7 @@ def words(seen):
 
 @_metric("test_words_and_pairs", (NoteOfFile, PairsSeen))
 def words_and_pairs(seen, pairs):
-    return Score(seen.words) if len(pairs.index) else Unscored("no pairs")
+    return Score(seen.words) if len(pairs.index) else Unscored("no_overlap", "no pairs")
 
 
 SET = ObserverSet("test", {"test_pairs_seen": pairs_seen, "test_note_of_file": note})

@@ -395,8 +395,8 @@ def test_conditions_of_ones_own_are_scored_once_their_motion_is_declared(own_con
     known = {"left_then_right_3s", "left_then_wait_then_right_3s"}
     assert {id for id, item in items.items() if item["valid"]} == known
     for condition, says in {
-        "left_right_3s": "unknown action: 'left_right'", "swing_3s": "unknown action: 'swing'",
-        "left_then_right_then_left": "unknown lengths: the name 'left_then_right_then_left'",
+        "left_right_3s": "the action 'left_right' is no", "swing_3s": "the action 'swing' is no",
+        "left_then_right_then_left": "the action 'left_then_right_then_left' does not say how long",
     }.items():  # fmt: skip
         assert items[condition]["reason"].startswith(says) and "dataset.yaml" in items[condition]["reason"]
     told = [p for p in found(own_conditions) if p.kind.startswith("unknown")]

@@ -226,7 +226,7 @@ def test_a_networks_patches_are_compared_in_the_same_way_and_named() -> None:
 def test_no_pairs_is_unscored_and_bad_shapes_raise() -> None:
     good = features(np.stack([unit((6, 8, 16), 0)] * 4))
     answer = return_consistency(good, some_pairs([], []))
-    assert isinstance(answer, Unscored) and "no return" in answer.reason
+    assert isinstance(answer, Unscored) and answer.kind == "no_return"
     with pytest.raises(InvalidEvidence, match="frames, rows, columns"):
         return_consistency(replace(good, tokens=good.tokens[0]), some_pairs([0], [1]))
 

@@ -23,6 +23,6 @@ from revisit_example.saturation_observer import Saturation
 def saturation_kept(seen: Saturation) -> Score | Unscored:
     """1 - |last - first| of the mean saturation."""
     if len(seen.index) < 2:
-        return Unscored("too short: one frame cannot drift")
+        return Unscored("too_short", "one frame cannot drift")
     change = np.abs(seen.mean - seen.mean[0])
     return Score(1 - change[-1], raw=change[-1], units=Series(frame=seen.index, value=1 - change))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core.reasons import KINDS, Reason
+from revisit.core.reasons import Reason
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,9 @@ class Unscored:
     reason: Reason
     facts: Mapping[str, Any]
 
-    def __init__(self, kind: str | Reason, sentence: str = "", facts: Mapping[str, Any] | None = None) -> None:
-        if not isinstance(kind, Reason) and kind not in KINDS:  # TRANSITION: the former form, a sentence and facts
-            kind, facts = Reason("unsorted", kind), facts or sentence or None  # type: ignore[assignment]
-        reason = kind if isinstance(kind, Reason) else Reason(kind, sentence)
-        object.__setattr__(self, "reason", reason)
+    def __init__(self, reason: str | Reason, sentence: str = "", facts: Mapping[str, Any] | None = None) -> None:
+        """A kind and a sentence, or a reason of both."""
+        object.__setattr__(self, "reason", reason if isinstance(reason, Reason) else Reason(reason, sentence))
         object.__setattr__(self, "facts", facts or {})
 
     @property
@@ -106,3 +104,8 @@ class Verdict:
             raise ValueError(f"a gate is open, closed or unsure, not {self.state!r}")
         if self.state != "open" and not self.reason:
             raise ValueError("a gate that is not open gives its reason")
+
+    @property
+    def refusal(self) -> Reason:
+        """Why a gate that is not open lets nothing through."""
+        return Reason("gate_closed" if self.state == "closed" else "undecided", self.reason)

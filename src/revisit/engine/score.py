@@ -96,7 +96,7 @@ class Bench:
             if isinstance(verdict, Unscored):
                 return verdict
             if verdict.state != "open":
-                return Unscored(reason_of(verdict), facts={"gate": gate_id})
+                return Unscored(verdict.refusal, facts={"gate": gate_id})
         arguments = self.arguments(metric)
         if isinstance(arguments, Unscored):
             return arguments
@@ -151,13 +151,8 @@ def _answer(bench: Bench, asker: Metric | Gate) -> tuple[dict[str, Any], Series 
         return {"status": "unscored", "reason": answer.reason, "facts": facts}, None
     if isinstance(answer, Score):
         return {"status": "scored", "value": answer.value, "raw": answer.raw, "facts": facts}, answer.units
-    reason = reason_of(answer) if answer.state != "open" else None
+    reason = answer.refusal if answer.state != "open" else None
     return {"status": answer.state, "label": answer.label, "reason": reason, "facts": facts}, answer.units
-
-
-def reason_of(verdict: Verdict) -> Reason:
-    """Why a gate that is not open lets nothing through."""
-    return Reason("gate_closed" if verdict.state == "closed" else "undecided", verdict.reason)
 
 
 def plain(value: Any) -> Any:

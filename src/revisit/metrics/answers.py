@@ -69,8 +69,9 @@ def upstream_rates(answers: JudgeAnswers) -> dict[str, float] | Unscored:
             verdicts.setdefault(entry["Dimension"], []).append(said == wanted)
         except (KeyError, TypeError, AttributeError):
             return Unscored(
+                "refused",
                 f"the public script stops at entry {position} of the judge's list: it needs ID, Dimension and an "
-                "Answer that is text"
+                "Answer that is text",
             )
     return {dimension: round(sum(passed) / len(passed), 4) for dimension, passed in verdicts.items()}
 
@@ -92,21 +93,21 @@ def pass_rate(answers: JudgeAnswers, dimension: str, rule: str) -> Score | Unsco
     mine = np.array([name == dimension for name in answers.dimension], bool)
     asked = int(mine.sum())
     if not asked:
-        return Unscored(f"no questions: the bank of this clip asks nothing about {dimension}")
+        return Unscored("does_not_apply", f"the bank of this clip asks nothing about {dimension}")
     values, numbers = passes(answers)[mine], answers.question[mine]
     answered = ~np.isnan(values)
     facts = _facts(answers, mine, values)
     if rule != "upstream" and answers.canary not in ("", PASSED):
-        return Unscored(f"the judge is not trusted on this clip: {answers.canary}", facts)
+        return Unscored("untrusted", f"the judge failed a control question: {answers.canary}", facts)
     if rule == "upstream":
         rates = upstream_rates(answers)
         if isinstance(rates, Unscored):
-            return Unscored(rates.reason, facts)
+            return Unscored(rates.reason, facts=facts)
         if dimension not in rates:
-            return Unscored(f"unanswered: the judge's list has nothing under {dimension}", facts)
+            return Unscored("unanswered", f"the judge's list has nothing under {dimension}", facts)
         value = 100 * rates[dimension]
     elif not answered.any():
-        return Unscored(f"unanswered: none of the {asked} questions has an answer", facts)
+        return Unscored("unanswered", f"none of the {asked} questions has an answer", facts)
     else:
         value = 100 * float(values[answered].mean())
     units = Series(question=numbers[answered], value=values[answered])

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
+from revisit.core import InvalidEvidence, Reason, Score, Series, Unscored, metric
 from revisit.evidence.appearance import LabStats, StyleStats
 from revisit.evidence.views import ReturnPairs
 from revisit.metrics.rows import nearest_rows, require_rows
 
-NO_PAIRS = "no pair of frames shares {share:.0%} of its view: whole frames of different content cannot be compared"
+NO_RETURN = Reason("no_return", "no frame sees an earlier view again")
 
 
 def usable_pairs(pairs: ReturnPairs, least_overlap: float) -> np.ndarray:
@@ -51,9 +51,9 @@ def lighting_consistency(
     require_rows(lab, mean=(3,))
     usable = usable_pairs(pairs, least_overlap)
     if not len(pairs.i) or not len(lab.index):
-        return Unscored("no return: no frame sees an earlier view again")
+        return Unscored(NO_RETURN)
     if not usable.any():
-        return Unscored(NO_PAIRS.format(share=least_overlap))
+        return Unscored("no_overlap", f"no pair of frames shares {least_overlap:.0%} of its view")
     i, j = pairs.i[usable], pairs.j[usable]
     change = (lab.mean[nearest_rows(lab.index, j)] - lab.mean[nearest_rows(lab.index, i)]).astype(float)
     lightness, colour = np.abs(change[:, 0]), np.hypot(change[:, 1], change[:, 2])
@@ -85,9 +85,9 @@ def style_consistency(style: StyleStats, pairs: ReturnPairs, *, least_overlap: f
     require_rows(style, gradient=(None,), contrast=(), saturation=())
     usable = usable_pairs(pairs, least_overlap)
     if not len(pairs.i) or not len(style.index):
-        return Unscored("no return: no frame sees an earlier view again")
+        return Unscored(NO_RETURN)
     if not usable.any():
-        return Unscored(NO_PAIRS.format(share=least_overlap))
+        return Unscored("no_overlap", f"no pair of frames shares {least_overlap:.0%} of its view")
     i, j = pairs.i[usable], pairs.j[usable]
     # The floor of a gray level in 255 keeps black or gray frames from having a style of pure noise.
     table = np.log(

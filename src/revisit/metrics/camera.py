@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
+from revisit.core import Case, InvalidEvidence, Reason, Score, Series, Unscored, metric
 from revisit.evidence.camera import CameraPath
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
 from revisit.geometry.alignment import SAME_PLACE, STILL, Alignment, align, apply, matched
@@ -36,8 +36,9 @@ from revisit.geometry.trajectory_errors import (
 )
 
 LEAST_RELIABLE = 0.6  # of the frames, as for the camera's turning: with more gaps the steps are a guess
-ONE_POSE = "too short: a path takes two poses of frames that belong together"
-TRUE_STILL = "no motion of the true camera: its centres are in one place, so the scale is not determined"
+ONE_POSE = Reason("too_short", "fewer than two frames have poses to compare")
+NO_WAY = Reason("at_rest", "all camera centres are in one place, so scale and rotation are not determined")
+TRUE_STILL = Reason("at_rest", "the true camera stays in one place, so the scale is not determined")
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def paths(case: Case, track: PoseTrack, truth: TruePoseTrack) -> tuple[Trajector
             )
         later = record.frame >= first
         if not later.any():
-            return Unscored(f"no true poses: the file ends before frame {first}, where the clip begins")
+            return Unscored("mismatch", f"the file of poses ends before frame {first}, where the clip begins")
         both.append(
             trajectory(record.c2w[later], record.frame[later] - first, scale="metres" if record.metres else "unknown")
         )
@@ -119,7 +120,7 @@ def camera_ate(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Un
         return both
     aligned, alignment, facts = laid(*both)
     if alignment.degenerate == STILL:
-        return Unscored(STILL, facts)
+        return Unscored(NO_WAY, facts=facts)
     errors = absolute_errors(aligned, both[1]).translation
     units = Series(frame=both[1].times.astype(int), value=errors)
     return Score(statistics(errors).rmse, raw=float(errors.mean()), units=units, facts=facts)
@@ -137,7 +138,7 @@ def camera_rpe_translation(case: Case, track: PoseTrack, truth: TruePoseTrack) -
         return both
     steps = step_errors(*both)
     if steps.translation is None:
-        return Unscored(TRUE_STILL, steps.facts)
+        return Unscored(TRUE_STILL, facts=steps.facts)
     if not len(steps.frame):
         return Unscored(ONE_POSE)
     return Score(float(steps.translation.mean()), units=_series(steps, steps.translation), facts=steps.facts)
@@ -171,7 +172,7 @@ def camera_path_length(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Sc
         return both
     aligned, _, facts = laid(*both)
     if rests(both[1]):
-        return Unscored(TRUE_STILL, facts)
+        return Unscored(TRUE_STILL, facts=facts)
     return Score(path_length(aligned) / path_length(both[1]), raw=path_length(aligned), facts=facts)
 
 
@@ -187,7 +188,7 @@ def camera_direction(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Scor
         return both
     found = direction_agreement(*both)
     if not len(found.cosine):
-        return Unscored("no motion: one of the two cameras rests in every step")
+        return Unscored("at_rest", "one of the two cameras rests in every step")
     units = Series(frame=both[1].times[found.start].astype(int), value=found.cosine)
     return Score(float(found.cosine.mean()), units=units, facts={"resting": found.resting})
 
@@ -206,13 +207,15 @@ def camera_turn_seen(case: Case, path: CameraPath, truth: TruePoseTrack) -> Scor
     if len(path.index) < 2:
         return Unscored(ONE_POSE)
     if float(path.reliable.mean()) < LEAST_RELIABLE:
-        return Unscored(f"the camera could be followed in {path.reliable.mean():.0%} of the frames only")
+        return Unscored(
+            "not_followed", f"the camera could be followed in only {path.reliable.mean():.0%} of the frames"
+        )
     origin = int(case.annotations.get("true_poses_from", 0))
     rows = {int(frame) - origin: row for row, frame in enumerate(truth.frame)}
     shared = np.array([k for k, frame in enumerate(path.index.tolist()) if frame in rows], dtype=int)
     pairs = [(i, j) for i, j in pairwise(shared.tolist()) if path.reliable[j]]
     if not pairs:
-        return Unscored("no true poses: none of the observed frames has one")
+        return Unscored("no_overlap", "no two observed frames have true poses")
     seen = np.stack([path.rotation[i].T @ path.rotation[j] for i, j in pairs])
     at = [(rows[int(path.index[i])], rows[int(path.index[j])]) for i, j in pairs]
     wanted = np.stack([truth.c2w[i, :3, :3].T @ truth.c2w[j, :3, :3] for i, j in at])

@@ -28,13 +28,13 @@ def camera_ways(departures: Departures) -> CameraWays | Unscored:
     validate(departures)
     n = len(departures.index)
     if n < 4:
-        return Unscored(f"only {n} frames were compared with the reference: a way out and back takes more")
+        return Unscored("too_short", f"a way out and back takes more than {n} compared frames")
     aspect = departures.truth.shape[1] / departures.truth.shape[2]
     known = departures.reference_step_share > 0
     mine = departures.clip_step_share > 0
     for whose, found in (("reference", known), ("clip", mine)):
         if (~found).mean() > MOST_GAPS:
-            return Unscored(f"the camera of the {whose} cannot be followed: too little texture, or cuts")
+            return Unscored("not_followed", f"the camera of the {whose} cannot be followed (little texture, or cuts)")
     truth = chained(step_vectors(departures.reference_step, aspect), known)
     path = chained(step_vectors(departures.clip_step, aspect), mine)
     offset = step_vectors(departures.offset, aspect)
@@ -48,7 +48,7 @@ def camera_ways(departures: Departures) -> CameraWays | Unscored:
     way = truth[far] - truth[0]
     length = float(np.linalg.norm(way))
     if length < LEAST_WAY:
-        return Unscored(f"the reference's camera hardly moves ({length:.2f} widths), so there is no way to compare")
+        return Unscored("at_rest", f"the reference's camera moves by only {length:.2f} widths, too little to compare")
     axis = way / length
     difference = path - truth
     return CameraWays(
@@ -82,7 +82,7 @@ def camera_standstill(ways: CameraWays) -> Score | Unscored:
     turn = int(ways.reference.argmax())
     out[turn:] = False
     if not out.any():
-        return Unscored("the reference's camera does not move on its way out")
+        return Unscored("at_rest", "the reference's camera does not move on its way out")
     weight = np.abs(np.diff(ways.reference))[out]
     units = Series(frame=ways.index[1:][out], value=still[out].astype(float))
     return Score(float((weight * still[out]).sum() / weight.sum()), units=units)
@@ -107,7 +107,7 @@ def camera_scale(ways: CameraWays) -> Score | Unscored:
     moves[int(ways.reference.argmax()) :] = False
     both = moves & ~still
     if both.sum() < 2:
-        return Unscored("the clip's camera does not move while the reference's is on its way out")
+        return Unscored("at_rest", "the clip's camera does not move while the reference's is on its way out")
     ratio = np.diff(ways.clip)[both] / np.diff(ways.reference)[both]
     return Score(float(max(np.median(ratio), 0.0)), units=Series(frame=ways.index[1:][both], value=ratio))
 
@@ -140,16 +140,16 @@ def return_delay(ways: CameraWays) -> Score | Unscored:
     """
     point = WAY_BACK * float(ways.clip.max())
     if point < 0.5 * WAY_BACK * LEAST_WAY:
-        return Unscored("the clip's camera never left, so it cannot come back late")
+        return Unscored("at_rest", "the clip's camera never left, so it cannot come back late")
     mine, truth = crossing(ways.clip, ways.seconds, point), crossing(ways.reference, ways.seconds, point)
     if truth is None:
-        return Unscored("the reference's camera does not come back that far")
+        return Unscored("no_return", "the reference's camera does not come back that far")
     if mine is None:
-        return Unscored("the clip's camera does not come back that far")
+        return Unscored("no_return", "the clip's camera does not come back that far")
     turn = ways.seconds[int(ways.reference.argmax())]
     span = float(ways.seconds[-1] - turn)
     if span <= 0:
-        return Unscored("the reference ends where it turns")
+        return Unscored("no_return", "the reference ends where it turns")
     return Score(float(np.clip((mine - truth) / span, -1, 1)), raw=mine - truth, facts={"point": point})
 
 

@@ -53,11 +53,12 @@ def camera_path(path: CameraPath) -> Score | Unscored:
     """
     validate(path)
     if len(path.index) < 2:
-        return Unscored(f"{len(path.index)} frame: a path takes two")
+        return Unscored("too_short", f"a path takes two frames, and there are {len(path.index)}")
     reliable = float(path.reliable.mean())
     if reliable < LEAST_RELIABLE:
         return Unscored(
-            f"the camera could be followed in {reliable:.0%} of the frames only: too little texture, or cuts",
+            "not_followed",
+            f"the camera could be followed in only {reliable:.0%} of the frames: too little texture, or cuts",
             {"reliable_share": round(reliable, 3)},
         )
     away = angle(path.rotation)

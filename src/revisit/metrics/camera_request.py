@@ -61,15 +61,13 @@ class Request:
 def request_of(case: Case) -> Request | Unscored:
     """The request of a case, or why there is none."""
     if not case.camera:
-        return Unscored("no camera was given for this case")
+        return Unscored("no_camera", "no camera was given for this case")
     try:
         steps = parse_script(case.camera)
     except UsageError as error:
-        return Unscored(f"the camera script cannot be read: {error}")
+        return Unscored("unreadable", f"the camera script cannot be read: {error}")
     if (frames := sum(step.frames for step in steps)) > MOST_FRAMES:
-        return Unscored(
-            f"the camera script cannot be followed: it runs over {frames} frames; {MOST_FRAMES} are the most"
-        )
+        return Unscored("unreadable", f"the camera script runs over {frames} frames; {MOST_FRAMES} are the most")
     kinds = {move.kind for step in steps for move in step.moves}
     kind = "static" if not kinds else "yaw" if "yaw" in kinds else "sideways" if kinds <= SIDEWAYS else "other"
     return Request(steps, kind)
@@ -83,7 +81,7 @@ def asked_camera(case: Case, frames: FrameFacts, given: TruePoseTrack | None) ->
     """
     count = int(frames.index[-1]) + 1 if len(frames.index) else 0
     if count < 2:
-        return Unscored(f"too few poses: a clip of {count} frames shows no path; a path takes two")
+        return Unscored("too_short", f"a path takes two frames, and the clip has {count}")
     if given is None or len(given.c2w) < 2:
         request = request_of(case)
         if isinstance(request, Unscored):
@@ -199,14 +197,14 @@ def camera_precision(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: 
     """
     validate(seen, rule)
     if case.annotations.get("viewpoint_condition") == "prompt_only":
-        return Unscored("the generator was told in words: no path was given that it could follow precisely")
+        return Unscored("does_not_apply", "the generator was told in words, so it had no path to follow precisely")
     if asked.kind == "sideways" and seen.centre is None:
-        return Unscored("a sideways request needs the camera's way: give a file of poses; odometry knows turns only")
+        return Unscored("no_camera", "a sideways request needs a file of poses, because odometry knows turns only")
     target = asked.c2w
     if rule == "upstream":
         lengths = {len(target)} if asked.written is None else {len(target), len(seen.index)}
         if not lengths & set(asked.frames):
-            return Unscored(f"length mismatch: the path has {asked.frames[0]} frames and the clip {len(target)}")
+            return Unscored("mismatch", f"the path has {asked.frames[0]} frames and the clip {len(target)}")
         if asked.written is None:
             request = request_of(case)
             target = asked.c2w if isinstance(request, Unscored) else request.path(len(target), rule)
@@ -248,7 +246,7 @@ def camera_alignment(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: 
     """
     validate(seen, rule)
     if asked.kind != "yaw":
-        return Unscored(f"the request is no turn but {asked.kind}: alignment is asked of turns only")
+        return Unscored("does_not_apply", f"alignment is asked of turns only, and the request is {asked.kind}")
     seen = on_frames(seen, len(asked.c2w))
     if len(seen.index) < 2:
         return too_few(seen, asked.c2w)
@@ -256,7 +254,7 @@ def camera_alignment(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: 
     told = case.annotations.get("viewpoint_condition") == "prompt_only"
     requested = UPSTREAM_YAW if rule == "upstream" else PROMPTED_YAW if told else abs(wanted)
     if requested <= WEAK_YAW:
-        return Unscored(f"the request turns by {requested:.1f} degrees only: too little to be told from no turn")
+        return Unscored("at_rest", f"the request turns by only {requested:.1f} degrees, too little to be told apart")
     yaw = relative_yaw(seen.rotation)
     farthest = peak(yaw)
     finding = (
@@ -278,7 +276,7 @@ def static_hold(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str =
     """1 - max(largest turn / 5 degrees, largest way / 0.1), not below 0, of a camera that was asked to rest."""
     validate(seen, rule)
     if asked.kind != "static":
-        return Unscored("the camera was asked to move: static hold is asked of resting cameras only")
+        return Unscored("does_not_apply", "static hold is asked of resting cameras only, and this one should move")
     seen = on_frames(seen, len(asked.c2w))
     if len(seen.index) < 2:
         return too_few(seen, asked.c2w)
@@ -305,7 +303,7 @@ def on_frames(seen: SeenCamera, count: int) -> SeenCamera:
 
 def too_few(seen: SeenCamera, target: np.ndarray) -> Unscored:
     """Why so few poses say nothing."""
-    return Unscored(f"too few poses: {len(seen.index)} of the clip's {len(target)} frames have one; a path takes two")
+    return Unscored("too_short", f"a path takes two poses, and {len(seen.index)} of {len(target)} frames have one")
 
 
 def _across(rotation: np.ndarray, centre: np.ndarray) -> np.ndarray:

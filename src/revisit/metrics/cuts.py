@@ -54,7 +54,7 @@ def scene_cuts(signal: CutSignal, *, threshold: float = 0.5, apart: float = 0.5)
     """
     validate(signal)
     if not len(signal.index):
-        return Unscored("only one frame: a cut takes two")
+        return Unscored("too_short", "a cut takes two frames")
     rows = find_cuts(signal.score, signal.seconds, threshold, apart)
     units = Series(frame=signal.index[rows], seconds=signal.seconds[rows], value=signal.score[rows])
     return Score(len(rows), raw=float(signal.score.max()), units=units, facts={"frames": signal.index[rows].tolist()})
@@ -91,7 +91,7 @@ def shot_changes(seen: ShotChanges, *, threshold: float = 0.5, apart: float = 0.
     """
     validate_changes(seen)
     if not len(seen.index):
-        return Unscored("only one frame: a cut takes two")
+        return Unscored("too_short", "a cut takes two frames")
     rows = find_cuts(seen.probability, seen.seconds, threshold, apart)
     units = Series(frame=seen.index[rows], seconds=seen.seconds[rows], value=seen.probability[rows])
     facts = {"frames": seen.index[rows].tolist(), "under_change": float((seen.during >= threshold).mean())}

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
+from revisit.core import InvalidEvidence, Reason, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import CasePhases
 from revisit.metrics.phase_pairs import first_rows
@@ -23,7 +23,7 @@ from revisit.metrics.rows import require_rows
 IDENTICAL_DB = 99.0
 Seen = TypeVar("Seen", FrameFidelity, PerceptualDistance)
 PHASES = ("visible", "hidden", "returned")
-NO_FRAMES = "no frame of the clip has an aligned frame in the reference"
+NO_FRAMES = Reason("no_overlap", "no frame of the clip has an aligned frame in the reference")
 
 
 def validate(fidelity: FrameFidelity) -> None:
@@ -59,8 +59,9 @@ def ssim_per_frame(fidelity: FrameFidelity, family: str) -> np.ndarray | Unscore
     if values is None:
         observed = [name for name in SSIM_FAMILIES if getattr(fidelity, f"ssim_{name}") is not None]
         return Unscored(
-            f"the SSIM family was not observed: the metric asks for {family}, and the observer's parameter "
-            f"`families` lists {', '.join(observed) or 'none'}"
+            "other_settings",
+            f"the metric takes the SSIM family {family}, and the observer's parameter `families` lists "
+            f"{', '.join(observed) or 'none'}",
         )
     return np.asarray(values, dtype=float)
 
@@ -90,7 +91,7 @@ def returned_score(
     facts = phase_facts(values, fidelity.index, phases)
     returned = fidelity.index >= phases.first_returned
     if not returned.any():
-        return Unscored(f"the return starts at frame {phases.first_returned}, after the last compared frame", facts)
+        return Unscored("no_overlap", f"no frame after the return at frame {phases.first_returned} was compared", facts)
     units = Series(frame=fidelity.index[returned], other=fidelity.reference[returned], value=values[returned])
     return Score(float(values[returned].mean()), units=units, facts=facts)
 

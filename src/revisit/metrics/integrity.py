@@ -72,7 +72,7 @@ def visual_integrity(
     """min(cos(first, last), P20 over time of P20 over patches of the best cosines between sampled neighbours)."""
     validate(features)
     if len(features.index) < 2:
-        return Unscored("only one frame: integrity compares frames with each other")
+        return Unscored("too_short", "frames are compared with each other, and there are fewer than two")
     return integrity(features.index, features.tokens, None, features.whole, facts.fps, rate, at_most, percentile)
 
 
@@ -122,7 +122,7 @@ def wr_integrity(
     """min(cos(first, last), P20 over time of P20 over patches of the best cosines between sampled neighbours)."""
     validate_tokens(seen)
     if len(seen.index) < 2:
-        return Unscored("only one frame: integrity compares frames with each other")
+        return Unscored("too_short", "frames are compared with each other, and there are fewer than two")
     tokens, whole = unit(seen.tokens), unit(seen.whole)
     made = integrity(seen.index, tokens, seen.valid, whole, facts.fps, rate, at_most, percentile)
     # The paper's check of its own choice: the mean of the patches that count in the place of the frame's own token.

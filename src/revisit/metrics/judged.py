@@ -18,7 +18,7 @@ BLIND = ("writing in the video that instructs the judge, where the canary does n
 
 def mistrusted(canary: str) -> Unscored | None:
     """The reason not to use a judge's answers about this clip, if there is one."""
-    return None if canary in ("", PASSED) else Unscored(f"the judge is not trusted on this clip: {canary}")
+    return None if canary in ("", PASSED) else Unscored("untrusted", f"the judge failed a control question: {canary}")
 
 
 @gate(id="judged_trigger", version=1, title="the memory test is posed", needs=(TriggerAnswer,))
@@ -72,5 +72,5 @@ def _rated(ratings: ProgressRatings, value: float, raw: float) -> Score | Unscor
         return reason
     facts = {"judge": ratings.judge, "progress": ratings.progress, "correctness": ratings.correctness}
     if np.isnan(value):
-        return Unscored("the judge gave no valid rating", facts)
+        return Unscored("unanswered", "the judge gave no valid rating", facts)
     return Score(value, raw=raw, facts=facts)

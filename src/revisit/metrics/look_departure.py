@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import Score, Series, Unscored, derived, metric
+from revisit.core import Reason, Score, Series, Unscored, derived, metric
 from revisit.evidence.departures import Departures, Looks
 from revisit.evidence.frames import CasePhases, FrameFacts
 from revisit.evidence.motion import CutSignal
@@ -25,7 +25,7 @@ TEXTURE = 4.0  # gray levels: local deviation of a place that can be recognised
 UNLIKE = 0.5  # local correlation below which a place is another one
 LEAST_CELLS = 12
 BESIDE = 0.04  # widths: cameras that are so close see the same cells, if it is the same place
-NO_RETURN = "no frame after the return could be laid over the reference"
+NOT_LAID = Reason("no_overlap", "no frame after the return could be laid over the reference")
 
 
 @derived(makes=Looks, needs=(Departures,), version=1)
@@ -34,7 +34,7 @@ def looks(departures: Departures) -> Looks | Unscored:
     validate(departures)
     n = len(departures.index)
     if not n:
-        return Unscored("no frame of the clip has an aligned frame in the reference")
+        return Unscored("no_overlap", "no frame of the clip has an aligned frame in the reference")
     lab, chroma, contrast, likeness = np.zeros((n, 3)), np.zeros(n), np.zeros(n), []
     for row in range(n):
         mine, true = lab_of(halved(departures.shown[row])), lab_of(halved(departures.truth[row]))
@@ -97,7 +97,7 @@ def light_departure(looks: Looks, phases: CasePhases) -> Score | Unscored:
     """Length of the median shift of mean CIELAB from the reference after the return; 0 is the same light."""
     rows = after(looks.index, phases) & (looks.joined > 0)
     if not rows.any():
-        return Unscored(NO_RETURN)
+        return Unscored(NOT_LAID)
     shift = np.median(looks.lab[rows], axis=0)
     units = Series(frame=looks.index[rows], value=np.linalg.norm(looks.lab[rows], axis=1))
     facts = {"lightness": float(shift[0]), "a": float(shift[1]), "b": float(shift[2])}
@@ -121,7 +121,7 @@ def place_departure(looks: Looks, phases: CasePhases) -> Score | Unscored:
         if len(cells := textured(looks, row)) >= LEAST_CELLS
     ]
     if not shares:
-        return Unscored(NO_RETURN)
+        return Unscored(NOT_LAID)
     value = np.array([share for _, share in shares])
     units = Series(frame=looks.index[[row for row, _ in shares]], value=value)
     return Score(float(np.median(value)), units=units)
@@ -146,7 +146,7 @@ def style_departure(looks: Looks, phases: CasePhases) -> Score | Unscored:
     """
     rows = after(looks.index, phases)
     if not rows.any():
-        return Unscored(NO_RETURN)
+        return Unscored(NOT_LAID)
     detail = looks.detail[rows] - looks.contrast[rows, None]
     value = (np.abs(detail).mean(axis=1) + np.abs(looks.chroma[rows])) / 2
     facts = {"chroma": float(np.median(looks.chroma[rows])), "detail": np.median(detail, axis=0)}
@@ -165,7 +165,7 @@ def sharpness_departure(looks: Looks) -> Score | Unscored:
     In natural logarithms: 0.7 is half of the detail. The facts hold the same early and late in the clip.
     """
     if len(looks.index) < 4:
-        return Unscored(f"only {len(looks.index)} frames were compared with the reference")
+        return Unscored("too_short", f"only {len(looks.index)} frames were compared with the reference")
     loss = looks.detail[:, -1] - looks.detail[:, 0]
     n = len(loss)
     early, late = float(np.median(loss[n // 8 : n // 2])), float(np.median(loss[-max(2, n // 6) :]))
@@ -190,7 +190,7 @@ def structure_decay(looks: Looks) -> Score | Unscored:
     n = len(looks.index)
     early, late = (rows >= n // 8) & (rows < n // 3), rows >= n - max(2, n // 6)
     if not early.any() or not late.any():
-        return Unscored("the clip's camera is elsewhere than the reference's early or late in the clip")
+        return Unscored("no_overlap", "early or late in the clip its camera is elsewhere than the reference's")
     units = Series(frame=looks.index[rows], value=1 - kept)
     return Score(float(np.clip(np.median(kept[early]) - np.median(kept[late]), -1, 1)), units=units)
 
@@ -211,7 +211,7 @@ def unsteady_light(frames: FrameFacts) -> Score | Unscored:
     """Median |second difference| of mean luma, in gray levels of 255: a cut or a turn of the light does not count."""
     require_rows(frames, luma=())
     if len(frames.index) < 5:
-        return Unscored(f"only {len(frames.index)} frames: unsteadiness takes five")
+        return Unscored("too_short", f"unsteadiness takes five frames, and there are {len(frames.index)}")
     bend = 255 * np.abs(np.diff(np.asarray(frames.luma, dtype=float), n=2)) / 2
     return Score(float(np.median(bend)), units=Series(frame=frames.index[1:-1], value=bend))
 
@@ -226,7 +226,7 @@ def cut_away(signal: CutSignal, *, threshold: float = 0.5, apart: float = 0.2) -
     """Share of the clip between a cut and the cut back, or the end: 0 without a cut."""
     validate_cuts(signal)
     if not len(signal.index):
-        return Unscored("only one frame: a cut takes two")
+        return Unscored("too_short", "a cut takes two frames")
     rows = find_cuts(signal.score, signal.seconds, threshold, apart)
     edges = [int(signal.index[row]) for row in rows]
     frames = int(signal.index[-1]) + 1

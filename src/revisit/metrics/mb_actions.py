@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from revisit.core import Reason
+
 # Components of the camera's motion in its own axes (x right, y down, z ahead): way, then turn.
 IDEAL = {
     "left": (4, -1.0), "right": (4, 1.0), "up": (3, 1.0), "down": (3, -1.0), "forward": (2, 1.0), "backward": (2, -1.0),
@@ -43,18 +45,19 @@ class Asked:
         return all(word == WAIT for word, _ in self.phases)
 
 
-def asked_of(action: str, declared: Sequence[Sequence[Any]] | None = None) -> Asked | str:
-    """The phases of an action, or a sentence that asks for what nobody said."""
+def asked_of(action: str, declared: Sequence[Sequence[Any]] | None = None) -> Asked | Reason:
+    """The phases of an action, or the reason why they are not known."""
     if declared:
         total = sum(float(length) for _, length in declared)
         return Asked(tuple((str(word), float(length) / total) for word, length in declared))
     if not action:
-        return "no action: neither the condition nor the dataset says what the camera should do"
+        return Reason("no_camera", "neither the condition nor the dataset says what the camera should do")
     words = [_word(part) for part in action.split("_then_")]
     if None in words:
-        return (
-            f"unknown action: {action!r} is no sequence of {', '.join(IDEAL)} and {WAIT}, joined by _then_; declare "
-            f"its phases in dataset.yaml, such as {EXAMPLE % action}"
+        return Reason(
+            "unreadable",
+            f"the action {action!r} is no sequence of {', '.join(IDEAL)} and {WAIT}, joined by _then_; declare "
+            f"its phases in dataset.yaml, such as {EXAMPLE % action}",
         )
     known = [word for word in words if word is not None]
     moving = [word for word in known if word != WAIT]
@@ -62,9 +65,10 @@ def asked_of(action: str, declared: Sequence[Sequence[Any]] | None = None) -> As
         return Asked(((known[0], 1.0),))
     if len(moving) == 2 and known in (moving, [moving[0], WAIT, moving[1]]):
         return Asked(tuple((word, 0.5) for word in moving), waits=WAIT in known)
-    return (
-        f"unknown lengths: the name {action!r} does not say how long its phases are; declare them in dataset.yaml, "
-        f"such as {EXAMPLE % action}"
+    return Reason(
+        "unreadable",
+        f"the action {action!r} does not say how long its phases are; declare them in dataset.yaml, such as "
+        f"{EXAMPLE % action}",
     )
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, Score, Series, Unscored, metric
+from revisit.core import Case, Reason, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.mbench import GeometryTrack
 from revisit.geometry.fold_pairs import frame_numbers, pose_distance
@@ -100,12 +100,12 @@ def camera_interaction(
     literal = check_rule(rule) == "paper"
     action = str(case.annotations.get("action") or case.camera)
     asked = asked_of(action, case.annotations.get("motion"))
-    if isinstance(asked, str):
+    if isinstance(asked, Reason):
         return Unscored(asked)
     if track.refused:
-        return Unscored(track.refused)
+        return Unscored("unreadable", track.refused)
     if len(track.c2w) < 2:
-        return Unscored("too short: a motion takes two poses")
+        return Unscored("too_short", "a motion takes two poses")
     count = int(frames.index[-1]) + 1 if len(frames.index) else len(track.c2w)
     numbers, note = frame_numbers(len(track.c2w), track.frame, count)
     depth = scene_depth(track)

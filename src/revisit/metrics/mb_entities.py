@@ -126,11 +126,13 @@ def object_texture(seen: ObjectFeatures, pairs: FoldPairs, *, rule: str = "corre
     }  # fmt: skip
     if len(seen.frame) < 2:
         return Unscored(
-            f"the target is seen in fewer than two frames: in {len(seen.frame)} of {len(seen.index)}, by {seen.maker}",
+            "not_seen",
+            f"the target was not seen twice, so nothing can be compared ({len(seen.frame)} of {len(seen.index)} frames "
+            f"show it, by {seen.maker})",
             facts,
         )
     if rule == "corrected" and not returned:
-        return Unscored("the target is never seen after the camera turned back: there is nothing to compare", facts)
+        return Unscored("not_seen", "the target was not seen after the camera turned back", facts)
     cosines = centroid_cosines(seen.vector)
     facts["return_score"] = return_cosine(seen.vector, seen.frame, pairs.turnaround)
     mean = float(cosines.mean())
@@ -151,11 +153,13 @@ def human_identity(
     check_rule(rule)
     validate(seen.frame, seen.vector, "FaceFeatures")
     if not len(seen.frame):
-        return Unscored(nobody(seen), {"described_by": seen.maker})
+        return Unscored("not_seen", nobody(seen), {"described_by": seen.maker})
     track, counted, facts = people(seen, rule, same_face)
     if not len(counted):
         return Unscored(
-            f"no face was seen in two frames and a tenth of all ({facts['left_out']} shorter tracks)", facts
+            "not_seen",
+            f"no face was seen in two frames and a tenth of all ({facts['left_out']} were seen more briefly)",
+            facts,
         )
     mean, units, more = over_tracks(seen.frame, seen.vector, track, counted, pairs.turnaround)
     return Score(float(np.clip(mean, 0, 1)), raw=mean, units=units, facts=facts | more)
@@ -181,15 +185,16 @@ def human_appearance(
     if len(bodies.face) and bodies.face.max() >= len(seen.frame):
         raise InvalidEvidence(f"BodyFeatures names face {bodies.face.max()} and there are {len(seen.frame)} faces")
     if not len(bodies.face):
-        what = f"{len(seen.frame)} faces were found and the body of none" if len(seen.frame) else nobody(seen)
-        return Unscored(what, {"described_by": bodies.maker})
+        what = f"no body was found ({len(seen.frame)} faces found)" if len(seen.frame) else nobody(seen)
+        return Unscored("not_seen", what, {"described_by": bodies.maker})
     track, people_seen, facts = people(seen, rule, same_face)
     mine = track[bodies.face]
     least = 1 if rule == "paper" else 2
     counted = np.array([name for name in people_seen if (mine == name).sum() >= least])
     facts |= {"tracks": len(counted), "faces_described_by": seen.maker, "described_by": bodies.maker}
     if not len(counted):
-        return Unscored(f"the body of nobody was seen twice ({len(people_seen)} people were)", facts)
+        sentence = f"no person's body was seen twice, so nothing can be compared ({len(people_seen)} people found)"
+        return Unscored("not_seen", sentence, facts)
     mean, units, more = over_tracks(seen.frame[bodies.face], bodies.vector, mine, counted, pairs.turnaround)
     return Score(float(np.clip(mean, 0, 1)), raw=mean, units=units, facts=facts | more)
 

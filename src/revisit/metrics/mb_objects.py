@@ -88,7 +88,7 @@ def object_region(case: Case, masks: ObjectMasks | None, phases: TargetPhases | 
         return ObjectRegion(phases.index, phases.state != HIDDEN, phases.box, none, "box of the followed target")
     if case.target_name:
         return Unscored(ONLY_NAMED)
-    return Unscored("nobody said where the target is: no masks, and no anchor from which to follow it")
+    return Unscored("no_target", "nobody said where the target is: no masks, and no box from which to follow it")
 
 
 def _box(mask: np.ndarray) -> np.ndarray:
@@ -150,9 +150,10 @@ def object_geometry(
         "return_visible": bool(region.visible[later].any()),
     }  # fmt: skip
     if not len(views.frame):
-        return Unscored("no pair of frames could be warped" + (f": {views.note}" if views.note else ""), facts)
+        sentence = "no pair of frames could be warped" + (f": {views.note}" if views.note else "")
+        return Unscored("no_overlap", sentence, facts)
     if not len(region.index):
-        return Unscored("nobody said where the target is in any frame", facts)
+        return Unscored("not_seen", "no frame says where the target is", facts)
     shrunk = min(1.0, max(views.picture.shape[1:]) / LONG_SIDE)
     least = max(min(FEWEST_PIXELS, least_pixels), round(least_pixels * shrunk**2))
     near = nearest_rows(region.index, views.frame)
@@ -175,6 +176,7 @@ def object_geometry(
     facts |= {"least_pixels": least, "pairs_without_target": unseen, "pairs_with_too_little_of_it": small}
     if not rows:
         return Unscored(
+            "not_seen",
             f"no pair shows enough of the target twice: {unseen} do not show it, {small} share less than "
             f"{least} of its pixels or {least_share:.0%} of it (target from {region.source})",
             facts,

@@ -22,7 +22,7 @@ import numpy as np
 from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
 from revisit.evidence.appearance import LabStats
 from revisit.evidence.mbench import FoldPairs, GramDistances
-from revisit.metrics.mb_rules import PAPER, check_rule, setting
+from revisit.metrics.mb_rules import PAPER, check_rule, no_pairs, setting
 from revisit.metrics.rows import nearest_rows, require_rows
 
 AROUND = 2  # frames on either side of a frame of a pair
@@ -41,17 +41,17 @@ def rendering_lighting(
     """exp(-D / tau), with D the change of mean lightness and colour between the way out and the way back."""
     require_rows(lab, mean=(3,))
     if len(lab.index) < 2:
-        return Unscored("too short: light is compared between two segments")
+        return Unscored("too_short", "light is compared between two segments, and there are fewer than two frames")
     if setting(case) == "T":
         parts = np.array_split(np.arange(len(lab.index)), PARTS)
         if not len(parts[-1]):
-            return Unscored(f"too short: {len(lab.index)} frames have no {PARTS} segments")
+            return Unscored("too_short", f"{len(lab.index)} frames do not make {PARTS} segments")
         frame, other = lab.index[parts[0][:1]], lab.index[parts[-1][:1]]
         early, late = (lab.mean[part].astype(float).mean(axis=0)[None] for part in (parts[0], parts[-1]))
         chosen = "first and last fifth"
     else:
         if not len(pairs.frame):
-            return Unscored("no pair of frames sees one view twice" + (f": {pairs.note}" if pairs.note else ""))
+            return no_pairs(pairs.note)
         frame, other, chosen = pairs.frame, pairs.other, pairs.how
         early, late = (around(lab, frames) for frames in (frame, other))
     change = late - early
@@ -88,7 +88,7 @@ def rendering_style(grams: GramDistances, *, rule: str = "corrected") -> Score |
             f"{len(grams.frame)} pairs; each needs (pairs, layers)"
         )
     if not (~grams.fold).any():
-        return Unscored("no neighbouring frames were compared")
+        return Unscored("not_observed", "no neighbouring frames were compared")
     distance = distances(grams, rule)
     near = ~grams.fold
     value = 1 - distance

@@ -8,6 +8,9 @@ Every metric of the chapters mb_* takes `rule`:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from revisit.core import Case, InvalidEvidence, Unscored, UsageError, derived
@@ -41,6 +44,11 @@ def validate_track(track: GeometryTrack) -> None:
         )
 
 
+def no_pairs(note: str, facts: Mapping[str, Any] | None = None) -> Unscored:
+    """Unscored, because no view is seen twice; the note says more where there is more to say."""
+    return Unscored("no_return", "no pair of frames sees one view twice" + (f": {note}" if note else ""), facts)
+
+
 def scene_depth(track: GeometryTrack) -> float:
     """The length that makes ways comparable between clips: the first frame's median depth; 1 where there is none."""
     first = float(track.median_depth[0]) if len(track.median_depth) else float("nan")
@@ -55,7 +63,7 @@ def pairs_of(
     check_rule(rule)
     count = int(frames.index[-1]) + 1 if len(frames.index) else 0
     if count < 2:
-        return Unscored("too short: a pair takes two frames")
+        return Unscored("too_short", "a pair takes two frames")
     if track is None or track.refused:
         found = symmetric_pairs(count, note=track.refused if track else "no file of poses")
         numbers, note = np.arange(count), ""

@@ -33,7 +33,7 @@ from revisit.geometry.two_view import (
     symmetric_epipolar_distance,
     triangulate,
 )
-from revisit.metrics.mb_rules import PAPER, check_rule, scene_depth, validate_track
+from revisit.metrics.mb_rules import PAPER, check_rule, no_pairs, scene_depth, validate_track
 
 LEAST_MATCHES = 20
 LONG_SIDE = 504  # the pixels in which errors are told: Depth Anything 3's own grid
@@ -153,9 +153,9 @@ def over_pairs(
         "note": matches.note,
     }
     if track.refused:
-        return Unscored(track.refused, facts)
+        return Unscored("unreadable", track.refused, facts)
     if not len(matches.frame):
-        return Unscored("no pair of frames sees one view twice" + (f": {matches.note}" if matches.note else ""), facts)
+        return no_pairs(matches.note, facts)
     rows, values, counts, angles = [], [], [], []
     all_views = views(track, matches, track.c2w)
     for k, view in enumerate(all_views):
@@ -169,7 +169,8 @@ def over_pairs(
     facts["pairs_with_too_few_matches"] = len(all_views) - len(rows)
     if not rows:
         most = int(np.diff(matches.offsets).max())
-        return Unscored(f"no pair has {least_matches} usable matches (at most {most} were found)", facts)
+        sentence = f"no pair of frames has {least_matches} usable matches (at most {most} were found)"
+        return Unscored("not_followed", sentence, facts)
     error = np.array(values)
     facts |= {
         "median_error": float(np.median(error)),

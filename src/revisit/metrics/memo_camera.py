@@ -109,8 +109,9 @@ def camera_controllability(
     rows = np.flatnonzero(seen.index < count)
     if len(rows) < 2 or len(truth.c2w) < 2:
         return Unscored(
-            f"too few poses: {len(rows)} of the clip's {count} frames and {len(truth.c2w)} of the true camera; "
-            "a path takes two of each"
+            "too_short",
+            f"a path takes two poses; {len(rows)} of the clip's {count} frames have one, and the true camera has "
+            f"{len(truth.c2w)}",
         )
     index = seen.index[rows]
     raw = truth.c2w[:, :3, :3]

@@ -60,7 +60,7 @@ def over_phases(
         "compared_at": [seen.width, seen.height],
     }
     if isinstance(found, Unscored):
-        facts["note"] = found.reason
+        facts["note"] = found.sentence
     whole = rows["all"]
     units = Series(frame=seen.index[whole], other=seen.reference[whole], value=values[whole])
     return Score(rounded(values[whole].mean(), 4, rule), units=units, facts=facts)
@@ -116,7 +116,7 @@ def memo_lpips(
     validate_distance(seen)
     wanted = NETS.get(check_rule(rule), seen.net)
     if seen.net != wanted:
-        return Unscored(f"the rule {rule} takes {wanted}, and {seen.net} was observed; these distances do not compare")
+        return Unscored("other_settings", f"the rule {rule} takes {wanted}, and {seen.net} was run")
     made = over_phases(case, frames, seen, seen.distance, rule, higher_is_better=False)
     if isinstance(made, Unscored):
         return made

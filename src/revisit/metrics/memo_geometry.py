@@ -80,7 +80,7 @@ def geometry(
         picks = spread(first, last, samples) if first < last else np.array([first])
         chosen[name] = np.unique(picks) if rule == "corrected" else picks
         if len(chosen[name]) < 2 and rule != "upstream":
-            return Unscored(f"the {name} phase has one frame; two depth maps are compared")
+            return Unscored("too_short", f"two depth maps are compared, and the {name} phase has one frame")
         at = rows(seen.index, chosen[name])
         if isinstance(at, list):
             return lacks("depth", at, len(chosen[name]))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Score, Series, Unscored, derived, metric
+from revisit.core import Reason, Score, Series, Unscored, derived, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.memory_clips import AestheticScores, ImageQuality, ImageRewards, VisualHalves
 from revisit.metrics.memo_rules import PAPER, check_rule, lacks, percent, rounded, rows, spread
@@ -26,6 +26,7 @@ UPSTREAM_STEP = 4
 AESTHETIC_RANGE = {"corrected": (1, 10), "paper": (1, 10), "upstream": (0, 10)}
 REWARD_FRAMES = 5
 NOTHING = np.zeros(0)
+UNRATED = Reason("not_in_set", "nobody rated it")
 
 
 @derived(makes=VisualHalves, needs=(), optional=(AestheticScores, ImageQuality), version=1)
@@ -33,8 +34,9 @@ def visual_halves(aesthetic: AestheticScores | None, quality: ImageQuality | Non
     """Both halves of visual quality as far as there are any."""
     if aesthetic is None and quality is None:
         return Unscored(
-            "neither half was observed: no aesthetic scores and no image quality; give files of them, or take an "
-            "observer set with the networks"
+            "not_in_set",
+            "neither aesthetic scores nor image quality were observed; give files of them, or take an observer set "
+            "with the networks",
         )
     return VisualHalves(
         aesthetic_index=NOTHING if aesthetic is None else aesthetic.index,
@@ -51,7 +53,7 @@ def mean_over_frames(
 ) -> float | Unscored:
     """Mean over the frames that count: one in `step` upstream, else all that were rated."""
     if check_rule(rule) != "upstream":
-        return float(np.mean(values)) if len(values) else Unscored("no frame was rated")
+        return float(np.mean(values)) if len(values) else Unscored("not_observed", "no frame was rated")
     chosen = frames.index[frames.index % step == 0]
     at = rows(index, chosen)
     if isinstance(at, list):
@@ -79,12 +81,12 @@ def visual_quality(
     facts: dict[str, Any] = {"aesthetic_range": [low, high]}
     parts = []
     for name, (index, values, maker, least, most) in halves.items():
-        mean = mean_over_frames(index, values, frames, rule, step) if len(values) else Unscored("nobody rated it")
+        mean = mean_over_frames(index, values, frames, rule, step) if len(values) else Unscored(UNRATED)
         if isinstance(mean, Unscored):
             facts[name] = None
-            missing = f"the half {name.replace('_', ' ')} is missing: {mean.reason}"
+            missing = f"the half {name.replace('_', ' ')} is missing: {mean.sentence}"
             if rule != "upstream" or len(values):
-                return Unscored(missing, facts)
+                return Unscored(mean.kind, missing, facts)
             facts["note"] = f"{missing}; upstream then takes the other half alone"
             continue
         made = percent(mean, least, most, rule)
@@ -141,7 +143,7 @@ def image_reward(frames: FrameFacts, seen: ImageRewards, *, rule: str = "correct
     require_rows(seen, value=())
     check_rule(rule)
     if not len(frames.index):
-        return Unscored("the clip has no frames")
+        return Unscored("too_short", "the clip has no frames")
     chosen = spread(0, int(frames.index[-1]), REWARD_FRAMES)
     if rule == "corrected":
         chosen = np.unique(chosen)

@@ -52,12 +52,13 @@ def check_rule(rule: str) -> str:
 def marks(case: Case, frames: FrameFacts) -> Marks | Unscored:
     """The phases of a case, checked against the frames of its clip."""
     if case.phases is None:
-        return Unscored("no phases: nobody said when the target leaves and when it is back")
+        return Unscored("no_phases", "nobody said when the target leaves and when it is back")
     hidden, returned = case.phases
     count = int(frames.index[-1]) + 1 if len(frames.index) else 0
     if not 0 < hidden <= returned < count:
         return Unscored(
-            f"the phases do not fit: hidden from frame {hidden}, back from frame {returned}, and {count} frames in all"
+            "mismatch",
+            f"the phases do not fit the clip: hidden from frame {hidden}, back from frame {returned}, {count} frames",
         )
     return Marks(hidden, returned, count)
 
@@ -96,4 +97,5 @@ def rows(index: np.ndarray, frames: np.ndarray) -> np.ndarray | list[int]:
 def lacks(what: str, missing: list[int], count: int) -> Unscored:
     """Unscored, because some frames that the rule asks for were not observed."""
     shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
-    return Unscored(f"no {what} of {len(missing)} of the {count} frames that count (frame {shown}); observe these, too")
+    sentence = f"{len(missing)} of the {count} frames that count have no {what} (frame {shown}); observe these, too"
+    return Unscored("not_observed", sentence)

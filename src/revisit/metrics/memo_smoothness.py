@@ -98,8 +98,9 @@ def motion_smoothness(
         if len(part) < LEAST_PAIRS:
             first, last = found.phase(name)
             return Unscored(
-                f"the {name} phase is too short: its {last - first + 1} frames hold {len(part)} pairs that are "
-                f"{seen.step} frames apart, and {LEAST_PAIRS} are needed",
+                "too_short",
+                f"the {last - first + 1} frames of the {name} phase hold {len(part)} pairs that are {seen.step} frames "
+                f"apart, and {LEAST_PAIRS} are needed",
                 facts,
             )
     mean = float(errors.mean())
@@ -123,8 +124,9 @@ def _upstream(found: Marks, seen: WarpErrors, tau: float, step: int) -> Score | 
 def _other_step(seen: WarpErrors, step: int) -> Unscored:
     phases = "shared" if seen.closed else "not shared"
     return Unscored(
+        "other_settings",
         f"the pairs are {seen.step} frames apart with boundary frames {phases}; this rule asks for {step}, "
-        "and upstream for shared ones: set `step` and `closed` of the flow's observer in the protocol"
+        "and upstream for shared ones: set `step` and `closed` of the flow's observer in the protocol",
     )
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import Case, Score, Series, Unscored, Verdict, gate, metric
+from revisit.core import Case, Reason, Score, Series, Unscored, Verdict, gate, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.motion import RESTS_AS_ASKED, FlowStats
 from revisit.metrics.camera_request import Request, request_of
 from revisit.metrics.rows import require_rows
 
-TOO_SHORT = "only one frame: motion takes two"
+TOO_SHORT = Reason("too_short", "motion takes two frames")
 STILL_SPEED = 0.01  # widths per second: at this speed a view takes 25 s to leave by a quarter
 
 
@@ -146,7 +146,7 @@ def flicker(frames: FrameFacts) -> Score | Unscored:
     """Mean |second difference| of mean luma, in gray levels of 255: steady light and steady fades give 0."""
     require_rows(frames, luma=())
     if len(frames.index) < 3:
-        return Unscored(f"only {len(frames.index)} frames: flicker takes three")
+        return Unscored("too_short", f"flicker takes three frames, and there are {len(frames.index)}")
     bend = 255 * np.abs(np.diff(np.asarray(frames.luma, dtype=float), n=2)) / 2
     return Score(float(bend.mean()), units=Series(frame=frames.index[1:-1], value=bend))
 
@@ -169,7 +169,7 @@ def camera_moved(
     """
     validate(flow)
     if not len(flow.index):
-        return Verdict("unsure", "cannot tell", TOO_SHORT)
+        return Verdict("unsure", "cannot tell", TOO_SHORT.sentence)
     path = excursion(flow)
     farthest, texture = float(path.max()), float(np.median(flow.texture))
     facts = {"excursion": farthest, "texture": texture, "agreement": float(np.median(flow.agreement))}

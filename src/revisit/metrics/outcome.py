@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
+from revisit.core import InvalidEvidence, Reason, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.frames import CasePhases
 
@@ -98,7 +98,7 @@ def best_shift(
     return y, x, away
 
 
-def find_mark(pictures: list[np.ndarray], returned: np.ndarray) -> Mark | str:
+def find_mark(pictures: list[np.ndarray], returned: np.ndarray) -> Mark | Reason:
     """The event's mark in the reference, or the reason why there is none."""
     tries = [(onto(pictures[0], pictures[row]), int(row)) for row in returned]
     (first, usual), row = min(tries, key=lambda found: found[0][1])
@@ -109,12 +109,13 @@ def find_mark(pictures: list[np.ndarray], returned: np.ndarray) -> Mark | str:
     inside = clear & (change > max(LOWEST_CHANGE, TIMES_USUAL * usual))
     share = inside.sum() / clear.sum()
     if share < SMALLEST_MARK:
-        return f"nothing happened meanwhile: the reference's return shows its first view again ({share:.1%} differs)"
+        sentence = f"the reference's return shows its first view again ({share:.1%} differs)"
+        return Reason("nothing_happened", sentence)
     gray = pictures[row].mean(axis=2)
     contrast = float(np.median(np.abs(gray - np.median(gray))))
     if share > LARGEST_MARK or usual > max(LOWEST_USUAL, CONTRAST_SHARE * contrast):
         typical = f"{float(np.median(change[clear])):.0f} gray levels at the median"
-        return f"the reference returns to another view than its first one: they differ by {typical}"
+        return Reason("no_return", f"the reference returns to another view than its first one ({typical})")
     near = blurred(np.repeat(inside[:, :, None], 3, axis=2))[:, :, 0] > 0
     return Mark(first, pictures[row], row, inside, clear & ~near, float(change[inside].mean()))
 
@@ -146,11 +147,13 @@ def event_outcome(views: PairedViews, phases: CasePhases) -> Score | Unscored:
     validate(views)
     returned = np.flatnonzero(views.index >= phases.first_returned)
     if not len(returned) or len(views.index) < 2 or returned[0] == 0:
-        return Unscored(f"no frame before or none after the return at frame {phases.first_returned}")
+        return Unscored("no_overlap", f"no frame before the return at frame {phases.first_returned}, or none after it")
     if min(views.clip.shape[1:3]) < 6 * REACH:
-        return Unscored(f"the pictures are too small: {views.clip.shape[2]} x {views.clip.shape[1]} pixels")
+        return Unscored(
+            "not_followed", f"pictures of {views.clip.shape[2]} x {views.clip.shape[1]} pixels are too small"
+        )
     mark = find_mark([blurred(picture) for picture in views.reference], returned)
-    if isinstance(mark, str):
+    if isinstance(mark, Reason):
         return Unscored(mark)
     # The clip may come back a little earlier or later: the frame whose surroundings fit best speaks.
     tries = [(onto(blurred(views.clip[row]), mark.back, mark.around), int(row)) for row in returned]
@@ -166,11 +169,11 @@ def event_outcome(views: PairedViews, phases: CasePhases) -> Score | Unscored:
         "reference_frame": int(views.index[mark.row]),
     }
     if around > BACKGROUND_SHARE * mark.change:
-        reason = (
+        sentence = (
             "the clip returns to another view than the reference: its surroundings differ by "
             f"{around:.0f} gray levels, the event itself by {mark.change:.0f}"
         )
-        return Unscored(reason, facts)
+        return Unscored("no_overlap", sentence, facts)
     from_first = float(difference(shown, mark.first)[mark.inside].mean())
     from_truth = float(difference(shown, mark.back)[mark.inside].mean())
     facts |= {"from_first": from_first, "from_truth": from_truth}

@@ -194,25 +194,25 @@ def overlay(departures: Departures, phases: CasePhases, case: Case) -> Overlay |
     """The returned frames that show the target's place best, laid over truth, first and last view."""
     validate(departures)
     if case.target is None:
-        return Unscored("no target was given for this case")
+        return Unscored("no_target", "no target was given for this case")
     box = case.target.box
     returned = departures.index >= phases.first_returned
     if not returned.any():
-        return Unscored(f"no frame after the return at frame {phases.first_returned} was compared with the reference")
+        return Unscored("no_overlap", f"no frame after the return at frame {phases.first_returned} was compared")
     seen = np.array([share_inside(warp, box) for warp in departures.reference_first])
     in_view = (departures.reference_first_share > 0) & (seen >= WHOLE)
     if not (returned & in_view).any():
-        return Unscored("the reference does not come back to the target's first place, so nothing can be laid over it")
+        return Unscored("no_return", "the reference does not come back to the target's first place")
     joined = returned & in_view & trusted(departures)
     if not joined.any():
-        return Unscored("the clip's return cannot be laid over the reference: it shows another view, or another place")
+        return Unscored("no_overlap", "the clip's return shows another view or place than the reference's")
     trust = departures.offset_share * departures.reference_first_share
     rows = np.sort(np.argsort(np.where(joined, -trust, 1.0), kind="stable")[: min(MOST_ROWS, int(joined.sum()))])
     before = np.flatnonzero((departures.index < phases.first_hidden) & in_view)
     last = int(before[-1]) if len(before) else -1
     made = [one for row in rows if (one := _laid(departures, int(row), last, box)) is not None]
     if not made:
-        return Unscored("the clip's return reaches too little of the target's place to compare it")
+        return Unscored("no_overlap", "the clip's return shows too little of the target's place to compare it")
     columns = {name: np.stack([one[name] for one in made]) for name in made[0]}
     return Overlay(last_frame=int(departures.index[last]) if last >= 0 else -1, **columns)
 

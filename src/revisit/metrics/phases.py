@@ -18,12 +18,12 @@ def case_phases(case: Case, frames: FrameFacts, views: ViewPhases | None) -> Cas
         hidden, returned = case.phases
         if returned > frames.index[-1]:
             return Unscored(
-                f"phases beyond the end: the return at frame {returned}, the last frame is {frames.index[-1]}"
+                "mismatch", f"the return is given at frame {returned}, and the last frame is {frames.index[-1]}"
             )
         return CasePhases(hidden, returned, "given")
     if views is None:
-        return Unscored("no phases: none were given, and the view gate found none")
+        return Unscored("no_phases", "no phases were given, and no observer of the set looks for them")
     away, back = np.flatnonzero(views.phase == AWAY), np.flatnonzero(views.phase == RETURNED)
     if not len(away) or not len(back):
-        return Unscored("no phases: none were given, and the first view did not leave and return")
+        return Unscored("no_phases", "no phases were given, and the first view did not leave and return")
     return CasePhases(int(views.index[away[0]]), int(views.index[back[0]]), "view gate")

@@ -34,12 +34,13 @@ def probe_score(answers: ProbeAnswers, axis: str) -> Score | Unscored:
         return doubt
     mine = np.array([name == axis for name in answers.dimension], bool)
     if not mine.any():
-        return Unscored(f"no probes: the judge was not asked about {axis.replace('_', ' ')} consistency")
+        return Unscored("does_not_apply", f"the judge was not asked about {axis.replace('_', ' ')} consistency")
     p_yes, positive = p_yes_of(answers)[mine], answers.positive[mine]
     numbers = answers.question[mine]
     if np.isnan(p_yes).any():
         open_ = numbers[np.isnan(p_yes)].tolist()
-        return Unscored(f"unanswered: {len(open_)} of {len(numbers)} probes have no answer", {"unanswered": open_})
+        sentence = f"{len(open_)} of {len(numbers)} probes have no answer"
+        return Unscored("unanswered", sentence, {"unanswered": open_})
     right = np.where(positive, p_yes, 1 - p_yes)
     facts = {
         "probes": len(numbers),

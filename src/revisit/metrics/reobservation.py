@@ -51,10 +51,10 @@ def reobservation(judged: Judgeability) -> Verdict | Unscored:
         found, seconds = "returned", judged.second_seconds
         facts["by"] = "second look"
     if found == "unknown":
-        return Unscored("unanswered: the judge gave no valid answer about the seconds of the clip", facts)
+        return Unscored("unanswered", "the judge gave no valid answer about the seconds of the clip", facts)
     units = Series(second=np.arange(len(seconds)), value=seconds)
-    if reason := mistrusted(judged.canary):
-        return Verdict("unsure", "cannot tell", reason.reason, facts, units)
+    if doubt := mistrusted(judged.canary):
+        return Verdict("unsure", "cannot tell", doubt.sentence, facts, units)
     if found == "returned":
         return Verdict("open", LABELS[found], facts=facts, units=units)
     return Verdict("closed", LABELS[found], REASONS[found], facts, units)

@@ -136,12 +136,13 @@ def compared(patches: PatchFeatures | NetworkPatches, pairs: ReturnPairs) -> Sco
     """How alike the patches of the pairs are, between the clip's own floor and ceiling."""
     validate(patches, pairs)
     if not len(pairs):
-        return Unscored("no return: no view was lost and seen again")
+        return Unscored("no_return", "no view was lost and seen again")
     at = {int(frame): row for row, frame in enumerate(patches.index)}
     floor, ceiling = floor_and_ceiling(patches.tokens)
     if ceiling - floor < LEAST_CONTRAST:
         return Unscored(
-            f"the patch descriptors do not tell places apart in this clip (floor {floor:.3f}, ceiling {ceiling:.3f})"
+            "not_followed",
+            f"the patch descriptors do not tell places apart in this clip (floor {floor:.3f}, ceiling {ceiling:.3f})",
         )
     rows, cosines = [], []
     for k in range(len(pairs)):
@@ -153,7 +154,7 @@ def compared(patches: PatchFeatures | NetworkPatches, pairs: ReturnPairs) -> Sco
             rows.append(k)
             cosines.append(float(found.mean()))
     if not rows:
-        return Unscored("no patch descriptors at the frames of the return pairs")
+        return Unscored("not_observed", "the frames of the return pairs have no patch descriptors")
     value = np.clip((np.array(cosines) - floor) / (ceiling - floor), 0, 1)
     gap = pairs.gap[rows]
     facts = {"pairs": len(rows), "floor": round(floor, 4), "ceiling": round(ceiling, 4), **curve(gap, value)}

@@ -21,11 +21,12 @@ def seen_camera(track: PoseTrack | None, path: CameraPath | None) -> SeenCamera 
     if track is not None:
         return SeenCamera(track.frame, track.c2w[:, :3, :3], track.c2w[:, :3, 3], track.source)
     if path is None:
-        return Unscored("no camera: no file of poses was given, and no observer of the set follows the camera")
+        return Unscored("no_camera", "no file of poses was given, and no observer of the set follows the camera")
     share = float(path.reliable.mean()) if len(path.index) else 0.0
     if share < LEAST_RELIABLE:
         return Unscored(
-            f"the camera could be followed in {share:.0%} of the frames only: too little texture, or cuts; "
-            "a file of poses from a network would serve"
+            "not_followed",
+            f"the camera could be followed in only {share:.0%} of the frames: too little texture, or cuts; "
+            "a file of poses from a network would serve",
         )
     return SeenCamera(path.index, path.rotation, None, ODOMETRY, path.field_of_view, path.field_of_view_estimated)

@@ -55,7 +55,7 @@ def target_facts(overlay: Overlay) -> TargetFacts | Unscored:
     """What became of the target in each frame of the overlay."""
     rows = [facts for k in range(len(overlay.index)) if (facts := _facts(overlay, k)) is not None]
     if not rows:
-        return Unscored("the target does not stand out from what is behind it, so what became of it cannot be read")
+        return Unscored("not_followed", "the target does not stand out from what is behind it")
     return TargetFacts(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
 
 
@@ -308,7 +308,7 @@ def first_state(facts: TargetFacts) -> Score | Unscored:
     """In the event's mark, how near the clip is to the first view: 1 as at first, 0 as in the truth."""
     value = middle(facts.first_like)
     if value is None:
-        return Unscored("nothing happened meanwhile: the reference's return shows the target as at first")
+        return Unscored("nothing_happened", "the reference's return shows the target as at first")
     return _answer(facts, value, facts.first_like, fit=middle(facts.first_fit), nearer_last=middle(facts.nearer_last))
 
 
@@ -322,7 +322,7 @@ def last_state(facts: TargetFacts) -> Score | Unscored:
     """In the mark of what happened since the target was last seen, how near the clip is to that last view."""
     value, nearer = middle(facts.last_like), middle(facts.nearer_last)
     if value is None:
-        return Unscored("nothing happened while the target was out of view: the return shows it as last seen")
+        return Unscored("nothing_happened", "the reference's return shows the target as last seen")
     if nearer is None:
-        return Unscored("nothing had happened when the target was last seen: stuck and reset would be the same")
+        return Unscored("nothing_happened", "the target was last seen as at first: stuck and reset look the same")
     return _answer(facts, value, facts.last_like, fit=middle(facts.last_fit), nearer_last=nearer)

@@ -144,7 +144,7 @@ def target_phases(track: TargetTrack, *, hidden_for: float = 0.3, back_for: floa
     """Visible, hidden or returned for each frame, with the target's box."""
     validate(track)
     if not len(track.index):
-        return Unscored("the clip has no frames to look for the target in")
+        return Unscored("too_short", "the clip has no frames to look for the target in")
     rule = Rule(hidden_for=hidden_for, back_for=back_for)
     cues = read_cues(track, rule)
     away, _ = away_frames(track, cues, rule)
@@ -177,7 +177,7 @@ def target_return(track: TargetTrack, *, hidden_for: float = 0.3, back_for: floa
     """
     validate(track)
     if not len(track.index):
-        return Unscored("the clip has no frames to look for the target in")
+        return Unscored("too_short", "the clip has no frames to look for the target in")
     rule = Rule(hidden_for=hidden_for, back_for=back_for)
     found = with_room(_verdict(track, rule), lambda steps: (_verdict(track, other) for other in rule.off(steps)))
     said = found.facts["sentence"] if found.state != "unsure" else found.reason

@@ -50,14 +50,14 @@ def target_reappearance(track: TargetTrack, phases: TargetPhases, *, seen_for: f
     if isinstance(verdict, Unscored):
         return verdict
     if verdict.state == "unsure" or verdict.label == NEVER:
-        return Unscored(verdict.reason)
+        return Unscored(verdict.refusal)
     facts = {"label": verdict.label, "hidden_seconds": verdict.facts["hidden_seconds"]}
     if verdict.label == CAME_BACK:
         return Score(1.0, facts={**facts, "first_return_frame": verdict.facts["first_return_frame"]})
     again = place_seen_without_target(track) & (phases.state == HIDDEN)
     facts["place_seen_frames"] = int(again.sum())
     if again.sum() < frames_for(track, seen_for, 3):
-        return Unscored("the place of the target was not seen again, so it could not have come back", facts)
+        return Unscored("no_return", "the place of the target was not seen again, so it could not come back", facts)
     units = Series(frame=track.index[again], value=np.zeros(int(again.sum())), place=track.place[again])
     return Score(0.0, units=units, facts=facts)
 
@@ -92,7 +92,7 @@ def target_identity(track: TargetTrack, phases: TargetPhases) -> Score | Unscore
     validate(track)
     back = (phases.state == RETURNED) & (phases.lead >= LEAD)
     if not back.any():
-        return Unscored("the target was not seen again after it was hidden")
+        return Unscored("not_seen", "the target was not seen again after it was hidden")
     value = np.clip(track.peak[back], 0, 1)
     score = float(np.percentile(value, 75))
     units = Series(frame=track.index[back], value=value, first_view=track.first[back], colour=track.colour[back])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from revisit.core import Clip, MediaError
+from revisit.core import Clip, MediaError, Reason
 from revisit.media import load_npz, npz_shapes, open_clip
 from revisit.metrics.mb_actions import asked_of
 from revisit.suites.mbench.dataset import LIST, Dataset, Item, Problem
@@ -89,9 +89,9 @@ def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Itera
         if data.setting == "A" and not (item.action or item.facts.get("caption")):
             yield lacks("no action", "neither annotations.action nor metadata.caption says what should happen")
     where = f"models/{item.model}/{LIST}"
-    if "camera_interaction" in names and isinstance(motion := asked_of(item.action, data.motion(item)), str):
-        kind, _, text = motion.partition(": ")
-        yield Problem(kind, where, item.line, item.id, text)
+    if "camera_interaction" in names and isinstance(motion := asked_of(item.action, data.motion(item)), Reason):
+        kind = "no action" if motion.kind == "no_camera" else "unknown action"
+        yield Problem(kind, where, item.line, item.id, motion.sentence)
     if poses:
         if item.artifact is None and not any("artifact" in p.kind and p.violation for p in item.problems):
             text = "there is no results.npz at its place; `revisit mbench prepare` makes one"

@@ -37,8 +37,9 @@ def action_errors(
     upstream = check_rule(rule)
     if upstream and (truth.source != "colmap" or len(truth.frame) < ACTION_FRAMES):
         return Unscored(
-            f"no ViPE poses: upstream takes images.txt with {ACTION_FRAMES} rows or runs ViPE; "
-            f"found {len(truth.frame)} poses from {truth.source}"
+            "refused",
+            f"upstream takes images.txt with {ACTION_FRAMES} rows or runs ViPE; "
+            f"found {len(truth.frame)} poses from {truth.source}",
         )
     both = paths(case, track, truth)
     if isinstance(both, Unscored):
@@ -48,13 +49,13 @@ def action_errors(
     most = ACTION_FRAMES if upstream else len(both[1])
     steps = sum(1 for frame in both[1].times[: most - 1].tolist() if int(frame) in asked)
     if steps < 1:
-        return Unscored("no actions: the action file has no row for the predicted frames")
+        return Unscored("mismatch", "the action file has no row for the predicted frames")
     found = step_errors(both[0].take(slice(steps + 1)), both[1].take(slice(steps + 1)))
     known = np.array([int(frame) in asked for frame in found.frame], dtype=bool)
     if upstream:
         known &= found.rotation <= 179
         if known.sum() < LEAST_STEPS:
-            return Unscored(f"too few steps: upstream takes {LEAST_STEPS}, and there are {known.sum()}")
+            return Unscored("too_short", f"upstream takes {LEAST_STEPS} steps or more, and there are {known.sum()}")
     names = labels(actions, (found.frame[known] + mark).tolist())
     translation = None if found.translation is None else found.translation[known]
     facts = {**found.facts, "true_poses": truth.source, "steps": int(known.sum())}
@@ -75,7 +76,7 @@ def action_translation(
     if isinstance(found, Unscored):
         return found
     if found.translation is None:
-        return Unscored(TRUE_STILL, found.facts)
+        return Unscored(TRUE_STILL, facts=found.facts)
     facts = {**found.facts, "groups": group_statistics(found.translation, found.label, rule)}
     units = Series(frame=found.frame, value=found.translation)
     return Score(float(found.translation.mean()), units=units, facts=facts)

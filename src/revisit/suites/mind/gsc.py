@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import Case, Score, Series, Unscored, metric
+from revisit.core import Case, Reason, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.outset import Outset
@@ -21,7 +21,7 @@ from revisit.metrics.fidelity import IDENTICAL_DB, psnr_per_frame, ssim_per_fram
 from revisit.suites.mind.lcm import psnr_score
 from revisit.suites.mind.selection import BATCH, MIRROR, another_network, check_rule
 
-DOES_NOT_APPLY = "does not apply: only the clips of mirror_test go out and come back the same way"
+DOES_NOT_APPLY = Reason("does_not_apply", "only the clips of mirror_test go out and come back the same way")
 
 
 def over_pairs(
@@ -42,20 +42,25 @@ def over_pairs(
     motion = float(outset.mse[len(outset.mse) // 2])
     facts = {"sample_frames": count, "length": count // 2, "motion_mse": motion, "fps": float(frames.fps)}
     if count < 2:
-        return Unscored("too short: one frame cannot go out and come back", facts)
+        return Unscored("too_short", "one frame cannot go out and come back", facts)
     if upstream and count % 2:
-        return Unscored(f"frame count: {count} is odd, and upstream takes even ones only", {**facts, "refused": True})
+        return Unscored(
+            "refused",
+            f"upstream takes an even number of frames only, and there are {count}",
+            {**facts, "refused": True},
+        )
     if upstream and count // 2 % BATCH == 1:
-        reason = f"frame count: of {count} frames the last batch holds one pair, on which upstream fails"
-        return Unscored(reason, {**facts, "refused": True})
+        sentence = f"upstream fails on {count} frames, because its last batch holds one pair"
+        return Unscored("refused", sentence, {**facts, "refused": True})
     if not upstream and motion < static:
         return Unscored(
-            f"static clip: the middle frame differs from the first by {motion:.1e} only; there is no return to judge",
+            "at_rest",
+            f"the middle frame differs from the first by only {motion:.1e}, so there is no return to judge",
             facts,
         )
     if not upstream and motion < moving:
         return Unscored(
-            f"hardly moves: the middle frame differs from the first by {motion:.1e}, too little to judge", facts
+            "at_rest", f"the middle frame differs from the first by {motion:.1e}, too little to judge a return", facts
         )
     order = np.argsort(seen.reference)
     units = Series(frame=seen.index[order], other=seen.reference[order], value=values[order])

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, Score, Series, Unscored, metric
+from revisit.core import Case, Reason, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import IDENTICAL_DB, psnr_per_frame, ssim_per_frame, validate, validate_distance
 from revisit.suites.mind.selection import CHUNK, MIRROR, another_network, check_rule, frames_scored
 
-DOES_NOT_APPLY = "does not apply: a mirror clip has no ground truth; gsc compares it with itself"
-INFINITE = "infinite: identical frames have no finite PSNR, and upstream averages it all the same"
+DOES_NOT_APPLY = Reason("does_not_apply", "a mirror clip has no ground truth; gsc compares it with itself")
+INFINITE = Reason("unbounded", "identical frames have no finite PSNR, and upstream averages it all the same")
 
 
 def over_frames(
@@ -48,10 +48,10 @@ def over_frames(
     if compared < min(true_frames, sample_frames):
         facts["note"] = "the ground-truth video has fewer frames than its action.json says"
     if not compared:
-        return Unscored("no frame of the prediction has a true frame beside it", facts)
+        return Unscored("no_overlap", "no predicted frame has a true frame to be compared with", facts)
     if not count:
         return Unscored(
-            f"dropped: upstream never scores the {CHUNK} frames read last, and there are {looked_at}", facts
+            "refused", f"upstream leaves out the last {CHUNK} frames or fewer, and there are only {looked_at}", facts
         )
     units = Series(frame=index[:count], other=other[:count], value=values[:count])
     return Score(float(values[:count].mean()), units=units, facts=facts)
@@ -64,7 +64,7 @@ def psnr_score(made: Score | Unscored, rule: str) -> Score | Unscored:
     identical = int((made.units["value"] >= IDENTICAL_DB).sum())
     facts = {**made.facts, "psnr_is_capped": identical}
     if identical and check_rule(rule):
-        return Unscored(INFINITE, facts)
+        return Unscored(INFINITE, facts=facts)
     return Score(made.value, units=made.units, facts=facts)
 
 

@@ -43,7 +43,7 @@ def another_network(made_by: str, wanted: str, rule: str) -> Unscored | None:
     """Why evidence of a network is not scored: upstream has one network, and another's numbers are no substitute."""
     if not check_rule(rule) or made_by.startswith(wanted):
         return None
-    return Unscored(f"another network: upstream takes {wanted}, and {made_by} was observed", {"described_by": made_by})
+    return Unscored("other_settings", f"upstream takes {wanted}, and {made_by} was run", {"described_by": made_by})
 
 
 def labels(actions: ActionTrack, frames: Sequence[int]) -> list[str]:
