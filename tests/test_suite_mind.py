@@ -78,8 +78,8 @@ def test_a_frozen_model_wins_nothing(run):
         for other in ("copy", "weak_turns"):
             better = models[other]["scores"][id]["mean"] - frozen[id]["mean"]
             assert (better if column["higher_is_better"] else -better) > 0, id
-    assert frozen["mind_gsc_mse"]["unscored"] == {"static clip": 2}
-    assert frozen["camera_ate"]["unscored"] == {"no motion": 4}
+    assert frozen["mind_gsc_mse"]["unscored"] == {"at_rest": 2}
+    assert frozen["camera_ate"]["unscored"] == {"at_rest": 4}
 
 
 def test_turns_that_are_10_percent_weaker_show_in_rotation_errors_to_the_digit(run):
@@ -157,7 +157,7 @@ def test_upstream_is_another_protocol(dataset, cache, tmp_path):
     assert done.summary["protocol"].startswith("upstream:")
     assert done.facts["counters"]["decodes"] == 0  # the evidence is the same
     (record, _) = done.results.where(condition="mem_test").about("mind_lcm_mse")
-    assert record.sentence.startswith("dropped: upstream never scores the 100 frames read last")
+    assert record.reason.kind == "refused"
     result = json.loads((tmp_path / "run/result.json").read_text())
     assert result["model"] == "copy" and result["protocol"].startswith("upstream:")
 
@@ -337,7 +337,7 @@ def test_odd_lengths_one_frame_other_rates_and_broken_rows_are_told_and_the_rest
     assert lcm["1st_data/mem_test/data-2"].facts["length"] == 5
     assert "this is text, not a video" in lcm["3rd_data/mem_test/data-9"].sentence
     assert gsc["1st_data/mirror_test/any/path-1.a"].facts["length"] == 3
-    assert gsc["1st_data/mirror_test/any/path-2"].sentence.startswith("too short: one frame")
+    assert gsc["1st_data/mirror_test/any/path-2"].reason.kind == "too_short"
     action = found("mind_action_rotation")["1st_data/mem_test/data-2"]
     assert action.failed and action.sentence.startswith("action.json: row 0 has no actor_pos")
     camera = found("camera_ate")["1st_data/mem_test/data-1"]
