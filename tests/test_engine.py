@@ -35,7 +35,7 @@ from revisit.engine.plan import make_plan
 from revisit.engine.run import Run, evaluate, rescore
 from revisit.results.files import RecordWriter, latest
 from revisit.results.files import read_lines as read_records
-from revisit.suites.folder.summary import summarise
+from revisit.results.tables import standard_summary as summarise
 
 
 @evidence(id="test_brightness")

@@ -83,6 +83,15 @@ def test_a_room_imports_only_what_it_may(path: Path) -> None:
     assert used - {room} <= ALLOWED[room], f"{room}/ may not import {sorted(used - {room} - ALLOWED[room])}"
 
 
+@pytest.mark.parametrize(
+    "path", sorted((PACKAGE / "suites").glob("*/*.py")), ids=lambda path: "/".join(path.parts[-2:])
+)
+def test_suites_do_not_import_each_other(path: Path) -> None:
+    folders = {entry.name for entry in (PACKAGE / "suites").iterdir() if entry.is_dir()} - {path.parent.name}
+    used = {name.split(".")[2] for name in imports(path) if name.startswith("revisit.suites.")}
+    assert not used & folders
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_heavy_libraries_are_imported_where_they_are_used(path: Path) -> None:
     if path.name == "worker.py":

@@ -29,7 +29,7 @@ def scan(
 ) -> None:
     """Write a manifest for a folder of videos, to be completed by hand."""
     from revisit.core import UsageError
-    from revisit.suites.folder.scan import read_targets
+    from revisit.suites.clips import read_targets
     from revisit.suites.folder.scan import scan as entries_of
 
     entries = list(

@@ -1,25 +1,13 @@
-"""Cases from a folder of videos or from a JSONL manifest.
-
-A manifest line is checked field by field; what cannot be used is rejected with one sentence and the
-other lines are read on. Paths stay inside the manifest's folder, or inside a root the user named.
-"""
+"""Cases from a folder of videos or from a JSONL manifest."""
 
 from __future__ import annotations
 
-import difflib
-import json
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from revisit.core import Case, Clip, Rejected, Target, UsageError
-from revisit.core.texts import mended
-from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES, natural_order
-
-MANIFEST = "manifest.jsonl"
-MAX_LINE = 1_000_000
-EXPECTED = """a manifest line is a JSON object such as {"id": "kitchen-01", "model": "mine", "video": "a.mp4"}"""
+from revisit.core import Case, Clip, Rejected, UsageError
+from revisit.media import VIDEO_SUFFIXES
+from revisit.suites.clips import MANIFEST, case_id, find_clips, read_manifest
 
 
 def recognises(source: Path) -> bool:
@@ -42,139 +30,5 @@ def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected]:
             yield _case(sample, model, path)
 
 
-def find_clips(root: Path) -> Iterator[tuple[str, str, Path]]:
-    """(model, sample, path) of every video file and frame folder, in natural order.
-
-    The first folder below the root names the model; the rest of the path, without the suffix, names
-    the sample. Clips directly in the root belong to one model, named after the root.
-    """
-    for path in _walk(root):
-        parts = path.relative_to(root).parts
-        name = path.name if path.is_dir() else path.stem
-        model = parts[0] if len(parts) > 1 else root.resolve().name
-        yield model, "/".join([*parts[1:-1], name]), path
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    entries = sorted((entry for entry in folder.iterdir() if not entry.name.startswith(".")), key=natural_order)
-    for entry in entries:
-        if entry.is_file() and entry.suffix.lower() in VIDEO_SUFFIXES:
-            yield entry
-        elif entry.is_dir() and not entry.is_symlink():
-            inside = [child for child in entry.iterdir() if not child.name.startswith(".")]
-            images = [child for child in inside if child.suffix.lower() in IMAGE_SUFFIXES]
-            if images and not any(child.is_dir() or child.suffix.lower() in VIDEO_SUFFIXES for child in inside):
-                yield entry
-            else:
-                yield from _walk(entry)
-
-
 def _case(sample: str, model: str, path: Path) -> Case:
     return Case(id=case_id(sample, model, 0), suite="folder", model=model, sample=sample, clip=Clip(path))
-
-
-def case_id(sample: str, model: str, seed: int) -> str:
-    """`sample@model#seed`, unique within a run."""
-    return f"{sample}@{model}#{seed}"
-
-
-def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected]:
-    """Cases of a JSONL manifest; each unusable line is a Rejected with its line number."""
-    seen: dict[str, int] = {}
-    allowed = [path.parent.resolve(), *(root.resolve() for root in roots)]
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not a text file; a manifest is UTF-8 with one JSON object per line") from error
-    # Not splitlines(): JSON may hold other line ends, such as U+2028, inside its strings.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        where = f"{path.name} line {number}"
-        try:
-            entry = _parse(line)
-            case = _manifest_case(entry, allowed)
-        except ValueError as error:
-            yield Rejected(where, _one_line(str(error)), _model_of(line))
-            continue
-        if case.id in seen:
-            first = seen[case.id]
-            yield Rejected(
-                where, f"{case.id} is already on line {first}; id, model and seed together must be unique", case.model
-            )
-            continue
-        seen[case.id] = number
-        yield case
-
-
-def _parse(line: str) -> Any:
-    if len(line) > MAX_LINE:
-        raise ValueError(f"the line has {len(line)} characters; a manifest line has at most {MAX_LINE}")
-    try:
-        content = mended(json.loads(line))
-    except ValueError as error:
-        raise ValueError(f"not JSON ({error}); {EXPECTED}") from None
-    if not isinstance(content, dict):
-        raise ValueError(f"found a {type(content).__name__}; {EXPECTED}")
-    return content
-
-
-def _manifest_case(content: dict[str, Any], allowed: Sequence[Path]) -> Case:
-    from pydantic import ValidationError
-
-    from revisit.suites.folder.manifest import Entry
-
-    unknown = [name for name in content if name not in Entry.model_fields]
-    if unknown:
-        near = difflib.get_close_matches(unknown[0], Entry.model_fields, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "put your own fields under 'annotations'"
-        raise ValueError(f"unknown field {unknown[0]!r}; {hint}")
-    try:
-        entry = Entry.model_validate(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        found = str(first["input"])[:80]
-        raise ValueError(f"{field}: {first['msg'].removeprefix('Value error, ')} (found {found})") from None
-    base = allowed[0]
-    video = _inside(base, entry.video, allowed)
-    sample = entry.id or Path(entry.video).stem
-    return Case(
-        id=case_id(sample, entry.model, entry.seed),
-        suite="folder",
-        model=entry.model,
-        sample=entry.group or sample,
-        clip=Clip(video, entry.fps),
-        reference=None if entry.reference is None else Clip(_inside(base, entry.reference, allowed), entry.fps),
-        subset=entry.subset,
-        condition=entry.condition,
-        seed=entry.seed,
-        prompt=entry.prompt,
-        camera=entry.camera,
-        target=None if entry.target is None else Target(entry.target.name, entry.target.box),
-        phases=entry.phases,
-        annotations=entry.annotations,
-    )
-
-
-def _inside(base: Path, name: str, allowed: Sequence[Path]) -> Path:
-    """The path a manifest names, refused where it leaves the allowed folders (also through links)."""
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", name):
-        raise ValueError(f"{name[:80]!r} is an address; a manifest names files on this machine")
-    if "\x00" in name:
-        raise ValueError("a path holds a zero byte")
-    path = (base / name).resolve()
-    if not any(path.is_relative_to(root) for root in allowed):
-        raise ValueError(f"{name!r} leads out of the manifest's folder; move it there, or allow its folder with --root")
-    return path
-
-
-def _model_of(line: str) -> str:
-    try:
-        return str(mended(json.loads(line)).get("model", ""))[:200]
-    except (ValueError, AttributeError):
-        return ""
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

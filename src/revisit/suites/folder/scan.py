@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.suites.folder.read import find_clips
+from revisit.suites.clips import find_clips
 
 PLACEHOLDERS = {"id": r"(?P<id>.+)", "model": r"(?P<model>[^/]+?)", "seed": r"(?P<seed>\d+)"}
 
@@ -63,14 +62,3 @@ def _expression(pattern: str) -> re.Pattern[str]:
     if unknown or "id" not in parts[1::2]:
         raise UsageError(f"a pattern holds {{id}} and may hold {{model}} and {{seed}}; got {pattern!r}")
     return re.compile("".join(PLACEHOLDERS[part] if i % 2 else re.escape(part) for i, part in enumerate(parts)))
-
-
-def read_targets(path: Path) -> dict[str, Any]:
-    """A JSON object that maps a file's stem or an id to a target box."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: cannot be read as JSON ({error})") from None
-    if not isinstance(content, dict):
-        raise UsageError(f"{path}: expected an object from clip names to {{'box': [x0, y0, x1, y1]}}")
-    return content

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.media import VIDEO_SUFFIXES, natural_order
-from revisit.suites.folder.scan import read_targets
+from revisit.suites.clips import read_targets
 from revisit.suites.memobench.beside import existing, folders_of
 from revisit.suites.memobench.cases import Known, frame_rate, make_case
 from revisit.suites.memobench.keyframes import FEWEST_FRAMES, problem_of

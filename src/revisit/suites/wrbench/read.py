@@ -22,7 +22,7 @@ from revisit.core.texts import mended
 from revisit.judges.protocols.wrbench import wording
 from revisit.media import natural_order
 from revisit.metrics.camera_request import Request, request_of
-from revisit.suites.folder.read import MANIFEST, find_clips, read_manifest
+from revisit.suites.clips import MANIFEST, find_clips, read_manifest
 from revisit.suites.wrbench import upstream
 from revisit.suites.wrbench.context import told_to_judges
 from revisit.suites.wrbench.records import case_of, condition_of, input_of, plain_record, record_of
@@ -93,7 +93,7 @@ class _Extra:
     def __init__(
         self, poses: str | None, condition: str | None, targets: str | None, reference: str | None, series: str | None
     ) -> None:
-        from revisit.suites.folder.scan import read_targets
+        from revisit.suites.clips import read_targets
 
         self.poses = None if poses is None else Path(poses).expanduser()
         if self.poses is not None and not self.poses.is_dir():
