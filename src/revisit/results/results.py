@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -129,9 +129,14 @@ class Results:
 
     # What is there
 
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All clips that the dataset expects: those that are here, and those missing or refused."""
+        return (*self.cases, *self.rejected)
+
     @cached_property
     def models(self) -> list[str]:
-        return sorted({entry.model for entry in (*self.cases, *self.rejected) if entry.model or entry in self.cases})
+        return sorted({entry.model for entry in self.entries if entry.model or isinstance(entry, Case)})
 
     @cached_property
     def metrics(self) -> list[str]:
@@ -155,6 +160,11 @@ class Results:
 
     def answer(self, case: Case | str, question: str) -> Record | None:
         return self.of(case).get(question)
+
+    def score(self, case: Case | str, metric: str) -> float | None:
+        """The score of a case, or None."""
+        record = self.answer(case, metric)
+        return record.value if record is not None and record.scored else None
 
     def about(self, question: str) -> list[Record]:
         """All answers to a question."""
@@ -191,7 +201,7 @@ class Results:
 
     def groups(self, by: str = "model") -> dict[Any, Results]:
         """The parts by a fact of the clips, in its order."""
-        values = {_fact(entry, by) for entry in (*self.cases, *self.rejected)}
+        values = {_fact(entry, by) for entry in self.entries}
         return {
             value: self.only(lambda entry, value=value: _fact(entry, by) == value)  # type: ignore[misc]
             for value in sorted(values, key=lambda value: (value is None, str(type(value)), value))
@@ -315,6 +325,11 @@ class Results:
         )
 
     @cached_property
+    def readable(self) -> Results:
+        """The clips of which something could be answered, or nothing was asked."""
+        return self.only(lambda entry: isinstance(entry, Case) and not self.unreadable(entry))
+
+    @cached_property
     def failures(self) -> list[Record]:
         """One per case and distinct sentence."""
         return list({(r.case.id, r.sentence): r for r in reversed(self.records) if r.failed}.values())[::-1]
@@ -372,5 +387,7 @@ def _fact(entry: Entry, name: str) -> Any:
     return found
 
 
-def _several(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple | set | frozenset | np.ndarray) else (value,)
+def _several(value: Any) -> Collection[Any]:
+    if isinstance(value, np.ndarray):
+        return list(value)
+    return value if isinstance(value, list | tuple | set | frozenset) else (value,)

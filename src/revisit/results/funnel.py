@@ -1,0 +1,81 @@
+"""The funnel: how many clips get as far as posing the question of memory, by the gates that were asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from revisit.core import METRICS, Case, Record
+from revisit.results.results import Results
+
+Stage = dict[str, Any]  # its name under "stage", and how many clips reach it under "n"
+
+VIEW = (
+    # stage, gate, labels that pass; without labels, the open ones
+    ("camera moved", "camera_moved", ()),
+    ("view left", "view_return", ("left, returned", "left, not returned")),
+    ("view returned", "view_return", ("left, returned",)),
+)
+TARGET = (
+    ("target hidden", "target_return", ("hidden, returned", "hidden, not returned")),
+    ("target returned", "target_return", ("hidden, returned",)),
+)
+MEMORY = ("target_return", "returning", "outcome")  # families that judge memory by their own rules
+# Stages that every clip can reach, whether anybody asked about memory or not.
+BEFORE = ("expected clips", "all clips", "readable", "scored")
+
+
+def funnel(results: Results) -> list[Stage]:
+    """All clips → readable → moved → left → returned → scored; stages of gates that nobody asked are left out."""
+    readable = results.readable
+    stages = [stage("all clips", results.cases), stage("readable", readable.cases)]
+    left: Sequence[Case] = readable.cases
+    for name, gate, labels in VIEW:
+        if readable.was_asked(gate):
+            left = passing(results, left, gate, labels)
+            stages.append(stage(name, left))
+    left = [case for case in readable.cases if case.target is not None]
+    if left and readable.was_asked("target_return"):
+        stages.append(stage("target given", left))
+        for name, gate, labels in TARGET:
+            left = passing(results, left, gate, labels)
+            stages.append(stage(name, left))
+    return [*stages, *memory_stage(results, [id for id in results.metrics if is_memory(id)])]
+
+
+def memory_stage(results: Results, metrics: Sequence[str]) -> list[Stage]:
+    """The last stage: clips with a score of memory; nothing where nobody asked for one."""
+    if not results.was_asked(*metrics):
+        return []
+    scored = [case for case in results.readable.cases if any(results.score(case, id) is not None for id in metrics)]
+    return [stage("memory scored", scored)]
+
+
+def stage(name: str, clips: Sequence[Any]) -> Stage:
+    """A stage that these clips reach."""
+    return {"stage": name, "n": len(clips)}
+
+
+def passing(results: Results, cases: Iterable[Case], gate: str, labels: Sequence[str] = ()) -> list[Case]:
+    """The cases that a gate found to be so, or where it is open."""
+
+    def passes(record: Record | None) -> bool:
+        return record is not None and (record.label in labels if labels else record.status == "open")
+
+    return [case for case in cases if passes(results.answer(case, gate))]
+
+
+def posed(funnel: Sequence[Mapping[str, Any]]) -> tuple[int, int] | None:
+    """How many clips posed the test, and of how many; None where nobody was asked."""
+    stages = {stage["stage"]: int(stage["n"]) for stage in funnel}
+    told = [name for name in ("test posed", "memory scored") if name in stages]
+    told += [name for name in reversed(stages) if name not in BEFORE]
+    return (stages[told[0]], stages["all clips"]) if told and "all clips" in stages else None
+
+
+def is_memory(id: str) -> bool:
+    """Whether only a clip which looked away and back can get a score of this metric."""
+    if id not in METRICS:  # that of a plugin which is not installed here
+        return False
+    metric = METRICS[id]
+    return metric.family in MEMORY or bool(set(metric.gates) & {"view_return", "target_return"})

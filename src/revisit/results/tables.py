@@ -1,0 +1,113 @@
+"""What the summaries of all suites share: the standard tables of a run, as summary.json has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from revisit.core import METRICS, Rejected
+from revisit.results.funnel import Stage, funnel
+from revisit.results.results import Cell, Results
+
+NAMED = 5  # missing clips named in a sentence
+Table = dict[str, Any]  # title, note, columns, and rows of a name and cells
+
+
+def standard_summary(
+    results: Results,
+    *,
+    metrics: Sequence[str] | None = None,
+    cell: Callable[[Results, str], Cell] = Results.cell,
+    funnel: Callable[[Results], Sequence[Stage]] = funnel,
+    parts: Mapping[str, Results] | None = None,
+    noun: str = "clip",
+    places: Sequence[str] = ("subset",),
+) -> dict[str, Any]:
+    """Clips, what went wrong, and per model the funnel, labels of gates, scores and coverage.
+
+    `metrics` are those with a column, by default all; `cell` makes a cell of some clips. `parts` are parts of the
+    dataset with tables of their own, which one part alone does not need. Missing clips are told by their `places`.
+    """
+    wanted = results.metrics if metrics is None else metrics
+    lacking = {id: reason.sentence for id in wanted if (reason := results.lacking(id)) is not None}
+    asked = [id for id in wanted if id not in lacking]
+    models = {model: results.where(model=model) for model in results.models}
+    made = {
+        "cases": len(results.cases),
+        "rejected": told(results.rejected, noun, places),
+        "failed": [{"case": record.case.id, "reason": record.sentence} for record in results.failures],
+        "metrics": {id: head(id, results) for id in asked},
+        "not_asked": lacking,
+        "models": {
+            model: {
+                "cases": len(mine.cases),
+                "funnel": funnel(mine),
+                "labels": mine.labels(),
+                "scores": {id: cell(mine, id).as_json() for id in asked},
+            }
+            for model, mine in models.items()
+        },
+        "funnel": funnel(results),
+    }
+    if parts is None:
+        return made
+    filled = {name: part for name, part in parts.items() if part.entries}
+    tables = {name: _part(part, asked, cell) for name, part in filled.items()} if len(filled) > 1 else {}
+    return made | {
+        "parts": {name: table for name, table in tables.items() if table["metrics"]},
+        "coverage": {
+            model: coverage({name: part.where(model=model) for name, part in filled.items()}) for model in models
+        },
+    }
+
+
+def _part(part: Results, asked: Sequence[str], cell: Callable[[Results, str], Cell]) -> dict[str, Any]:
+    """The table of a part of the dataset, with the metrics that are asked there."""
+    ids = [id for id in asked if any(part.asks(id, entry) for entry in part.entries)]
+    return {
+        "metrics": ids,
+        "models": {
+            model: {"cases": len(mine.cases), "scores": {id: cell(mine, id).as_json() for id in ids}}
+            for model, mine in ((model, part.where(model=model)) for model in part.models)
+        },
+    }
+
+
+def head(id: str, results: Results) -> dict[str, Any]:
+    """What the head of a column says."""
+    metric = METRICS[id]
+    return {
+        "title": metric.title,
+        "unit": metric.unit,
+        "range": list(metric.range),
+        "higher_is_better": metric.higher_is_better,
+        "version": metric.version,
+        "protocol": sorted({record.protocol for record in results.about(id)}),
+    }
+
+
+def coverage(parts: Mapping[str, Results]) -> dict[str, dict[str, int]]:
+    """Per part of the dataset: clips that it expects, those found, and those missing or refused."""
+    made = {}
+    for name, part in parts.items():
+        if part.entries:
+            missing = sum(entry.missing for entry in part.rejected)
+            counts = {"expected": len(part.entries), "found": len(part.cases)}
+            made[name] = counts | {"missing": missing, "refused": len(part.rejected) - missing}
+    return made
+
+
+def told(rejected: Sequence[Rejected], noun: str, places: Sequence[str]) -> list[dict[str, str]]:
+    """What was refused, one by one; what is missing, in one sentence per model and place, which names a few."""
+    said = [{"id": entry.id, "reason": entry.reason} for entry in rejected if not entry.missing]
+    missing: dict[tuple[str, str], list[str]] = {}
+    for entry in rejected:
+        if entry.missing:
+            place = "/".join(getattr(entry, name) for name in places)
+            name = entry.id.removesuffix(f"@{entry.model}").removeprefix(f"{place}/")
+            missing.setdefault((entry.model, place), []).append(name)
+    for (model, place), names in missing.items():
+        count = f"1 {noun} is missing" if len(names) == 1 else f"{len(names)} {noun}s are missing"
+        shown = ", ".join(names[:NAMED]) + (" and others" if len(names) > NAMED else "")
+        said.append({"id": f"{place}@{model}" if place else model, "reason": f"{count}: {shown}"})
+    return said
