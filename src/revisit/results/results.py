@@ -199,6 +199,11 @@ class Results:
         """The same clips with the answers to these metrics and gates alone."""
         return self._with(self.cases, [r for r in self.records if r.question in questions], self.rejected)
 
+    def mapped(self, change: Callable[[Record], Record | None]) -> Results:
+        """The same clips with their answers changed; one that becomes None is left out."""
+        changed = (change(record) for record in self.records)
+        return self._with(self.cases, (record for record in changed if record is not None), self.rejected)
+
     def groups(self, by: str = "model") -> dict[Any, Results]:
         """The parts by a fact of the clips, in its order."""
         values = {_fact(entry, by) for entry in self.entries}

@@ -43,7 +43,7 @@ def _triggered(run: RunFacts, rule: str, column: Column) -> Column:
     """The column with what decided which clips count: M-Scores by two triggers are not comparable."""
     gate = {"trigger": TRIGGER, "camera": MOVED}.get(rule, "")
     tag = run.facts["protocol"]["gates"].get(gate, "").partition(":")[2]
-    judges = {str((r.get("facts") or {}).get("judge") or "") for r in run.records if r.get("gate") == gate} - {""}
+    judges = {str(record.facts.get("judge") or "") for record in run.results.about(gate)} - {""}
     return replace(column, protocol=" ".join([column.protocol, tag, *sorted(judges)])) if tag else column
 
 
