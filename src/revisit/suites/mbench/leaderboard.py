@@ -27,7 +27,8 @@ def board_of(run: RunFacts, subset: str = "") -> Board:
     known = [
         Column(id, BY_ID[id].short) for id in part["dimensions"] if not subset or BY_ID[id].subset == subset.lower()
     ]
-    columns = (*(_triggered(run, part["rule"], c) for c in columns_of(run, known)), *(SUMS if not subset else ()))
+    asked = columns_of(run, known) if known else ()
+    columns = (*(_triggered(run, part["rule"], c) for c in asked), *(SUMS if not subset else ()))
     rows = tuple(Row(row["model"], run.name, _cells(row, part, columns)) for row in part["ranking"])
     protocol = run.facts["protocol"]
     return Board(
