@@ -34,7 +34,7 @@ from revisit.engine.observe import alignment
 from revisit.engine.plan import make_plan
 from revisit.results.files import RecordWriter, latest, read_lines as read_records
 from revisit.engine.run import Run, evaluate, rescore
-from revisit.suites.folder.summary import summarise
+from revisit.results.tables import standard_summary as summarise
 
 
 @evidence(id="test_brightness")

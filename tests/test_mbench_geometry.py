@@ -26,7 +26,7 @@ from revisit.observers.geometry_file import read_geometry
 from revisit.observers.imports.mbench import geometry
 from revisit.observers.lite.returned_pairs import found_points, matched, return_matches
 from revisit.observers.sets import load_roles
-from revisit.suites.folder.summary import summarise
+from revisit.results.tables import standard_summary as summarise
 from tests.looking import as_frames, look, read
 from tests.mbench_world import HALF, SIZE, room, track, write_npz
 

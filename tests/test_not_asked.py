@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from revisit.cli.main import app
-from revisit.suites.tables import posed
+from revisit.results.funnel import posed
 
 SOURCES = {
     "folder": ("folder/manifest.jsonl", "motion_smoothness", ()),

@@ -15,7 +15,7 @@ from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.media import announced_frames, clip_digest, file_digest, open_clip, save_npz
 from revisit.observers.sets import load_roles
-from revisit.suites.folder.summary import summarise
+from revisit.results.tables import standard_summary as summarise
 
 
 @evidence(id="test_pairs_seen")

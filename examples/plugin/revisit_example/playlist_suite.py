@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from revisit.core import METRICS, Case, Clip, Rejected, Suite, suite
-from revisit.results import Results
+from revisit.results.tables import standard_summary
 
 
 def recognises(source: Path) -> bool:
@@ -28,13 +27,13 @@ def metrics() -> list[str]:
     return [id for id in METRICS if "playlist" in METRICS[id].suites]
 
 
-def summarise(results: Results) -> dict[str, Any]:
-    """The folder suite's tables serve as they are."""
-    from revisit.suites.folder.summary import summarise as tables
-
-    return tables(results)
-
-
 PLAYLIST = suite(
-    Suite("playlist", {"title": "A list of videos", "protocols": {"default": {}}}, read, recognises, metrics, summarise)
+    Suite(
+        "playlist",
+        {"title": "A list of videos", "protocols": {"default": {}}},
+        read,
+        recognises,
+        metrics,
+        standard_summary,
+    )
 )

@@ -228,13 +228,10 @@ class Results:
         """The mean over all clips here, with everything that has no score counted by its kind."""
         scored: list[tuple[float, str]] = []
         reasons: Counter[str] = Counter()
-        failed = asked = 0
+        failed = 0
         for case in self.cases:
             record = self.answer(case, metric)
-            if not self.asks(metric, case):
-                continue
-            asked += 1
-            if record is None:
+            if record is None or not self.asks(metric, case):
                 continue
             if record.value is not None and record.scored:
                 scored.append((record.value, case.sample))
@@ -245,7 +242,11 @@ class Results:
         lacking = sum(self.asks(metric, entry) for entry in self.rejected)
         if lacking:
             reasons["missing"] += lacking
-        return Cell(len(scored), asked + lacking, *mean_of(scored, limits_of(metric)), failed, dict(reasons))
+        return Cell(len(scored), self.expected(metric), *mean_of(scored, limits_of(metric)), failed, dict(reasons))
+
+    def expected(self, question: str) -> int:
+        """How many clips are asked, missing and refused ones included."""
+        return sum(self.asks(question, entry) for entry in self.entries)
 
     def mean(self, metric: str, by: str = "model", common: bool = False) -> dict[Any, Cell]:
         """A cell per group. With `common`, over the clips that every model has a score of."""
@@ -352,6 +353,11 @@ class Results:
             tuple(cases), records, tuple(rejected), asks=self.asks, folder=self.folder, series=self._series,
             name=self.name,
         )  # fmt: skip
+
+
+def cell_of(values: Sequence[tuple[float, str]], of: int, limits: Limits = (None, None)) -> Cell:
+    """A cell of (value, sample) that are no scores themselves, such as facts of them."""
+    return Cell(len(values), of, *mean_of(values, limits))
 
 
 def mean_of(values: Sequence[tuple[float, str]], limits: Limits) -> tuple[float | None, Interval | None]:

@@ -5,9 +5,9 @@ from importlib.resources import files
 import yaml
 
 from revisit.core import Suite, suite
+from revisit.results.tables import standard_summary
 from revisit.suites.folder.metrics import metrics
 from revisit.suites.folder.read import read, recognises
-from revisit.suites.folder.summary import summarise
 
 FOLDER = suite(
     Suite(
@@ -16,6 +16,6 @@ FOLDER = suite(
         read=read,
         recognises=recognises,
         metrics=metrics,
-        summarise=summarise,
+        summarise=standard_summary,
     )
 )

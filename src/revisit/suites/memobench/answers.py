@@ -6,14 +6,14 @@ The rules by which answers are read are in `revisit.evidence.answers`; the impor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from revisit.core import Case
+from revisit.core import Record
 from revisit.metrics.answers import DIMENSIONS
+from revisit.results import Cell, Results
+from revisit.results.tables import Table
 from revisit.suites.memobench.names import parse_clip
-from revisit.suites.tables import ByCase
 
 SUFFIXES = (".csv", ".json", ".jsonl")
 
@@ -34,20 +34,17 @@ def find_answers(root: Path, model: str, clip: str) -> Path | None:
     return None
 
 
-def answered_tables(cases: Sequence[Case], answers: ByCase, models: Sequence[str]) -> list[dict[str, Any]]:
+def answered_tables(results: Results) -> list[Table]:
     """A table of pass rates with the questions answered and asked, and what those left open could change; or none.
 
     The mean is over clips with an answer; the interval over all clips that were asked about, from all open questions
     failing to all of them passing.
     """
     rows = []
-    for model in models:
-        mine = [case for case in cases if case.model == model]
-        cells = [
-            _cell([answers.get(case.id, {}).get(f"memo_vqa_{short}", {}) for case in mine]) for short in DIMENSIONS
-        ]
-        if any(cell["of"] for cell in cells):
-            rows.append({"name": model, "cells": cells})
+    for model, mine in results.groups().items():
+        cells = [_cell(mine.about(f"memo_vqa_{short}")) for short in DIMENSIONS]
+        if any(cell.of for cell in cells):
+            rows.append({"name": model, "cells": [cell.as_json() for cell in cells]})
     if not rows:
         return []
     return [
@@ -61,12 +58,11 @@ def answered_tables(cases: Sequence[Case], answers: ByCase, models: Sequence[str
     ]
 
 
-def _cell(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    asked = [record for record in records if (record.get("facts") or {}).get("asked")]
-    scores = [float(record["score"]) for record in asked if record["status"] == "scored"]
-    counts = {name: sum(int(record["facts"][name]) for record in asked) for name in ("answered", "asked")}
-    made: dict[str, Any] = {"n": counts["answered"], "of": counts["asked"]}
-    if scores:
-        ends = zip(*(record["facts"]["interval"] for record in asked), strict=True)
-        made |= {"mean": sum(scores) / len(scores), "interval": [sum(end) / len(asked) for end in ends]}
-    return made
+def _cell(records: Sequence[Record]) -> Cell:
+    asked = [record for record in records if record.facts.get("asked")]
+    scores = [record.value for record in asked if record.value is not None]
+    answered, of = (sum(int(record.facts[name]) for record in asked) for name in ("answered", "asked"))
+    if not scores:
+        return Cell(answered, of)
+    low, high = (sum(ends) / len(asked) for ends in zip(*(record.facts["interval"] for record in asked), strict=True))
+    return Cell(answered, of, sum(scores) / len(scores), (low, high))

@@ -14,26 +14,26 @@ run's protocol: only `upstream` is meant to be set beside the public evaluator's
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from revisit.core import Case
+from revisit.core import Case, Record
 from revisit.evidence.answers import questions_in
 from revisit.metrics.answers import DIMENSIONS
 from revisit.results import Results
 from revisit.suites.memobench.names import REAL, SYNTHETIC, parse_clip
 from revisit.suites.memobench.questions import csv_text
 from revisit.suites.memobench.radar import radar
-from revisit.suites.tables import Record, by_case
 
 FOLDER = "memobench_csv"
 PHASES = {"O": "visible", "H": "hidden", "R": "returned", "ALL": "all"}  # as the public columns call them -> ours
 FIDELITY = {"PSNR": "memo_psnr", "SSIM": "memo_ssim", "LPIPS": "memo_lpips"}
-SCORE = ()  # the path of a record's score, where others name one of its facts
+Place = tuple[str, ...]  # of a number in the facts of a record
+SCORE: Place = ()  # the score itself
 
-# Column -> (metric, path in the facts, factor, decimals), in the public order.
-Source = tuple[str, tuple[str, ...], float, int]
+# Column -> (metric, place, factor, decimals), in the public order.
+Source = tuple[str, Place, float, int]
 RAW: dict[str, Source | None] = {
     "TemporalScore": ("memo_motion_smoothness", ("temporal_score",), 1, 4),
     "AestheticScore": ("memo_aesthetic", SCORE, 1, 4),
@@ -77,8 +77,8 @@ ORS_COLUMNS = (
     "n_detected",
 )  # fmt: skip
 VQA_COLUMNS = ("scene", "video_id", "folder", "Evaluation", "score")
-# Column of the public leaderboard -> (metric, path, factor), in its order.
-LEADERBOARD: dict[str, tuple[str, tuple[str, ...], float]] = {
+# Column of the public leaderboard -> (metric, place, factor), in its order.
+LEADERBOARD: dict[str, tuple[str, Place, float]] = {
     "VisualQuality": ("memo_visual_quality", SCORE, 1),
     "MotionSmoothness": ("memo_motion_smoothness", SCORE, 1),
     "ObjIdentityConsistency": ("memo_identity", SCORE, 1),
@@ -96,20 +96,19 @@ LEADERBOARD: dict[str, tuple[str, tuple[str, ...], float]] = {
 
 def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, str]:
     """Texts of the CSV files by name."""
-    cases, rejected, records = results.cases, results.rejected, results.records
-    answers = by_case(records)
     protocol = safe_name(str(facts["protocol"]).replace(":", "-"))
     made: dict[str, str] = {}
     board = []
-    for model, folder in model_folders({case.model for case in cases}).items():
-        mine = [case for case in cases if case.model == model]
-        made[f"{FOLDER}/outputs/{folder}/eval_{_mode(mine)}_{protocol}.csv"] = eval_csv(mine, answers)
-        if any(value_at(answers[case.id].get("memo_ors"), SCORE) is not None for case in mine):
-            made[f"{FOLDER}/ors_results/{folder}/ors_scores.csv"] = ors_csv(mine, answers)
-        for name, text in vqa_csvs(mine, answers).items():
+    models = {model: results.where(model=model) for model in sorted({case.model for case in results.cases})}
+    for model, folder in model_folders(models).items():
+        mine = models[model]
+        made[f"{FOLDER}/outputs/{folder}/eval_{_mode(mine)}_{protocol}.csv"] = eval_csv(mine)
+        if mine.scores("memo_ors"):
+            made[f"{FOLDER}/ors_results/{folder}/ors_scores.csv"] = ors_csv(mine)
+        for name, text in vqa_csvs(mine).items():
             made[f"{FOLDER}/vqa_results/{folder}/{name}"] = text
-        board.append([model, *(_mean_cell(mine, answers, *source) for source in LEADERBOARD.values())])
-    figure = radar({model: _means(cases, answers, model) for model in sorted({case.model for case in cases})})
+        board.append([model, *(_mean_cell(mine, *source) for source in LEADERBOARD.values())])
+    figure = radar({model: _means(mine) for model, mine in models.items()})
     if figure:
         made["radar.svg"] = figure
     if board:
@@ -117,57 +116,51 @@ def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, s
     return made
 
 
-def _means(cases: Sequence[Case], answers: Mapping[str, Mapping[str, Record]], model: str) -> dict[str, float]:
-    """Metric -> mean over the clips of a model that have a score."""
-    found: dict[str, list[float]] = {}
-    for case in cases:
-        for id, record in answers[case.id].items() if case.model == model else ():
-            if record["status"] == "scored" and record.get("score") is not None:
-                found.setdefault(id, []).append(record["score"])
-    return {id: sum(values) / len(values) for id, values in found.items()}
+def _means(results: Results) -> dict[str, float]:
+    """Metric -> mean over the clips that have a score."""
+    cells = {id: results.cell(id) for id in results.metrics}
+    return {id: cell.mean for id, cell in cells.items() if cell.mean is not None}
 
 
-def eval_csv(cases: Sequence[Case], answers: Mapping[str, Mapping[str, Record]]) -> str:
+def eval_csv(results: Results) -> str:
     """One row per clip with the 48 public columns; a column `error` where a clip failed."""
-    errors = {case.id: _error(answers[case.id]) for case in cases}
+    errors = {case.id: _error(results.of(case)) for case in results.cases}
     failed = any(errors.values())
     rows = []
-    for case in cases:
+    for case in results.cases:
         row: dict[str, str] = {**_about(case)}
         if errors[case.id] is None:
             row |= _positions(case)
-            row |= {name: _cell(answers[case.id], source) for name, source in {**RAW, **PERCENT}.items()}
+            row |= {name: _cell(results.of(case), source) for name, source in {**RAW, **PERCENT}.items()}
         rows.append([*(row.get(name, "") for name in EVAL_COLUMNS), *([errors[case.id] or ""] if failed else [])])
     return csv_text((*EVAL_COLUMNS, *(["error"] if failed else [])), rows, "\n")
 
 
-def ors_csv(cases: Sequence[Case], answers: Mapping[str, Mapping[str, Record]]) -> str:
+def ors_csv(results: Results) -> str:
     """One row per clip whose object was looked for."""
     rows = []
-    for case in cases:
-        record = answers[case.id].get("memo_ors")
-        if record is None or record["status"] != "scored":
-            continue
-        about, facts = {**_about(case), **_positions(case)}, record["facts"]
-        shares = [_number(facts.get(name), 1, 4) for name in ("ors", "detection_rate", "mean_confidence")]
-        counts = [_number(facts.get(name), 1, 0) for name in ("returned_frames", "detected")]
+    for record in results.scores("memo_ors"):
+        about = {**_about(record.case), **_positions(record.case)}
+        shares = [_number(value_at(record, (name,)), 1, 4) for name in ("ors", "detection_rate", "mean_confidence")]
+        counts = [_number(value_at(record, (name,)), 1, 0) for name in ("returned_frames", "detected")]
         named = [about["id"], about["data_type"], about["scene"], about["num_frames"], about["r_start"]]
         rows.append([*named, *shares, *counts])
     return csv_text(ORS_COLUMNS, rows)
 
 
-def vqa_csvs(cases: Sequence[Case], answers: Mapping[str, Mapping[str, Record]]) -> dict[str, str]:
+def vqa_csvs(results: Results) -> dict[str, str]:
     """A file per clip that a judge answered about, and overall.csv."""
     made: dict[str, str] = {}
     overall = []
-    for case in cases:
-        records = {name: answers[case.id].get(f"memo_vqa_{short}") for short, name in DIMENSIONS.items()}
-        scored = {name: record for name, record in records.items() if record and record["status"] == "scored"}
+    for case in results.cases:
+        asked = {name: f"memo_vqa_{short}" for short, name in DIMENSIONS.items()}
+        values = {name: value for name, id in asked.items() if (value := results.score(case, id)) is not None}
         clip = parse_clip(case.sample)
-        if not scored or clip is None:
+        if not values or clip is None:
             continue
         scene, _, number = clip.question_key.rpartition("-")
-        scores = {name: round(record["score"] / 100, 4) for name, record in scored.items()}
+        scores = {name: round(value / 100, 4) for name, value in values.items()}
+        records = {name: results.answer(case, id) for name, id in asked.items()}
         row = [scene or "real", number, case.sample, json.dumps(_evaluation(case, records)), json.dumps(scores)]
         made[f"{clip.question_key}.csv"] = csv_text(VQA_COLUMNS, [row])
         overall.append([scene or "real", number, *(_number(scores.get(name), 1, 4) for name in DIMENSIONS.values())])
@@ -193,12 +186,12 @@ def safe_name(name: str) -> str:
     return "_" + kept.lstrip(".") if kept.startswith(".") or not kept else kept
 
 
-def value_at(record: Mapping[str, Any] | None, path: Sequence[str]) -> float | None:
+def value_at(record: Record | None, place: Place) -> float | None:
     """The score of a record, or one of its facts; None where it was not scored or does not say."""
-    if record is None or record["status"] != "scored":
+    if record is None or not record.scored:
         return None
-    found: Any = record["facts"] if path else record["score"]
-    for name in path:
+    found: Any = record.facts if place else record.value
+    for name in place:
         found = found.get(name) if isinstance(found, Mapping) else None
     return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
 
@@ -221,8 +214,8 @@ def _positions(case: Case) -> dict[str, str]:
 def _cell(records: Mapping[str, Record], source: Source | None) -> str:
     if source is None:
         return ""
-    id, path, factor, decimals = source
-    return _number(value_at(records.get(id), path), factor, decimals)
+    id, place, factor, decimals = source
+    return _number(value_at(records.get(id), place), factor, decimals)
 
 
 def _number(value: float | None, factor: float, decimals: int) -> str:
@@ -233,17 +226,15 @@ def _number(value: float | None, factor: float, decimals: int) -> str:
     return str(int(rounded)) if decimals == 0 else repr(float(rounded))
 
 
-def _mean_cell(
-    cases: Sequence[Case], answers: Mapping[str, Mapping[str, Record]], id: str, path: tuple[str, ...], factor: float
-) -> str:
-    values = [value for case in cases if (value := value_at(answers[case.id].get(id), path)) is not None]
+def _mean_cell(results: Results, id: str, place: Place, factor: float) -> str:
+    values = [value for record in results.about(id) if (value := value_at(record, place)) is not None]
     return f"{factor * sum(values) / len(values):.4f}" if values else ""
 
 
 def _error(records: Mapping[str, Record]) -> str | None:
     """The sentence of a clip of which nothing could be measured."""
-    if records and all(record["status"] == "failed" for record in records.values()):
-        return str(next(iter(records.values()))["reason"])
+    if records and all(record.failed for record in records.values()):
+        return next(iter(records.values())).sentence
     return None
 
 
@@ -252,7 +243,7 @@ def _evaluation(case: Case, records: Mapping[str, Record | None]) -> list[dict[s
     made = []
     for question in questions_in(case.annotations):
         record = records.get(question.dimension)
-        facts = record["facts"] if record else {}
+        facts = record.facts if record else {}
         if "failed" not in facts or question.id in facts["unanswered"]:
             continue
         passed = question.id not in facts["failed"]
@@ -269,6 +260,6 @@ def _evaluation(case: Case, records: Mapping[str, Record | None]) -> list[dict[s
     return made
 
 
-def _mode(cases: Sequence[Case]) -> str:
-    subsets = {case.subset for case in cases}
+def _mode(results: Results) -> str:
+    subsets = {case.subset for case in results.cases}
     return "both" if len(subsets) > 1 else "".join(subsets).lower()

@@ -17,14 +17,14 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from revisit.core import Case, UsageError
-from revisit.stats.intervals import mean_interval
+from revisit.results import Results
+from revisit.results.results import Entry, cell_of
+from revisit.results.tables import Table
 from revisit.suites.memobench.names import REAL, ClipName, parse_clip, scene_name
-from revisit.suites.tables import ByCase
 
 KINDS = ("trajectory", "process", "environment")
 PANS = {"pans to the left": "pan left", "pans to the right": "pan right", "tilts upward": "tilt up"}
@@ -48,6 +48,7 @@ SIZES = (("small, below 2 %", 0.0, 0.02), ("medium, 2 to 10 %", 0.02, 0.10), ("l
 ANGLES = (
     ("up to 30°", 0.0, 30.0), ("30 to 60°", 30.0, 60.0), ("60 to 120°", 60.0, 120.0), ("above 120°", 120.0, 181.0),
 )  # fmt: skip
+ORS = "memo_ors"
 MOST_BYTES = 4 << 20
 
 Told = Mapping[str, Mapping[str, str]]  # clip id or scene -> kind -> value
@@ -96,21 +97,20 @@ def process(prompt: str) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def trajectory_table(cases: Sequence[Case], answers: ByCase) -> list[dict[str, Any]]:
+def trajectory_table(results: Results) -> list[Table]:
     """Table S2: clips of each trajectory, how far the true camera turns, and how long the object is away."""
-    clips = list({(case.subset, case.sample): case for case in cases}.values())  # the same for every model
-    kinds = sorted({(case.subset, case.annotations.get("trajectory", "not told")) for case in clips})
+    kinds: dict[tuple[str, str], dict[str, Case]] = {}  # a clip is the same for every model
+    for case in results.cases:
+        kinds.setdefault((case.subset, case.annotations.get("trajectory", "not told")), {})[case.sample] = case
     rows = []
-    for subset, kind in kinds:
-        mine = [
-            case for case in clips if case.subset == subset and case.annotations.get("trajectory", "not told") == kind
-        ]
-        marks = [case.annotations.get("gt_phases") for case in mine]
-        gaps = [float(pair[1] - pair[0]) for pair in marks if pair]
-        facts = [(answers.get(case.id, {}).get("true_turn") or {}).get("facts") or {} for case in mine]
-        turns = [float(fact["farthest"]) for fact in facts if fact.get("farthest") is not None]
+    for (subset, kind), clips in sorted(kinds.items()):
+        marks = [(case.annotations.get("gt_phases"), sample) for sample, case in clips.items()]
+        gaps = [(float(pair[1] - pair[0]), sample) for pair, sample in marks if pair]
+        found = [(_fact(results, case, "true_turn", "farthest"), sample) for sample, case in clips.items()]
+        turns = [(turn, sample) for turn, sample in found if turn is not None]
         if gaps or turns:
-            rows.append({"name": f"{subset}, {kind}", "cells": [_mean(turns, len(mine)), _mean(gaps, len(mine))]})
+            cells = [cell_of(values, len(clips)).as_json() for values in (turns, gaps)]
+            rows.append({"name": f"{subset}, {kind}", "cells": cells})
     if not rows:
         return []
     note = (
@@ -119,49 +119,37 @@ def trajectory_table(cases: Sequence[Case], answers: ByCase) -> list[dict[str, A
     return [{"title": "Trajectories", "note": note, "columns": ["rotation, degrees", "gap, frames"], "rows": rows}]
 
 
-def ors_tables(cases: Sequence[Case], answers: ByCase, models: Sequence[str]) -> list[dict[str, Any]]:
+def ors_tables(results: Results) -> list[Table]:
     """ORS by the size of the object and by the turn of the true camera when it is back (beside Table S4)."""
-
-    def value(case: Case, id: str, fact: str) -> float | None:
-        found = ((answers.get(case.id, {}).get(id) or {}).get("facts") or {}).get(fact)
-        return None if found is None else float(found)
-
     tables = []
-    for title, note, strata, of in (
+    for title, note, strata, id, fact in (
         ("Object reappearance by size", "share of the first frame that the object's mask covers", SIZES,
-         lambda case: value(case, "memo_ors", "target_area")),
+         ORS, "target_area"),
         ("Object reappearance by angle", "turn of the true camera since its first view when the object is back", ANGLES,
-         lambda case: value(case, "true_turn", "at_return")),
+         "true_turn", "at_return"),
     ):  # fmt: skip
-        rows = [row for model in models if (row := _strata_row(model, cases, answers, strata, of)) is not None]
+        rows = []
+        for model, mine in results.groups().items():
+            parts = [_between(mine, id, fact, low, high) for _, low, high in strata]
+            if any(part.scores(ORS) for part in parts):
+                rows.append({"name": model, "cells": [part.cell(ORS).as_json() for part in parts]})
         if rows:
             columns = [name for name, _, _ in strata]
             tables.append({"title": title, "note": note, "columns": columns, "rows": rows})
     return tables
 
 
-def _strata_row(
-    model: str,
-    cases: Sequence[Case],
-    answers: ByCase,
-    strata: Sequence[tuple[str, float, float]],
-    of: Callable[[Case], float | None],
-) -> dict[str, Any] | None:
-    mine = [case for case in cases if case.model == model]
-    scored = [case for case in mine if (answers.get(case.id, {}).get("memo_ors") or {}).get("status") == "scored"]
-    placed = [(case, number) for case in scored if (number := of(case)) is not None]
-    if not placed:
-        return None
-    cells = []
-    for _, low, high in strata:
-        values = [answers[case.id]["memo_ors"]["score"] for case, number in placed if low <= number < high]
-        cells.append(_mean(values, len(values)))
-    return {"name": model, "cells": cells}
+def _between(results: Results, id: str, fact: str, low: float, high: float) -> Results:
+    """The clips of which a fact lies in a span."""
+
+    def inside(entry: Entry) -> bool:
+        value = _fact(results, entry, id, fact) if isinstance(entry, Case) else None
+        return value is not None and low <= value < high
+
+    return results.only(inside)
 
 
-def _mean(values: Sequence[float], of: int) -> dict[str, Any]:
-    made: dict[str, Any] = {"n": len(values), "of": of}
-    if values:
-        interval = mean_interval(values)
-        made |= {"mean": sum(values) / len(values), "interval": None if interval is None else list(interval)}
-    return made
+def _fact(results: Results, case: Case, id: str, name: str) -> float | None:
+    record = results.answer(case, id)
+    found = None if record is None else record.facts.get(name)
+    return None if found is None else float(found)

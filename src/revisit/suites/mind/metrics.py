@@ -1,4 +1,4 @@
-"""Which metrics the suite asks, in the order of the tables, and of which tests."""
+"""Which metrics the suite asks, in the order of the tables; the card says of which tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import revisit.suites.mind.gsc
 import revisit.suites.mind.lcm
 import revisit.suites.mind.visual  # noqa: F401 - importing them registers their metrics
 from revisit.core import METRICS
-from revisit.suites.mind.selection import MAIN, MIRROR
 
 # Metric of the result file -> our metrics, by the name of their value there.
 KEYS = {
@@ -24,8 +23,3 @@ def metrics() -> list[str]:
     """Ids of the metrics of this suite: MIND's own, then those of camera paths."""
     others = [id for id in METRICS if "mind" in METRICS[id].suites and id not in ORDER]
     return [*ORDER, *others]
-
-
-def tests_of(id: str) -> tuple[str, ...]:
-    """The tests that a metric is asked of."""
-    return (MIRROR,) if id in KEYS["gsc"].values() else MAIN

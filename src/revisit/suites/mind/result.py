@@ -9,38 +9,33 @@ that are done; `finished` says whether it is the last.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from revisit.core import Case, Rejected
-from revisit.media import load_npz
+from revisit.core import Case, Record, Rejected
 from revisit.results import Results
+from revisit.results.tables import coverage
 from revisit.suites.mind.metrics import KEYS
 from revisit.suites.mind.selection import MIRROR
-from revisit.suites.mind.summary import coverage
-from revisit.suites.tables import Record, by_case
+from revisit.suites.mind.summary import parts_of
 
 SCHEMA_VERSION = 2
 
 
 def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, Any]:
     """result.json of the one model, or result_<model>.json of each of several."""
-    cases, rejected, records = results.cases, results.rejected, results.records
-    answers = by_case(records)
-    models = sorted({case.model for case in cases} | {entry.model for entry in rejected})
     made: dict[str, Any] = {}
-    for model in models:
-        mine = [case for case in cases if case.model == model]
-        lacking = [entry for entry in rejected if entry.model == model]
-        made["result.json" if len(models) == 1 else _file_name(model, made)] = {
+    for model in results.models:
+        mine = results.where(model=model)
+        made["result.json" if len(results.models) == 1 else _file_name(model, made)] = {
             "schema_version": SCHEMA_VERSION,
             "model": model,
             "protocol": facts["protocol"],
             "finished": facts.get("finished", True),
             "video_max_time": _video_max_time(facts.get("parameters") or {}),
-            "coverage": coverage(mine, lacking),
-            "data": [*_rows(run, mine, answers), *map(_missing_row, lacking)],
+            "coverage": dict(sorted(coverage(parts_of(mine)).items())),
+            "data": [*_rows(mine), *map(_missing_row, mine.rejected)],
         }
     return made
 
@@ -59,12 +54,11 @@ def _file_name(model: str, taken: Mapping[str, Any]) -> str:
     return f"{name}.json"
 
 
-def _rows(run: Path, cases: Sequence[Case], answers: Mapping[str, Mapping[str, Record]]) -> list[dict[str, Any]]:
+def _rows(results: Results) -> list[dict[str, Any]]:
     rows = []
     mirrors: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for case in cases:
-        asked = answers.get(case.id, {})
-        row = _row(case, asked, run)
+    for case in results.cases:
+        row = _row(case, results)
         if case.condition == MIRROR:
             folder = case.sample.rpartition("/")[2]
             row["video_name"] = case.annotations["video_name"]
@@ -88,37 +82,36 @@ def _rows(run: Path, cases: Sequence[Case], answers: Mapping[str, Mapping[str, R
     return rows
 
 
-def _row(case: Case, asked: Mapping[str, Record], run: Path) -> dict[str, Any]:
+def _row(case: Case, results: Results) -> dict[str, Any]:
     """The measured part of a row."""
     keys = ("gsc",) if case.condition == MIRROR else ("lcm", "visual_quality", "dino", "action")
     row: dict[str, Any] = {"error": None, "sample_frames": None, "n_frames_scored": 0, "metric_status": {}}
     for key in keys:
-        records = {name: asked[id] for name, id in KEYS[key].items() if id in asked}
+        records = {name: record for name, id in KEYS[key].items() if (record := results.answer(case, id))}
         for name, record in records.items():
             row["metric_status"][f"{key}.{name}"] = _status(record)
-            found = record.get("facts") or {}
-            if record["status"] == "failed" or found.get("refused"):
-                row["error"] = record["reason"]
-            row["sample_frames"] = found.get("sample_frames", row["sample_frames"])
-            if "motion_mse" in found:
-                row["motion_mse"] = found["motion_mse"]
-        made = _action(records) if key == "action" else _per_frame(records, run)
+            if record.failed or record.facts.get("refused"):
+                row["error"] = record.sentence
+            row["sample_frames"] = record.facts.get("sample_frames", row["sample_frames"])
+            if "motion_mse" in record.facts:
+                row["motion_mse"] = record.facts["motion_mse"]
+        made = _action(records) if key == "action" else _per_frame(records, results)
         if made:
             row[key] = made
             row["n_frames_scored"] = max(row["n_frames_scored"], made.get("length", 0))
     return row
 
 
-def _per_frame(records: Mapping[str, Record], run: Path) -> dict[str, Any]:
+def _per_frame(records: Mapping[str, Record], results: Results) -> dict[str, Any]:
     """Values per frame and their means, of the measures that were scored."""
     made: dict[str, Any] = {}
     for name, record in records.items():
-        if record["status"] != "scored":
+        if not record.scored:
             continue
-        values = load_npz(run / record["units"])["value"].tolist() if record.get("units") else []
-        made |= {"length": len(values), name: values, f"avg_{name}": record["score"]}
-        told = record.get("facts") or {}
-        made |= {fact: told[fact] for fact in ("psnr_is_capped", "described_by") if fact in told}
+        series = results.series(record.case, record.question)
+        values = [] if series is None else series["value"].tolist()
+        made |= {"length": len(values), name: values, f"avg_{name}": record.value}
+        made |= {fact: record.facts[fact] for fact in ("psnr_is_capped", "described_by") if fact in record.facts}
     if made:
         for name in records.keys() - made.keys():
             made |= {name: [], f"avg_{name}": None}
@@ -130,7 +123,7 @@ def _action(records: Mapping[str, Record]) -> dict[str, Any]:
 
     Where the true camera rests, there are turns and no lengths: nobody can tell the unit of the estimated path.
     """
-    groups = {name: (record.get("facts") or {}).get("groups", {}) for name, record in records.items()}
+    groups = {name: record.facts.get("groups", {}) for name, record in records.items()}
     made: dict[str, Any] = {}
     for group in dict.fromkeys(group for found in groups.values() for group in found):
         told = {name: found.get(group, {}) for name, found in groups.items()}
@@ -142,9 +135,7 @@ def _action(records: Mapping[str, Record]) -> dict[str, Any]:
 
 
 def _status(record: Record) -> dict[str, str]:
-    if record["status"] == "scored":
-        return {"status": "ok"}
-    return {"status": record["status"], "reason": record["reason"]}
+    return {"status": "ok"} if record.scored else {"status": record.status, "reason": record.sentence}
 
 
 def _missing_row(entry: Rejected) -> dict[str, Any]:

@@ -8,26 +8,26 @@ interval over clips.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
 
-from revisit.core import METRICS, Case, Rejected
+from revisit.core import METRICS
+from revisit.results import Cell, Results
+from revisit.results.results import Entry
+from revisit.results.tables import Table
 from revisit.stats.intervals import difference_interval
+from revisit.suites.mind.read import action_space
 from revisit.suites.mind.selection import MAIN, SHARED, VARIED
-from revisit.suites.tables import ByCase, cell
 
-Space = tuple[float, float]  # speed and angle; (inf, inf) where the name tells none
+Space = tuple[bool, float, float]  # varied, speed and angle; the latter inf where the name tells none
 
 
-def tables(
-    cases: Sequence[Case], rejected: Sequence[Rejected], answers: ByCase, asked: Sequence[str]
-) -> list[dict[str, Any]]:
+def tables(results: Results, metrics: Sequence[str]) -> list[Table]:
     """Scores by action space, and the gap between shared and varied ones; none where no clip varies it."""
-    main = [case for case in cases if case.condition in MAIN]
-    if not asked or not any(case.condition == VARIED for case in main):
+    main = results.where(condition=MAIN)
+    asked = [id for id in metrics if main.expected(id)]
+    if not asked or not any(case.condition == VARIED for case in main.cases):
         return []
-    models = sorted({case.model for case in main})
+    models = main.groups()
     titles = [METRICS[id].title for id in asked]
     return [
         {
@@ -35,9 +35,9 @@ def tables(
             "note": "speed and angle as the names of the recordings tell them; mem_test has the shared action space",
             "columns": titles,
             "rows": [
-                {"name": f"{model}, {name}", "cells": [cell(id, mine, answers) for id in asked]}
-                for model in models
-                for name, mine in _by_space([case for case in main if case.model == model])
+                {"name": f"{model}, {_named(*space)}", "cells": [part.cell(id).as_json() for id in asked]}
+                for model, mine in models.items()
+                for space, part in _by_space(mine).items()
             ],
         },
         {
@@ -45,19 +45,23 @@ def tables(
             "note": "action_space_test minus mem_test, with Welch's 95 % interval; clips of both counted",
             "columns": titles,
             "rows": [
-                {"name": model, "cells": [_gap(id, model, main, rejected, answers) for id in asked]} for model in models
+                {"name": model, "cells": [_gap(mine, id).as_json() for id in asked]} for model, mine in models.items()
             ],
         },
     ]
 
 
-def _by_space(cases: Sequence[Case]) -> list[tuple[str, list[Case]]]:
+def _by_space(results: Results) -> dict[Space, Results]:
     """The clips of a model, the shared action space first, then by speed and angle."""
-    groups: dict[tuple[bool, Space], list[Case]] = defaultdict(list)
-    for case in cases:
-        told = case.annotations
-        groups[case.condition == VARIED, (told.get("speed", math.inf), told.get("angle", math.inf))].append(case)
-    return [(_named(varied, *space), groups[varied, space]) for varied, space in sorted(groups)]
+    spaces = sorted({_space(entry) for entry in results.entries})
+    return {space: results.only(lambda entry, space=space: _space(entry) == space) for space in spaces}  # type: ignore[misc]
+
+
+def _space(entry: Entry) -> Space:
+    """The action space of a clip, made or missing, by the name of its recording."""
+    name = entry.id.removesuffix(f"@{entry.model}").rpartition("/")[2]
+    told = action_space(name, entry.condition)
+    return entry.condition == VARIED, told.get("speed", math.inf), told.get("angle", math.inf)
 
 
 def _named(varied: bool, speed: float, angle: float) -> str:
@@ -65,20 +69,13 @@ def _named(varied: bool, speed: float, angle: float) -> str:
     return " ".join(filter(None, ["varied" if varied else "shared", told]))
 
 
-def _gap(id: str, model: str, cases: Sequence[Case], rejected: Sequence[Rejected], answers: ByCase) -> dict[str, Any]:
-    def scores(test: str) -> list[float]:
-        found = [
-            answers.get(case.id, {}).get(id, {}) for case in cases if case.model == model and case.condition == test
-        ]
-        return [record["score"] for record in found if record.get("status") == "scored"]
-
-    shared, varied = scores(SHARED), scores(VARIED)
-    expected = [case for case in cases if case.model == model] + [
-        entry for entry in rejected if entry.model == model and entry.condition in MAIN
-    ]
-    made: dict[str, Any] = {"n": len(shared) + len(varied), "of": len(expected), "failed": 0}
-    if shared and varied:
-        made["mean"] = sum(varied) / len(varied) - sum(shared) / len(shared)
-        interval = difference_interval(varied, shared)
-        made["interval"] = None if interval is None else list(interval)
-    return made
+def _gap(results: Results, id: str) -> Cell:
+    shared, varied = (
+        [record.value for record in results.scores(id) if record.value is not None and record.case.condition == test]
+        for test in (SHARED, VARIED)
+    )
+    n, of = len(shared) + len(varied), results.expected(id)
+    if not shared or not varied:
+        return Cell(n, of)
+    difference = sum(varied) / len(varied) - sum(shared) / len(shared)
+    return Cell(n, of, difference, difference_interval(varied, shared))
