@@ -7,12 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from revisit.core import InvalidEvidence, Unscored
+from revisit.core import InvalidEvidence, Record, Unscored
 from revisit.evidence.camera import CameraPath, SeenCamera
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
 from revisit.geometry.rotations import from_yaw_pitch
 from revisit.metrics.memo_camera import camera_controllability
 from revisit.metrics.seen_camera import seen_camera
+from revisit.results import Results
 from revisit.suites.memobench.summary import summarise
 from tests.memo import RULES, case, frames, refused, scored
 
@@ -120,8 +121,8 @@ def test_upstream_is_reproduced(shared):
 
 def test_the_resting_camera_is_printed_beside_the_score():
     made = judged(np.zeros(81), RAMP, "upstream")
-    record = {"case": case().id, "metric": "memo_camera", "status": "scored", "score": made.value, "facts": made.facts}
-    (table,) = summarise([case()], [], [{**record, "protocol": "upstream:0", "version": 1}])["tables"]
+    record = Record(case(), "memo_camera", False, "scored", made.value, facts=made.facts)
+    (table,) = summarise(Results([case()], [record]))["tables"]
     assert table["title"] == "Camera controllability, beside a resting camera"
     values = dict(zip(table["columns"], (cell["mean"] for cell in table["rows"][0]["cells"]), strict=True))
     assert values["score"] == values["resting"] == 42.1

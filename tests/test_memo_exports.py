@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from revisit.core import Case, Clip, Score, Unscored
+from revisit.core import Case, Clip, Reason, Record, Score, Unscored
 from revisit.engine.score import plain
 from revisit.evidence.answers import NO, YES, Question, answers_from
 from revisit.metrics.answers import DIMENSIONS, pass_rate
 from revisit.observers.imports.vqa import vqa_answers
+from revisit.results import Results
 from revisit.suites.memobench.answers import answered_tables
 from revisit.suites.memobench.exports import (
     EVAL_COLUMNS,
@@ -28,7 +29,6 @@ from revisit.suites.memobench.exports import (
 )
 from revisit.suites.memobench.leaderboard import upstream_board
 from revisit.suites.memobench.questions import Bank, Judgement, as_annotation, write_bank
-from revisit.suites.tables import by_case
 
 QUESTIONS = [
     Question(position, name, position % 2 == 1, f"Question {position}?")
@@ -66,29 +66,29 @@ def case(sample: str, model: str = "A model") -> Case:
     )
 
 
-def scored(case: Case, metric: str, score: float, **facts: Any) -> dict[str, Any]:
-    return {"case": case.id, "metric": metric, "status": "scored", "score": score, "facts": facts}
+def scored(case: Case, metric: str, score: float, **facts: Any) -> Record:
+    return Record(case, metric, False, "scored", score, facts=facts)
 
 
-def failed(case: Case, metric: str) -> dict[str, Any]:
-    return {"case": case.id, "metric": metric, "status": "failed", "reason": "clip.mp4: it cannot be read", "facts": {}}
+def failed(case: Case, metric: str) -> Record:
+    return Record(case, metric, False, "failed", reason=Reason("failed", "clip.mp4: it cannot be read"))
 
 
-def vqa_records(case: Case, *entries: dict[str, Any]) -> list[dict[str, Any]]:
+def vqa_records(case: Case, *entries: dict[str, Any]) -> list[Record]:
     found = answers_from(QUESTIONS, entries, judge="a judge")
     made = []
     for short, name in DIMENSIONS.items():
         answer = pass_rate(found, name, "upstream")
-        record = {"case": case.id, "metric": f"memo_vqa_{short}", "facts": plain(answer.facts)}
         if isinstance(answer, Score):
-            made.append({**record, "status": "scored", "score": answer.value})
+            made.append(scored(case, f"memo_vqa_{short}", answer.value, **plain(answer.facts)))
         else:
             assert isinstance(answer, Unscored)
-            made.append({**record, "status": "unscored", "reason": answer.reason})
+            facts = plain(answer.facts)
+            made.append(Record(case, f"memo_vqa_{short}", False, "unscored", reason=answer.reason, facts=facts))
     return made
 
 
-def measured(one: Case) -> list[dict[str, Any]]:
+def measured(one: Case) -> list[Record]:
     phases = {"visible": 18.5, "hidden": 12.25, "returned": 14.123456, "all": 15.5}
     return [
         scored(one, "memo_motion_smoothness", 57.6, temporal_score=0.5764),
@@ -100,7 +100,7 @@ def measured(one: Case) -> list[dict[str, Any]]:
             one, "memo_ors", 0.3429, ors=0.3429, detection_rate=0.5714, mean_confidence=0.6, detected=4,
             returned_frames=7,
         ),
-        {"case": one.id, "metric": "memo_lpips", "status": "unscored", "reason": "needs a network", "facts": {}},
+        Record(one, "memo_lpips", False, "unscored", reason=Reason("not_in_set", "needs a network")),
     ]  # fmt: skip
 
 
@@ -108,8 +108,8 @@ def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
-def files(*cases: Case, records: list[dict[str, Any]]) -> dict[str, str]:
-    made = export(Path("run"), FACTS, cases, (), records)
+def files(*cases: Case, records: list[Record]) -> dict[str, str]:
+    made = export(Path("run"), FACTS, Results(cases, records))
     return {name.removeprefix(f"{FOLDER}/"): text for name, text in made.items()}
 
 
@@ -186,12 +186,12 @@ def test_questions_left_open_are_counted_and_bound_the_mean() -> None:
         *vqa_records(one, {"ID": physics[0].id, "Answer": "Yes", "Dimension": physics[0].dimension}),
         *vqa_records(two),
     ]
-    (table,) = answered_tables([one, two], by_case(records), ["A model"])
+    (table,) = answered_tables(Results([one, two], records))
     assert table["columns"] == list(DIMENSIONS.values())
     (row,) = table["rows"]
-    assert row["cells"][3] == {"n": 1, "of": 4, "mean": 100.0, "interval": [25.0, 100.0]}
-    assert row["cells"][0] == {"n": 0, "of": 4}
-    assert answered_tables([one], by_case(measured(one)), ["A model"]) == []
+    assert row["cells"][3] == {"n": 1, "of": 4, "failed": 0, "mean": 100.0, "interval": [25.0, 100.0]}
+    assert row["cells"][0] == {"n": 0, "of": 4, "failed": 0}
+    assert answered_tables(Results([one], measured(one))) == []
 
 
 def test_the_leaderboard_has_the_public_columns_and_no_zero_for_what_is_missing() -> None:
@@ -210,7 +210,7 @@ def test_files_are_read_back_as_a_board(tmp_path: Path) -> None:
         *measured(two),
         *vqa_records(one, {"ID": 1, "Answer": "Yes", "Dimension": QUESTIONS[0].dimension}),
     ]
-    for name, text in export(Path("run"), FACTS, [one, two], (), records).items():
+    for name, text in export(Path("run"), FACTS, Results([one, two], records)).items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())

@@ -222,13 +222,9 @@ def test_scores_by_action_space_and_the_gap(data, tmp_path):
         turn["weak_turns, varied 1x, angle 200"]["mean"] / 2, rel=1e-6
     )
     assert turn["weak_turns, shared"]["n"] == 4 and turn["weak_turns, varied 1x, angle 200"]["n"] == 2
+    mine = run.results.where(model="weak_turns")
     scores = {
-        test: [
-            record["score"]
-            for record in run.records
-            if f"/{test}/" in record["case"] and "@weak_turns" in record["case"] and record.get("metric") == gap_of
-        ]
-        for gap_of in ("mind_lcm_psnr",)
+        test: [record.value for record in mine.where(condition=test).scores("mind_lcm_psnr")]
         for test in ("mem_test", "action_space_test")
     }
     cell = next(row for row in gap["rows"] if row["name"] == "weak_turns")["cells"][0]

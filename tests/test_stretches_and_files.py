@@ -89,7 +89,7 @@ def case(clip, sample="s", **more):
 
 
 def record(run, metric_id, case_id="s@m"):
-    return next(r for r in run.records if r["case"] == case_id and r.get("metric") == metric_id)
+    return run.results.answer(case_id, metric_id)
 
 
 @pytest.mark.parametrize("kind", ["video", "folder"])
@@ -168,8 +168,8 @@ def test_a_reference_from_a_frame_on_is_decoded_once_and_kept_as_far_as_needed(m
             case(Clip(truth, start=3, count=4), "other", reference=Clip(truth, start=10), align="index")]  # fmt: skip
     run = evaluate(plan_for(mine, ("test_pairs",)), tmp_path / "run", workers=0)
     same = record(run, "test_pairs", "copy@m")
-    assert same["score"] == 0 and same["facts"] == {"index": list(range(6)), "other": list(range(6))}
-    assert record(run, "test_pairs", "other@m")["score"] > 0
+    assert same.value == 0 and same.facts == {"index": list(range(6)), "other": list(range(6))}
+    assert record(run, "test_pairs", "other@m").value > 0
     assert kept == list(range(6))  # of 20 that follow the mark
     assert run.facts["counters"]["most_decodes_of_one_clip"] == 1
     assert run.facts["counters"]["decodes"] == 3
@@ -179,11 +179,11 @@ def test_a_reference_from_a_frame_on_is_decoded_once_and_kept_as_far_as_needed(m
 def test_a_clip_against_itself_backwards(count, pairs, make_clip, tmp_path):
     clip = Clip(make_clip(tmp_path / "a.mp4", count=count))
     run = evaluate(plan_for([case(clip, reference=clip, align="mirror")], ("test_pairs",)), tmp_path / "run", workers=0)
-    facts = record(run, "test_pairs")["facts"]
+    facts = record(run, "test_pairs").facts
     with open_clip(clip) as stream:
         frames = [frame.rgb.astype(float) for frame in stream]
     expected = sum(np.abs(frames[i] - frames[count - 1 - i]).mean() for i in range(pairs))
-    assert record(run, "test_pairs")["score"] == pytest.approx(expected)
+    assert record(run, "test_pairs").value == pytest.approx(expected)
     assert facts["other"] == list(range(pairs))[::-1]
     assert facts["index"] == [count - 1 - other for other in facts["other"]]
     assert run.facts["counters"]["decodes"] == 1
@@ -206,10 +206,10 @@ def test_a_clip_that_is_only_imported_for_is_not_decoded(make_clip, tmp_path):
     (tmp_path / "note.txt").write_text("three little words")
     one = case(Clip(make_clip(tmp_path / "a.mp4")), artifacts={"test_note": tmp_path / "note.txt"})
     run = evaluate(plan_for([one], ("test_words",)), tmp_path / "run", workers=0)
-    assert record(run, "test_words")["score"] == 3
+    assert record(run, "test_words").value == 3
     assert run.facts["counters"]["decodes"] == 0 and run.facts["counters"]["observer_runs"] == {"test.note": 1}
     (tmp_path / "note.txt").write_text("two words")
-    assert record(evaluate(plan_for([one], ("test_words",)), tmp_path / "run", workers=0), "test_words")["score"] == 2
+    assert record(evaluate(plan_for([one], ("test_words",)), tmp_path / "run", workers=0), "test_words").value == 2
 
 
 def test_files_that_are_missing_or_broken(make_clip, tmp_path):
@@ -218,7 +218,7 @@ def test_files_that_are_missing_or_broken(make_clip, tmp_path):
     mine = [case(clip, "none"), case(clip, "gone", artifacts={"test_note": tmp_path / "gone.txt"}),
             case(clip, "empty", artifacts={"test_note": tmp_path / "empty.txt"})]  # fmt: skip
     run = evaluate(plan_for(mine, ("test_words",)), tmp_path / "run", workers=0)
-    found = {r["case"]: (r["status"], r["reason"]) for r in run.records}
+    found = {record.case.id: (record.status, record.sentence) for record in run.results.records}
     assert found["none@m"] == ("unscored", "no file of test note was given for this case")
     assert found["gone@m"][0] == "unscored" and "gone.txt: there is no such file" in found["gone@m"][1]
     assert found["empty@m"] == ("failed", "empty.txt: there are no words in it; expected some")
@@ -228,11 +228,11 @@ def test_evidence_that_nobody_can_use_is_not_made(make_clip, tmp_path):
     clip = Clip(make_clip(tmp_path / "a.mp4"))
     one = case(clip, reference=clip)  # pairs could be seen, but the metric also needs a file that is not there
     run = evaluate(plan_for([one], ("test_words_and_pairs",)), tmp_path / "run", workers=0)
-    assert record(run, "test_words_and_pairs")["reason"] == "no file of test note was given for this case"
+    assert record(run, "test_words_and_pairs").sentence == "no file of test note was given for this case"
     assert run.facts["counters"]["decodes"] == 0
     both = evaluate(plan_for([one], ("test_words_and_pairs", "test_pairs")), tmp_path / "both", workers=0)
-    assert record(both, "test_pairs")["status"] == "scored"
-    assert record(both, "test_words_and_pairs")["reason"] == "no file of test note was given for this case"
+    assert record(both, "test_pairs").status == "scored"
+    assert record(both, "test_words_and_pairs").sentence == "no file of test note was given for this case"
 
 
 def test_a_suite_is_told_its_options_and_no_others(make_clip, tmp_path):
@@ -279,6 +279,6 @@ def test_pickled_poses_are_refused_with_a_sentence_and_the_rest_is_scored(make_c
     observers = ObserverSet("lite", load_roles("lite"))
     suite = Suite("test", {}, lambda *a: mine, lambda s: True, lambda: ("camera_rpe_rotation",), summarise)
     run = evaluate(make_plan(suite, tmp_path, observers), tmp_path / "run", workers=0)
-    found = {r["case"]: r for r in run.records}
-    assert found["trap@m"]["status"] == "failed" and "never loaded" in found["trap@m"]["reason"]
-    assert found["good@m"]["status"] != "failed" and run.exit_code == 1
+    trap, good = run.results.of("trap@m"), run.results.of("good@m")
+    assert all(record.failed and "never loaded" in record.sentence for record in trap.values())
+    assert not any(record.failed for record in good.values()) and run.exit_code == 1

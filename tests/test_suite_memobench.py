@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.core import SUITES, Case, Rejected, UsageError
+from revisit.core import SUITES, Case, Record, Rejected, UsageError
 from revisit.engine.by import parse, tables_by
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.needs import ObserverSet
@@ -21,6 +21,7 @@ from revisit.metrics.fidelity import psnr_per_frame
 from revisit.metrics.phase_pairs import phase_maps
 from revisit.observers.poses import read_poses, recognise
 from revisit.observers.sets import load_roles
+from revisit.results import Results
 from revisit.suites.memobench.layouts import find_clip, trees_in
 from revisit.suites.memobench.names import ClipName, parse_clip, scene_name
 from revisit.suites.memobench.read import read, recognises
@@ -519,9 +520,7 @@ def test_fidelity_pairs_each_phase_with_its_own_and_decodes_once(run, data, mode
     from revisit.core import Clip
     from revisit.media import open_clip
 
-    facts = next(
-        r for r in run.records if r.get("metric") == "memo_psnr" and r["case"] == "Synthetic/Barnyard_005@other"
-    )
+    record = run.results.answer("Synthetic/Barnyard_005@other", "memo_psnr")
     clips = [
         data / "Synthetic_processed/Barnyard/Barnyard_005/RGB5",
         models / "other/Synthetic/Barnyard/Barnyard_005/frames",
@@ -533,9 +532,9 @@ def test_fidelity_pairs_each_phase_with_its_own_and_decodes_once(run, data, mode
     truth, shown = pictures
     for name, (frames, partners) in phase_maps(FRAMES, GT_FRAMES, (3, 8), MARKS, closed=False).items():
         mse = [((shown[a] - truth[b]) ** 2).mean() for a, b in zip(frames, partners, strict=True)]
-        assert facts["facts"]["mean"][name] == pytest.approx(psnr_per_frame(np.array(mse)).mean(), abs=1e-6), name
+        assert record.facts["mean"][name] == pytest.approx(psnr_per_frame(np.array(mse)).mean(), abs=1e-6), name
     assert run.facts["counters"]["most_decodes_of_one_clip"] == 1
-    assert facts["score"] == pytest.approx(facts["facts"]["mean"]["all"])
+    assert record.value == pytest.approx(record.facts["mean"]["all"])
 
 
 def test_tables_per_model_and_split_with_coverage_phases_and_order(run):
@@ -598,8 +597,7 @@ def test_protocols_share_evidence_and_differ_where_they_say(models, data, cache,
     assert upstream.facts["counters"]["decodes"] == 0
     frames = {}
     for done, name in ((run, "corrected"), (upstream, "upstream")):
-        record = next(r for r in done.records if r.get("metric") == "memo_psnr" and r["case"].endswith("005@good"))
-        frames[name] = record["facts"]["frames"]
+        frames[name] = done.results.answer("Synthetic/Barnyard_005@good", "memo_psnr").facts["frames"]
     assert frames["corrected"] == {"all": 12, "visible": 3, "hidden": 5, "returned": 4}
     assert frames["upstream"] == {"all": 12, "visible": 4, "hidden": 6, "returned": 4}
     assert list(SUITES["memobench"].protocols) == ["corrected", "upstream", "paper"]
@@ -624,10 +622,9 @@ def test_the_ground_truth_as_a_model(data, cache, tmp_path):
     np.savez(estimated / "Barnyard_005.npz", cam_c2w=turning(GT_FRAMES, 100))
     np.savez(estimated / "007.npz", cam_c2w=turning(GT_FRAMES, 20))
     done = run_memo(data, tmp_path / "run", cache, metrics=("memo_camera", "memo_psnr"), poses=estimated)
-    records = {(r["case"], r["metric"]): r for r in done.records if "metric" in r}
-    assert records["Synthetic/Barnyard_005@gt", "memo_camera"]["score"] == pytest.approx(100)
-    assert records["Real/007@gt", "memo_camera"]["score"] < 80  # an estimator that sees half of the turn
-    assert records["Real/007@gt", "memo_psnr"]["reason"].startswith("no reference video was given")
+    assert done.results.score("Synthetic/Barnyard_005@gt", "memo_camera") == pytest.approx(100)
+    assert done.results.score("Real/007@gt", "memo_camera") < 80  # an estimator that sees half of the turn
+    assert done.results.answer("Real/007@gt", "memo_psnr").reason.kind == "no_reference"
     assert done.facts["counters"]["most_decodes_of_one_clip"] == 1
 
 
@@ -670,32 +667,32 @@ def test_the_pose_estimator_is_checked_on_the_ground_truth(tmp_path):
         [["video_folder", "exits", "re-enter"], ["Barnyard_001", 8, 20], ["Barnyard_002", 8, 20]],
     )
     done = run_memo(data, tmp_path / "run", metrics=("memo_camera", "true_turn"), model="odometry")
-    answers = {(r["case"].partition("@")[0][-3:], r["metric"]): r for r in done.records if "metric" in r}
-    right, wrong = (answers[clip, "memo_camera"] for clip in ("001", "002"))
-    assert right["score"] > 90 and right["facts"]["ate_deg"] < 5 and right["facts"]["poses_from"] == "odometry"
-    assert wrong["score"] < 10 and wrong["facts"]["better_than_static"] < 0
-    assert answers["001", "true_turn"]["score"] == pytest.approx(60)
-    assert right["facts"]["static_score"] == pytest.approx(100 * (1 - 1 / np.sqrt(3)), abs=1)
+    right, wrong = done.results.scores("memo_camera")
+    assert right.value > 90 and right.facts["ate_deg"] < 5 and right.facts["poses_from"] == "odometry"
+    assert wrong.value < 10 and wrong.facts["better_than_static"] < 0
+    assert done.results.score(right.case, "true_turn") == pytest.approx(60)
+    assert right.facts["static_score"] == pytest.approx(100 * (1 - 1 / np.sqrt(3)), abs=1)
 
 
 # ---- what the tables say ------------------------------------------------------------------------
 
 
-def scores_of(**models) -> tuple[list[Case], dict]:
-    """Cases and answers from lists of scores, a clip each."""
+def scores_of(**models) -> Results:
+    """Results from lists of scores, a clip each."""
     from revisit.core import Clip
 
-    cases, answers = [], {}
+    cases, records = [], []
     for model, values in models.items():
         for k, value in enumerate(values):
             case = Case(f"{k}@{model}", "memobench", model, str(k), Clip(Path("x.mp4")), subset="Real")
             cases.append(case)
-            answers[case.id] = {
-                "memo_psnr": {"status": "scored", "score": value, "facts": {}},
-                "view_return": {"status": "closed", "label": "never left" if value < 11 else "left, returned"},
-                "event_outcome": {"status": "scored", "score": value / 100, "facts": {}},
-            }
-    return cases, answers
+            label = "never left" if value < 11 else "left, returned"
+            records += [
+                Record(case, "memo_psnr", False, "scored", value),
+                Record(case, "view_return", True, "open", label=label),
+                Record(case, "event_outcome", False, "scored", value / 100),
+            ]
+    return Results(cases, records)
 
 
 def test_an_order_needs_differences_that_hold_clip_by_clip():
@@ -703,14 +700,14 @@ def test_an_order_needs_differences_that_hold_clip_by_clip():
 
     # Two models that are equally far apart on every clip, though the clips themselves differ by far more.
     clips = np.array([10.0, 20, 30, 40, 50, 60])
-    cases, answers = scores_of(high=clips + 2, low=clips + 0.01 * np.arange(6), other=clips[::-1])
-    said = order("memo_psnr", cases, answers, ["high", "low", "other"]) or ""
+    results = scores_of(high=clips + 2, low=clips + 0.01 * np.arange(6), other=clips[::-1])
+    said = order("memo_psnr", results) or ""
     assert said.startswith("PSNR against the true video, best mean first: high 37 (")
     assert said.endswith("Clip by clip and over all pairs together, high is ahead of low.")
-    few, known = scores_of(a=[10, 30], b=[12, 33])
-    assert (order("memo_psnr", few, known, ["a", "b"]) or "").endswith("these clips do not give an order.")
-    assert order("memo_psnr", *scores_of(a=[10.0]), ["a"]) is None
-    told = sentences(cases, answers, ["high", "low", "other"], ["memo_psnr"])
+    few = scores_of(a=[10, 30], b=[12, 33])
+    assert (order("memo_psnr", few) or "").endswith("these clips do not give an order.")
+    assert order("memo_psnr", scores_of(a=[10.0])) is None
+    told = sentences(results)
     assert told[0] == "The first view never left the frame: low 1 of 6, other 1 of 6."
     assert "in between: high 0.37 (6 clips)" in told[1] and len(told) == 3
 

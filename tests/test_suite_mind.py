@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.core import SUITES, Case, Rejected, UsageError
+from revisit.core import SUITES, Case, Record, Rejected, UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.needs import ObserverSet
 from revisit.engine.plan import make_plan
@@ -124,12 +124,8 @@ def test_each_clip_is_decoded_once(run):
 
 
 def test_true_poses_come_from_both_kinds_of_files_and_agree(run):
-    found = {
-        record["case"]: record["facts"]["true_poses"]
-        for record in run.records
-        if record.get("metric") == "mind_action_rotation" and record["status"] == "scored" and "@copy" in record["case"]
-    }
-    assert sorted(found.values()) == ["colmap", "colmap", "unreal", "unreal"]
+    found = run.results.where(model="copy").scores("mind_action_rotation")
+    assert sorted(record.facts["true_poses"] for record in found) == ["colmap", "colmap", "unreal", "unreal"]
 
 
 def test_result_json_has_the_keys_of_the_public_evaluator(run):
@@ -160,10 +156,8 @@ def test_upstream_is_another_protocol(dataset, cache, tmp_path):
     done = run_mind(predictions / "copy", truth, tmp_path / "run", cache, protocol="upstream")
     assert done.summary["protocol"].startswith("upstream:")
     assert done.facts["counters"]["decodes"] == 0  # the evidence is the same
-    reasons = {
-        record.get("metric"): record.get("reason", "") for record in done.records if "mem_test" in record["case"]
-    }
-    assert reasons["mind_lcm_mse"].startswith("dropped: upstream never scores the 100 frames read last")
+    (record, _) = done.results.where(condition="mem_test").about("mind_lcm_mse")
+    assert record.sentence.startswith("dropped: upstream never scores the 100 frames read last")
     result = json.loads((tmp_path / "run/result.json").read_text())
     assert result["model"] == "copy" and result["protocol"].startswith("upstream:")
 
@@ -332,21 +326,22 @@ def test_odd_lengths_one_frame_other_rates_and_broken_rows_are_told_and_the_rest
     done = run_mind(
         made, truth, tmp_path / "run", metrics=("mind_lcm_psnr", "mind_gsc_mse", "mind_action_rotation", "camera_ate")
     )
-    found = {(record["case"].removesuffix("@my.model"), record["metric"]): record for record in done.records}
     assert done.exit_code == 1
-    lcm = {case: record for (case, id), record in found.items() if id == "mind_lcm_psnr"}
-    assert lcm["1st_data/mem_test/data-0-1.0x-200"]["facts"]["length"] == 6
-    assert lcm["1st_data/mem_test/data-1"]["facts"]["length"] == 1
-    assert lcm["1st_data/mem_test/data-2"]["facts"]["length"] == 5
-    assert "this is text, not a video" in lcm["3rd_data/mem_test/data-9"]["reason"]
-    gsc = {case: record for (case, id), record in found.items() if id == "mind_gsc_mse"}
-    assert gsc["1st_data/mirror_test/any/path-1.a"]["facts"]["length"] == 3
-    assert gsc["1st_data/mirror_test/any/path-2"]["reason"].startswith("too short: one frame")
-    action = found["1st_data/mem_test/data-2", "mind_action_rotation"]
-    assert action["status"] == "failed" and action["reason"].startswith("action.json: row 0 has no actor_pos")
-    assert found["1st_data/mem_test/data-1", "camera_ate"]["reason"].startswith(
-        "poses.txt: its first line of data has 3"
-    )
+
+    def found(metric: str) -> dict[str, Record]:
+        return {record.case.id.removesuffix("@my.model"): record for record in done.results.about(metric)}
+
+    lcm, gsc = found("mind_lcm_psnr"), found("mind_gsc_mse")
+    assert lcm["1st_data/mem_test/data-0-1.0x-200"].facts["length"] == 6
+    assert lcm["1st_data/mem_test/data-1"].facts["length"] == 1
+    assert lcm["1st_data/mem_test/data-2"].facts["length"] == 5
+    assert "this is text, not a video" in lcm["3rd_data/mem_test/data-9"].sentence
+    assert gsc["1st_data/mirror_test/any/path-1.a"].facts["length"] == 3
+    assert gsc["1st_data/mirror_test/any/path-2"].sentence.startswith("too short: one frame")
+    action = found("mind_action_rotation")["1st_data/mem_test/data-2"]
+    assert action.failed and action.sentence.startswith("action.json: row 0 has no actor_pos")
+    camera = found("camera_ate")["1st_data/mem_test/data-1"]
+    assert camera.sentence.startswith("poses.txt: its first line of data has 3")
     notes = [note for said in done.facts["notes"].values() for note in said]
     assert "it has 24 frames a second and its reference 8; they are compared by number" in notes
 
