@@ -6,13 +6,16 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from revisit.core import MediaError, UsageError
+from revisit.core import Case, Clip, MediaError, Reason, Record, Rejected, UsageError
 from revisit.report.boards import as_csv, as_html, as_latex, as_markdown
+from revisit.results import Results
+from revisit.results.files import case_to_json
 from revisit.stats.boards import Board, Cell, Column, Row, leaders, ordered
 from revisit.suites.boards import RunFacts, board_of_run, joined
 from revisit.suites.memobench.leaderboard import COLUMNS, is_results, upstream_board
@@ -47,26 +50,22 @@ def run_facts(
 ) -> RunFacts:
     hashes = hashes or {"memo_psnr": "aaaa", "memo_vqa_cm": "bbbb"}
     cases = [
-        {"id": f"{sample}@{model}", "model": model, "sample": sample, "subset": subset}
+        Case(f"{sample}@{model}", "memobench", model, sample, Clip(Path("c.mp4")), subset=subset)
         for model in models
         for sample, subset in (("Barnyard_001", "Synthetic"), ("Havana_002", "Synthetic"), ("007", "Real"))
     ]
+    facts, none = {"judge": judge} if judge else {}, Reason("no_file", "no file of vqa answers was given")
     records = []
     for position, case in enumerate(cases):
-        facts = {"judge": judge} if judge else {}
-        scored: dict[str, Any] = {"status": "scored", "score": 10.0 + position, "facts": facts}
-        records.append({"case": case["id"], "metric": "memo_psnr", **scored})
-        if case["subset"] == "Real":
-            unscored = {"status": "unscored", "reason": "no file of vqa answers: none", "facts": {}}
-            records.append({"case": case["id"], "metric": "memo_vqa_cm", **unscored})
-        else:
-            records.append({"case": case["id"], "metric": "memo_vqa_cm", **scored})
-    rejected = [{"id": "x", "model": models[0], "subset": "Real", "reason": "missing", "missing": True}]
+        scored = Record(case, "memo_psnr", False, "scored", 10.0 + position, facts=facts)
+        unscored = Record(case, "memo_vqa_cm", False, "unscored", reason=none)
+        records += [scored, unscored if case.subset == "Real" else replace(scored, question="memo_vqa_cm")]
+    rejected = [Rejected("x", "missing", models[0], "Real", missing=True)]
     return RunFacts(
         name,
         {"suite": "memobench", "set": "lite", "protocol": {"name": protocol, "hash": "ffff", "metrics": hashes}},
-        {"cases": cases, "rejected": rejected, "total_cases": len(cases)},
-        records,
+        {"cases": [case_to_json(case) for case in cases], "total_cases": len(cases)},
+        Results(cases, records, rejected),
     )
 
 
@@ -142,11 +141,12 @@ def test_a_run_becomes_a_board_with_counts() -> None:
     psnr, memory = (made.rows[0].cells[key] for key in ("memo_psnr", "memo_vqa_cm"))
     assert (psnr.value, psnr.n, psnr.of) == (11.0, 3, 4)  # the missing clip counts
     assert (memory.value, memory.n) == (10.5, 2)
-    assert made.rows[0].cells["memo_lpips"] == Cell(None, 0, 4, reason="not asked")
+    assert made.rows[0].cells["memo_lpips"] == Cell(None, 0, 4, reason="missing")
+    assert made.rows[1].cells["memo_lpips"] == Cell(None, 0, 3, reason="not asked")
     assert made.protocol == "corrected:ffff, observers lite"
     real = board_of_run(run_facts(), COLUMNS, "real").rows[1]
     assert (real.cells["memo_psnr"].n, real.cells["memo_psnr"].of) == (1, 1)
-    assert real.cells["memo_vqa_cm"].reason == "no file of vqa answers"
+    assert real.cells["memo_vqa_cm"].reason == "no file"
     with pytest.raises(UsageError, match="its parts are Real, Synthetic"):
         board_of_run(run_facts(), COLUMNS, "Outdoor")
 
@@ -167,7 +167,7 @@ def test_runs_of_two_protocols_or_judges_do_not_share_a_column() -> None:
 def test_a_board_says_how_many_clips_posed_the_test() -> None:
     run = run_facts()
     funnel = [{"stage": "all clips", "n": 3}, {"stage": "memory scored", "n": 1}]
-    told = RunFacts(run.name, run.facts, run.plan, run.records, {"models": {"A": {"funnel": funnel}}})
+    told = replace(run, summary={"models": {"A": {"funnel": funnel}}})
     made = board_of_run(told, COLUMNS)
     assert made.columns[0].title == "test posed"
     assert [row.cell(made.columns[0]).shown(2) for row in made.rows] == ["1/3", "–"]
@@ -176,8 +176,9 @@ def test_a_board_says_how_many_clips_posed_the_test() -> None:
 
 def test_a_run_whose_clips_two_judges_saw_says_so() -> None:
     run = run_facts(judge="a model")
-    mixed = [{**run.records[0], "facts": {"judge": "another"}}, *run.records[1:]]
-    made = board_of_run(RunFacts(run.name, run.facts, run.plan, mixed), COLUMNS)
+    first = run.results.records[0]
+    mixed = run.results.mapped(lambda r: replace(r, facts={"judge": "another"}) if r == first else r)
+    made = board_of_run(replace(run, results=mixed), COLUMNS)
     assert made.note == "not all clips were observed alike (PSNR: a model, another)"
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from revisit.core import METRICS, SUITES, Case, Clip, Rejected, UsageError
+from revisit.core import METRICS, SUITES, Case, Clip, Reason, Record, Rejected, UsageError
 from revisit.engine.plan import make_plan
-from revisit.suites.mbench.names import BY_ID, DIMENSIONS, MOVED, TRIGGER, chosen, dimensions_of, registered
-from revisit.suites.mbench.records import NO_JUDGE, answers_of
+from revisit.results import Results
+from revisit.suites.mbench.names import BY_ID, DIMENSIONS, JUDGED, MOVED, TRIGGER, chosen, dimensions_of, registered
+from revisit.suites.mbench.records import answers_of
 from revisit.suites.mbench.scoring import Outcome, board, harmonic, standing
 from revisit.suites.mbench.submission import content_of
 from revisit.suites.mbench.summary import summarise
@@ -145,39 +146,55 @@ def test_names_are_chosen_by_setting():
 # Tables
 
 
-def made_up(setting: str, scores: dict[str, float], gates: dict[str, str], protocol: str = "corrected", per: int = 2):
-    """Cases and records of models whose every score is one number and whose every gate has one state."""
+def made_up(
+    setting: str, scores: dict[str, float], gates: dict[str, str], protocol: str = "corrected", per: int = 2
+) -> Results:
+    """Models whose every score is one number and whose every gate has one state."""
     cases, records = [], []
     gate = MOVED if setting == "A" else TRIGGER
     known = [d for d in dimensions_of(setting) if d.id in METRICS]
     for model, score in scores.items():
         for subset in ("object", "human", "environment", "causal"):
             for k in range(per):
-                id = f"{subset}:s{k}:c@{model}"
                 annotations = {"setting": setting, "item_id": f"{subset}:s{k}:c", "action": "left_then_right"}
-                clip = Clip(Path(f"{model}.mp4"))
-                cases.append(Case(id, "mbench", model, f"s{k}", clip, subset=subset, annotations=annotations))
-                state = gates[model]
-                if state:
+                id, clip = f"{subset}:s{k}:c@{model}", Clip(Path(f"{model}.mp4"))
+                case = Case(id, "mbench", model, f"s{k}", clip, subset=subset, annotations=annotations)
+                cases.append(case)
+                if state := gates[model]:
                     facts = {"confidence": 0.9} if gate == TRIGGER else {}
-                    records.append({"case": id, "gate": gate, "status": state, "label": state, "reason": "why",
-                                    "facts": facts, "protocol": f"{protocol}:0"})  # fmt: skip
+                    reason = None if state == "open" else Reason(OF_STATE[state], "why")
+                    records.append(
+                        Record(
+                            case, gate, True, state, label=state, reason=reason, facts=facts, protocol=f"{protocol}:0"
+                        )
+                    )
                 for dimension in known:
                     if dimension.subset == subset:
                         rests = dimension.id == "mb_camera_interaction" and gates[model] == "closed"
                         value = 0.0 if rests else score
-                        answer: dict[str, Any] = {"status": "scored", "score": value, "raw": None, "facts": {"x": 1}}
-                        named = {"case": id, "metric": dimension.id, "protocol": f"{protocol}:0", "version": 1}
-                        answer |= named
-                        records.append(answer)
-    return cases, records
+                        records.append(Record(case, dimension.id, False, "scored", value, protocol=f"{protocol}:0"))
+    return Results(cases, records, asks=SUITES["mbench"].asks)
+
+
+OF_STATE = {"closed": "gate_closed", "failed": "failed", "unsure": "undecided"}
+
+
+def without(results: Results, metric: str, model: str, kind: str = "unanswered") -> Results:
+    """The results without the scores of a model under a metric."""
+
+    def change(record: Record) -> Record:
+        if record.question != metric or record.case.model != model:
+            return record
+        return replace(record, status="unscored", value=None, reason=Reason(kind, "no answer"))
+
+    return results.mapped(change)
 
 
 @pytest.mark.parametrize(("setting", "protocol"), [("A", "corrected"), ("T", "corrected"), ("T", "paper")])
 def test_a_frozen_model_with_perfect_scores_ranks_first_on_no_table(setting: str, protocol: str):
     states = {"frozen": "closed", "good": "open", "poor": "open"}
-    cases, records = made_up(setting, {"frozen": 1.0, "good": 0.7, "poor": 0.2}, states, protocol)
-    made = summarise(cases, [], records)
+    results = made_up(setting, {"frozen": 1.0, "good": 0.7, "poor": 0.2}, states, protocol)
+    made = summarise(results)
     ranking = made["mbench"]["ranking"]
     assert [row["model"] for row in ranking][:2] == ["good", "poor"] and ranking[0]["rank"] == 1
     frozen = next(row for row in ranking if row["model"] == "frozen")
@@ -198,8 +215,8 @@ def test_a_frozen_model_with_perfect_scores_ranks_first_on_no_table(setting: str
 @pytest.mark.parametrize("protocol", ["paper", "readme"])
 def test_the_paper_ranks_everybody_in_a_and_a_sentence_says_who_rests(protocol: str):
     states = {"frozen": "closed", "good": "open", "poor": "open"}
-    cases, records = made_up("A", {"frozen": 1.0, "good": 0.7, "poor": 0.2}, states, protocol)
-    made = summarise(cases, [], records)
+    results = made_up("A", {"frozen": 1.0, "good": 0.7, "poor": 0.2}, states, protocol)
+    made = summarise(results)
     assert [(row["model"], row["rank"]) for row in made["mbench"]["ranking"]] == [
         ("frozen", 1),
         ("good", 2),
@@ -212,14 +229,15 @@ def test_the_paper_ranks_everybody_in_a_and_a_sentence_says_who_rests(protocol: 
 @pytest.mark.parametrize("setting", ["A", "T"])
 def test_ranks_with_and_without_the_gate_stand_side_by_side(setting: str):
     """A model that mostly rests is first without the gate and last with it, in T by its coverage."""
-    cases, records = made_up(
-        setting, {"shy": 0.9, "bold": 0.8, "poor": 0.2}, dict.fromkeys(("shy", "bold", "poor"), "open")
-    )
-    shy = [record for record in records if record.get("gate") and record["case"].endswith("@shy")]
-    for k, record in enumerate(shy):
-        closed = k % 4 == 3 if setting == "A" else k % 2 == 1
-        record["status"] = "closed" if closed else "open"
-    made = summarise(cases, [], records)
+    results = made_up(setting, {"shy": 0.9, "bold": 0.8, "poor": 0.2}, dict.fromkeys(("shy", "bold", "poor"), "open"))
+    shy = [record for record in results.records if record.is_gate and record.case.model == "shy"]
+    shut = {record.case.id for k, record in enumerate(shy) if (k % 4 == 3 if setting == "A" else k % 2 == 1)}
+
+    def close(record: Record) -> Record:
+        closed = record.is_gate and record.case.id in shut
+        return replace(record, status="closed", reason=Reason("gate_closed", "why")) if closed else record
+
+    made = summarise(results.mapped(close))
     rows = {row["model"]: row for row in made["mbench"]["ranking"]}
     assert {m: row["ungated"]["rank"] for m, row in rows.items()} == {"shy": 1, "bold": 2, "poor": 3}
     assert rows["shy"]["ungated"]["total"] == pytest.approx(90)
@@ -234,22 +252,24 @@ def test_ranks_with_and_without_the_gate_stand_side_by_side(setting: str):
 
 def test_equal_models_share_a_rank_and_the_next_one_comes_after_both():
     scores = {"a": 0.7, "b": 0.7, "c": 0.2}
-    cases, records = made_up("T", scores, dict.fromkeys(scores, "open"))
-    ranking = summarise(cases, [], records)["mbench"]["ranking"]
-    assert [(row["model"], row["rank"]) for row in ranking] == [("a", 1), ("b", 1), ("c", 3)]
-    assert [row["ungated"]["rank"] for row in ranking] == [1, 1, 3]
+    results = made_up("T", scores, dict.fromkeys(scores, "open"))
+    ranking = summarise(results)["mbench"]["ranking"]
+    assert [(row["model"], row["rank"], row["ungated"]["rank"]) for row in ranking] == [
+        ("a", 1, 1),
+        ("b", 1, 1),
+        ("c", 3, 3),
+    ]
 
 
 def test_what_an_axis_leaves_out_is_left_out_everywhere():
     """Text interaction is no part of an axis in A: neither totals nor the submission's means know it."""
-    cases, records = made_up("A", {"good": 0.7, "poor": 0.2}, {"good": "open", "poor": "open"})
-    for record in records:
-        if record.get("metric") == "mb_prompt_interaction":
-            if record["case"].endswith("@good"):
-                record["score"] = 0.0
-            else:
-                record |= {"status": "unscored", "reason": "no captions"}
-    made = summarise(cases, [], records)
+    results = made_up("A", {"good": 0.7, "poor": 0.2}, {"good": "open", "poor": "open"})
+    results = without(results, "mb_prompt_interaction", "poor", "no_file").mapped(
+        lambda record: (
+            replace(record, value=0.0) if record.question == "mb_prompt_interaction" and record.scored else record
+        )
+    )
+    made = summarise(results)
     row = made["mbench"]["ranking"][0]
     assert row["model"] == "good" and row["total"] == pytest.approx([70, 70]) and row["left_out"] == []
     assert row["ungated"]["total"] == pytest.approx(70)
@@ -259,16 +279,16 @@ def test_what_an_axis_leaves_out_is_left_out_everywhere():
 
 
 def test_a_camera_that_rests_has_disobeyed():
-    cases, records = made_up("A", {"frozen": 1.0, "good": 0.7}, {"frozen": "closed", "good": "open"})
-    made = summarise(cases, [], records)["mbench"]["dimensions"]
+    results = made_up("A", {"frozen": 1.0, "good": 0.7}, {"frozen": "closed", "good": "open"})
+    made = summarise(results)["mbench"]["dimensions"]
     if "mb_camera_interaction" in made:
         assert made["mb_camera_interaction"]["models"]["frozen"]["reliability"] == 0, "not left out of the mean"
     assert made["judged_progress"]["models"]["frozen"]["reliability"] is None
 
 
 def test_without_a_judge_nobody_is_ranked_and_there_is_no_m_score():
-    cases, records = made_up("T", {"frozen": 1.0, "good": 0.7}, {"frozen": "", "good": ""})
-    made = summarise(cases, [], records)
+    results = made_up("T", {"frozen": 1.0, "good": 0.7}, {"frozen": "", "good": ""})
+    made = summarise(results)
     assert made["mbench"]["rule"] == "all" and all(row["rank"] is None for row in made["mbench"]["ranking"])
     for entry in made["mbench"]["dimensions"].values():
         assert entry["models"]["good"]["m_score"] is None and entry["models"]["good"]["reliability"] == pytest.approx(
@@ -278,8 +298,8 @@ def test_without_a_judge_nobody_is_ranked_and_there_is_no_m_score():
 
 
 def test_a_judge_that_fails_everywhere_leaves_everything_open():
-    cases, records = made_up("T", {"mute": 1.0, "good": 0.7}, {"mute": "failed", "good": "open"})
-    made = summarise(cases, [], records)
+    results = made_up("T", {"mute": 1.0, "good": 0.7}, {"mute": "failed", "good": "open"})
+    made = summarise(results)
     mute = next(row for row in made["mbench"]["ranking"] if row["model"] == "mute")
     assert next(row for row in made["mbench"]["ranking"] if row["rank"] == 1)["model"] == "good"
     assert mute["rank"] is None, "nothing is known to pose the test"
@@ -289,22 +309,19 @@ def test_a_judge_that_fails_everywhere_leaves_everything_open():
 
 
 def test_a_model_without_a_score_where_others_have_one_gains_and_loses_nothing():
-    cases, records = made_up(
+    results = made_up(
         "A", {"good": 0.7, "poor": 0.2, "frozen": 1.0}, {"good": "open", "poor": "open", "frozen": "closed"}
     )
-    gone = next(record for record in records if record.get("metric") == "judged_correctness")["metric"]
-    for record in records:
-        if record.get("metric") == gone and record["case"].endswith("@good"):
-            record |= {"status": "unscored", "reason": "no answer"}
-    ranking = summarise(cases, [], records)["mbench"]["ranking"]
+    gone = "judged_correctness"
+    ranking = summarise(without(results, gone, "good"))["mbench"]["ranking"]
     assert [row["model"] for row in ranking] == ["good", "poor", "frozen"] and ranking[0]["left_out"] == [gone]
     assert ranking[0]["causal"] == pytest.approx([70, 70]) and ranking[0]["own"]["causal"] is None
 
 
 def test_missing_items_count_in_every_denominator():
-    cases, records = made_up("T", {"good": 0.7}, {"good": "open"})
+    results = made_up("T", {"good": 0.7}, {"good": "open"})
     gone = [Rejected("causal:x:c@good", "missing video: x", "good", "causal", "c", missing=True)] * 2
-    made = summarise(cases, gone, records)
+    made = summarise(Results(results.cases, results.records, gone, asks=results.asks))
     entry = made["mbench"]["dimensions"]["judged_progress"]["models"]["good"]
     assert entry["of"] == 4 and entry["coverage"] == (0.5, 0.5) and entry["reliability"] == pytest.approx(0.7)
     assert made["coverage"]["good"]["causal"] == {"expected": 4, "found": 2, "missing": 2, "refused": 0}
@@ -312,17 +329,28 @@ def test_missing_items_count_in_every_denominator():
 
 
 def test_an_unreadable_video_is_not_posed_and_a_silent_judge_is_not_an_unreadable_video():
-    cases, records = made_up("T", {"good": 0.7}, {"good": "open"}, per=1)
-    environment = [record for record in records if record["case"].startswith("environment")]
-    causal = [record for record in records if record["case"].startswith("causal")]
-    if not any(record.get("metric", "").startswith("mb_") for record in environment):
-        environment.append({**environment[0], "metric": "frozen_share"})
-    for record in (*environment, *causal):
-        record |= {"status": "failed", "reason": "no"}
-    causal[:] = [record for record in causal if record.get("gate") or record["metric"].startswith("judged_")]
-    answers = answers_of(cases, [], [*environment, *causal])
-    verdicts = {case.subset: answers.posed[case.id] for case in cases if answers.posed[case.id]}
+    results = made_up("T", {"good": 0.7}, {"good": "open"}, per=1)
+
+    def fail(record: Record) -> Record | None:
+        if record.case.subset not in ("environment", "causal"):
+            return None
+        if record.case.subset == "causal" and record.question not in JUDGED:
+            return None
+        return replace(record, status="failed", value=None, reason=Reason("failed", "no"))
+
+    answers = answers_of(results.mapped(fail))
+    verdicts = {case.subset: answers.posed[case.id] for case in results.cases if answers.posed[case.id]}
     assert verdicts["environment"].posed is False and verdicts["causal"].posed is None
+
+
+def test_what_does_not_count_is_counted_by_kind():
+    results = made_up(
+        "T", {"shut": 0.7, "mute": 0.7, "good": 0.7}, {"shut": "closed", "mute": "unsure", "good": "open"}
+    )
+    scores = {model: made["scores"]["judged_progress"] for model, made in summarise(results)["models"].items()}
+    assert scores["shut"] == {"n": 0, "of": 2, "failed": 0, "unscored": {"gate_closed": 2}}
+    assert scores["mute"] == {"n": 0, "of": 2, "failed": 0, "unscored": {"undecided": 2}}
+    assert (scores["good"]["n"], scores["good"]["mean"]) == (2, pytest.approx(0.7))
 
 
 def test_how_the_engine_says_that_there_is_no_judge(tmp_path: Path, make_clip):
@@ -333,4 +361,4 @@ def test_how_the_engine_says_that_there_is_no_judge(tmp_path: Path, make_clip):
     root = small_dataset(tmp_path, make_clip, setting="T")
     plan = make_plan(SUITES["mbench"], root, ObserverSet("lite", load_roles("lite")), metrics=[TRIGGER])
     assert plan.gates and not plan.metrics
-    assert all(wanted.absent["trigger_answer"].startswith(NO_JUDGE) for wanted in plan.wanted.values())
+    assert all(wanted.absent["trigger_answer"].kind == "no_judge" for wanted in plan.wanted.values())

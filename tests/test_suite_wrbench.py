@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from revisit.core import OBSERVERS, SUITES, Case, Clip, Rejected, UsageError
+from revisit.core import OBSERVERS, SUITES, Case, Clip, Reason, Record, Rejected, UsageError
 from revisit.metrics.integrity import sample_frames
-from revisit.suites.tables import by_case
+from revisit.results import Results
 from revisit.suites.wrbench.exports import export
 from revisit.suites.wrbench.pairs import preference_pairs
 from revisit.suites.wrbench.prompts import own_tasks
@@ -137,31 +137,35 @@ def case(record: str, model: str, factor: str, camera: str, **notes: Any) -> Cas
     )  # fmt: skip
 
 
-def scored(case: Case, metric: str, score: float) -> dict[str, Any]:
-    return {
-        "case": case.id,
-        "metric": metric,
-        "status": "scored",
-        "score": score,
-        "protocol": "corrected:0",
-        "facts": {},
-    }
+def scored(case: Case, metric: str, score: float, raw: float | None = None, **facts: Any) -> Record:
+    return Record(case, metric, False, "scored", score, raw, facts=facts, protocol="corrected:0")
 
 
-def gated(case: Case, gate: str, status: str, label: str = "") -> dict[str, Any]:
-    return {"case": case.id, "gate": gate, "status": status, "label": label, "protocol": "corrected:0"}
+def gated(case: Case, gate: str, status: str, label: str = "") -> Record:
+    reason = None if status == "open" else Reason("gate_closed", "not so")
+    return Record(case, gate, True, status, label=label, reason=reason, protocol="corrected:0")
+
+
+def results_of(records: list[Record], *rejected: Rejected) -> Results:
+    cases = {record.case.id: record.case for record in records}
+    return Results(list(cases.values()), records, rejected, asks=SUITES["wrbench"].asks)
+
+
+def noted(results: Results, **notes: Any) -> list[Record]:
+    """The records of the same clips with further annotations."""
+    cases = {c.id: replace(c, annotations={**c.annotations, **notes}) for c in results.cases}
+    return [replace(record, case=cases[record.case.id]) for record in results.records]
 
 
 @pytest.fixture
-def run() -> tuple[list[Case], list[dict[str, Any]]]:
+def run() -> Results:
     """Two models, four events, two directions; the better one always returns, the other when it turns right first."""
-    cases, records = [], []
+    records = []
     for model, base in (("good", 0.9), ("poor", 0.5)):
         for factor in ("none", "spatial", "state_only", "full"):
             for camera in ("yaw60_LR", "yaw60_RL"):
                 made = case(f"scene__{factor}", model, factor, camera, leaks=model == "poor" and factor == "full")
                 back = model == "good" or camera == "yaw60_RL"
-                cases.append(made)
                 records += [
                     gated(made, "camera_moved", "open", "moves"),
                     gated(
@@ -178,12 +182,11 @@ def run() -> tuple[list[Case], list[dict[str, Any]]]:
                         scored(made, "wr_returned_spatial", base),
                         scored(made, "wr_returned_state", base - 0.1),
                     ]
-    return cases, records
+    return results_of(records)
 
 
-def test_tables(run: tuple[list[Case], list[dict[str, Any]]]) -> None:
-    cases, records = run
-    summary = summarise(cases, [], records)
+def test_tables(run: Results) -> None:
+    summary = summarise(run)
     rows = {row["model"]: row for row in summary["wrbench"]["rows"]}
     # Classical descriptors are not D2: no published column and no Avg holds them, another Avg names them.
     assert rows["good"]["integrity"] == {"value": None, "n": 0} and rows["good"]["average"] is None
@@ -204,17 +207,14 @@ def test_tables(run: tuple[list[Case], list[dict[str, Any]]]) -> None:
     assert summary["models"]["poor"]["funnel"][-1]["n"] == 4
 
 
-def test_series_pool_their_models(run: tuple[list[Case], list[dict[str, Any]]]) -> None:
-    cases, records = run
-    named = [replace(case, annotations={**case.annotations, "series": "both"}) for case in cases]
-    made = summarise(named, [], records)["wrbench"]["series"]["both"]
+def test_series_pool_their_models(run: Results) -> None:
+    made = summarise(results_of(noted(run, series="both")))["wrbench"]["series"]["both"]
     assert made["models"] == ["good", "poor"]
     assert made["returned_spatial"] == {"value": pytest.approx((0.9 * 8 + 0.5 * 3) / 11), "n": 11}
 
 
-def test_exports(run: tuple[list[Case], list[dict[str, Any]]], tmp_path: Path) -> None:
-    cases, records = run
-    made = export(tmp_path, {"protocol": "corrected:abc"}, cases, [], records)
+def test_exports(run: Results, tmp_path: Path) -> None:
+    made = export(tmp_path, {"protocol": "corrected:abc"}, run)
     rows = list(csv.DictReader(io.StringIO(made["wrbench_table.csv"])))
     assert rows[0]["D5_n"] == "8" and rows[0]["D1_CamPrec"] == "NA" and rows[1]["low_n_flag"] == "true"
     pairs = [json.loads(line) for line in made["preference_pairs.jsonl"].splitlines()]
@@ -226,17 +226,16 @@ def test_exports(run: tuple[list[Case], list[dict[str, Any]]], tmp_path: Path) -
 
 
 def test_the_leaderboard_has_the_published_columns_and_the_papers_rows(
-    run: tuple[list[Case], list[dict[str, Any]]],
+    run: Results,
 ) -> None:
     from revisit.stats.boards import leaders, ordered
     from revisit.suites.boards import RunFacts
     from revisit.suites.wrbench.leaderboard import board_of, published_board
 
-    cases, records = run
     metrics = {"wr_visible_spatial": "one", "visual_integrity_lite": "two"}
     protocol = {"name": "corrected", "hash": "abc", "metrics": metrics}
     facts = {"suite": "wrbench", "set": "lite", "protocol": protocol}
-    board = board_of(RunFacts("mine", facts, {}, records, summarise(cases, [], records)))
+    board = board_of(RunFacts("mine", facts, {}, run, summarise(run)))
     assert [column.title for column in board.columns] == [
         "viewpoint", "D1 CamPrec", "D1 CamAlign", "D1 hold", "D2 integrity", "support", "D3 vis. place",
         "D4 vis. state", "D5 ret. place", "D6 ret. state", "Avg", "lite integrity", "Avg with stand-ins",
@@ -252,19 +251,19 @@ def test_the_leaderboard_has_the_published_columns_and_the_papers_rows(
     assert rows["Kling v2.6"].cells["returned_state"].shown(3) == "0.617† (10/300)"
     assert leaders(paper.rows, paper.columns[1]) == set()  # the rows rest on different numbers of clips
     with pytest.raises(UsageError, match="no parts"):
-        board_of(RunFacts("mine", facts, {}, records, summarise(cases, [], records)), "full")
+        board_of(RunFacts("mine", facts, {}, run, summarise(run)), "full")
 
 
-def test_small_differences_are_ties(run: tuple[list[Case], list[dict[str, Any]]]) -> None:
-    cases, records = run
-    assert {pair["preferred"] for pair in preference_pairs(cases, by_case(records), margin=0.5)} == {"tie"}
+def test_small_differences_are_ties(run: Results) -> None:
+    assert {pair["preferred"] for pair in preference_pairs(run, margin=0.5)} == {"tie"}
 
 
 def test_missing_clips_count() -> None:
     absent = Rejected("r@m", "nobody made this clip", "m", missing=True)
     made = case("scene__none", "m", "none", "static")
-    summary = summarise([made], [absent], [scored(made, "wr_static_hold", 1.0)])
-    assert summary["models"]["m"]["scores"]["wr_static_hold"]["of"] == 2
+    summary = summarise(results_of([scored(made, "wr_static_hold", 1.0)], absent))
+    cell = summary["models"]["m"]["scores"]["wr_static_hold"]
+    assert cell["of"] == 2 and cell["unscored"] == {"missing": 1}
     assert summary["rejected"] == [{"id": "m", "reason": "1 clip is missing: r"}]
 
 
@@ -375,10 +374,9 @@ def test_a_judge_gates_and_scores_from_prompt_to_table(tmp_path: Path, views: li
         metrics = ["wr_visible_spatial", "wr_returned_spatial", "wr_returned_state"]
         plan = make_plan(SUITES["wrbench"], tmp_path / "clips", observers, metrics=metrics)
         run = evaluate(plan, tmp_path / "run", workers=0, cache=EvidenceCache(tmp_path / "cache"), judge=chosen)
-    gates = [record for record in run.records if record.get("gate") == "wr_reobservation"]
-    assert sorted(record["status"] for record in gates) == ["closed", "open"], gates
-    returned = [record for record in run.records if record.get("metric") == "wr_returned_state"]
-    assert sorted(record["status"] for record in returned) == ["scored", "unscored"]
+    gates, returned = (run.results.about(id) for id in ("wr_reobservation", "wr_returned_state"))
+    assert sorted(record.status for record in gates) == ["closed", "open"], gates
+    assert sorted(record.status for record in returned) == ["scored", "unscored"]
     row = run.summary["wrbench"]["rows"][0]
     assert row["support"]["judged"] == {"open": 1, "of": 2, "share": 0.5, "unsure": 0}
     assert row["returned_state"]["value"] == pytest.approx(1 / (1 + 2.718281828**-2.3), abs=1e-4)
@@ -392,12 +390,11 @@ def test_odometry_and_other_networks_never_stand_in_a_published_column() -> None
         "c": ("wr_integrity", {"described_by": "efficientnet-lite0", "with_patch_mean": 0.25}),
         "d": ("wr_integrity", {"described_by": "dinov2-base"}),
     }
-    cases = [case(f"scene__{name}", "m", "none", "yaw60_LR") for name in facts]
     records = [
-        {**scored(made, metric, 0.1 * k), "facts": told}
-        for k, (made, (metric, told)) in enumerate(zip(cases, facts.values(), strict=True), start=1)
+        scored(case(f"scene__{name}", "m", "none", "yaw60_LR"), metric, 0.1 * k, **told)
+        for k, (name, (metric, told)) in enumerate(facts.items(), start=1)
     ]
-    summary = summarise(cases, [], records)
+    summary = summarise(results_of(records))
     checked = next(table for table in summary["tables"] if table["title"] == "Integrity with the mean of the patches")
     assert checked["rows"] == [{"name": "m", "cells": ["1", "0.300", "0.250", "0.050"]}]
     assert summary["headline"][0]["note"].endswith("; poses by vggt; descriptors by dinov2-base")
@@ -408,17 +405,11 @@ def test_odometry_and_other_networks_never_stand_in_a_published_column() -> None
     }  # fmt: skip
 
 
-def test_the_table_and_its_slices_are_shown(run: tuple[list[Case], list[dict[str, Any]]]) -> None:
-    cases, records = run
-    cases = [replace(case, annotations={**case.annotations, "family": "kitchen_cat_cup_knock"}) for case in cases]
-    other = [
-        replace(
-            case, id=case.id.replace("scene", "other"), annotations={**case.annotations, "family": "park_dog_stick"}
-        )
-        for case in cases
-    ]
-    again = [{**record, "case": record["case"].replace("scene", "other")} for record in records]
-    summary = summarise([*cases, *other], [], [*records, *again])
+def test_the_table_and_its_slices_are_shown(run: Results) -> None:
+    records = noted(run, family="kitchen_cat_cup_knock")
+    again = noted(run, family="park_dog_stick")
+    other = [replace(r, case=replace(r.case, id=r.case.id.replace("scene", "other"))) for r in again]
+    summary = summarise(results_of([*records, *other]))
     main, stand_ins = summary["headline"]
     assert main["columns"] == [
         "viewpoint", "clips", "D1 CamPrec", "D1 CamAlign", "D1 hold", "D2 integrity", "support", "D3 vis. place",
@@ -480,13 +471,12 @@ def test_pairs_are_dynamic_and_the_papers_rule_asks_for_integrity_and_judgeabili
 
     def made(
         record: str, camera: str, model: str, yaw: float, integrity: float, judged: str, moved: str = "open"
-    ) -> Any:
+    ) -> list[Record]:
         one = case(record, model, "none", camera)
-        facts = {"poses_from": "vggt", "requested_deg": -60.0}
-        return one, [
+        return [
             gated(one, "camera_moved", moved), gated(one, "wr_reobservation", judged),
-            {**scored(one, "wr_camera_alignment", 0.5), "raw": yaw, "facts": facts},
-            {**scored(one, "wr_integrity", integrity), "facts": {"described_by": "dinov2-base"}},
+            scored(one, "wr_camera_alignment", 0.5, yaw, poses_from="vggt", requested_deg=-60.0),
+            scored(one, "wr_integrity", integrity, described_by="dinov2-base"),
         ]  # fmt: skip
 
     told = {
@@ -501,14 +491,14 @@ def test_pairs_are_dynamic_and_the_papers_rule_asks_for_integrity_and_judgeabili
         for record, both in told.items()
         for model, (camera, *facts) in zip(("far", "near"), both, strict=True)
     ]
-    cases, records = [one for one, _ in entries], [record for _, found in entries for record in found]
-    pairs = list(preference_pairs(cases, by_case(records), digests={cases[0].id: "abc"}))
+    results = results_of([record for found in entries for record in found])
+    pairs = list(preference_pairs(results, digests={results.cases[0].id: "abc"}))
     by_rule = [(pair["record"], pair["preferred"]) for pair in pairs if pair["measure"] == "displacement"]
     assert by_rule == [("held__yaw60_LR", "a")]
     assert {pair["record"].partition("__")[0] for pair in pairs} == {"held", "collapsed", "unjudged"}
     side = next(pair for pair in pairs if pair["record"].startswith("held"))["a"]
     assert side["digest"] == "abc" and side["video"] == "c.mp4" and "prompt" in side
-    found = summarise(cases, [], records)["wrbench"]["pairs"]
+    found = summarise(results)["wrbench"]["pairs"]
     assert found["counts"]["displacement"] == {"a": 1}
     assert found["left_out"] == {
         "displacement: integrity not held": 1, "displacement: a return that cannot be judged": 1, "asked to rest": 1,
@@ -565,12 +555,12 @@ def test_static_obeying_under_turning_and_frozen_clips_are_four_situations(tmp_p
     request = Request(str(manifest), suite="wrbench")
     run = evaluate(request.plan(), tmp_path / "run", request=request.as_json(), cache=EvidenceCache(tmp_path / "cache"))
     found = {model: next(iter(rows)) for model, rows in run.summary["wrbench"]["situations"].items()}
-    yaws = {r["case"]: r["facts"].get("yaw_deg") for r in run.records if r.get("metric") == "wr_camera_alignment"}
+    yaws = {record.case.id: record.facts.get("yaw_deg") for record in run.results.about("wr_camera_alignment")}
     assert found == {record: situation for record, (_, _, situation) in told.items()}, yaws
     said = {case.partition("@")[0]: words for case, words in run.summary["diagnosis"]["cases"].items()}
     assert said["rests"].startswith("asked to rest") and "frozen" not in said["rests"]
     assert "camera timid" in said["timid"] and "frozen" not in said["timid"]
     assert "camera frozen" in said["frozen"]
     assert "frozen" not in said["obeys"] and "timid" not in said["obeys"]
-    moved = {r["case"]: r["label"] for r in run.records if r.get("gate") == "camera_moved"}
+    moved = {record.case.id: record.label for record in run.results.about("camera_moved")}
     assert moved["rests@rests"] == "rests as asked" and moved["frozen@frozen"] == "frozen camera"

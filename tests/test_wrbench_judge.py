@@ -121,7 +121,7 @@ def evaluated(source: Path, out: Path, judge: str, *options: str) -> Any:
 
 
 def scores(run: Any) -> dict[str, float]:
-    return {record["metric"]: round(record["score"], 4) for record in run.records if record.get("status") == "scored"}
+    return {record.question: round(record.value, 4) for record in run.results.records if record.scored}
 
 
 def test_questions_of_a_file_are_asked_and_named_in_the_protocol(clips: Path, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_totals_weigh_by_outputs(rows: dict[str, ModelRow]) -> None:
     made = totals(rows.values())
     for measure, (value, n) in expected.items():
         assert made[measure].n == n
-        assert made[measure].value == pytest.approx(value, abs=2e-6)
+        assert made[measure].mean == pytest.approx(value, abs=2e-6)
 
 
 def test_correlations_of_the_paper(rows: dict[str, ModelRow]) -> None:
@@ -92,7 +92,7 @@ def test_frontiers_by_viewpoint_condition(rows: dict[str, ModelRow]) -> None:
 
 
 def test_a_row_without_a_measure_has_no_average() -> None:
-    row = ModelRow("m", "m", "prompt_only", 100, {measure: Cell(0.5, 100) for measure in AVERAGED[:-1]})
+    row = ModelRow("m", "m", "prompt_only", 100, {measure: Cell(100, 100, 0.5) for measure in AVERAGED[:-1]})
     assert row.average is None
     assert ModelRow("m", "m", "prompt_only", 0).sparse
 

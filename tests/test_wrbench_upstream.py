@@ -79,9 +79,9 @@ def evaluated(source: Path, poses: Path, out: Path, protocol: str = "corrected")
     metrics = ("wr_camera_precision", "wr_camera_alignment", "wr_static_hold")
     request = Request(str(source), metrics=metrics, options=(f"poses={poses}",), protocol=protocol)
     run = evaluate(request.plan(), out, request=request.as_json(), workers=0, cache=EvidenceCache(out / "cache"))
-    assert run.facts["suite"] == "wrbench" and not run.failures
-    conditions = {case["id"]: case["condition"] for case in run.plan["cases"]}
-    return {(conditions[record["case"]], record["metric"]): record for record in run.records if "metric" in record}
+    results = run.results
+    assert run.facts["suite"] == "wrbench" and not results.failures
+    return {(record.case.condition, record.question): record for record in results.records if not record.is_gate}
 
 
 @pytest.mark.parametrize("count", [81, 21, 41])
@@ -92,11 +92,11 @@ def test_clips_whose_poses_are_the_intended_ones_get_one(example: Path, tmp_path
         np.save(tmp_path / f"poses/{FAMILY}__T0__none__{camera}.npy", intended(camera, count))
     records = evaluated(example, tmp_path / "poses", tmp_path / "run")
     for camera in ("static", "yaw_LR", "pan_LR"):
-        assert records[camera, "wr_camera_precision"]["score"] == pytest.approx(1, abs=0.01)
-    assert records["yaw_LR", "wr_camera_alignment"]["score"] == pytest.approx(1, abs=0.01)
-    assert records["yaw_LR", "wr_camera_alignment"]["facts"]["requested_deg"] == pytest.approx(-60, abs=0.01)
-    assert records["static", "wr_static_hold"]["score"] == 1
-    assert "no turn" in records["pan_LR", "wr_camera_alignment"]["reason"]
+        assert records[camera, "wr_camera_precision"].value == pytest.approx(1, abs=0.01)
+    assert records["yaw_LR", "wr_camera_alignment"].value == pytest.approx(1, abs=0.01)
+    assert records["yaw_LR", "wr_camera_alignment"].facts["requested_deg"] == pytest.approx(-60, abs=0.01)
+    assert records["static", "wr_static_hold"].value == 1
+    assert "no turn" in records["pan_LR", "wr_camera_alignment"].sentence
 
 
 def test_upstreams_rule_takes_the_target_as_it_was_written(example: Path, tmp_path: Path) -> None:
@@ -106,13 +106,13 @@ def test_upstreams_rule_takes_the_target_as_it_was_written(example: Path, tmp_pa
     written = np.load(next(example.rglob(f"{video}.mp4.target_c2w.npy")))
     np.save(tmp_path / f"poses/{video}.npy", written)
     record = evaluated(example, tmp_path / "poses", tmp_path / "a", "upstream")["yaw_LR", "wr_camera_precision"]
-    assert record["score"] == pytest.approx(1, abs=0.01) and abs(record["facts"]["requested_yaw_deg"]) > 179
+    assert record.value == pytest.approx(1, abs=0.01) and abs(record.facts["requested_yaw_deg"]) > 179
     # By default the gain is no part of the request: three times the turn is not precise, and the facts say why.
     facts = evaluated(example, tmp_path / "poses", tmp_path / "c")["yaw_LR", "wr_camera_precision"]
-    assert facts["score"] < 0.3 and facts["facts"]["against_the_target_as_written"] == pytest.approx(1, abs=0.01)
+    assert facts.value < 0.3 and facts.facts["against_the_target_as_written"] == pytest.approx(1, abs=0.01)
     np.save(tmp_path / f"poses/{video}.npy", intended("yaw_LR"))
     record = evaluated(example, tmp_path / "poses", tmp_path / "b", "upstream")["yaw_LR", "wr_camera_precision"]
-    assert record["reason"].startswith("length mismatch")
+    assert record.sentence.startswith("length mismatch")
 
 
 def test_a_gain_is_taken_back_beyond_half_a_turn() -> None:
@@ -204,8 +204,7 @@ def test_models_that_were_told_in_words_share_the_table_without_precision(exampl
     assert path[0] == "model inferred" and words[0] == "prompt only"
     assert float(path[2]) == pytest.approx(1, abs=0.01) and words[2] == "–"
     assert path[3:5] == words[3:5] == ["1.000 (1)", "1.000 (1)"]
-    precision = [record for record in run.records if record.get("metric") == "wr_camera_precision"]
-    reasons = {record["reason"] for record in precision if record["status"] == "unscored"}
+    reasons = {record.sentence for record in run.results.about("wr_camera_precision") if not record.scored}
     assert len(reasons) == 1 and "told in words" in reasons.pop()
 
 

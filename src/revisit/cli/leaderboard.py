@@ -88,7 +88,7 @@ def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) ->
         if (path / "run.json").is_file() or not memobench.is_results(path):
             run = Run(path)
             known = memobench.COLUMNS if run.facts["suite"] == "memobench" else ()
-            facts = RunFacts(path.resolve().name, run.facts, run.plan, run.records, run.summary)
+            facts = RunFacts(path.resolve().name, run.facts, run.plan, run.results, run.summary)
             suites[run.facts["suite"]] = None
             if run.facts["suite"] == "mbench":  # whose scores count only where the test is posed
                 own.append(mbench.board_of(facts, subset))

@@ -191,7 +191,7 @@ def eval_(
         console.notes(run.plan, run.facts["notes"])
         console.message(f"results: {output / 'metrics'}")
     answered = ("scored", "open", "closed") if not dimensions else ("scored",)
-    scored = any(record["status"] in answered for record in run.records)
+    scored = any(record.status in answered for record in run.results.records)
     raise typer.Exit(0 if scored else 1)
 
 
@@ -262,7 +262,7 @@ def submit(
             f"{source}: the dataset of this run is not there, so nobody can tell if it is whole; --dataset"
         )
     roots = [Path(folder) for folder in (done.facts.get("request") or {}).get("roots", ())]
-    partial = why_partial(open_dataset(source, roots), done.facts, done.plan, done.records, model)
+    partial = why_partial(open_dataset(source, roots), done.facts, done.plan, done.results, model)
     if partial:
         raise UsageError(f"{model} cannot be submitted, because the run is partial: {partial}")
     content = content_of(done.summary, model, name, link)
@@ -346,11 +346,11 @@ def _log(run: Run, path: Path) -> None:
     from revisit.media.files import replacing
 
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    results = run.results
     lines = [f"{now} {run.facts['suite']} protocol {run.summary['protocol']}"]
-    for record in run.records:
-        id = record.get("metric") or record["gate"]
-        told = f"score {record['score']:.6g}" if record["status"] == "scored" else record.get("reason") or ""
-        lines.append(f"{now} {record['case']} {id} {record['status']} {told}".rstrip())
-    lines += [f"{now} {entry['id']} rejected {entry['reason']}" for entry in run.plan["rejected"]]
+    for record in results.records:
+        told = record.sentence if record.value is None else f"score {record.value:.6g}"
+        lines.append(f"{now} {record.case.id} {record.question} {record.status} {told}".rstrip())
+    lines += [f"{now} {entry.id} rejected {entry.reason}" for entry in results.rejected]
     with replacing(path) as temporary:
         temporary.write_text("".join(console.clean(line) + "\n" for line in lines), encoding="utf-8")

@@ -54,6 +54,14 @@ class Cell:
             made |= {"mean": self.mean, "interval": None if self.interval is None else list(self.interval)}
         return made | ({"unscored": dict(sorted(self.unscored.items()))} if self.unscored else {})
 
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Cell:
+        """The cell that summary.json has."""
+        low_high = content.get("interval")
+        interval = (low_high[0], low_high[1]) if low_high else None
+        counts = content["n"], content["of"]
+        return cls(*counts, content.get("mean"), interval, content.get("failed", 0), content.get("unscored", {}))
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -204,11 +212,20 @@ class Results:
         """The same clips with the answers to these metrics and gates alone."""
         return self._with(self.cases, [r for r in self.records if r.question in questions], self.rejected)
 
-    def groups(self, by: str = "model") -> dict[Any, Results]:
-        """The parts by a fact of the clips, in its order."""
-        values = {_fact(entry, by) for entry in self.entries}
+    def mapped(self, change: Callable[[Record], Record | None]) -> Results:
+        """The same clips with their answers changed; one that becomes None is left out."""
+        changed = (change(record) for record in self.records)
+        return self._with(self.cases, (record for record in changed if record is not None), self.rejected)
+
+    def groups(self, by: str | Callable[[Entry], Any] = "model") -> dict[Any, Results]:
+        """The parts by a fact of the clips, or by what a function says of them, in its order."""
+
+        def value_of(entry: Entry) -> Any:
+            return _fact(entry, by) if isinstance(by, str) else by(entry)
+
+        values = {value_of(entry) for entry in self.entries}
         return {
-            value: self.only(lambda entry, value=value: _fact(entry, by) == value)  # type: ignore[misc]
+            value: self.only(lambda entry, value=value: value_of(entry) == value)  # type: ignore[misc]
             for value in sorted(values, key=lambda value: (value is None, str(type(value)), value))
         }
 
@@ -305,9 +322,12 @@ class Results:
             return self._series[record.case.id, question]
         if not record.units or self.folder is None:
             return None
+        path = self.folder / record.units
+        if not path.resolve().is_relative_to(self.folder.resolve()):
+            return None  # a run from elsewhere may name any file
         from revisit.media import load_npz
 
-        return Series(**load_npz(self.folder / record.units))
+        return Series(**load_npz(path))
 
     # What went wrong, and what was not asked
 

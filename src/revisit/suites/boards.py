@@ -6,26 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from revisit.core import METRICS, SUITES, UsageError, digest
+from revisit.core import KINDS, METRICS, UsageError, digest
+from revisit.results import Results
+from revisit.results.funnel import posed
 from revisit.stats.boards import Board, Cell, Column, Row
-from revisit.stats.intervals import mean_interval
-from revisit.suites.tables import Record, by_case, kind_of, posed
 
 # Facts that name who made the evidence of a score, where a protocol leaves that to the files it is given.
 MAKERS = ("judge", "detector", "net", "poses_from", "described_by", "depth_by", "flow", "rated_by")
 # A model whose camera never leaves keeps everything: how many clips posed the test stands before all scores.
-PARTS = ("subset", "condition")  # fields of a case by which a board may be split
 POSED = Column("posed", "test posed", None)
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What a board needs of a run: its name, the content of its JSON files, and its records."""
+    """What a board needs of a run: its name, the content of its JSON files, and its results."""
 
     name: str
     facts: Mapping[str, Any]
     plan: Mapping[str, Any]
-    records: Sequence[Record]
+    results: Results
     summary: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -33,7 +32,7 @@ def columns_of(run: RunFacts, known: Sequence[Column]) -> tuple[Column, ...]:
     """The columns of a run's board: those a suite names, in its order; else every metric the run asked."""
     hashes: Mapping[str, str] = run.facts["protocol"]["metrics"]
     wanted = known or [_column(id) for id in hashes]
-    makers = _makers(run.records)
+    makers = _makers(run.results)
     return tuple(
         replace(column, protocol=" ".join([hashes[column.key], *makers.get(column.key, ())]))
         if column.key in hashes
@@ -44,36 +43,25 @@ def columns_of(run: RunFacts, known: Sequence[Column]) -> tuple[Column, ...]:
 
 def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") -> Board:
     """Means over the clips of each model in a run, or of one part of the dataset."""
-    cases = [case for case in run.plan["cases"] if _in(case, subset)]
-    lacking = [entry for entry in run.plan["rejected"] if _in(entry, subset)]
-    if not cases and not lacking:
-        parts = sorted({entry.get(name, "") for entry in run.plan["cases"] for name in PARTS} - {""})
+    part = run.results.only(
+        lambda entry: not subset or subset.lower() in (entry.subset.lower(), entry.condition.lower())
+    )
+    if not part.entries:
+        parts = sorted({name for case in run.results.cases for name in (case.subset, case.condition)} - {""})
         raise UsageError(f"{run.name} has no clips in {subset!r}; its parts are {', '.join(parts) or 'none'}")
-    answers = by_case(run.records)
-    known_suite = run.facts["suite"] in SUITES  # that of a plugin may not be installed here
-
-    def asks(id: str, entry: Mapping[str, Any]) -> bool:
-        """Whether a metric applies to a clip; a clip of another test is not one that it failed to score."""
-        return not known_suite or SUITES[run.facts["suite"]].asks(id, entry)
-
     columns = tuple(
-        column for column in columns_of(run, known) if any(asks(column.key, entry) for entry in [*cases, *lacking])
+        column for column in columns_of(run, known) if any(part.asks(column.key, entry) for entry in part.entries)
     )
     rows = []
-    for model in sorted({entry["model"] for entry in [*cases, *lacking]}):
-        cells = {}
-        for column in columns:
-            mine, missing = (
-                [entry for entry in entries if entry["model"] == model and asks(column.key, entry)]
-                for entries in (cases, lacking)
-            )
-            cells[column.key] = _cell(column.key, mine, len(mine) + len(missing), answers)
+    for model, mine in part.groups("model").items():
+        cells = {column.key: _cell(mine, column.key) for column in columns}
         rows.append(Row(model, run.name, cells if subset else {**_posed(run, model), **cells}))
     protocol = run.facts["protocol"]
+    here = {case.id for case in part.cases}
     truths = {
         case["sample"]: case["reference_digest"]
-        for case in cases
-        if case.get("reference_digest") and case["reference_digest"] != case.get("digest")
+        for case in run.plan["cases"]
+        if case["id"] in here and case.get("reference_digest") and case["reference_digest"] != case.get("digest")
     }
     dataset = f", dataset {digest(sorted(truths.items()), 8)}" if truths else ""
     partial = f"; --limit took {len(run.plan['cases'])} of {run.plan['total_cases']} clips" if _partial(run) else ""
@@ -82,7 +70,7 @@ def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") 
         protocol=f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}{dataset}{partial}",
         columns=(POSED, *columns) if any(POSED.key in row.cells for row in rows) else columns,
         rows=tuple(rows),
-        note="; ".join(filter(None, [_mixed(columns, run.records), _left_open(run.name, cases, answers)])),
+        note="; ".join(filter(None, [_mixed(columns, run.results), _left_open(run.name, part)])),
         truths=truths,
     )
 
@@ -137,15 +125,12 @@ def _union(first: Sequence[Column], second: Sequence[Column]) -> tuple[Column, .
     return (*made, *(column for column in second if column.key not in known))
 
 
-def _cell(id: str, cases: Sequence[Mapping[str, Any]], of: int, answers: Mapping[str, Mapping[str, Record]]) -> Cell:
-    records = [(case["sample"], answers.get(case["id"], {}).get(id)) for case in cases]
-    scored = [(record["score"], sample) for sample, record in records if record and record["status"] == "scored"]
-    if not scored:
-        reasons = {kind_of(record["reason"]) for _, record in records if record and record.get("reason")}
-        return Cell(None, 0, of, reason="; ".join(sorted(reasons)) or "not asked")
-    values = [value for value, _ in scored]
-    interval = mean_interval(values, [sample for _, sample in scored])
-    return Cell(sum(values) / len(values), len(values), of, interval)
+def _cell(part: Results, id: str) -> Cell:
+    made = part.cell(id)
+    if made.mean is None:
+        kinds = [*sorted(made.unscored), *(["failed"] if made.failed else [])]
+        return Cell(None, made.n, made.of, reason="; ".join(KINDS[kind].title for kind in kinds) or "not asked")
+    return Cell(made.mean, made.n, made.of, made.interval)
 
 
 def _posed(run: RunFacts, model: str) -> dict[str, Cell]:
@@ -161,40 +146,32 @@ def _column(id: str) -> Column:
     return Column(id, METRICS[id].title, METRICS[id].higher_is_better, decimals=None)
 
 
-def _makers(records: Sequence[Record]) -> dict[str, list[str]]:
+def _makers(results: Results) -> dict[str, list[str]]:
     """Metric -> who made the evidence of its scores."""
     found: dict[str, set[str]] = {}
-    for record in records:
-        if record["status"] == "scored" and "metric" in record:
-            named = [str(record["facts"][name]) for name in MAKERS if record["facts"].get(name)]
-            found.setdefault(record["metric"], set()).update(named)
+    for record in results.records:
+        if record.scored:
+            named = [str(record.facts[name]) for name in MAKERS if record.facts.get(name)]
+            found.setdefault(record.question, set()).update(named)
     return {id: sorted(names) for id, names in found.items()}
 
 
-def _mixed(columns: Sequence[Column], records: Sequence[Record]) -> str:
+def _mixed(columns: Sequence[Column], results: Results) -> str:
     """A sentence on columns whose clips were not all observed by the same."""
-    makers = _makers(records)
+    makers = _makers(results)
     mixed = [f"{c.title}: {', '.join(makers[c.key])}" for c in columns if len(makers.get(c.key, ())) > 1]
     return f"not all clips were observed alike ({'; '.join(mixed)})" if mixed else ""
 
 
-def _left_open(run: str, cases: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, Record]]) -> str:
+def _left_open(run: str, part: Results) -> str:
     """A sentence on how many of a judge's questions were answered, model by model, where some were not."""
-    counts: dict[str, list[int]] = {}
-    for case in cases:
-        for record in answers.get(case["id"], {}).values():
-            facts = record.get("facts") or {}
-            if facts.get("asked") and "answered" in facts:
-                mine = counts.setdefault(case["model"], [0, 0])
-                mine[0] += int(facts["answered"])
-                mine[1] += int(facts["asked"])
-    said = [f"{model} {n} of {of}" for model, (n, of) in sorted(counts.items()) if n < of]
+    said = []
+    for model, mine in part.groups("model").items():
+        counts = [record.facts for record in mine.records if record.facts.get("asked") and "answered" in record.facts]
+        n, of = (sum(int(facts[name]) for facts in counts) for name in ("answered", "asked"))
+        said += [f"{model} {n} of {of}"] if n < of else []
     return f"questions answered in {run}: {', '.join(said)}" if said else ""
 
 
 def _partial(run: RunFacts) -> bool:
     return len(run.plan["cases"]) < int(run.plan.get("total_cases") or 0)
-
-
-def _in(entry: Mapping[str, Any], subset: str) -> bool:
-    return not subset or subset.lower() in (str(entry.get(name, "")).lower() for name in PARTS)

@@ -1,4 +1,4 @@
-"""The files that the public evaluator writes, from the records of a run: for existing tools.
+"""The files that the public evaluator writes, from the results of a run: for existing tools.
 
     items.jsonl                        one line per evaluated item
     metrics/<name>/units.jsonl         one line per frame, pair or whatever the score aggregates
@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case
-from revisit.media import load_npz
+from revisit.core import Case, Record
 from revisit.results import Results
 from revisit.suites.mbench.names import TRIGGER, Dimension, upstream_name
 from revisit.suites.mbench.records import Answers, Posed, answers_of
@@ -31,27 +30,25 @@ FOLDER = "metrics"
 
 def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, Any]:
     """Texts and contents of the files by name."""
-    cases, rejected, records = results.cases, results.rejected, results.records
-    answers = answers_of(cases, rejected, records)
-    made: dict[str, Any] = {"items.jsonl": _lines({"item_id": _item(c), "model_id": c.model} for c in cases)}
+    answers = answers_of(results)
+    made: dict[str, Any] = {"items.jsonl": _lines({"item_id": _item(c), "model_id": c.model} for c in results.cases)}
     for dimension in answers.asked():
         name = upstream_name(dimension, answers.setting)
-        mine = [case for case in cases if dimension.id in answers.records.get(case.id, {})]
-        made[f"{FOLDER}/{name}/units.jsonl"] = _lines(u for c in mine for u in units(run, answers, c, dimension))
-        made[f"{FOLDER}/{name}/items.jsonl"] = _lines(item(answers, case, dimension) for case in mine)
+        mine = results.about(dimension.id)
+        made[f"{FOLDER}/{name}/units.jsonl"] = _lines(unit for record in mine for unit in units(answers, record))
+        made[f"{FOLDER}/{name}/items.jsonl"] = _lines(item(answers, record) for record in mine)
         made[f"{FOLDER}/{name}/summary.json"] = summary(name, facts, answers, dimension)
     return made
 
 
-def item(answers: Answers, case: Case, dimension: Dimension) -> dict[str, Any]:
+def item(answers: Answers, record: Record) -> dict[str, Any]:
     """The line of an item: canonical scores, its status, and everything the metric said."""
-    record = answers.records[case.id][dimension.id]
-    verdict = answers.verdict(case, dimension.id)
-    status, reason = record["status"], record.get("reason", "")
-    if status == "scored" and not verdict.posed:
+    case, verdict = record.case, answers.verdict(record.case, record.question)
+    status, reason = str(record.status), record.sentence
+    if record.scored and not verdict.posed:
         status = "not_triggered" if verdict.posed is False else "trigger_unknown"
         reason = verdict.reason
-    raw = {"score": record.get("score"), "raw": record.get("raw"), **(record.get("facts") or {})}
+    raw = {"score": record.value, "raw": record.raw, **record.facts}
     return {
         "item_id": _item(case),
         "model_id": case.model,
@@ -62,29 +59,27 @@ def item(answers: Answers, case: Case, dimension: Dimension) -> dict[str, Any]:
         "status": status,
         **({"reason": reason} if reason and status != "scored" else {}),
         "scores": {
-            **(_scores(record.get("score"), record.get("raw")) if status == "scored" else {}),
+            **(_scores(record.value, record.raw) if status == "scored" else {}),
             **_trigger(answers, verdict),
         },
-        "metadata": {"raw_scores": raw, "protocol": record["protocol"]},
+        "metadata": {"raw_scores": raw, "protocol": record.protocol},
     }
 
 
-def units(run: Path, answers: Answers, case: Case, dimension: Dimension) -> Iterator[dict[str, Any]]:
+def units(answers: Answers, record: Record) -> Iterator[dict[str, Any]]:
     """The lines of the units of an item; none where the item has no score."""
-    record = answers.records[case.id][dimension.id]
-    verdict = answers.verdict(case, dimension.id)
-    if record["status"] != "scored" or not verdict.posed:
+    case, verdict = record.case, answers.verdict(record.case, record.question)
+    if not record.scored or not verdict.posed:
         return
-    columns = load_npz(run / record["units"]) if record.get("units") else {}
-    value = columns.get("value")
-    if value is None:
-        columns, value = {}, np.array([record["score"]], dtype=float)
+    series = answers.results.series(case, record.question)
+    columns = series.columns if series is not None and "value" in series.columns else {}
+    value = columns.get("value", np.array([record.value], dtype=float))
     for row in range(len(value)):
         told = {name: _plain(column[row]) for name, column in sorted(columns.items())}
         score = _plain(value[row])
         if score is None:
             continue
-        raw = told.get("raw", record.get("raw") if not columns else None)
+        raw = told.get("raw", record.raw if not columns else None)
         yield {
             "unit_id": f"{_item(case)}__{_place(told, row)}",
             "item_id": _item(case),
@@ -112,7 +107,7 @@ def group(answers: Answers, model: str, dimension: Dimension, made: Standing) ->
     """The group of a model."""
     scores = _scores(made.reliability, made.raw)
     if answers.rule == "trigger":
-        cases, _ = answers.of(model, dimension.subset)
+        cases = answers.models[model].where(subset=dimension.subset).cases
         sure = [v.confidence for case in cases if (v := answers.verdict(case, dimension.id)).confidence is not None]
         known = made.of - made.unknown
         if known:

@@ -27,7 +27,8 @@ def board_of(run: RunFacts, subset: str = "") -> Board:
     known = [
         Column(id, BY_ID[id].short) for id in part["dimensions"] if not subset or BY_ID[id].subset == subset.lower()
     ]
-    columns = (*(_triggered(run, part["rule"], c) for c in columns_of(run, known)), *(SUMS if not subset else ()))
+    asked = columns_of(run, known) if known else ()
+    columns = (*(_triggered(run, part["rule"], c) for c in asked), *(SUMS if not subset else ()))
     rows = tuple(Row(row["model"], run.name, _cells(row, part, columns)) for row in part["ranking"])
     protocol = run.facts["protocol"]
     return Board(
@@ -43,7 +44,7 @@ def _triggered(run: RunFacts, rule: str, column: Column) -> Column:
     """The column with what decided which clips count: M-Scores by two triggers are not comparable."""
     gate = {"trigger": TRIGGER, "camera": MOVED}.get(rule, "")
     tag = run.facts["protocol"]["gates"].get(gate, "").partition(":")[2]
-    judges = {str((r.get("facts") or {}).get("judge") or "") for r in run.records if r.get("gate") == gate} - {""}
+    judges = {str(record.facts.get("judge") or "") for record in run.results.about(gate)} - {""}
     return replace(column, protocol=" ".join([column.protocol, tag, *sorted(judges)])) if tag else column
 
 

@@ -44,7 +44,7 @@ def ranking(
     values = {
         model: {d.id: contribution(standings[d.id][model], answers.rule) for d in asked} for model in answers.models
     }
-    rivals = [model for model, reason in reasons.items() if not reason] or answers.models
+    rivals = [model for model, reason in reasons.items() if not reason] or list(answers.models)
     scored = [d.id for d in asked if any(made.n for made in standings[d.id].values())]
     common = [id for id in scored if all(values[model][id] is not None for model in rivals)]
     rows = []
@@ -88,17 +88,17 @@ def ungated(
 
 def why_not(answers: Answers, model: str) -> str:
     """Why a model may not be ranked; empty where it may."""
-    cases, lacking = answers.of(model)
-    asked = [verdict for case in cases if (verdict := answers.posed[case.id]) is not None]
-    if not cases:
+    mine = answers.models[model]
+    asked = [verdict for case in mine.cases if (verdict := answers.posed[case.id]) is not None]
+    if not mine.cases:
         return "it has no clips"
     if answers.literal and answers.setting == "A":
         return ""
     if not asked:
         return "no judge said which clips pose the test" if answers.setting == "T" else "its camera was not looked at"
-    posed, of = sum(verdict.posed is True for verdict in asked), len(cases) + len(lacking)
+    posed, of = sum(verdict.posed is True for verdict in asked), len(mine.entries)
     if not posed or (answers.setting == "A" and posed < LEAST_POSED * of):
-        some = "" if len(asked) == len(cases) else f" (of {len(asked)} it was asked)"
+        some = "" if len(asked) == len(mine.cases) else f" (of {len(asked)} it was asked)"
         return f"{posed} of {of} clips pose the test{some}"
     return ""
 

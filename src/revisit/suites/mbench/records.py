@@ -1,4 +1,4 @@
-"""Records of a run → what every item comes to: its score, and whether it poses the test.
+"""Results of a run → what every item comes to: its score, and whether it poses the test.
 
 Who says that an item poses the test:
 - T: a judge (`judged_trigger`). Without one, every scored item counts, as upstream does, and there is no M-Score.
@@ -10,16 +10,15 @@ Who says that an item poses the test:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from revisit.core import Case, Rejected
+from revisit.core import KINDS, Case, Reason, Record
 from revisit.metrics.mb_actions import Asked, asked_of
+from revisit.results import Results
 from revisit.suites.mbench.names import BY_ID, JUDGED, MOVED, TRIGGER, Dimension
 from revisit.suites.mbench.scoring import Outcome, Standing, standing
-from revisit.suites.tables import ByCase, Record, by_case, unreadable
-
-NO_JUDGE = "no judge was given"  # how the reason of a gate begins that nobody was asked about
 
 
 @dataclass(frozen=True)
@@ -28,83 +27,85 @@ class Posed:
 
     posed: bool | None
     confidence: float | None = None
-    reason: str = ""
+    reason: str = ""  # for people
+
+
+NOT_ASKED = Posed(None, reason="nobody was asked whether it poses the test")
 
 
 @dataclass(frozen=True)
 class Answers:
-    """The records of a run, and by which rule items count: `trigger`, `camera` or `all`."""
+    """The results of a run, and by which rule items count: `trigger`, `camera` or `all`."""
 
+    results: Results
     setting: str
     rule: str
-    cases: Sequence[Case]
-    rejected: Sequence[Rejected]
-    records: ByCase
     posed: Mapping[str, Posed | None]  # case id -> what its gate says; None where none was asked
     literal: bool = False  # whether the protocol is the paper's, who asks nobody in setting A
 
-    @property
-    def models(self) -> list[str]:
-        return sorted({case.model for case in self.cases} | {entry.model for entry in self.rejected if entry.model})
+    @cached_property
+    def models(self) -> dict[str, Results]:
+        """The results of each model."""
+        return {model: self.results.where(model=model) for model in self.results.models}
 
-    def of(self, model: str, subset: str | None = None) -> tuple[list[Case], list[Rejected]]:
-        """The cases of a model, in one subset or in all, and what its list has besides."""
-        return (
-            [case for case in self.cases if case.model == model and subset in (None, case.subset)],
-            [entry for entry in self.rejected if entry.model == model and subset in (None, entry.subset)],
-        )
+    @cached_property
+    def counted(self) -> Results:
+        """The results in which an item that does not pose the test, or may not pose it, has no score."""
+        return self.results.mapped(self._counted)
 
-    def outcome(self, case: Case, id: str) -> Outcome:
-        """What an item comes to under a metric, by the rule."""
-        record = self.records.get(case.id, {}).get(id, {})
-        scored = record.get("status") == "scored"
-        verdict = self.verdict(case, id)
-        return Outcome(
-            float(record["score"]) if scored else None,
-            record.get("raw") if scored else None,
-            verdict.posed,
-            verdict.confidence,
+    def _counted(self, record: Record) -> Record:
+        verdict = self.verdict(record.case, record.question)
+        if not record.scored or verdict.posed:
+            return record
+        kind = "gate_closed" if verdict.posed is False else "undecided"
+        return replace(
+            record, status="unscored", value=None, reason=Reason(kind, verdict.reason or KINDS[kind].meaning)
         )
 
     def verdict(self, case: Case, id: str) -> Posed:
         """Whether an item counts under a metric, by the rule."""
         if self.rule == "all" or not (id not in BY_ID or BY_ID[id].conditioned):
             return Posed(True)
-        return self.posed[case.id] or Posed(None, reason="nobody was asked whether it poses the test")
+        return self.posed[case.id] or NOT_ASKED
+
+    def outcome(self, case: Case, id: str) -> Outcome:
+        """What an item comes to under a metric, by the rule."""
+        record, verdict = self.results.answer(case, id), self.verdict(case, id)
+        value, raw = (record.value, record.raw) if record is not None and record.scored else (None, None)
+        return Outcome(value, raw, verdict.posed, verdict.confidence)
 
     def standing(self, model: str, dimension: Dimension) -> Standing:
         """What a model comes to in a dimension."""
-        cases, rejected = self.of(model, dimension.subset)
-        outcomes = [self.outcome(case, dimension.id) for case in cases]
-        return standing(outcomes, len(cases) + len(rejected), covers=self.rule == "trigger")
+        mine = self.models[model].where(subset=dimension.subset)
+        outcomes = [self.outcome(case, dimension.id) for case in mine.cases]
+        return standing(outcomes, len(mine.entries), covers=self.rule == "trigger")
 
     def asked(self) -> list[Dimension]:
         """The dimensions that were asked, in upstream's order."""
-        found = {id for asked in self.records.values() for id in asked}
-        return [dimension for id, dimension in BY_ID.items() if id in found]
+        return [dimension for id, dimension in BY_ID.items() if id in self.results.metrics]
 
 
-def answers_of(cases: Sequence[Case], rejected: Sequence[Rejected], records: Sequence[Record]) -> Answers:
-    """Records with the rule by which items count."""
-    found = by_case(records)
-    setting = next((str(case.annotations["setting"]) for case in cases), "A")
+def answers_of(results: Results) -> Answers:
+    """Results with the rule by which items count."""
+    setting = next((str(case.annotations["setting"]) for case in results.cases), "A")
     gate = MOVED if setting == "A" else TRIGGER
-    posed = {case.id: _posed(case, found.get(case.id, {}), gate) for case in cases}
-    literal = any(str(record.get("protocol", "")).startswith(("paper:", "readme:")) for record in records)
+    seen = results.asking(*{*results.metrics, *results.gates} - JUDGED)  # what tells whether a video can be read
+    posed = {case.id: _posed(results.answer(case, gate), seen) for case in results.cases}
+    literal = any(record.protocol.startswith(("paper:", "readme:")) for record in results.records)
     asked = any(verdict is not None for verdict in posed.values())
     rule = "all" if not asked or (literal and setting == "A") else "camera" if setting == "A" else "trigger"
-    return Answers(setting, rule, cases, rejected, found, posed, literal)
+    return Answers(results, setting, rule, posed, literal)
 
 
-def _posed(case: Case, records: Mapping[str, Record], gate: str) -> Posed | None:
-    record = records.get(gate)
-    if record is None or (record["status"] == "unscored" and record["reason"].startswith(NO_JUDGE)):
+def _posed(record: Record | None, seen: Results) -> Posed | None:
+    """What the answer of a gate says; None where nobody was asked."""
+    if record is None or (record.reason is not None and record.reason.kind == "no_judge"):
         return None
-    asked = asked_of(str(case.annotations.get("action") or ""), case.annotations.get("motion"))
-    if gate == MOVED and isinstance(asked, Asked) and asked.rests:
+    notes = record.case.annotations
+    asked = asked_of(str(notes.get("action") or ""), notes.get("motion"))
+    if record.question == MOVED and isinstance(asked, Asked) and asked.rests:
         return Posed(True)
-    if unreadable({id: record for id, record in records.items() if id not in JUDGED}):
-        return Posed(False, reason=f"the video cannot be read: {record['reason']}")
-    state = {"open": True, "closed": False}.get(record["status"])
-    confidence = (record.get("facts") or {}).get("confidence")
-    return Posed(state, confidence if gate == TRIGGER else None, record.get("reason", ""))
+    if seen.unreadable(record.case):
+        return Posed(False, reason=f"the video cannot be read: {record.sentence}")
+    state = {"open": True, "closed": False}.get(record.status)
+    return Posed(state, record.facts.get("confidence") if record.question == TRIGGER else None, record.sentence)

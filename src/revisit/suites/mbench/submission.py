@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from revisit.core import Clip, MediaError, UsageError
 from revisit.media import clip_digest
 from revisit.media.files import replacing
+from revisit.results import Results
 from revisit.suites.mbench.dataset import Dataset, Problem
 from revisit.suites.mbench.names import AXES, BY_ID, TRIGGER, dimensions_of, registered
 
@@ -67,37 +68,32 @@ def content_of(summary: Mapping[str, Any], model: str, name: str, link: str) -> 
     return made
 
 
-def why_partial(
-    data: Dataset, facts: Mapping[str, Any], plan: Mapping[str, Any], records: Sequence[Mapping[str, Any]], model: str
-) -> str:
+def why_partial(data: Dataset, facts: Mapping[str, Any], plan: Mapping[str, Any], results: Results, model: str) -> str:
     """Why a run is not the whole of a model's list under all dimensions, one protocol and the present videos; or ""."""
     last = (facts.get("invocations") or [{}])[-1]
     if last.get("finished") is None:
         return "it was stopped early; run the same command again"
     if plan.get("partial") is not None:
         return f"--limit took {len(plan['cases'])} of {plan['total_cases']} items"
-    cases = {case["id"]: case for case in plan["cases"] if case["model"] == model}
-    known = {id.removesuffix(f"@{model}") for id in cases}
-    known |= {entry["id"].removesuffix(f"@{model}") for entry in plan["rejected"] if entry["model"] == model}
+    made = results.where(model=model)
+    known = {entry.id.removesuffix(f"@{model}") for entry in made.entries}
     items = [entry for entry in data.items(model) if not isinstance(entry, Problem)]
     absent = [item.id for item in items if item.id not in known]
     if absent:
         return (
             f"it has {len(items) - len(absent)} of the {len(items)} items of the model's list; {absent[0]} is missing"
         )
-    asked: dict[str, dict[str, str]] = {}
-    for record in records:
-        if record["case"] in cases:
-            asked.setdefault(record.get("metric") or record["gate"], {})[record["case"]] = record["protocol"]
     for title, id, subset in _questions(data.setting):
-        mine = [case for case in cases.values() if subset in (None, case["subset"])]
-        answered = asked.get(id, {})
-        if mine and len(answered) < len(mine):
-            return f"{title} was asked of {len(answered)} of {len(mine)} items"
-        if len(set(answered.values())) > 1:
-            return f"{title} was scored under several protocols ({', '.join(sorted(set(answered.values())))})"
+        expected = sum(subset in (None, case.subset) for case in made.cases)
+        answered = made.about(id)
+        if len(answered) < expected:
+            return f"{title} was asked of {len(answered)} of {expected} items"
+        protocols = sorted({record.protocol for record in answered})
+        if len(protocols) > 1:
+            return f"{title} was scored under several protocols ({', '.join(protocols)})"
     present = {f"{item.id}@{model}": item.video for item in items}
-    changed = [id for id, case in cases.items() if not _is_same(present.get(id), case)]
+    scored = {case["id"]: case["digest"] for case in plan["cases"] if case["model"] == model}
+    changed = [id for id, digest in scored.items() if not _is_same(present.get(id), digest)]
     if changed:
         return f"{len(changed)} videos have changed since they were scored, such as that of {changed[0]}"
     return ""
@@ -109,12 +105,12 @@ def _questions(setting: str) -> list[tuple[str, str, str | None]]:
     return found if setting == "A" else [("the trigger", TRIGGER, None), *found]
 
 
-def _is_same(video: Path | None, case: Mapping[str, Any]) -> bool:
+def _is_same(video: Path | None, digest: str | None) -> bool:
     """Whether a video is still the one that was scored; one that cannot be read never was."""
-    if case["digest"] is None:
+    if digest is None:
         return True
     try:
-        return video is not None and clip_digest(Clip(video)) == case["digest"]
+        return video is not None and clip_digest(Clip(video)) == digest
     except MediaError:
         return False
 

@@ -1,33 +1,22 @@
-"""Records → tables: dimensions by model on condition that the test is posed, with axes, total and rank.
+"""Results → tables: dimensions by model on condition that the test is posed, with axes, total and rank.
 
 Setting T: reliability, coverage and M-Score. Setting A: reliability alone, over clips whose camera moved.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
-from revisit.core import Case, Rejected
-from revisit.results import Results
-from revisit.stats.intervals import mean_interval
-from revisit.suites.folder.summary import labels
+from revisit.results import Cell, Results
+from revisit.results.funnel import Stage, stage
+from revisit.results.tables import standard_summary
 from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, Dimension, upstream_name
 from revisit.suites.mbench.ranking import COLUMNS, contribution, ranking
 from revisit.suites.mbench.records import Answers, answers_of
 from revisit.suites.mbench.scoring import Standing
-from revisit.suites.tables import (
-    clip,
-    column,
-    failures,
-    in_sentences,
-    kind_of,
-    metric_ids,
-    never_asked,
-    unreadable,
-)
 
 NOTES = {
     "trigger": "100 times the M-Score; an interval is what unknown triggers leave open",
@@ -38,47 +27,21 @@ NOTES = {
 
 def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
-    cases, rejected, records = results.cases, results.rejected, results.records
-    answers = answers_of(cases, rejected, records)
-    reasons = {id: never_asked(id, records) for id in metric_ids(records)}
-    shown = [id for id, reason in reasons.items() if reason is None]
-    models = answers.models
-    asked = [dimension for dimension in answers.asked() if dimension.id in shown]
-    standings = {d.id: {model: answers.standing(model, d) for model in models} for d in asked}
+    answers = answers_of(results)
+    asked = [dimension for dimension in answers.asked() if results.lacking(dimension.id) is None]
+    standings = {d.id: {model: answers.standing(model, d) for model in answers.models} for d in asked}
     ranked = ranking(answers, asked, standings)
-
-    def scores(model: str, subset: str | None = None) -> dict[str, Any]:
-        ids = [id for id in shown if subset is None or id in {d.id for d in asked if d.subset == subset}]
-        return {id: cell(answers, model, id, next((d for d in asked if d.id == id), None)) for id in ids}
-
-    parts = {}
-    for subset in SUBSETS:
-        ids = [dimension.id for dimension in asked if dimension.subset == subset]
-        present = [model for model in models if any(answers.of(model, subset))]
-        if ids and present:
-            counts = {model: len(answers.of(model, subset)[0]) for model in present}
-            mine = {model: {"cases": counts[model], "scores": scores(model, subset)} for model in present}
-            parts[subset] = {"metrics": ids, "models": mine}
+    parts = {subset or "unknown subset": answers.counted.where(subset=subset) for subset in (*SUBSETS, "")}
     return {
-        "cases": len(cases),
-        "rejected": in_sentences(rejected, "video"),
-        "failed": failures(records),
-        "metrics": {id: column(id, records) for id in shown},
-        "not_asked": {id: reason for id, reason in reasons.items() if reason is not None},
-        "models": {
-            model: {
-                "cases": len(answers.of(model)[0]),
-                "funnel": _funnel(answers, model),
-                "labels": labels(answers.of(model)[0], answers.records),
-                "scores": scores(model),
-            }
-            for model in models
-        },
-        "funnel": _funnel(answers, None),
-        "parts": parts if len(parts) > 1 else {},
+        **standard_summary(
+            answers.counted,
+            cell=partial(_cell, answers),
+            funnel=partial(_funnel, answers),
+            parts=parts,
+            noun="video",
+        ),
         "sentences": _sentences(answers, ranked),
         "tables": _tables(answers, asked, standings, ranked),
-        "coverage": {model: coverage(*answers.of(model)) for model in models},
         "mbench": {
             "setting": answers.setting,
             "rule": answers.rule,
@@ -94,51 +57,13 @@ def summarise(results: Results) -> dict[str, Any]:
     }
 
 
-def cell(answers: Answers, model: str, id: str, dimension: Dimension | None) -> dict[str, Any]:
-    """Reliability of a model under a metric: mean over the items that count, the rest by reason.
+def _cell(answers: Answers, part: Results, id: str) -> Cell:
+    """Reliability under a metric: the mean over the items that count.
 
     Where items count whether they pose the test or not, there is no interval: nothing may be called best then.
     """
-    cases, lacking = answers.of(model, dimension.subset if dimension else None)
-    scored: list[tuple[float, str]] = []
-    reasons: Counter[str] = Counter({"missing": len(lacking)} if lacking else {})
-    failed = 0
-    for case in cases:
-        record = answers.records.get(case.id, {}).get(id)
-        verdict = answers.verdict(case, id)
-        if record is None:
-            continue
-        if record["status"] == "failed":
-            failed += 1
-        elif record["status"] == "unscored":
-            reasons[kind_of(record["reason"])] += 1
-        elif not verdict.posed:
-            reasons["test not posed" if verdict.posed is False else "unknown whether the test is posed"] += 1
-        else:
-            scored.append((float(record["score"]), case.sample))
-    made: dict[str, Any] = {"n": len(scored), "of": len(cases) + len(lacking), "failed": failed}
-    if scored:
-        values = [value for value, _ in scored]
-        made["mean"] = sum(values) / len(values)
-        interval = mean_interval(values, [sample for _, sample in scored]) if answers.rule != "all" else None
-        made["interval"] = None if interval is None else clip(interval, (0, 1))
-    if reasons:
-        made["unscored"] = dict(sorted(reasons.items()))
-    return made
-
-
-def coverage(cases: Sequence[Case], rejected: Sequence[Rejected]) -> dict[str, dict[str, int]]:
-    """Per subset: items of the list, those with a video, and those missing or refused."""
-    made = {}
-    for subset in (*SUBSETS, ""):
-        lacking = [entry for entry in rejected if entry.subset == subset]
-        found = sum(case.subset == subset for case in cases)
-        if found or lacking:
-            missing = sum(entry.missing for entry in lacking)
-            made[subset or "unknown subset"] = {
-                "expected": found + len(lacking), "found": found, "missing": missing, "refused": len(lacking) - missing,
-            }  # fmt: skip
-    return made
+    cell = part.cell(id)
+    return replace(cell, interval=None) if answers.rule == "all" else cell
 
 
 def _tables(
@@ -219,14 +144,14 @@ def _mean_and_interval(interval: Sequence[float] | None) -> dict[str, Any]:
 
 def _sentences(answers: Answers, ranked: Sequence[Mapping[str, Any]]) -> list[str]:
     said = []
-    expected, found = len(answers.cases) + len(answers.rejected), len(answers.cases)
+    expected, found = len(answers.results.entries), len(answers.results.cases)
     if found < expected:
         said.append(f"coverage: {found} of {expected} items have a video that can be used")
     if answers.rule == "all" and answers.setting == "T":
         said.append(
             "no judge said which clips pose the test: scores are raw, there is no M-Score, and nobody is ranked"
         )
-    unknown = sum(1 for case in answers.cases if (v := answers.posed[case.id]) is not None and v.posed is None)
+    unknown = sum(verdict is not None and verdict.posed is None for verdict in answers.posed.values())
     if unknown:
         who = "the judge" if answers.setting == "T" else "the camera gate"
         said.append(f"of {unknown} clips {who} could not say whether they pose the test; they are in no mean")
@@ -234,36 +159,28 @@ def _sentences(answers: Answers, ranked: Sequence[Mapping[str, Any]]) -> list[st
         titles = ", ".join(BY_ID[id].title.lower() for id in ranked[0]["left_out"])
         said.append(f"not every model has a value of {titles}: axes and total are without")
     if answers.literal and answers.setting == "A":
-        for model in answers.models:
-            cases, lacking = answers.of(model)
-            still = sum((verdict := answers.posed[case.id]) is not None and verdict.posed is False for case in cases)
-            if still > (len(cases) + len(lacking)) / 2:
-                said.append(f"the paper ranks everybody: the camera of {model} rests in {still} of {len(cases)} clips")
+        for model, mine in answers.models.items():
+            verdicts = [answers.posed[case.id] for case in mine.cases]
+            still = sum(verdict is not None and verdict.posed is False for verdict in verdicts)
+            if still > len(mine.entries) / 2:
+                said.append(
+                    f"the paper ranks everybody: the camera of {model} rests in {still} of {len(verdicts)} clips"
+                )
     for row in ranked:
         if row["rank"] is None and (answers.rule != "all" or answers.setting == "A"):
             said.append(f"{row['model']} is not ranked: {row['reason']}")
     return said
 
 
-def _funnel(answers: Answers, model: str | None) -> list[dict[str, Any]]:
-    cases = [case for case in answers.cases if model in (None, case.model)]
-    lacking = sum(1 for entry in answers.rejected if model in (None, entry.model))
-    readable = [case for case in cases if not unreadable(answers.records.get(case.id, {}))]
-    posed = [case for case in readable if (verdict := answers.posed[case.id]) is not None and verdict.posed]
-    stages = [
-        {"stage": "expected clips", "n": len(cases) + lacking},
-        {"stage": "all clips", "n": len(cases)},
-        {"stage": "readable", "n": len(readable)},
-    ]
-    gated = any(answers.posed[case.id] is not None for case in cases)
+def _funnel(answers: Answers, part: Results) -> list[Stage]:
+    readable = part.readable.cases
+    stages = [stage("expected clips", part.entries), stage("all clips", part.cases), stage("readable", readable)]
+    gated = any(answers.posed[case.id] is not None for case in part.cases)
+    left = [case for case in readable if not gated or ((v := answers.posed[case.id]) is not None and v.posed)]
     if gated:
-        stages.append({"stage": "test posed", "n": len(posed)})
-    scored = [
-        case
-        for case in (posed if gated else readable)
-        if any(r["status"] == "scored" for r in answers.records.get(case.id, {}).values())
-    ]
-    return [*stages, {"stage": "memory scored" if gated else "scored", "n": len(scored)}]
+        stages.append(stage("test posed", left))
+    scored = [case for case in left if any(record.scored for record in part.of(case).values())]
+    return [*stages, stage("memory scored" if gated else "scored", scored)]
 
 
 def _as_json(made: Standing) -> dict[str, Any]:

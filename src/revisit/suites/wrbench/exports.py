@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from revisit.results import Results
-from revisit.suites.tables import by_case
 from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.pairs import preference_pairs
 from revisit.suites.wrbench.summary import summarise
@@ -27,9 +26,8 @@ NAMES = dict(
 
 def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, Any]:
     """Names of files → their content."""
-    cases, rejected, records = results.cases, results.rejected, results.records
     rows = summarise(results)["wrbench"]["rows"]
-    pairs = preference_pairs(cases, by_case(records), digests=_digests(run))
+    pairs = preference_pairs(results, digests=_digests(run))
     return {
         "wrbench_table.csv": table_csv(rows, str(facts["protocol"])),
         "preference_pairs.jsonl": "".join(json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs),

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 from revisit.core import Case
-from revisit.suites.tables import ByCase, Record
-from revisit.suites.wrbench.metrics import COLUMNS, measure_of, metric_of
+from revisit.results import Results
+from revisit.suites.wrbench.metrics import COLUMNS, ODOMETRY, by_measure, leaks
 from revisit.suites.wrbench.records import record_of
 from revisit.suites.wrbench.tables import ALL
 
@@ -48,13 +48,13 @@ class Verdict:
 
 
 def preference_pairs(
-    cases: Sequence[Case], answers: ByCase, *, margin: float = MARGIN, digests: Mapping[str, str] | None = None
+    results: Results, *, margin: float = MARGIN, digests: Mapping[str, str] | None = None
 ) -> Iterator[dict[str, Any]]:
     """One object per pair of clips and measure: both clips with their scores, which one is preferred, and the gates."""
-    for made in _verdicts(cases, answers, margin):
+    for made in _verdicts(results, margin):
         if made.why_not:
             continue
-        gates = {side: _gates(case, answers) for side, case in (("a", made.a), ("b", made.b))}
+        gates = {side: _gates(case, results) for side, case in (("a", made.a), ("b", made.b))}
         yield {
             "record": record_of(made.a),
             "measure": made.measure,
@@ -63,16 +63,16 @@ def preference_pairs(
             "difference": made.scores[0] - made.scores[1],
             "preferred": made.preferred,
             "margin": made.margin,
-            "return_judgeable": _judgeable(made, answers),
+            "return_judgeable": _judgeable(made, results),
             "gates": gates,
         }
 
 
-def count_pairs(cases: Sequence[Case], answers: ByCase) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
+def count_pairs(results: Results) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
     """Measure -> how many pairs prefer a, b or neither; and how many were left out, by the reason."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     left_out: Counter[str] = Counter()
-    for made in _verdicts(cases, answers, MARGIN):
+    for made in _verdicts(results, MARGIN):
         if made.why_not:
             left_out[made.why_not] += 1
         else:
@@ -80,65 +80,65 @@ def count_pairs(cases: Sequence[Case], answers: ByCase) -> tuple[dict[str, dict[
     return {measure: dict(found) for measure, found in counts.items()}, dict(left_out)
 
 
-def _verdicts(cases: Sequence[Case], answers: ByCase, margin: float) -> Iterator[Verdict]:
+def _verdicts(results: Results, margin: float) -> Iterator[Verdict]:
     """Every pair of clips under every rule that both have a score for; and those that are no pair."""
-    for a, b, why in _couples(cases, answers):
+    measured = by_measure(results)
+    for a, b, why in _couples(results):
         if why:
             yield Verdict(a, b, why_not=why)
             continue
         for measure in ALL:
-            one, other = (_score(case, measure, answers) for case in (a, b))
+            one, other = (measured.score(case, measure) for case in (a, b))
             if one is not None and other is not None:
                 yield Verdict(a, b, measure, (one, other), margin)
-        far = [_displacement(case, answers) for case in (a, b)]
+        far = [_displacement(case, results) for case in (a, b)]
         if far[0] is not None and far[1] is not None and far[0][1] == far[1][1]:
             made = Verdict(a, b, DISPLACEMENT, (far[0][0], far[1][0]), DEGREES)
-            yield replace(made, why_not=_withheld(made, answers, margin))
+            yield replace(made, why_not=_withheld(made, measured, margin))
 
 
-def _couples(cases: Sequence[Case], answers: ByCase) -> Iterator[tuple[Case, Case, str]]:
+def _couples(results: Results) -> Iterator[tuple[Case, Case, str]]:
     """Two models' clips of one record, and why they are no pair; nothing where they are one."""
     by_record: dict[str, list[Case]] = defaultdict(list)
-    for case in cases:
+    for case in results.cases:
         by_record[record_of(case)].append(case)
     for _, clips in sorted(by_record.items()):
         for a, b in combinations(sorted(clips, key=lambda case: case.model), 2):
             if a.model == b.model:
                 continue
-            if any(case.annotations.get("leaks") for case in (a, b)):
+            if leaks(a) or leaks(b):
                 yield a, b, LEAKS
             elif a.condition == "static":
                 yield a, b, STATIC
-            elif any(_status(case, "camera_moved", answers) != "open" for case in (a, b)):
+            elif not all(_is_open(case, "camera_moved", results) for case in (a, b)):
                 yield a, b, AT_REST
             else:
                 yield a, b, ""
 
 
-def _judgeable(made: Verdict, answers: ByCase) -> bool:
-    return all(_status(case, "wr_reobservation", answers) == "open" for case in (made.a, made.b))
+def _judgeable(made: Verdict, results: Results) -> bool:
+    return all(_is_open(case, "wr_reobservation", results) for case in (made.a, made.b))
 
 
-def _withheld(made: Verdict, answers: ByCase, margin: float) -> str:
+def _withheld(made: Verdict, measured: Results, margin: float) -> str:
     """Why a pair by displacement is not exported; nothing where it is."""
-    if not _judgeable(made, answers):
+    if not _judgeable(made, measured):
         return UNJUDGED
     better, worse = (made.b, made.a) if made.preferred == "b" else (made.a, made.b)
     for measure in ("integrity", "integrity_network", "integrity_lite"):
-        one, other = _score(better, measure, answers), _score(worse, measure, answers)
+        one, other = measured.score(better, measure), measured.score(worse, measure)
         if one is not None and other is not None:
             return "" if one >= other - margin else LOST
     return LOST
 
 
-def _displacement(case: Case, answers: ByCase) -> tuple[float, str] | None:
-    """Degrees turned to the asked side, and who saw it."""
-    record = answers.get(case.id, {}).get(COLUMNS["alignment"])
-    if record is None or record["status"] != "scored" or record.get("raw") is None:
+def _displacement(case: Case, results: Results) -> tuple[float, bool] | None:
+    """Degrees turned to the asked side, and whether odometry saw it."""
+    record = results.answer(case, COLUMNS["alignment"])
+    if record is None or record.raw is None:
         return None
-    facts = record.get("facts") or {}
-    asked = float(facts.get("requested_deg") or 0.0)
-    return float(record["raw"]) * math.copysign(1, asked), str(facts.get("poses_from") == "odometry")
+    asked = float(record.facts.get("requested_deg") or 0.0)
+    return record.raw * math.copysign(1, asked), record.facts.get("poses_from") == ODOMETRY
 
 
 def _side(case: Case, score: float, digests: Mapping[str, str]) -> dict[str, Any]:
@@ -152,21 +152,11 @@ def _side(case: Case, score: float, digests: Mapping[str, str]) -> dict[str, Any
     }
 
 
-def _score(case: Case, measure: str, answers: ByCase) -> float | None:
-    record: Record | None = answers.get(case.id, {}).get(metric_of(measure))
-    if record is None or record["status"] != "scored" or measure_of(record) != measure:
-        return None
-    return float(record["score"])
+def _is_open(case: Case, gate: str, results: Results) -> bool:
+    record = results.answer(case, gate)
+    return record is not None and record.status == "open"
 
 
-def _status(case: Case, gate: str, answers: ByCase) -> str:
-    return str(answers.get(case.id, {}).get(gate, {}).get("status") or "")
-
-
-def _gates(case: Case, answers: ByCase) -> dict[str, dict[str, str]]:
-    records = answers.get(case.id, {})
-    return {
-        gate: {"status": records[gate]["status"], "label": records[gate].get("label", "")}
-        for gate in GATES
-        if gate in records
-    }
+def _gates(case: Case, results: Results) -> dict[str, dict[str, str]]:
+    found = {gate: results.answer(case, gate) for gate in GATES}
+    return {gate: {"status": made.status, "label": made.label} for gate, made in found.items() if made is not None}

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from revisit.results import Cell
 from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.slices import SLICES
-from revisit.suites.wrbench.tables import ALL, CONDITIONS, MEASURES, Cell, ModelRow
+from revisit.suites.wrbench.tables import ALL, CONDITIONS, MEASURES, ModelRow
 
 TITLES = {
     "precision": "D1 CamPrec",
@@ -106,7 +107,7 @@ def _texts(
 def _numbers(row: ModelRow, measures: Sequence[str], counts: bool = True) -> list[str]:
     def one(measure: str) -> str:
         mark = DAGGER if measure.startswith("returned") and row.sparse and row.model else ""
-        return number(row.cells.get(measure, Cell(None, 0)), row.outputs if counts else None, mark)
+        return number(row.cells.get(measure, Cell(0, 0)), row.outputs if counts else None, mark)
 
     return [one(measure) for measure in measures]
 
@@ -182,7 +183,7 @@ def event_tests(found: Sequence[Mapping[str, Any]]) -> Table:
 
 def series_table(found: Mapping[str, Sequence[ModelRow]], totals: Mapping[str, Mapping[str, Cell]]) -> Table:
     """Means over all clips of each series of models, with its members."""
-    known = [name for name in ALL if any(cells[name].value is not None for cells in totals.values())]
+    known = [name for name in ALL if any(cells[name].mean is not None for cells in totals.values())]
     rows = []
     for name, members in found.items():
         outputs = sum(row.outputs for row in members)
@@ -228,9 +229,9 @@ def measured(rows: Sequence[ModelRow]) -> list[str]:
 
 def number(cell: Cell, outputs: int | None = None, mark: str = "") -> str:
     """`0.764 (400)`: a mean and, where it is not over all clips, how many it rests on; a dash without one."""
-    if cell.value is None:
+    if cell.mean is None:
         return NONE
-    return f"{cell.value:.3f}{mark}" + (f" ({cell.n})" if outputs is not None and cell.n != outputs else "")
+    return f"{cell.mean:.3f}{mark}" + (f" ({cell.n})" if outputs is not None and cell.n != outputs else "")
 
 
 def plain(value: float | None) -> str:

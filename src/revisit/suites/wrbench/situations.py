@@ -8,12 +8,12 @@ that is back where it should be and as it should be, or back and reset. Where ne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
+from revisit.core import Record
 from revisit.diagnosis.alone import NO_TURN, WHOLE_TURN, asked_to_rest, turned_share
 from revisit.diagnosis.diagnose import Diagnosis, can_diagnose, diagnose
 from revisit.diagnosis.signs import Scores
-from revisit.suites.tables import Record
 
 HELD = "held as asked"
 STIRRED = "moved, though asked to rest"
@@ -45,9 +45,10 @@ EVEN = 0.5  # a judge's mean probability of the right answer: above it, right is
 HOLDS = 0.5  # static hold from which a camera counts as resting: 2.5 degrees at the most
 
 
-def situation(records: Sequence[Record]) -> str:
-    """The situation of one clip."""
-    gates = {record["gate"]: record for record in records if "gate" in record}
+def situation(answers: Mapping[str, Record]) -> str:
+    """The situation of one clip, from its answers by metric or gate."""
+    records = list(answers.values())
+    gates = {id: record for id, record in answers.items() if record.is_gate}
     scores = Scores(records)
     if asked_to_rest(scores, gates):
         return HELD if scores.of("wr_static_hold", default=1.0) >= HOLDS else STIRRED
@@ -63,25 +64,27 @@ def situation(records: Sequence[Record]) -> str:
         return OF_KIND[max(known, key=lambda finding: finding.confidence).kind]
     if made is not None and _told(made):
         return RIGHT
-    judged = _judged(records, gates)
-    if judged != UNKNOWN:
-        return judged
-    labels = {gates.get(gate, {}).get("label") for gate in ("view_return", "target_return", "wr_reobservation")}
+    if "wr_reobservation" in gates and gates["wr_reobservation"].status == "open":
+        judged = _judged(scores)
+        if judged != UNKNOWN:
+            return judged
+    labels = {gates[gate].label for gate in ("view_return", "target_return", "wr_reobservation") if gate in gates}
     if labels & {"hidden, not returned", "left, not returned"}:
         return NEVER_RETURNED
     return RETURNED if labels & {"hidden, returned", "left, returned"} else UNKNOWN
 
 
-def _disobeyed(scores: Scores, gates: dict[str, Record], found: set[str]) -> str | None:
+def _disobeyed(scores: Scores, gates: Mapping[str, Record], found: set[str]) -> str | None:
     """What became of a turn that was asked for and left the subject in view; None where the clip looked away."""
     turned = turned_share(scores)
     if turned is not None and turned[0] >= NO_TURN and turned[1] < 0:
         return WRONG_SIDE
-    moved, view, target = (gates.get(gate, {}) for gate in ("camera_moved", "view_return", "target_return"))
-    hidden = "open" in (target.get("status"), gates.get("wr_reobservation", {}).get("status"))
-    if moved.get("status") == "closed" or (turned is not None and turned[0] < NO_TURN):
+    states = {(gate, record.status) for gate, record in gates.items()}
+    labels = {(gate, record.label) for gate, record in gates.items()}
+    if ("camera_moved", "closed") in states or (turned is not None and turned[0] < NO_TURN):
         return NEVER_TURNED
-    stays = view.get("label") == "never left" or target.get("label") == "never hidden"
+    hidden = states & {("target_return", "open"), ("wr_reobservation", "open")}
+    stays = labels & {("view_return", "never left"), ("target_return", "never hidden")}
     if hidden or not (stays or {"frozen_camera", "timid_camera"} & found):
         return None
     if turned is not None:
@@ -94,18 +97,10 @@ def _told(made: Diagnosis) -> bool:
     return not set(OF_KIND) & made.untold.keys()
 
 
-def _judged(records: Sequence[Record], gates: dict[str, Record]) -> str:
+def _judged(scores: Scores) -> str:
     """What the judge's answers make of a clip whose return it could judge."""
-    if gates.get("wr_reobservation", {}).get("status") != "open":
+    if not (scores.known("wr_returned_spatial") and scores.known("wr_returned_state")):
         return UNKNOWN
-    scores = {
-        record["metric"]: record.get("score")
-        for record in records
-        if record.get("status") == "scored" and "metric" in record
-    }
-    place, state = scores.get("wr_returned_spatial"), scores.get("wr_returned_state")
-    if place is None or state is None:
-        return UNKNOWN
-    if place < EVEN:
+    if scores.of("wr_returned_spatial") < EVEN:
         return ELSEWHERE
-    return RIGHT if state >= EVEN else RESET
+    return RIGHT if scores.of("wr_returned_state") >= EVEN else RESET

@@ -6,7 +6,7 @@ the published families and our own (families.yaml). Of other families nothing is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from revisit.core import Case
+from revisit.results import Results
 
 EVENTS = {"none": "rests", "spatial": "moves", "state_only": "changes in place", "full": "moves and changes"}
 DIRECTIONS = {"LR": "left first", "RL": "right first"}
@@ -43,15 +44,18 @@ def slices_of(case: Case) -> dict[str, str]:
     return {name: str(value) for name, value in found.items() if value}
 
 
-def sliced(cases: Sequence[Case]) -> dict[str, dict[str, list[Case]]]:
+def sliced(results: Results) -> dict[str, dict[str, Results]]:
     """Slice -> value -> its clips. Slices in which all clips have one value say nothing and are left out."""
-    found: dict[str, dict[str, list[Case]]] = {name: {} for name in SLICES}
-    for case in cases:
+    found: dict[str, dict[str, set[str]]] = {name: {} for name in SLICES}
+    for case in results.cases:
         for name, value in slices_of(case).items():
-            found[name].setdefault(value, []).append(case)
+            found[name].setdefault(value, set()).add(case.id)
     order = {value: k for k, value in enumerate((*EVENTS.values(), *DIRECTIONS.values()))}
     return {
-        name: dict(sorted(values.items(), key=lambda item: (order.get(item[0], 99), item[0])))
+        name: {
+            value: results.where(id=ids)
+            for value, ids in sorted(values.items(), key=lambda item: (order.get(item[0], 99), item[0]))
+        }
         for name, values in found.items()
         if len(values) > 1
     }

@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from revisit.results import Cell
 from revisit.stats.correlation import matrix
 from revisit.stats.paired import SignedRank, holm, wilcoxon
 from revisit.suites.wrbench.metrics import COLUMNS, STAND_INS
@@ -35,14 +36,6 @@ FACTORS = {  # event factor -> (does the subject move, does its state change)
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A mean and how many outputs it rests on."""
-
-    value: float | None
-    n: int
-
-
-@dataclass(frozen=True)
 class ModelRow:
     """One model's measures."""
 
@@ -54,7 +47,7 @@ class ModelRow:
     judged: bool = True  # whether anybody was asked for the support
 
     def value(self, measure: str) -> float | None:
-        return self.cells[measure].value if measure in self.cells else None
+        return self.cells[measure].mean if measure in self.cells else None
 
     @property
     def support(self) -> float:
@@ -96,9 +89,10 @@ def totals(rows: Iterable[ModelRow]) -> dict[str, Cell]:
     rows = list(rows)
     for measure in ALL:
         parts = [row.cells[measure] for row in rows if measure in row.cells]
-        known = [(cell.value, cell.n) for cell in parts if cell.value is not None and cell.n]
+        known = [(cell.mean, cell.n) for cell in parts if cell.mean is not None and cell.n]
         n = sum(count for _, count in known)
-        found[measure] = Cell(sum(value * count for value, count in known) / n if n else None, n)
+        mean = sum(value * count for value, count in known) / n if n else None
+        found[measure] = Cell(n, sum(cell.of for cell in parts), mean)
     return found
 
 
@@ -186,5 +180,6 @@ def published() -> tuple[str, tuple[ModelRow, ...]]:
 
 
 def _row(facts: Mapping[str, Any]) -> ModelRow:
-    cells = {measure: Cell(*facts[measure]) for measure in MEASURES}
-    return ModelRow(facts["model"], facts["title"], facts["condition"], facts["outputs"], cells)
+    outputs = facts["outputs"]
+    cells = {name: Cell(n, outputs, mean) for name in MEASURES for mean, n in [facts[name]]}
+    return ModelRow(facts["model"], facts["title"], facts["condition"], outputs, cells)
