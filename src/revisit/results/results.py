@@ -49,6 +49,14 @@ class Cell:
             made |= {"mean": self.mean, "interval": None if self.interval is None else list(self.interval)}
         return made | ({"unscored": dict(sorted(self.unscored.items()))} if self.unscored else {})
 
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Cell:
+        """The cell that summary.json has."""
+        low_high = content.get("interval")
+        interval = (low_high[0], low_high[1]) if low_high else None
+        counts = content["n"], content["of"]
+        return cls(*counts, content.get("mean"), interval, content.get("failed", 0), content.get("unscored", {}))
+
 
 @dataclass(frozen=True)
 class Pair:

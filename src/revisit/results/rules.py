@@ -1,0 +1,99 @@
+"""Rules of showing results: digits, coverage, what is unscored, the best of several, headings.
+
+Console, page, `--by`, boards and the audit all take them from here, so that a number reads the same everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TypeVar
+
+from revisit.core import METRICS
+from revisit.core.reasons import KINDS
+from revisit.results.results import Cell, Interval
+
+COVERAGE_MAY_DIFFER = 0.2
+BEST_RULE = (
+    "A value is marked as best where there is a direction, at least two models have an interval, the value lies "
+    "outside the interval of every other model and theirs outside its own, and the shares of clips scored differ "
+    "by at most 20 points. Otherwise the column names no best."
+)
+NOTHING = "–"
+# Families of metrics (the chapter a metric lives in) under the headings of tables, in their order.
+FAMILIES = {
+    "Memory": ("target_return", "returning", "outcome", "lcm", "gsc", "memo_identity", "memo_reappearance", "answers"),
+    "Fidelity": ("fidelity", "memo_fidelity"),
+    "Appearance": ("appearance", "integrity", "visual", "memo_quality", "memo_geometry"),
+    "Motion": ("motion", "camera_path", "cuts", "action", "camera", "memo_smoothness", "memo_camera", "true_turn"),
+    "Signs of failures": ("camera_departure", "look_departure", "target_departure"),
+}
+OTHER = "Other"
+HEADINGS = (*FAMILIES, OTHER)
+Name = TypeVar("Name")
+
+
+def number(value: float | None) -> str:
+    """Two decimals, none from 100 on, two significant digits below 0.1; a dash for nothing: 0.67 30.45 119 0.00042."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    size = abs(value)
+    small = 1e-9 < size < 0.0995  # what would be written as 0.10 has two significant digits anyway
+    text = f"{value:.2g}" if small else f"{value:.{0 if size >= 100 else 2}f}"
+    digits = text.lstrip("-")
+    return f"−{digits}" if value < 0 and float(text) else digits
+
+
+def coverage(cell: Cell) -> str:
+    """`12/20`: the clips scored, of those that were asked."""
+    return f"{cell.n}/{cell.of}"
+
+
+def shown(cell: Cell, interval: bool = True) -> str:
+    """`0.71 ±0.05 (12/20)`; a dash in place of the mean where nothing was scored."""
+    margin = ""
+    if interval and cell.mean is not None and cell.interval is not None:
+        low, high = cell.interval
+        margin = f" ±{number(max(high - cell.mean, cell.mean - low))}"
+    return f"{number(cell.mean)}{margin} ({coverage(cell)})"
+
+
+def unscored(cell: Cell) -> list[str]:
+    """What became of the clips without a score, a line per kind of reason: `3 × test not posed`."""
+    told = [f"{n} × {title(kind)}" for kind, n in cell.unscored.items()]
+    return told + ([f"{cell.failed} × {title('failed')}"] if cell.failed else [])
+
+
+def title(kind: str) -> str:
+    """The name of a kind of reason; runs from before there were kinds have other words there."""
+    return KINDS[kind].title if kind in KINDS else kind
+
+
+def best(cells: Mapping[Name, Cell], higher_is_better: bool | None) -> Name | None:
+    """Whose value can be called best under BEST_RULE, or None."""
+    scored = {name: (cell.mean, cell.interval, cell) for name, cell in cells.items() if cell.mean is not None}
+    if higher_is_better is None or len(scored) < 2:
+        return None
+    top = (max if higher_is_better else min)(scored, key=lambda name: scored[name][0])
+    mean, interval, cell = scored[top]
+    for name, (other, its, another) in scored.items():
+        if name == top:
+            continue
+        if interval is None or its is None or _holds(its, mean) or _holds(interval, other):
+            return None
+        if abs(cell.n / cell.of - another.n / another.of) > COVERAGE_MAY_DIFFER:
+            return None
+    return top
+
+
+def heading(metric: str) -> str:
+    """The heading a metric stands under; a plugin's metric behind a gate is taken for one of memory."""
+    if metric not in METRICS:
+        return OTHER
+    known = METRICS[metric]
+    found = next((name for name, families in FAMILIES.items() if known.family in families), None)
+    return found or ("Memory" if known.gates else OTHER)
+
+
+def _holds(interval: Interval, value: float) -> bool:
+    return interval[0] <= value <= interval[1]
