@@ -115,6 +115,7 @@ def _gpus(number: int) -> None:
     """Let the networks run on as many GPUs as were asked for, or as there are."""
     from importlib.util import find_spec
 
+    from revisit.core.texts import counted
     from revisit.networks import settings
 
     if number < 2 or find_spec("torch") is None:
@@ -123,6 +124,6 @@ def _gpus(number: int) -> None:
 
     here = torch.cuda.device_count()
     if here < number:
-        console.message(f"--num_gpus {number}: {console.counted(here, 'GPU')} here; networks run on what there is")
+        console.message(f"--num_gpus {number}: {counted(here, 'GPU')} here; networks run on what there is")
     if here:
         os.environ[settings.DEVICE] = ",".join(f"cuda:{k}" for k in range(min(number, here)))

@@ -1,4 +1,4 @@
-"""Texts that can be written down: JSON may hold halves of characters, which no UTF-8 file can."""
+"""Texts that can be written down (JSON may hold halves of characters, which no UTF-8 file can), and counted nouns."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ def mended(value: Any) -> Any:
     if isinstance(value, dict):
         return {mended(name): mended(item) for name, item in value.items()}
     return value
+
+
+def counted(n: int, noun: str) -> str:
+    """A number with its noun: 1 clip, 2 clips."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -6,10 +6,7 @@ reference nobody knows what the camera or the target should have done, so most k
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from revisit.diagnosis.signs import Record, Scores, between
+from revisit.diagnosis.signs import Scores, between
 from revisit.evidence.motion import RESTS_AS_ASKED
 
 RESTS = 0.5  # share of the time without motion
@@ -20,14 +17,13 @@ HALF_TURN = 0.5  # below this share it surely is
 NO_TURN = 2.0  # degrees: less is no turn
 
 
-def without_reference(scores: Scores, gates: Mapping[str, Record]) -> dict[str, tuple[float, float]]:
+def without_reference(scores: Scores) -> dict[str, tuple[float, float]]:
     """Confidence and strength of the kinds that a clip shows by itself."""
     found: dict[str, tuple[float, float]] = {}
-    view, moved = gates.get("view_return", {}), gates.get("camera_moved", {})
-    never_left = view.get("label") == "never left"
+    never_left = scores.label("view_return") == "never left"
     rests = scores.of("frozen_camera", default=1.0) >= RESTS  # a camera that moves and stays was perhaps asked to
     turned = turned_share(scores)
-    if asked_to_rest(scores, gates):
+    if asked_to_rest(scores):
         pass  # a camera that holds as it was asked is right
     elif turned is not None:
         if turned[0] < NO_TURN:
@@ -35,33 +31,28 @@ def without_reference(scores: Scores, gates: Mapping[str, Record]) -> dict[str, 
         elif 0 < turned[1] < WHOLE_TURN:  # to the wrong side is another fault, which has no kind
             sure = 0.5 + (BY_GATE - 0.5) * between(WHOLE_TURN - turned[1], 0.0, WHOLE_TURN - HALF_TURN)
             found["timid_camera"] = sure, 1 - between(turned[1], 0.0, 1.0)
-    elif moved.get("label") == "frozen camera" or (never_left and rests):
-        lost = _fact(view, "lost_strip")
+    elif scores.label("camera_moved") == "frozen camera" or (never_left and rests):
+        lost = float(scores.facts("view_return").get("lost_strip") or 0.0)
         found["frozen_camera"] = BY_GATE, 1 - between(lost, 0.0, 0.5)
     if scores.known("target_reappearance") and scores.of("target_reappearance") == 0:
         found["vanish"] = BY_LOOKS, 1.0
     if scores.known("lighting_consistency"):
-        shift = float(scores.records["lighting_consistency"].get("raw") or 0.0)  # CIELAB, half of lightness and colour
+        shift = float(scores.records["lighting_consistency"].raw or 0.0)  # CIELAB, half of lightness and colour
         found["lighting"] = between(shift, 4.0, 16.0), between(shift, 0.0, 20.0)
     if scores.known("style_consistency"):
-        ratio = scores.records["style_consistency"]["facts"].get("ratio") or {}
+        ratio = scores.facts("style_consistency").get("ratio") or {}
         fine, coarse = float(ratio.get("gradient_0", 1.0)), float(ratio.get("gradient_2", 1.0))
         lost_detail = 1 - fine / max(coarse, 1e-6)  # fine detail against coarse: dimmer light takes both
         found["blur"] = between(lost_detail, 0.15, 0.55), between(lost_detail, 0.0, 0.7)
     return found
 
 
-def asked_to_rest(scores: Scores, gates: Mapping[str, Record]) -> bool:
+def asked_to_rest(scores: Scores) -> bool:
     """Whether the camera of the clip was asked to hold still, as its gate or its own metric says."""
-    return gates.get("camera_moved", {}).get("label") == RESTS_AS_ASKED or scores.known("wr_static_hold")
+    return scores.label("camera_moved") == RESTS_AS_ASKED or scores.known("wr_static_hold")
 
 
 def turned_share(scores: Scores) -> tuple[float, float] | None:
     """Degrees turned at the farthest, and the share of the requested turn, to its side; None without a request."""
     yaw, asked = (scores.of("wr_camera_alignment", fact) for fact in ("yaw_deg", "requested_deg"))
     return (abs(yaw), yaw / asked) if asked else None
-
-
-def _fact(record: Mapping[str, Any], name: str) -> float:
-    value = (record.get("facts") or {}).get(name)
-    return 0.0 if value is None else float(value)

@@ -6,14 +6,15 @@ listed as untold, with the reason. A camera that never left closes the questions
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from revisit.core import Record
 from revisit.diagnosis.alone import asked_to_rest, without_reference
 from revisit.diagnosis.kinds import KINDS, Kind
 from revisit.diagnosis.responses import confidence
-from revisit.diagnosis.signs import CAMERA, KNOWN_BY, Record, Scores, between, signs
+from revisit.diagnosis.signs import CAMERA, KNOWN_BY, Scores, between, signs
 
 SURE_ENOUGH = 0.5  # confidence from which a kind is more likely than not
 SURE = 0.75  # and from which it is a finding; below 1 - SURE it is denied, and in between it is too close to call
@@ -47,20 +48,18 @@ class Diagnosis:
         return {"words": self.words, "findings": found, "doubtful": doubtful, "untold": self.untold}
 
 
-def can_diagnose(records: Iterable[Record]) -> bool:
+def can_diagnose(asked: Collection[str]) -> bool:
     """Whether the questions that a diagnosis rests on were asked at all."""
-    return bool({record.get("metric") for record in records} & set(KNOWN_BY.values()))
+    return any(metric in asked for metric in KNOWN_BY.values())
 
 
-def diagnose(records: Iterable[Record]) -> Diagnosis:
-    """The findings of one case."""
-    records = list(records)
+def diagnose(records: Mapping[str, Record]) -> Diagnosis:
+    """The findings of one case, from its answers by metric and gate."""
     scores = Scores(records)
-    gates = {record["gate"]: record for record in records if "gate" in record}
     found = signs(scores)
-    never_left = _never_left(scores, gates)
-    rests = asked_to_rest(scores, gates)
-    alone = without_reference(scores, gates)
+    never_left = _never_left(scores)
+    rests = asked_to_rest(scores)
+    alone = without_reference(scores)
     findings: list[Finding] = []
     untold: dict[str, str] = {}
     for id, kind in KINDS.items():
@@ -79,7 +78,7 @@ def diagnose(records: Iterable[Record]) -> Diagnosis:
     findings.sort(key=lambda finding: -finding.confidence)
     sure_ones = tuple(finding for finding in findings if finding.confidence >= SURE)
     doubtful = tuple(finding for finding in findings if finding.confidence < SURE)
-    return Diagnosis(sure_ones, doubtful, untold, _words(sure_ones, doubtful, untold, gates, never_left, rests))
+    return Diagnosis(sure_ones, doubtful, untold, _words(sure_ones, doubtful, untold, scores, never_left, rests))
 
 
 def strength_of(kind: Kind, scores: Scores) -> float:
@@ -99,31 +98,31 @@ def _finding(id: str, kind: Kind, sure: float, strong: float, scores: Scores, ne
     return Finding(id, kind.title, round(strong, 3), round(sure, 3), tuple(scores.frames(kind.shown_by)), sentence)
 
 
-def _never_left(scores: Scores, gates: dict[str, Record]) -> bool:
+def _never_left(scores: Scores) -> bool:
     """Whether the camera stayed at the first view: beside a reference that left, or by the gates without one."""
     if scores.known(KNOWN_BY[CAMERA]):
         return scores.of("camera_reach") < LEFT
-    said = {gates.get("view_return", {}).get("label"), gates.get("camera_moved", {}).get("label")}
+    stays = scores.label("view_return") == "never left" or scores.label("camera_moved") == "frozen camera"
+    reason = scores.reason("camera_reach")
     # Where a reference hardly moves, nothing was to leave.
-    static = "hardly moves" in str(scores.records.get("camera_reach", {}).get("reason", ""))
-    return bool(said & {"never left", "frozen camera"}) and not static
+    return stays and not (reason is not None and reason.kind == "at_rest")
 
 
 def _why(kind: Kind, scores: Scores) -> str:
     metric = KNOWN_BY[kind.needs]
-    return str(scores.records.get(metric, {}).get("reason") or f"{metric} was not asked")
+    return str(scores.reason(metric) or f"{metric} was not asked")
 
 
 def _words(
     found: Sequence[Finding],
     doubtful: Sequence[Finding],
     untold: dict[str, str],
-    gates: dict[str, Record],
+    scores: Scores,
     stayed: bool,
     rests: bool,
 ) -> str:
     """One line: whether the clip returned, each finding with its confidence, and what is more likely than not."""
-    label = RETURNED.get(gates.get("view_return", {}).get("label", ""), "")
+    label = RETURNED.get(scores.label("view_return"), "")
     label = "asked to rest" if rests else "never left" if stayed else label
     said = [f"{finding.title} ({finding.confidence:.2f})" for finding in found]
     likely = [finding for finding in doubtful if finding.confidence >= SURE_ENOUGH]

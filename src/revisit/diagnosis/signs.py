@@ -7,10 +7,11 @@ together: without a reference there are no signs of the camera's way, without an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-Record = Mapping[str, Any]
+from revisit.core import Reason, Record
+
 CAMERA, LOOK, TARGET, CLIP = "camera", "look", "target", "clip"
 
 # Of which metric a group needs a score to be known at all.
@@ -27,26 +28,37 @@ READ = (
 
 
 class Scores:
-    """The scores and facts of one clip, by metric."""
+    """The answers about one clip, by metric or gate."""
 
-    def __init__(self, records: Iterable[Record]) -> None:
-        self.records = {record["metric"]: record for record in records if "metric" in record}
+    def __init__(self, records: Mapping[str, Record]) -> None:
+        self.records = records
 
     def known(self, metric: str) -> bool:
-        return self.records.get(metric, {}).get("status") == "scored"
+        return metric in self.records and self.records[metric].scored
 
     def of(self, metric: str, fact: str = "", default: float = 0.0) -> float:
         """A score or one of its facts; the default where there is none."""
-        record = self.records.get(metric, {})
-        if record.get("status") != "scored":
+        if not self.known(metric):
             return default
-        value = record["facts"].get(fact) if fact else record["score"]
+        record = self.records[metric]
+        value = record.facts.get(fact) if fact else record.value
         return default if value is None else float(value)
+
+    def facts(self, question: str) -> Mapping[str, Any]:
+        """What stands behind an answer, scored or not."""
+        return self.records[question].facts if question in self.records else {}
 
     def frames(self, metric: str) -> list[int]:
         """The frames that a metric names in its facts."""
-        found = (self.records.get(metric, {}).get("facts") or {}).get("frames") or []
-        return [int(frame) for frame in found]
+        return [int(frame) for frame in self.facts(metric).get("frames") or ()]
+
+    def label(self, gate: str) -> str:
+        """What a gate found, or nothing."""
+        return self.records[gate].label if gate in self.records else ""
+
+    def reason(self, question: str) -> Reason | None:
+        """Why there is no score."""
+        return self.records[question].reason if question in self.records else None
 
 
 def between(value: float, low: float, high: float) -> float:

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from revisit.core import SUITES, Case, Clip, UsageError
+from revisit.core import SUITES, Case, UsageError
+from revisit.core.texts import counted
 from revisit.engine.run import Run
-from revisit.suites.tables import ByCase, by_case, cell
+from revisit.results import Results
 
 FIELDS = ("model", "subset", "condition", "sample", "seed", "camera")
 COMPARED = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "=": operator.eq}
@@ -56,38 +57,32 @@ class By:
 
 def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
     """Group -> its table: metrics (all, or those named), and per model the number of clips and a cell per metric."""
-    plan, summary = run.plan, run.summary
     keys = [parse(part, run.facts["suite"]) for part in expression.split(",")]
-    answers = by_case(run.records)
-    values = [_value_of(key, plan, answers) for key in keys]
-    groups: dict[tuple[str, ...], list[Case]] = {}
-    order: dict[tuple[str, ...], tuple[Any, ...]] = {}
-    for case in plan["cases"]:
-        found = [value(case) for value in values]
-        name = tuple(key.group(value) for key, value in zip(keys, found, strict=True))
-        groups.setdefault(name, []).append(_case(case))
-        order.setdefault(name, tuple(_rank(key, value) for key, value in zip(keys, found, strict=True)))
+    results, known = run.results, run.summary["metrics"]
+    unknown = [id for id in metrics if id not in known]
+    if unknown:
+        raise UsageError(f"this run has no table of {unknown[0]!r}; it has {', '.join(known)}")
+    values = [_value_of(key, results) for key in keys]
+
+    def name(case: Any) -> str:
+        return ", ".join(key.group(value(case)) for key, value in zip(keys, values, strict=True))
+
+    def place(case: Case) -> list[Any]:
+        return [_rank(key, value(case)) for key, value in zip(keys, values, strict=True)]
+
+    groups = results.only(lambda entry: isinstance(entry, Case)).groups(name)
     if len(groups) > MOST_GROUPS:
         raise UsageError(
             f"--by {expression} makes {len(groups)} groups; give a number to compare with, such as "
             f"{keys[0].name}>=90, or group by something that fewer clips differ in"
         )
-    unknown = [id for id in metrics if id not in summary["metrics"]]
-    if unknown:
-        raise UsageError(f"this run has no table of {unknown[0]!r}; it has {', '.join(summary['metrics'])}")
-    asked = list(metrics) or list(summary["metrics"])
-    tables = {}
-    for name in sorted(groups, key=lambda name: order[name]):
-        cases = groups[name]
-        models = sorted({case.model for case in cases})
-        title = f"{', '.join(name)} ({len(cases)} {'clip' if len(cases) == 1 else 'clips'})"
-        tables[title] = {
-            "metrics": asked,
-            "models": {
-                model: _row([case for case in cases if case.model == model], asked, answers) for model in models
-            },
+    return {
+        f"{group} ({counted(len(part.cases), 'clip')})": {
+            "metrics": list(metrics or known),
+            "models": {model: _row(mine, metrics or known) for model, mine in part.groups().items()},
         }
-    return tables
+        for group, part in sorted(groups.items(), key=lambda item: place(item[1].cases[0]))
+    }
 
 
 def parse(text: str, suite: str) -> By:
@@ -102,33 +97,35 @@ def parse(text: str, suite: str) -> By:
     return By(name, tuple(str(known.get(name, name)).split(".")), sign, number)
 
 
-def _row(cases: Sequence[Case], asked: Sequence[str], answers: ByCase) -> dict[str, Any]:
-    return {"cases": len(cases), "scores": {id: cell(id, cases, answers) for id in asked}}
+def _row(results: Results, metrics: Iterable[str]) -> dict[str, Any]:
+    return {"cases": len(results.cases), "scores": {id: results.cell(id).as_json() for id in metrics}}
 
 
-def _value_of(key: By, plan: Mapping[str, Any], answers: ByCase) -> Callable[[Mapping[str, Any]], Any]:
-    """A function from a case of the plan to the value it is grouped by."""
+def _value_of(key: By, results: Results) -> Callable[[Case], Any]:
+    """A function from a case to the value it is grouped by."""
     first, *rest = key.path
-    if first in plan["gates"] and not rest:
-        return lambda case: answers.get(case["id"], {}).get(first, {}).get("label")
-    if first in plan["metrics"] or first in plan["gates"]:
-        if not rest and not key.sign:
-            raise UsageError(f"--by {key.name} is a score; compare it with a number, such as {key.name}>=0.5")
-        return lambda case: _answer(answers.get(case["id"], {}).get(first, {}), rest)
+
+    def answer(case: Case) -> Any:
+        record = results.answer(case, first)
+        if record is None:
+            return None
+        if rest:  # a fact, which may also stand behind an answer that is unscored
+            return _inside(record.facts, rest)
+        return record.label if record.is_gate else record.value
+
+    if first in results.metrics and not rest and not key.sign:
+        raise UsageError(f"--by {key.name} is a score; compare it with a number, such as {key.name}>=0.5")
+    if first in (*results.metrics, *results.gates):
+        return answer
     if first in FIELDS and not rest:
-        return lambda case: case[first]
-    if any(first in case["annotations"] for case in plan["cases"]):
-        return lambda case: _inside(case["annotations"], key.path)
-    notes = sorted({name for case in plan["cases"] for name in case["annotations"]})
+        return lambda case: getattr(case, first)
+    notes = sorted({name for case in results.cases for name in case.annotations})
+    if first in notes:
+        return lambda case: _inside(case.annotations, key.path)
     raise UsageError(
         f"nothing in this run is called {key.name!r}; group by {', '.join(FIELDS)}, an annotation "
-        f"({', '.join(notes[:12]) or 'there are none'}), a gate ({', '.join(plan['gates'])}) or a metric with a number"
+        f"({', '.join(notes[:12]) or 'there are none'}), a gate ({', '.join(results.gates)}) or a metric with a number"
     )
-
-
-def _answer(record: Mapping[str, Any], rest: Sequence[str]) -> Any:
-    """The score of a record, or a fact behind it, which may also stand behind an answer that is unscored."""
-    return _inside(record.get("facts") or {}, rest) if rest else record.get("score")
 
 
 def _inside(facts: Any, path: Sequence[str]) -> Any:
@@ -144,9 +141,3 @@ def _rank(key: By, value: Any) -> tuple[int, float, str]:
     if key.sign:
         return (0, 0.0 if COMPARED[key.sign](value, key.number) else 1.0, "")
     return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, str(value))
-
-
-def _case(facts: Mapping[str, Any]) -> Case:
-    """As much of a case as a cell needs."""
-    clip = Clip(facts["clip"]["path"])
-    return Case(facts["id"], facts["suite"], facts["model"], facts["sample"], clip, seed=facts["seed"])

@@ -252,7 +252,7 @@ def write_summary(plan: Plan, out: Path, whole: Mapping[str, Any]) -> None:
     """
     results = results_of(out, whole, plan.cases)
     summary = plan.suite.summarise(results)
-    found = diagnosed({case.id: case.model for case in results.cases}, results.records)
+    found = diagnosed(results)
     if found:
         write_json(out / "diagnosis.json", found)
         words = {case: diagnosis["words"] for case, diagnosis in found["cases"].items()}

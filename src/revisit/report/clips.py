@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from revisit.core import Record, Series, digest
+from revisit.core import Case, Series, digest
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.run import Run
 from revisit.report.film import GONE, Film, Films, clock_of
 from revisit.report.phases import first_frames, from_starts, phases_of
 from revisit.report.series import drawn, read_series
+from revisit.report.tables import finding
 from revisit.report.videos import Videos
-from revisit.report.words import gate_name, number
+from revisit.report.words import gate_name
+from revisit.results import Results
+from revisit.results.rules import number
 
 MOST_PAIRS = 3
 POINTS = 64  # of a line over time; more cannot be told apart at the width of a page
 FAR = 10**9
+FACTS = ("id", "model", "sample", "subset", "condition", "seed", "prompt", "camera")
 # What the series of a gate shows, and the top of its scale where that is known.
 SIGHTS = {
     "camera_moved": ("Way of the camera", 1.0),
@@ -29,23 +32,19 @@ SIGHTS = {
 }
 
 
-def clips(run: Run, cards: Mapping[str, Mapping[str, Any]], gates: Mapping[str, str], videos: Videos) -> dict[str, Any]:
+def clips(
+    run: Run, results: Results, cards: Mapping[str, Mapping[str, Any]], gates: Mapping[str, str], videos: Videos
+) -> dict[str, Any]:
     """Everything the list of clips needs; writes the pictures it shows into the report's folder."""
     cache = EvidenceCache(Path(run.facts["cache"]))
-    by_case: dict[str, dict[str, Record]] = defaultdict(dict)
-    for record in run.records:
-        by_case[record["case"]][record.get("metric") or record["gate"]] = record
-    cases = run.plan["cases"]
-    shown = {case["reference"]["path"]: case.get("reference_evidence", {}) for case in cases if case.get("reference")}
-    films = Films({**shown, **{case["clip"]["path"]: case.get("evidence", {}) for case in cases}}, cache)
+    planned = run.plan["cases"]
+    shown = {entry["reference"]["path"]: entry.get("reference_evidence", {}) for entry in planned if entry["reference"]}
+    films = Films({**shown, **{entry["clip"]["path"]: entry.get("evidence", {}) for entry in planned}}, cache)
     diagnoses = run.diagnosis.get("cases", {})
     entries = [
-        _Entry(
-            run, case, by_case[case["id"]], cards, gates, films, clock_of(case, cache), videos,
-            diagnoses.get(case["id"]),
-        ).as_json()
-        for case in cases
-    ]  # fmt: skip
+        _Entry(results, case, cards, gates, films, clock_of(entry, cache), videos, diagnoses.get(case.id)).as_json()
+        for case, entry in zip(results.cases, planned, strict=True)
+    ]
     return {
         "metrics": [
             {"id": id, **{name: card[name] for name in ("title", "unit", "group", "arrow", "range", "bounded")}}
@@ -61,9 +60,8 @@ class _Entry:
 
     def __init__(
         self,
-        run: Run,
-        case: dict[str, Any],
-        records: Mapping[str, Record],
+        results: Results,
+        case: Case,
         cards: Mapping[str, Mapping[str, Any]],
         gates: Mapping[str, str],
         films: Films,
@@ -71,22 +69,19 @@ class _Entry:
         videos: Videos,
         diagnosed: Mapping[str, Any] | None,
     ) -> None:
-        self.run, self.case, self.records, self.cards, self.gates = run, case, records, cards, gates
-        self.videos, self.clock = videos, clock
-        self.diagnosed = diagnosed
-        self.film = films.of(case["clip"]["path"])
-        self.reference_film = films.of(case["reference"]["path"]) if case.get("reference") else None
-        self.series = {id: s for id in (*gates, *cards) if (s := read_series(run, records.get(id, {})))}
+        self.case, self.records, self.cards, self.gates = case, results.of(case), cards, gates
+        self.videos, self.clock, self.diagnosed = videos, clock, diagnosed
+        self.film = films.of(str(case.clip.path))
+        self.reference_film = films.of(str(case.reference.path)) if case.reference else None
+        self.series = {id: s for id in (*gates, *cards) if (s := read_series(results, case, id))}
 
     def as_json(self) -> dict[str, Any]:
         case = self.case
-        failure = next((r["reason"] for r in self.records.values() if r["status"] == "failed"), None)
-        target = case.get("target")
+        failure = next((record.sentence for record in self.records.values() if record.failed), None)
         return {
-            "anchor": f"clip-{digest(case['id'], 10)}",
-            **{name: case.get(name) for name in ("id", "model", "sample", "subset", "condition", "seed", "prompt")},
-            "camera": case.get("camera") or "",
-            "target": {"name": target["name"], "box": target["box"]} if target else None,
+            "anchor": f"clip-{digest(case.id, 10)}",
+            **{name: getattr(case, name) for name in FACTS},
+            "target": {"name": case.target.name, "box": case.target.box} if case.target else None,
             "clock": self.clock,
             "last": self._last(),
             "film": self._strip(),
@@ -97,8 +92,8 @@ class _Entry:
             "series": [self._line(id, series) for id, series in self.series.items()],
             "hurt": self._hurt(),
             "scores": [self._score(id) for id in self.cards],
-            "video": self._video(case["clip"]["path"], self.film),
-            "reference": self._video(case["reference"]["path"], self.reference_film) if case.get("reference") else None,
+            "video": self._video(case.clip.path, self.film),
+            "reference": self._video(case.reference.path, self.reference_film) if case.reference else None,
             "failure": failure,
         }
 
@@ -113,11 +108,11 @@ class _Entry:
         return max(known, default=0)
 
     def _facts(self, id: str) -> Mapping[str, Any]:
-        return self.records.get(id, {}).get("facts") or {}
+        return self.records[id].facts if id in self.records else {}
 
     def _finding(self, id: str) -> dict[str, Any] | None:
         record = self.records.get(id)
-        if record is None or record["status"] == "failed":
+        if record is None or record.failed:
             return None
         seconds = [
             f"{name.removesuffix('_seconds').replace('_', ' ')} {value:.1f} s"
@@ -125,9 +120,9 @@ class _Entry:
             if name.endswith("_seconds") and isinstance(value, int | float) and value > 0
         ]
         return {
-            "state": record["status"],
-            "label": record.get("label") or record["reason"].partition(":")[0],
-            "reason": record.get("reason") or self._facts(id).get("sentence", ""),
+            "state": record.status,
+            "label": finding(record),
+            "reason": record.sentence or self._facts(id).get("sentence", ""),
             "seconds": seconds[:2],
         }
 
@@ -148,7 +143,7 @@ class _Entry:
     def _lanes(self) -> list[dict[str, Any]]:
         """Phases by who says so; the same phases are shown once."""
         lanes: list[dict[str, Any]] = []
-        given = self.case.get("phases")
+        given = self.case.phases
         said = [("Given", from_starts(given[0], given[1], self._last()))] if given else []
         said += [
             (gate_name(id, title), phases_of(self._facts(id), self.series.get(id), self._last()))
@@ -170,7 +165,7 @@ class _Entry:
             if card["group"] != "Memory" or card["higher_is_better"] is None or series is None:
                 continue
             row = series.worst(card["higher_is_better"])
-            if row is None or self.records[id]["status"] != "scored":
+            if row is None or not self.records[id].scored:
                 continue
             frame, other = int(series["frame"][row]), None
             if "other" in series.columns and np.isfinite(float(series["other"][row])) and series["other"][row] >= 0:
@@ -182,7 +177,7 @@ class _Entry:
             found[frame, other] = {
                 "title": card["title"],
                 "frame": frame,
-                "value": number(value, card["bounded"]),
+                "value": number(value),
                 "loss": round(loss, 4),
                 "pictures": self._pair(frame, other, card["against_reference"]),
             }
@@ -212,12 +207,12 @@ class _Entry:
         size = {"width": int(self.film.pictures.width), "height": int(self.film.pictures.height)}
         return {**size, "strip": [[frame, self.film.address(frame)] for frame in frames]}
 
-    def _video(self, path: str, film: Film | None) -> dict[str, Any]:
+    def _video(self, path: Path, film: Film | None) -> dict[str, Any]:
         poster = None
         if film is not None:
             film.write(film.strip()[:1], self.videos.folder)
             poster = film.address(film.strip()[0])
-        return {**self.videos.place(path), "poster": poster}
+        return {**self.videos.place(str(path)), "poster": poster}
 
     def _line(self, id: str, series: Series) -> dict[str, Any]:
         """A series with its title; those of gates and of memory come first on the page."""
@@ -237,9 +232,9 @@ class _Entry:
         record = self.records.get(id)
         if record is None:
             return None
-        if record["status"] == "scored":
-            return [float(f"{record['score']:.6g}"), number(record["score"], self.cards[id]["bounded"])]
-        return [None, record["reason"]]
+        if record.scored:
+            return [float(f"{record.value:.6g}"), number(record.value)]
+        return [None, record.sentence]
 
 
 def _loss(value: float, card: Mapping[str, Any]) -> float:

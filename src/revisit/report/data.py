@@ -9,9 +9,12 @@ from typing import Any
 
 from revisit import catalog
 from revisit.core import GATES, METRICS, OBSERVERS, SUITES
+from revisit.core.texts import counted
 from revisit.engine.run import Run
 from revisit.report.tables import diagnosis_table, findings, funnel, in_words, plain_table, table
-from revisit.report.words import ORDER, arrow, count, direction, group, is_bounded, span
+from revisit.report.words import direction, is_bounded, span
+from revisit.results import Results
+from revisit.results.rules import HEADINGS, arrow, heading
 
 
 def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -20,8 +23,9 @@ def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[s
     cards = {}
     for id, column in summary.get("metrics", {}).items():
         known = catalog.card(id) if id in METRICS else {}
-        card = {
+        cards[id] = {
             "id": id,
+            "group": heading(id),
             "title": column["title"],
             "unit": column["unit"],
             "range": column["range"],
@@ -36,7 +40,6 @@ def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[s
             "needs": known.get("needs", []),
             "gates": known.get("gates", []),
             "gate_titles": [GATES[gate].title for gate in known.get("gates", []) if gate in GATES],
-            "family": known.get("family", ""),
             "paper": known.get("paper", ""),
             "responds_to": known.get("responds_to", []),
             "blind_to": known.get("blind_to", []),
@@ -45,8 +48,7 @@ def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[s
                 f"{need}: {observers[need]['frames']}" for need in known.get("needs", []) if need in observers
             ],
         }
-        cards[id] = {**card, "group": group(card)}
-    return dict(sorted(cards.items(), key=lambda item: ORDER.index(item[1]["group"])))
+    return dict(sorted(cards.items(), key=lambda item: HEADINGS.index(item[1]["group"])))
 
 
 def _paragraphs(text: str) -> list[str]:
@@ -66,6 +68,7 @@ def gate_titles(run: Run) -> dict[str, str]:
 
 def page(
     run: Run,
+    results: Results,
     cards: Mapping[str, Mapping[str, Any]],
     gates: Mapping[str, str],
     by: Mapping[str, Mapping[str, Any]] | None = None,
@@ -74,7 +77,7 @@ def page(
     facts, summary = run.facts, run.summary
     models = summary.get("models", {})
     return {
-        "header": _header(facts, summary, len(run.plan["cases"])),
+        "header": _header(facts, summary, len(results.cases)),
         "stages": funnel(summary.get("funnel", [])),
         "sentences": in_words(summary.get("funnel", [])),
         "by_model": [
@@ -82,7 +85,7 @@ def page(
             for model, entry in models.items()
             if entry.get("funnel")
         ],
-        "findings": findings(run.records, gates),
+        "findings": findings(results, gates),
         "headline": [plain_table(extra) for extra in summary.get("headline", [])],
         "table": table(summary, cards),
         "parts_of_table": [
@@ -185,7 +188,7 @@ def _protocol(
         ],
         "counters": [(name.replace("_", " "), _in_line(value)) for name, value in facts["counters"].items()],
         "notes": [f"{clip[:12]}: {note}" for clip, notes in facts["notes"].items() for note in notes],
-        "work": count(len(facts["invocations"]), "invocation"),
+        "work": counted(len(facts["invocations"]), "invocation"),
     }
 
 

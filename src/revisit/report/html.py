@@ -38,9 +38,9 @@ def write_report(run: Run, *, copy_clips: bool = False, by: Mapping[str, Mapping
     for ours in ("frames", "clips"):
         shutil.rmtree(folder / ours, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    cards, gates = metric_cards(summary, facts), gate_titles(run)
-    listed = clips(run, cards, gates, Videos(folder, copy_clips))
-    html = _render(question=QUESTION, clips=data_block(listed), **page(run, cards, gates, by or {}))
+    results, cards, gates = run.results, metric_cards(summary, facts), gate_titles(run)
+    listed = clips(run, results, cards, gates, Videos(folder, copy_clips))
+    html = _render(question=QUESTION, clips=data_block(listed), **page(run, results, cards, gates, by or {}))
     with replacing(folder / "index.html") as temporary:
         temporary.write_text(html, encoding="utf-8", errors="replace")
     return folder / "index.html"

@@ -7,24 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import MediaError, Record, Series
-from revisit.engine.run import Run
-from revisit.media import load_npz
+from revisit.core import Case, MediaError, Series
+from revisit.results import Results
 
 COLUMNS = ("frame", "other", "value", "phase", "hidden")
 
 
-def read_series(run: Run, record: Record) -> Series | None:
-    """The columns of a record's units that the page knows, in the order of frames; None where nothing can be drawn."""
-    name = record.get("units")
-    path = run.path / str(name)
-    if not name or not path.resolve().is_relative_to(run.path.resolve()):
-        return None
+def read_series(results: Results, case: Case, question: str) -> Series | None:
+    """The columns of a series that the page knows, in the order of frames; None where nothing can be drawn."""
     try:
-        columns = load_npz(path)
-    except MediaError:
+        found = results.series(case, question)
+    except (MediaError, ValueError):
         return None
-    known = {name: columns[name] for name in COLUMNS if name in columns}
+    known = {name: found.columns[name] for name in COLUMNS if name in found.columns} if found is not None else {}
     if {"frame", "value"} - known.keys() or any(c.ndim != 1 or c.dtype.kind not in "biuf" for c in known.values()):
         return None
     known["value"] = known["value"].astype(float)

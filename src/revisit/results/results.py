@@ -197,11 +197,15 @@ class Results:
         """The same clips with the answers to these metrics and gates alone."""
         return self._with(self.cases, [r for r in self.records if r.question in questions], self.rejected)
 
-    def groups(self, by: str = "model") -> dict[Any, Results]:
-        """The parts by a fact of the clips, in its order."""
-        values = {_fact(entry, by) for entry in (*self.cases, *self.rejected)}
+    def groups(self, by: str | Callable[[Entry], Any] = "model") -> dict[Any, Results]:
+        """The parts by a fact of the clips, or by what a function says of them, in its order."""
+
+        def value_of(entry: Entry) -> Any:
+            return _fact(entry, by) if isinstance(by, str) else by(entry)
+
+        values = {value_of(entry) for entry in (*self.cases, *self.rejected)}
         return {
-            value: self.only(lambda entry, value=value: _fact(entry, by) == value)  # type: ignore[misc]
+            value: self.only(lambda entry, value=value: value_of(entry) == value)  # type: ignore[misc]
             for value in sorted(values, key=lambda value: (value is None, str(type(value)), value))
         }
 
@@ -297,9 +301,12 @@ class Results:
             return self._series[record.case.id, question]
         if not record.units or self.folder is None:
             return None
+        path = self.folder / record.units
+        if not path.resolve().is_relative_to(self.folder.resolve()):
+            return None  # a run from elsewhere may name any file
         from revisit.media import load_npz
 
-        return Series(**load_npz(self.folder / record.units))
+        return Series(**load_npz(path))
 
     # What went wrong, and what was not asked
 

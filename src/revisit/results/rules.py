@@ -86,6 +86,11 @@ def best(cells: Mapping[Name, Cell], higher_is_better: bool | None) -> Name | No
     return top
 
 
+def arrow(higher_is_better: bool | None) -> str:
+    """Which way is better; nothing where a metric only describes."""
+    return {True: "↑", False: "↓", None: ""}[higher_is_better]
+
+
 def heading(metric: str) -> str:
     """The heading a metric stands under; a plugin's metric behind a gate is taken for one of memory."""
     if metric not in METRICS:
