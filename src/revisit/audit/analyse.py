@@ -15,12 +15,13 @@ said. An unscored clip is neither good nor bad: it is counted, and left out of a
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from revisit.audit.claims import claims_of, is_memory
-from revisit.core import METRICS, Metric
+from revisit.core import METRICS, Case, Metric, Record
+from revisit.results import Results
+from revisit.results.rules import title as reason_title
 from revisit.stats.intervals import mean_interval
 from revisit.stats.ranks import auc, kendall_tau, paired_effect
 from revisit.worlds.failures import FAILURES, FLOORS
@@ -32,32 +33,22 @@ LEAST_SCORED = 0.5  # of the clips; with less, a metric is said not to be asked
 LEAST_CEILING = 0.8  # of its range that a bounded metric should give the truth itself
 FROZEN = "frozen_camera"
 
-Answers = Mapping[tuple[str, float], Mapping[int, Mapping[str, Any]]]  # (kind, strength) -> seed -> record
+Answers = Mapping[tuple[str, float], Mapping[int, Record]]  # (kind, strength) -> seed -> record
 
 
-@dataclass(frozen=True)
-class Clip:
-    """What a record was about: the fault of the model, its strength, and the scene."""
-
-    kind: str
-    strength: float
-    seed: int
-
-
-def analyse(
-    clips: Mapping[str, Clip], records: Iterable[Mapping[str, Any]], kinds: Sequence[str], floors: Sequence[str]
-) -> dict[str, Any]:
-    """The audit of all metrics and gates in the records; `clips` says what each case was."""
-    by_metric: dict[str, dict[tuple[str, float], dict[int, Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(dict))
+def analyse(results: Results, kinds: Sequence[str], floors: Sequence[str]) -> dict[str, Any]:
+    """The audit of all metrics and gates in the results of a grid."""
     by_gate: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    for record in records:
-        clip = clips[record["case"]]
-        if "metric" in record:
-            by_metric[record["metric"]][clip.kind, clip.strength][clip.seed] = record
-        elif clip.strength in (0.0, 1.0):
-            by_gate[record["gate"]][clip.kind][record["status"]] += 1
+    for gate in results.gates:
+        for record in results.about(gate):
+            kind, strength = _fault(record.case)
+            if strength in (0.0, 1.0):
+                by_gate[gate][kind][record.status] += 1
     metrics, not_asked = {}, {}
-    for id, answers in by_metric.items():
+    for id in results.metrics:
+        answers: dict[tuple[str, float], dict[int, Record]] = defaultdict(dict)
+        for record in results.about(id):
+            answers[_fault(record.case)][record.case.seed] = record
         reason = _never_scored(answers)
         if reason is not None:
             not_asked[id] = reason
@@ -79,6 +70,11 @@ def analyse(
             "least_ceiling": LEAST_CEILING,
         },
     }
+
+
+def _fault(case: Case) -> tuple[str, float]:
+    """The fault of the model that made a clip, and its strength."""
+    return case.annotations["kind"], float(case.annotations["strength"])
 
 
 def audit_metric(metric: Metric, answers: Answers, kinds: Sequence[str], floors: Sequence[str]) -> dict[str, Any]:
@@ -185,7 +181,7 @@ def _broken_claims(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             continue
         title = FAILURES[kind].title
         if cell["response"] == "unscored":
-            why = next(iter(cell["unscored"]), "no reason given")
+            why = next(map(reason_title, cell["unscored"]), "no reason given")
             text = f"claims to notice '{title}', but scored {cell['n']} of {cell['of']} such clips ({why})"
             yield {"problem": "claimed, not asked", "kind": kind, "sentence": text}
         elif cell["auc"] < RESPONDS:
@@ -240,11 +236,11 @@ def _diagonal(kind: str, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, 
 
 def _scores(answers: Answers, kind: str, strength: float) -> dict[int, float]:
     found = answers.get((kind, strength), {})
-    return {seed: float(record["score"]) for seed, record in sorted(found.items()) if record["status"] == "scored"}
+    return {seed: record.value for seed, record in sorted(found.items()) if record.value is not None}
 
 
-def _mean(found: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
-    scores = [float(record["score"]) for _, record in sorted(found.items()) if record["status"] == "scored"]
+def _mean(found: Mapping[int, Record]) -> dict[str, Any]:
+    scores = [record.value for _, record in sorted(found.items()) if record.value is not None]
     facts: dict[str, Any] = {"n": len(scores), "of": len(found)}
     if scores:
         facts |= {"mean": sum(scores) / len(scores), "interval": mean_interval(scores)}
@@ -256,15 +252,14 @@ def _by_strength(answers: Answers, kind: str) -> dict[str, dict[str, Any]]:
     return {f"{at:g}": _mean(answers[kind, at]) for at in strengths}
 
 
-def _reasons(found: Mapping[int, Mapping[str, Any]]) -> dict[str, int]:
-    """Why clips were not scored, the most frequent reason first."""
-    reasons = Counter(str(r.get("reason", "")).partition(":")[0] for r in found.values() if r["status"] != "scored")
-    return dict(reasons.most_common())
+def _reasons(found: Mapping[int, Record]) -> dict[str, int]:
+    """Why clips were not scored, by kind of reason, the most frequent first."""
+    return dict(Counter(record.reason.kind for record in found.values() if record.reason is not None).most_common())
 
 
 def _never_scored(answers: Answers) -> str | None:
     """Why a metric was scored on no clip at all, not even the truth."""
     records = [record for found in answers.values() for record in found.values()]
-    if any(record["status"] == "scored" for record in records):
+    if any(record.scored for record in records):
         return None
-    return Counter(str(record.get("reason", "")) for record in records).most_common(1)[0][0]
+    return Counter(record.sentence for record in records).most_common(1)[0][0]

@@ -28,6 +28,7 @@ from revisit.core import (
     ClipInfo,
     Frame,
     Observer,
+    Record,
     Score,
     Target,
     Unscored,
@@ -84,7 +85,7 @@ def as_frames(pictures: Iterable[np.ndarray]) -> list[Frame]:
 
 def records_of(
     pictures: Iterable[np.ndarray], truth: Sequence[Frame], phases: tuple[int, int], box: Box
-) -> list[dict[str, Any]]:
+) -> dict[str, Record]:
     """The answers of the diagnosis' metrics for one clip beside its reference."""
     target = Target("target", box)
     case = Case("clip", "folder", "model", "sample", Clip(Path("clip")), target=target, phases=phases)
@@ -102,16 +103,15 @@ def records_of(
             known[id] = missing or derivation.fn(*parts, *(None for _ in derivation.optional))
         return known[id]
 
-    answers = []
+    answers = {}
     for id in asked():
         parts = [get(need) for need in METRICS[id].needs]
         answer = next((part for part in parts if isinstance(part, Unscored)), None) or METRICS[id](*parts)
-        record: dict[str, Any] = {"metric": id, "facts": plain(answer.facts)}
+        facts = plain(answer.facts)
         if isinstance(answer, Score):
-            record |= {"status": "scored", "score": answer.value}
+            answers[id] = Record(case, id, False, "scored", answer.value, facts=facts)
         else:
-            record |= {"status": "unscored", "reason": answer.reason}
-        answers.append(record)
+            answers[id] = Record(case, id, False, "unscored", reason=answer.reason, facts=facts)
     return answers
 
 

@@ -10,7 +10,6 @@ shows the target to the first that shows it again.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ from revisit.core import METRICS, Case, UsageError
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.media import encode_mp4
+from revisit.results import Results
 from revisit.results.files import write_json
-from revisit.stats.intervals import mean_interval
 from revisit.stats.ranks import kendall_tau
 from revisit.worlds.failures import generate
 
@@ -63,57 +62,40 @@ def horizon(
         "fps": FPS,
         "scenes": sorted({case.sample for case in plan.cases}),
         "forgotten_after": FORGOTTEN,
-        "curves": curves(plan.cases, run.records, FPS),
+        "curves": curves(run.results, FPS),
     }
     write_json(out / "horizon.json", found)
     return found
 
 
-def curves(cases: Iterable[Case], records: Iterable[Mapping[str, Any]], fps: float) -> dict[str, Any]:
+def curves(results: Results, fps: float) -> dict[str, Any]:
     """Metric -> model -> points of (gap in seconds, mean, interval, n), with tau of the score in the gap.
 
     Cases of one condition make one point, at the mean of their gaps; any run whose cases have phases will do.
     """
-    known = {case.id: case for case in cases if case.phases is not None}
-    values: dict[str, dict[str, dict[str, list[tuple[Case, float | None]]]]] = defaultdict(
-        lambda: defaultdict(lambda: defaultdict(list))
-    )
-    for record in records:
-        case = known.get(record["case"])
-        if "metric" in record and case is not None:
-            score = float(record["score"]) if record["status"] == "scored" else None
-            values[record["metric"]][case.model][case.condition].append((case, score))
+    known = results.only(lambda entry: isinstance(entry, Case) and entry.phases is not None)
+    models = {model: list(mine.groups("condition").values()) for model, mine in known.groups().items()}
     return {
         id: {
             "title": METRICS[id].title,
             "higher_is_better": METRICS[id].higher_is_better,
             "range": list(METRICS[id].range),
-            "models": {model: _curve(groups.values(), fps) for model, groups in models.items()},
+            "models": {model: _curve(id, groups, fps) for model, groups in models.items()},
         }
-        for id, models in values.items()
-        if any(score is not None for groups in models.values() for found in groups.values() for _, score in found)
+        for id in known.metrics
+        if known.scores(id)
     }
 
 
-def _curve(groups: Iterable[Sequence[tuple[Case, float | None]]], fps: float) -> dict[str, Any]:
+def _curve(metric: str, groups: Iterable[Results], fps: float) -> dict[str, Any]:
     points, gaps, scores, scenes = [], [], [], []
-    for found in groups:
-        scored = [(case, score) for case, score in found if score is not None]
-        point: dict[str, Any] = {
-            "gap": sum(_gap(case, fps) for case, _ in found) / len(found),
-            "n": len(scored),
-            "of": len(found),
-        }
-        if scored:
-            only = [score for _, score in scored]
-            point |= {
-                "mean": sum(only) / len(only),
-                "interval": mean_interval(only, [case.sample for case, _ in scored]),
-            }
-        points.append(point)
-        gaps += [_gap(case, fps) for case, _ in scored]
-        scores += [score for _, score in scored]
-        scenes += [case.sample for case, _ in scored]
+    for part in groups:
+        found = part.scores(metric)
+        cell = part.cell(metric).as_json()
+        points.append({"gap": sum(_gap(case, fps) for case in part.cases) / len(part.cases), **cell})
+        gaps += [_gap(record.case, fps) for record in found]
+        scores += [record.value for record in found if record.value is not None]
+        scenes += [record.case.sample for record in found]
     points.sort(key=lambda point: point["gap"])
     return {"points": points, "tau": kendall_tau(gaps, scores, scenes) if scores else None}
 

@@ -14,10 +14,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from revisit.audit.text import PROBLEMS, by_reason
-from revisit.core import METRICS
 from revisit.media.files import replacing
 from revisit.report.html import policy_hash
-from revisit.report.words import ORDER, arrow, group, number
+from revisit.results import Cell, rules
+from revisit.results.rules import arrow, coverage, heading, number
 
 # Failures under the headings of the heat map; a new one comes last.
 HEADINGS = {
@@ -46,7 +46,7 @@ def write_page(out: Path, found: Mapping[str, Any]) -> Path:
     columns = _columns(found["kinds"])
     rows = sorted(
         (_row(id, metric, columns) for id, metric in found["metrics"].items()),
-        key=lambda row: (ORDER.index(row["group"]), list(found["metrics"]).index(row["id"])),
+        key=lambda row: (rules.HEADINGS.index(row["group"]), list(found["metrics"]).index(row["id"])),
     )
     for before, row in zip([None, *rows], rows, strict=False):
         row["opens"] = before is None or before["group"] != row["group"]
@@ -60,7 +60,7 @@ def write_page(out: Path, found: Mapping[str, Any]) -> Path:
         "memory": [metric["title"] for metric in found["metrics"].values() if metric["memory"]],
         "rewarded": rewarded,
         "problems": _problems(found),
-        "levels": [_levels(id, metric, found) for id, metric in found["metrics"].items()],
+        "levels": [_levels(metric, found) for metric in found["metrics"].values()],
         "gates": _gates(found, columns),
         "not_asked": by_reason(found["not_asked"]),
     }
@@ -126,13 +126,12 @@ def _columns(kinds: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
 
 
 def _row(id: str, metric: Mapping[str, Any], columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    card = {"family": metric["family"], "gates": METRICS[id].gates}
     return {
         "id": id,
         "title": metric["title"],
         "arrow": arrow(metric["higher_is_better"]),
         "memory": metric["memory"],
-        "group": group(card),
+        "group": heading(id),
         "cells": [
             _heat(metric["title"], column["title"], metric["kinds"][column["kind"]]) | {"opens": column["opens"]}
             for column in columns
@@ -151,9 +150,9 @@ def _heat(title: str, failure: str, cell: Mapping[str, Any]) -> dict[str, Any]:
         size = "unbounded" if effect["size"] is None else f"{effect['size']:.1f}"
         if effect["low"] is not None:
             size += f" ({effect['low']:.1f} to {effect['high']:.1f})"
-        said.append(f"effect {size}, mean difference {number(effect['difference'], False)}")
+        said.append(f"effect {size}, mean difference {number(effect['difference'])}")
     said.append(f"{cell['n']} of {cell['of']} clips scored")
-    said += [f"{n} × {reason}" for reason, n in list(cell["unscored"].items())[:2]]
+    said += [f"{n} × {rules.title(kind)}" for kind, n in list(cell["unscored"].items())[:2]]
     if cell["read"].startswith("describes"):
         said.append(cell["read"])
     if cell["claimed"]:
@@ -194,15 +193,14 @@ def _problems(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     return grouped
 
 
-def _levels(id: str, metric: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+def _levels(metric: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
     """Ceiling, perfect memory and floors of a metric, as text."""
-    bounded = METRICS[id].range[1] == 1
     grounds = ["frozen_camera", *found["floors"]] if "frozen_camera" in found["kinds"] else list(found["floors"])
 
     def shown(level: Mapping[str, Any]) -> dict[str, Any]:
         wins = level.get("auc") is not None and level["auc"] <= 0.5
-        text = number(level["mean"], bounded) if "mean" in level else "–"
-        return {"text": text, "coverage": f"{level['n']}/{level['of']}", "wins": wins}
+        cell = Cell.from_json(level)
+        return {"text": number(cell.mean), "coverage": coverage(cell), "wins": wins}
 
     return {
         "title": metric["title"],
@@ -252,7 +250,7 @@ def _lines(ticks: Sequence[str], models: Mapping[str, Sequence[Mapping[str, Any]
         )
         parts.append(
             Markup('<text class="tick" x="{}" y="{:.1f}" text-anchor="end">{}</text>').format(
-                left - 8, y(value) + 4, number(value, False)
+                left - 8, y(value) + 4, number(value)
             )
         )
     for position, tick in enumerate(ticks):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import revisit
-from revisit.audit.analyse import Clip, analyse
+from revisit.audit.analyse import analyse
 from revisit.audit.grid import FPS, FRAMES, SIZE, Progress, render_grid
 from revisit.core import SUITES, UsageError
 from revisit.engine.adding import hash_of
@@ -113,9 +113,7 @@ def plan_of(folder: Path, set: str, suites: Sequence[str], metrics: Sequence[str
 
 def analysed(plan: Plan, run: Run, grid: Grid) -> dict[str, Any]:
     """What the records of a run on a grid say of its metrics."""
-    clips = {
-        case.id: Clip(case.annotations["kind"], float(case.annotations["strength"]), case.seed) for case in plan.cases
-    }
+    results = run.results
     facts = {
         "revisit": revisit.__version__,
         "set": plan.observers.id,
@@ -128,9 +126,9 @@ def analysed(plan: Plan, run: Run, grid: Grid) -> dict[str, Any]:
         "frames": FRAMES,
         "fps": FPS,
         "size": list(grid.size),
-        "failed": len(run.failures),
+        "failed": len(results.failures),
     }
-    return {"grid": facts, **analyse(clips, run.records, grid.failures, grid.floors)}
+    return {"grid": facts, **analyse(results, grid.failures, grid.floors)}
 
 
 def save_results(found: Mapping[str, Any]) -> Path:

@@ -9,8 +9,7 @@ not told.
 from __future__ import annotations
 
 import os
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import GATES, METRICS, SUITES, Case, Clip, MediaError, Rejected, digest
+from revisit.core import GATES, METRICS, SUITES, Case, Clip, MediaError, Record, Rejected, digest
+from revisit.core.records import GATE_STATES
 from revisit.diagnosis.diagnose import diagnose
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.signs import READ
@@ -31,6 +31,7 @@ from revisit.engine.run import evaluate
 from revisit.media import encode_mp4, open_clip
 from revisit.media.disturb import WORDS as CHANGED_FRAMES
 from revisit.observers.sets import load_roles, read_set
+from revisit.results import Results
 from revisit.results.files import write_json
 from revisit.stats.intervals import share_interval
 
@@ -62,7 +63,7 @@ def steadiness(
         _encode_all({_encoded(case, out / "encoded"): case.clip for case in cases}, workers, fresh)
     plan = plan_of(source, out, set, roots, disturbances)
     run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
-    found = {"set": plan.observers.id, "source": str(source), **flips(plan.cases, run.records)}
+    found = {"set": plan.observers.id, "source": str(source), **flips(run.results)}
     write_json(out / "steadiness.json", found)
     return found
 
@@ -132,13 +133,10 @@ def _frames(clip: Clip) -> int:
         return stream.info.count
 
 
-def flips(cases: Iterable[Case], records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def flips(results: Results) -> dict[str, Any]:
     """Of each verdict: how often it was tried, how often it flipped, and how often it could not be told undisturbed."""
-    by_case: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for record in records:
-        by_case[str(record["case"])].append(record)
-    known = {case.id: case for case in cases if case.id in by_case}
-    said = {id: verdicts(by_case[id]) for id in known}
+    known = {case.id: case for case in results.cases if results.of(case)}
+    said = {id: verdicts(results.of(id)) for id in known}
     found: dict[str, dict[str, Any]] = {}
     for id, case in known.items():
         name = str(case.annotations.get("disturbed", AS_IT_IS))
@@ -164,12 +162,12 @@ def flips(cases: Iterable[Case], records: Iterable[Mapping[str, Any]]) -> dict[s
     return {"verdicts": found}
 
 
-def verdicts(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+def verdicts(records: Mapping[str, Record]) -> dict[str, dict[str, str]]:
     """Question -> what it is about -> answer: a gate has one answer, the diagnosis one for each kind of failure."""
     found = {
-        str(record["gate"]): {"": UNSURE if record["status"] == "unsure" else str(record["label"])}
-        for record in records
-        if "gate" in record and record["status"] in ("open", "closed", "unsure")
+        id: {"": UNSURE if record.status == "unsure" else record.label}
+        for id, record in records.items()
+        if record.status in GATE_STATES
     }
     told = diagnose(records)
     answers = {finding.kind: "found" for finding in told.findings}

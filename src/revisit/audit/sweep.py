@@ -21,8 +21,8 @@ from revisit.core import METRICS, UsageError
 from revisit.engine.needs import Parameters, protocol_facts
 from revisit.engine.parameters import alike, called, check_used, known
 from revisit.engine.plan import Plan
-from revisit.engine.run import Progress, Run, evaluate
-from revisit.stats.intervals import mean_interval
+from revisit.engine.run import Progress, evaluate
+from revisit.results import Results
 from revisit.stats.ranks import kendall_tau
 
 MakePlan = Callable[[Parameters | None], Plan]
@@ -85,7 +85,7 @@ def sweep(
     default = make_plan(None)
     standing = _default(default, parameter)
     values = [standing, *(value for value in parameter.values if value != standing)]
-    at: dict[int, dict[str, dict[str, float]]] = {}
+    at: list[Results] = []
     plans = [default, *(make_plan(parameter.overrides(value)) for value in values[1:])]
     touched = [
         metric.id
@@ -96,16 +96,13 @@ def sweep(
         raise UsageError(f"no chosen metric depends on {parameter}; choose others with --metric")
     for number, plan in enumerate(plans):
         folder = out / ("default" if number == 0 else f"value-{number}")
-        run = evaluate(plan, folder, workers=workers, progress=progress, request=request)
-        at[number] = _scores(run, touched)
-    models = {case.id: case.model for case in default.cases}
-    samples = {case.id: case.sample for case in default.cases}
+        at.append(evaluate(plan, folder, workers=workers, progress=progress, request=request).results)
     rows = []
     for number, value in enumerate(values):
         metrics = {
             id: {
-                "models": _by_model(at[number][id], models, samples),
-                **_stability(at[0][id], at[number][id], models),
+                "models": {model: part.cell(id).as_json() for model, part in at[number].groups().items()},
+                **_stability(at[0], at[number], id),
             }
             for id in touched
         }
@@ -119,7 +116,7 @@ def sweep(
         "parameter": str(parameter),
         "default": standing,
         "cases": len(default.cases),
-        "models": sorted(set(models.values())),
+        "models": at[0].models,
         "metrics": {
             id: {"title": METRICS[id].title, "higher_is_better": METRICS[id].higher_is_better} for id in touched
         },
@@ -145,45 +142,20 @@ def _facts(plan: Plan, metric: str) -> Any:
     return protocol_facts(METRICS[metric], plan.observers, plan.parameters)
 
 
-def _scores(run: Run, metrics: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Metric -> case -> score, where there is one."""
-    found: dict[str, dict[str, float]] = {id: {} for id in metrics}
-    for record in run.records:
-        if record.get("metric") in found and record["status"] == "scored":
-            found[record["metric"]][record["case"]] = float(record["score"])
-    return found
-
-
-def _by_model(
-    scores: Mapping[str, float], models: Mapping[str, str], samples: Mapping[str, str]
-) -> dict[str, dict[str, Any]]:
-    """Mean, interval, n and how many there could be, per model."""
-    values: dict[str, list[float]] = defaultdict(list)
-    clusters: dict[str, list[str]] = defaultdict(list)
-    for case, model in models.items():
-        values[model] += [scores[case]] if case in scores else []
-        clusters[model] += [samples[case]] if case in scores else []
-    asked = list(models.values())
-    return {
-        model: {"n": len(found), "of": asked.count(model)}
-        | ({"mean": sum(found) / len(found), "interval": mean_interval(found, clusters[model])} if found else {})
-        for model, found in sorted(values.items())
-    }
-
-
-def _stability(before: Mapping[str, float], after: Mapping[str, float], models: Mapping[str, str]) -> dict[str, Any]:
+def _stability(before: Results, after: Results, metric: str) -> dict[str, Any]:
     """Kendall's tau over models and over clips that are scored both times."""
-    both = [case for case in models if case in before and case in after]
-    means = []
-    for scores in (before, after):
-        grouped: dict[str, list[float]] = defaultdict(list)
-        for case in both:
-            grouped[models[case]].append(scores[case])
-        means.append({model: sum(found) / len(found) for model, found in grouped.items()})
-    names = sorted(means[0])
+    scores = [{record.case.id: record for record in results.scores(metric)} for results in (before, after)]
+    clips = [id for id in scores[0] if id in scores[1]]
+    models = sorted({scores[0][id].case.model for id in clips})
+
+    def values(which: int, model: str | None = None) -> list[float]:
+        found = (scores[which][id] for id in clips if model in (None, scores[which][id].case.model))
+        return [record.value for record in found if record.value is not None]
+
+    means = [[sum(some) / len(some) for some in (values(which, model) for model in models)] for which in (0, 1)]
     return {
-        "tau_models": kendall_tau([means[0][model] for model in names], [means[1][model] for model in names]),
-        "tau_clips": kendall_tau([before[case] for case in both], [after[case] for case in both]),
-        "models_compared": len(names),
-        "clips_compared": len(both),
+        "tau_models": kendall_tau(*means),
+        "tau_clips": kendall_tau(values(0), values(1)),
+        "models_compared": len(models),
+        "clips_compared": len(clips),
     }

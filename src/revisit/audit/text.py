@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from revisit.results import Cell
+from revisit.results.rules import arrow, shown
+
 WIDTH = 34  # of the column that names the metric
 CELL = 5
 PROBLEMS = {
@@ -111,9 +114,8 @@ def sweep_table(found: Mapping[str, Any]) -> str:
     width = max([12, *map(len, found["models"])])
     lines = [f"{found['parameter']} (default {found['default']}), suite {found['suite']}, {found['cases']} clips"]
     for id, metric in found["metrics"].items():
-        arrow = {True: " ↑", False: " ↓", None: ""}[metric["higher_is_better"]]
         cells = [row["metrics"][id] for row in rows]
-        lines += ["", f"{metric['title']} ({id}){arrow}: mean (scored/all)"]
+        lines += ["", f"{metric['title']} ({id}) {arrow(metric['higher_is_better'])}: mean (scored/all)"]
         lines.append(f"  {'':<{width}}" + "".join(f"{head:>18}" for head in heads))
         for model in found["models"]:
             means = "".join(f"{_mean(cell['models'][model]):>18}" for cell in cells)
@@ -163,8 +165,7 @@ def horizon_table(found: Mapping[str, Any]) -> str:
 
 
 def _mean(cell: Mapping[str, Any]) -> str:
-    mean = f"{cell['mean']:.3g}" if "mean" in cell else "–"
-    return f"{mean} ({cell['n']}/{cell['of']})"
+    return shown(Cell.from_json(cell), interval=False)
 
 
 def _tau(value: float | None) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import typer
+
+from revisit.core.texts import counted
 
 MODELS_PER_TABLE = 6
 NAMED = 8  # metrics that one reason names
@@ -18,11 +19,6 @@ NAMED = 8  # metrics that one reason names
 def data(content: Any) -> None:
     """Print JSON to stdout. Half characters, which no screen can show, become question marks."""
     typer.echo(json.dumps(content, indent=1, ensure_ascii=False, default=str).encode(errors="replace").decode())
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun: 1 clip, 2 clips."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def message(text: str) -> None:
@@ -157,10 +153,9 @@ def summary(content: Mapping[str, Any]) -> None:
     for extra in content.get("tables", []):
         _further_table(extra)
     diagnoses(content.get("diagnosis") or {})
+    _unscored(content["models"])
     for reason in sorted(set(content["not_asked"].values())):
-        asked = [id for id, why in content["not_asked"].items() if why == reason]
-        named = ", ".join(asked[:NAMED]) + (f" and {len(asked) - NAMED} more" if len(asked) > NAMED else "")
-        message(f"unscored: {named}: {reason.replace(' for this case', '', 1)}")
+        message(f"not asked: {_named([id for id, why in content['not_asked'].items() if why == reason])}: {reason}")
     remarks = content.get("notes", [])
     for remark in remarks[:5]:
         message(f"note: {remark}")
@@ -175,13 +170,29 @@ def summary(content: Mapping[str, Any]) -> None:
         message(f"... and {rest} more; see summary.json")
 
 
+def _unscored(models: Mapping[str, Any]) -> None:
+    """Print a line per kind of reason: how many clips it left unscored, metric by metric."""
+    from revisit.results.rules import title
+
+    found: dict[str, dict[str, int]] = {}
+    for entry in models.values():
+        for id, score in entry.get("scores", {}).items():
+            for kind, n in score.get("unscored", {}).items():
+                counts = found.setdefault(kind, {})
+                counts[id] = counts.get(id, 0) + n
+    for kind, counts in sorted(found.items()):
+        message(f"unscored, {title(kind)}: {_named([f'{id} {n}' for id, n in counts.items()])}")
+
+
+def _named(words: Sequence[str]) -> str:
+    return ", ".join(words[:NAMED]) + (f" and {len(words) - NAMED} more" if len(words) > NAMED else "")
+
+
 def _further_table(extra: Mapping[str, Any]) -> None:
     """Print a table of a suite: of scores, or of texts. Rows that are a detail are left to the report."""
     typer.echo(clean(f"{extra['title']} ({extra['note']})"))
-    rows = [row for row in extra["rows"] if not row.get("detail")]
-    places = decimals([score for row in rows for score in row["cells"] if not isinstance(score, str)])
-    shown = [[row["name"], *(s if isinstance(s, str) else cell(s, places) for s in row["cells"])] for row in rows]
-    table(["", *extra["columns"]], shown, numbers=True)
+    rows = [[row["name"], *map(cell, row["cells"])] for row in extra["rows"] if not row.get("detail")]
+    table(["", *extra["columns"]], rows, numbers=True)
 
 
 def parts(tables: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
@@ -194,24 +205,26 @@ def parts(tables: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
 
 
 def _score_rows(columns: Mapping[str, Any], models: Mapping[str, Any], shown: Sequence[str]) -> list[list[str]]:
-    rows = []
-    for id, column in columns.items():
-        arrow = {True: " ↑", False: " ↓", None: ""}[column["higher_is_better"]]
-        scores = [models[model]["scores"][id] for model in shown]
-        rows.append([f"{column['title']}{arrow}", *(cell(score, decimals(scores)) for score in scores)])
-    return rows
+    from revisit.results.rules import arrow
+
+    return [
+        [
+            f"{column['title']} {arrow(column['higher_is_better'])}".rstrip(),
+            *(cell(models[model]["scores"][id]) for model in shown),
+        ]
+        for id, column in columns.items()
+    ]
 
 
 def diagnoses(content: Mapping[str, Any]) -> None:
     """Print for each model which failures its clips show, and in how many of them."""
     for model, entry in content.get("models", {}).items():
-        clips = f"{entry['clips']} {'clip' if entry['clips'] == 1 else 'clips'}"
         found = [f"{title} {n}" for title, n in entry["findings"].items()]
         if not found:
             found = ["no failure found" if entry["told"] else "nothing could be told"] if entry["clips"] else []
         if entry["unreadable"]:
             found.append(f"{entry['unreadable']} could not be read")
-        message(f"diagnosis of {model} ({clips}): {', '.join(found)}")
+        message(f"diagnosis of {model} ({counted(entry['clips'], 'clip')}): {', '.join(found)}")
 
 
 def notes(plan: Mapping[str, Any], found: Mapping[str, Sequence[str]]) -> None:
@@ -224,21 +237,11 @@ def notes(plan: Mapping[str, Any], found: Mapping[str, Sequence[str]]) -> None:
         message(f"... and {len(lines) - 10} more notes; see run.json")
 
 
-def decimals(scores: Iterable[Mapping[str, Any]]) -> int:
-    """Two decimals; more only where two would say nothing of any mean in a row, such as small squared errors."""
-    largest = max((abs(score["mean"]) for score in scores if "mean" in score), default=0.0)
-    return 2 if largest >= 0.1 or largest < 1e-7 else 1 - math.floor(math.log10(largest))
-
-
-def cell(score: Mapping[str, Any], places: int = 2) -> str:
+def cell(content: Mapping[str, Any] | str) -> str:
     """`0.71 ±0.05 (12/20)`; a dash where nothing was scored; the cell's own text where it has one, as ranks do."""
-    if "text" in score:
-        return str(score["text"])
-    count = f"({score['n']}/{score['of']})"
-    if "mean" not in score:
-        return f"– {count}"
-    mean, margin = score["mean"], ""
-    if score.get("interval"):
-        low, high = score["interval"]
-        margin = f" ±{max(high - mean, mean - low):.{places}f}"
-    return f"{mean:.{places}f}{margin} {count}"
+    from revisit.results import Cell
+    from revisit.results.rules import shown
+
+    if isinstance(content, str):
+        return content
+    return str(content.get("text") or shown(Cell.from_json(content)))

@@ -41,13 +41,13 @@ class Odometry:
         cache = EvidenceCache(cache_root())
         with tempfile.TemporaryDirectory() as folder:
             run = evaluate(plan, Path(folder), workers=self.workers, cache=cache)
-            reasons = {record["case"]: record["reason"] for record in run.failures}
+            reasons = {record.case.id: record.sentence for record in run.results.failures}
         for task, case in zip(tasks, cases, strict=True):
             wanted = plan.wanted.get(case.id)
             key = wanted.keys.get("camera_path", "-") if wanted is not None and case.id not in reasons else "-"
             path = cache.load(CameraPath, key) if key != "-" else None
             if path is None:
-                yield task, str(reasons.get(case.id, "its camera could not be followed"))
+                yield task, reasons.get(case.id, "its camera could not be followed")
                 continue
             with open_clip(task.clip, wanted=np.arange(0)) as stream:
                 width, height = stream.info.width, stream.info.height

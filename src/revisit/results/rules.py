@@ -20,6 +20,7 @@ BEST_RULE = (
     "by at most 20 points. Otherwise the column names no best."
 )
 NOTHING = "–"
+MOST_PLACES = 5  # after the point; smaller numbers are written with a power of ten
 # Families of metrics (the chapter a metric lives in) under the headings of tables, in their order.
 FAMILIES = {
     "Memory": ("target_return", "returning", "outcome", "lcm", "gsc", "memo_identity", "memo_reappearance", "answers"),
@@ -33,15 +34,26 @@ HEADINGS = (*FAMILIES, OTHER)
 Name = TypeVar("Name")
 
 
-def number(value: float | None) -> str:
-    """Two decimals, none from 100 on, two significant digits below 0.1; a dash for nothing: 0.67 30.45 119 0.00042."""
+def number(value: float | None, beside: float | None = None) -> str:
+    """Two decimals, none from 100 on, two significant digits below 0.1: 0.67 30.45 119 0.00042; a dash for nothing.
+
+    `beside` another number it has no more decimals than that, unless nothing of it would be left: 0.67 ±0.05.
+    """
     if value is None or not math.isfinite(value):
         return NOTHING
-    size = abs(value)
-    small = 1e-9 < size < 0.0995  # what would be written as 0.10 has two significant digits anyway
-    text = f"{value:.2g}" if small else f"{value:.{0 if size >= 100 else 2}f}"
+    places = _places(value)
+    if beside is not None and round(value, _places(beside)):
+        places = min(places, _places(beside))
+    text = f"{value:.{places}f}" if places <= MOST_PLACES else f"{value:.1e}"
     digits = text.lstrip("-")
     return f"−{digits}" if value < 0 and float(text) else digits
+
+
+def _places(value: float) -> int:
+    size = abs(value)
+    if not 1e-9 < size < 0.0995:  # what is written as 0.10 has two significant digits anyway
+        return 0 if size >= 100 else 2
+    return 1 - math.floor(math.log10(size))
 
 
 def coverage(cell: Cell) -> str:
@@ -54,7 +66,7 @@ def shown(cell: Cell, interval: bool = True) -> str:
     margin = ""
     if interval and cell.mean is not None and cell.interval is not None:
         low, high = cell.interval
-        margin = f" ±{number(max(high - cell.mean, cell.mean - low))}"
+        margin = f" ±{number(max(high - cell.mean, cell.mean - low), cell.mean)}"
     return f"{number(cell.mean)}{margin} ({coverage(cell)})"
 
 
