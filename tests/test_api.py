@@ -159,7 +159,9 @@ def test_measures_are_those_of_scikit_image(clip: np.ndarray, truth: np.ndarray)
     wanted = np.mean([metrics.peak_signal_noise_ratio(a, b) for a, b in zip(truth, clip, strict=True)])
     assert revisit.psnr(clip, truth) == pytest.approx(wanted, abs=1e-9)
     options = {"channel_axis": -1, "gaussian_weights": True, "sigma": 1.5, "use_sample_covariance": False}
-    wanted = np.mean([metrics.structural_similarity(a, b, data_range=255, **options) for a, b in zip(clip, truth)])
+    wanted = np.mean(
+        [metrics.structural_similarity(a, b, data_range=255, **options) for a, b in zip(clip, truth, strict=True)]
+    )
     assert revisit.ssim(clip, truth) == pytest.approx(wanted, abs=1e-4)
     assert revisit.mse(clip[0], truth[0]) == pytest.approx(metrics.mean_squared_error(clip[0], truth[0]))
     with pytest.raises(UsageError, match="one size"):
