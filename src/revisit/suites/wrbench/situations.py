@@ -47,12 +47,11 @@ HOLDS = 0.5  # static hold from which a camera counts as resting: 2.5 degrees at
 
 def situation(answers: Mapping[str, Record]) -> str:
     """The situation of one clip, from its answers by metric or gate."""
-    records = list(answers.values())
     gates = {id: record for id, record in answers.items() if record.is_gate}
-    scores = Scores(records)
-    if asked_to_rest(scores, gates):
+    scores = Scores(answers)
+    if asked_to_rest(scores):
         return HELD if scores.of("wr_static_hold", default=1.0) >= HOLDS else STIRRED
-    made = diagnose(records) if can_diagnose(records) else None
+    made = diagnose(answers) if can_diagnose(answers) else None
     found = {finding.kind: finding for finding in made.findings} if made else {}
     disobeyed = _disobeyed(scores, gates, set(found))
     if disobeyed:
