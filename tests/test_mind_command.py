@@ -20,7 +20,7 @@ from revisit.engine.plan import make_plan
 from revisit.engine.run import Run, evaluate
 from revisit.observers.poses import read_poses
 from revisit.observers.sets import load_roles
-from revisit.suites.boards import RunFacts, joined
+from revisit.results.boards import RunFacts, joined
 from revisit.suites.mind.leaderboard import boards_of
 from revisit.suites.mind.read import action_space, read
 from revisit.weights.places import variable_of
@@ -176,7 +176,7 @@ def test_scores_by_action_space_and_the_gap(data, tmp_path):
 
 
 def facts_of(run: Run, name: str) -> RunFacts:
-    return RunFacts(name, run.facts, run.plan, run.records, run.summary)
+    return RunFacts(name, run.facts, run.plan, run.results, run.summary)
 
 
 def test_a_board_counts_the_clips_of_the_tests_that_apply(data, tmp_path):

@@ -693,8 +693,8 @@ def test_the_leaderboard_shows_no_values_of_a_frozen_model(judged):
     (board,) = json.loads(invoke("leaderboard", run, "--json").stdout)
     assert board["title"] == "mbench T, M-Score"
     cells = {row["model"]: row["cells"] for row in board["rows"]}
-    assert cells["perfect"]["judged_progress"]["value"] == pytest.approx(100)
-    assert all(cell["value"] is None and cell["reason"] for cell in cells["frozen_camera"].values())
+    assert cells["perfect"]["judged_progress"]["mean"] == pytest.approx(100)
+    assert all(cell["mean"] is None and cell["reason"] for cell in cells["frozen_camera"].values())
     assert (
         "judged_progress"
         not in json.loads(invoke("leaderboard", run, "--subset", "object", "--json").stdout)[0]["columns"]

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.stats.boards import Board, Cell, Column, Row
-from revisit.suites.boards import RunFacts, columns_of
+from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, columns_of, printed
 from revisit.suites.wrbench.metrics import STAND_INS, metric_of
 from revisit.suites.wrbench.shown import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE, TITLES
 from revisit.suites.wrbench.tables import ALL, MEASURES, published
@@ -66,16 +65,16 @@ def _ordered(measures: Mapping[str, Column], last: Any) -> tuple[Column, ...]:
     return (CONDITION, *first, SUPPORT, *then, replace(AVERAGE, decimals=3), *rest)
 
 
-def _cells(row: Mapping[str, Any], names: Any) -> dict[str, Cell]:
+def _cells(row: Mapping[str, Any], names: Any) -> dict[str, BoardCell]:
     cells = {}
     for name in names:
         value, n = row[name]["value"], row[name]["n"]
         text = f"{value:.3f}{DAGGER}" if value is not None and name.startswith("returned") and row["sparse"] else ""
-        cells[name] = Cell(value, n, row["outputs"], text=text, reason="" if value is not None else "no score")
+        cells[name] = BoardCell(n, row["outputs"], value, text=text, reason="" if value is not None else "no score")
     judged = row["support"]["judged"]
-    cells["support"] = Cell(None) if judged is None else Cell(judged["share"], text=f"{judged['share']:.1%}")
-    cells["average"] = Cell(row["average"], reason="" if row["average"] is not None else "a measure is missing")
+    cells["support"] = printed(None) if judged is None else printed(judged["share"], f"{judged['share']:.1%}")
+    cells["average"] = printed(row["average"], reason="" if row["average"] is not None else "a measure is missing")
     mixed = row["average_with_stand_ins"]
-    cells["mixed"] = Cell(None if mixed is None else mixed["value"])
-    cells["viewpoint"] = Cell(0.0, text=str(row["condition"]).replace("_", "-") or "unknown")
+    cells["mixed"] = printed(None if mixed is None else mixed["value"])
+    cells["viewpoint"] = printed(0.0, str(row["condition"]).replace("_", "-") or "unknown")
     return cells
