@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from revisit.core import METRICS
+from revisit.core.texts import counted
 from revisit.results import Results
 from revisit.results.results import mean_of
 from revisit.stats.intervals import mean_interval
@@ -49,7 +50,7 @@ def order(id: str, results: Results) -> str | None:
     for model in ranked:
         mean, found = mean_of([(value, sample) for (sample, _), value in scores[model].items()], metric.range)
         span = "no interval" if found is None else "{:.3g} to {:.3g}".format(*found)
-        shown.append(f"{model} {mean:.4g} ({span}, {_clips(len(scores[model]))})")
+        shown.append(f"{model} {mean:.4g} ({span}, {counted(len(scores[model]), 'clip')})")
     pairs = _apart(ranked, scores)
     if pairs:
         more = f" and {len(pairs) - MOST_PAIRS} more pairs" if len(pairs) > MOST_PAIRS else ""
@@ -82,7 +83,7 @@ def _outcomes(results: Results) -> str | None:
     for model, mine in _scores(OUTCOME, results).items():
         value = _mean(mine)
         kind = "reset" if value < UNDONE else "nearer to the truth" if value > DONE else "in between"
-        groups[kind].append(f"{model} {value:.2f} ({_clips(len(mine))})")
+        groups[kind].append(f"{model} {value:.2f} ({counted(len(mine), 'clip')})")
     if not groups:
         return None
     parts = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in groups.items())
@@ -109,7 +110,3 @@ def _scores(id: str, results: Results) -> Scores:
 
 def _mean(scores: dict[tuple[str, str], float]) -> float:
     return sum(scores.values()) / len(scores)
-
-
-def _clips(n: int) -> str:
-    return f"{n} clip" if n == 1 else f"{n} clips"

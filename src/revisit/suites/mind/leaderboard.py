@@ -11,6 +11,6 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     whole = board_of_run(run, subset=subset)
     if subset:
         return [whole]
-    present = {entry["condition"] for entry in [*run.plan["cases"], *run.plan["rejected"]]}
+    present = {entry.condition for entry in run.results.entries}
     parts = [board_of_run(run, subset=test) for test in TESTS if test in present]
     return [whole, *(part for part in parts if part.columns)]

@@ -37,7 +37,7 @@ def tables(results: Results, metrics: Sequence[str]) -> list[Table]:
             "rows": [
                 {"name": f"{model}, {_named(*space)}", "cells": [part.cell(id).as_json() for id in asked]}
                 for model, mine in models.items()
-                for space, part in _by_space(mine).items()
+                for space, part in mine.groups(_space).items()  # the shared one first, then by speed and angle
             ],
         },
         {
@@ -49,12 +49,6 @@ def tables(results: Results, metrics: Sequence[str]) -> list[Table]:
             ],
         },
     ]
-
-
-def _by_space(results: Results) -> dict[Space, Results]:
-    """The clips of a model, the shared action space first, then by speed and angle."""
-    spaces = sorted({_space(entry) for entry in results.entries})
-    return {space: results.only(lambda entry, space=space: _space(entry) == space) for space in spaces}  # type: ignore[misc]
 
 
 def _space(entry: Entry) -> Space:
