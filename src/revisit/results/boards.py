@@ -36,10 +36,9 @@ class BoardCell(Cell):
 
     def shown(self, decimals: int | None = None) -> str:
         """`14.41`, with ` (3/4)` where it is known; a dash where there is no value."""
-        if self.mean is None or not (self.text or decimals is not None):
-            told = number(self.mean)
-        else:
-            told = self.text or f"{self.mean:.{decimals}f}"
+        told = number(self.mean)
+        if self.mean is not None:
+            told = self.text or (told if decimals is None else f"{self.mean:.{decimals}f}")
         return f"{told} ({coverage(self)})" if self.of else told
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from revisit.core import UsageError
@@ -13,7 +12,8 @@ from revisit.suites.wrbench.shown import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE, TI
 from revisit.suites.wrbench.tables import ALL, MEASURES, published
 
 CONDITION = Column("viewpoint", "viewpoint", None)
-SUPPORT, AVERAGE, MIXED = Column("support", "support"), Column("average", "Avg"), Column("mixed", "Avg with stand-ins")
+SUPPORT = Column("support", "support")
+AVERAGE, MIXED = Column("average", "Avg", decimals=3), Column("mixed", "Avg with stand-ins", decimals=3)
 
 
 def board_of(run: RunFacts, subset: str = "") -> Board:
@@ -28,16 +28,14 @@ def board_of(run: RunFacts, subset: str = "") -> Board:
     measures = {
         name: Column(name, TITLES[name], decimals=3, protocol=hashed.get(metric_of(name), "")) for name in names
     }
-    mixed = any(row["average_with_stand_ins"] for row in rows)
-    columns = _ordered(measures, STAND_INS)
-    columns = (*columns, replace(MIXED, decimals=3)) if mixed else columns
+    mixed = (MIXED,) if any(row["average_with_stand_ins"] for row in rows) else ()
     protocol = run.facts["protocol"]
     said = [f"{row['model']}: {', '.join(TITLES[name] for name in row['average_with_stand_ins']['stand_ins'])}"
             for row in rows if row["average_with_stand_ins"]]  # fmt: skip
     return Board(
         title="wrbench",
         protocol=f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}",
-        columns=columns,
+        columns=(*_ordered(measures, STAND_INS), *mixed),
         rows=tuple(Row(row["model"], run.name, _cells(row, names)) for row in rows),
         note="; ".join([SPARSE_NOTE, *([f"stand-ins in Avg: {', '.join(said)}"] if said else [])]),
     )
@@ -62,7 +60,7 @@ def _ordered(measures: Mapping[str, Column], last: Any) -> tuple[Column, ...]:
     first = [measures[name] for name in BEFORE_SUPPORT]
     then = [column for name, column in measures.items() if name not in BEFORE_SUPPORT and name not in last]
     rest = [column for name, column in measures.items() if name in last]
-    return (CONDITION, *first, SUPPORT, *then, replace(AVERAGE, decimals=3), *rest)
+    return (CONDITION, *first, SUPPORT, *then, AVERAGE, *rest)
 
 
 def _cells(row: Mapping[str, Any], names: Any) -> dict[str, BoardCell]:
