@@ -186,7 +186,7 @@ def test_a_closed_gate_is_neither_good_nor_bad() -> None:
     found = audited("target_reappearance", score, ["frozen_camera", "vanish"])
     metric = found["metrics"]["target_reappearance"]
     cell = metric["kinds"]["frozen_camera"]
-    assert cell["auc"] is None and cell["response"] == "unscored" and cell["unscored"] == {"no return": 4}
+    assert cell["auc"] is None and cell["response"] == "unscored" and cell["unscored"] == {"no_return": 4}
     assert metric["floors"]["noise"] == {"n": 0, "of": 4, "auc": None}
     assert not any(entry["problem"].startswith("frozen") for entry in found["failing"])
 
