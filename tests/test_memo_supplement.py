@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from revisit.audit.sweep import parse, sweep
-from revisit.core import SUITES, Case, Clip, UsageError
+from revisit.core import SUITES, Case, Clip, Reason, Record, UsageError
 from revisit.diagnosis.summary import diagnosed, taxonomy_table
 from revisit.engine.needs import ObserverSet
 from revisit.engine.plan import make_plan
@@ -28,6 +28,7 @@ from revisit.metrics.memo_reappearance import reappearance
 from revisit.metrics.true_turn import true_turn
 from revisit.observers.paper.detections import STYLES, words_of
 from revisit.observers.sets import load_roles
+from revisit.results import Results
 from revisit.suites.memobench.names import parse_clip
 from revisit.suites.memobench.radar import MIDDLE, RADIUS, radar
 from revisit.suites.memobench.strata import (
@@ -231,8 +232,9 @@ def test_what_cannot_be_told_or_read_is_not_counted_as_sound() -> None:
     [row] = taxonomy_table(found, {"gone": ["vanish"], "moved": ["teleport"]}, groups)["rows"]
     assert row["name"] == "m, Real"
     assert row["cells"] == [{"n": 1, "of": 2, "mean": 0.5}, {"n": 0, "of": 3, "mean": 0.0}]
-    failed = {"case": "x", "metric": "camera_scale", "status": "failed", "reason": "this is text, not a video"}
-    assert diagnosed({"x": "m"}, [failed]) == {}  # an unreadable clip has no diagnosis, so none without failures
+    broken = Case("x", "memobench", "m", "x", Clip(Path("x.mp4")))
+    failed = Record(broken, "camera_scale", False, "failed", reason=Reason("failed", "this is text, not a video"))
+    assert diagnosed(Results([broken], [failed])) == {}  # an unreadable clip has no diagnosis, so none without failures
 
 
 # ---- the radar ----------------------------------------------------------------------------------
