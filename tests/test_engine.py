@@ -15,6 +15,7 @@ from revisit.core import (
     OBSERVERS,
     Case,
     Clip,
+    Record,
     Score,
     Series,
     Suite,
@@ -169,7 +170,7 @@ def case(path, sample="s", **more):
 
 
 def by_question(run):
-    return {(r["case"], r.get("metric") or r["gate"]): r for r in run.records}
+    return {(r.case.id, r.question): r for r in run.results.records}
 
 
 @pytest.fixture
@@ -189,10 +190,10 @@ def test_each_clip_is_decoded_once_and_each_observer_runs_once_per_clip(cases, t
     assert counters["most_decodes_of_one_clip"] == counters["most_runs_of_one_observer_on_one_clip"] == 1
     assert counters["observer_runs"] == {"test.brightness": 4, "test.difference": 4, "test.spot": 3}
     found = by_question(run)
-    assert found["truth@m", "test_difference_mean"]["score"] == 0
-    assert found["a@m", "test_difference_mean"]["score"] > 1
-    assert found["a@m", "test_spot_x"]["score"] == 0.25
-    assert found["truth@m", "test_spot_x"]["reason"] == "no target was given for this case"
+    assert found["truth@m", "test_difference_mean"].value == 0
+    assert found["a@m", "test_difference_mean"].value > 1
+    assert found["a@m", "test_spot_x"].value == 0.25
+    assert found["truth@m", "test_spot_x"].sentence == "no target was given for this case"
 
 
 def test_worker_processes_give_the_same_summary(cases, tmp_path, monkeypatch):
@@ -219,12 +220,12 @@ def test_a_changed_clip_or_parameter_is_asked_again(cases, make_clip, tmp_path):
     before = by_question(evaluate(plan_for(cases), out, workers=0))
     make_clip(tmp_path / "a.mp4", seed=77)
     after = by_question(evaluate(plan_for(cases), out, workers=0))
-    assert after["a@m", "test_mean"]["score"] != before["a@m", "test_mean"]["score"]
+    assert after["a@m", "test_mean"].value != before["a@m", "test_mean"].value
     assert after["b@m", "test_mean"] == before["b@m", "test_mean"]
     stricter = by_question(evaluate(plan_for(cases, parameters={"test_gate": {"frames": 50}}), out, workers=0))
-    assert stricter["b@m", "test_gated"]["reason"] == "too short: 12 frames"
-    assert stricter["b@m", "test_gated"]["protocol"] != before["b@m", "test_gated"]["protocol"]
-    assert stricter["b@m", "test_mean"]["protocol"] == before["b@m", "test_mean"]["protocol"]
+    assert stricter["b@m", "test_gated"].sentence == "too short: 12 frames"
+    assert stricter["b@m", "test_gated"].protocol != before["b@m", "test_gated"].protocol
+    assert stricter["b@m", "test_mean"].protocol == before["b@m", "test_mean"].protocol
 
 
 def test_one_bad_case_never_stops_the_others(cases, tmp_path):
@@ -233,19 +234,19 @@ def test_one_bad_case_never_stops_the_others(cases, tmp_path):
     run = evaluate(plan_for(broken, (*ALL, "test_bug", "test_trouble_x")), tmp_path / "run", workers=2)
     found = by_question(run)
     assert run.exit_code == 1
-    assert "this is text, not a video" in found["bad@m", "test_mean"]["reason"]
-    assert "no such file" in found["missing@m", "test_mean"]["reason"]
-    assert found["a@m", "test_mean"]["status"] == "scored"
-    assert found["a@m", "test_bug"]["reason"].startswith("test_bug failed: ZeroDivisionError")
-    assert "a cable was loose" in found["a@m", "test_trouble_x"]["reason"]
+    assert "this is text, not a video" in found["bad@m", "test_mean"].sentence
+    assert "no such file" in found["missing@m", "test_mean"].sentence
+    assert found["a@m", "test_mean"].status == "scored"
+    assert found["a@m", "test_bug"].sentence.startswith("test_bug failed: ZeroDivisionError")
+    assert "a cable was loose" in found["a@m", "test_trouble_x"].sentence
 
 
 def test_a_broken_reference_costs_only_the_comparison(make_clip, tmp_path):
     (tmp_path / "truth.mp4").write_text("not a video")
     one = case(make_clip(tmp_path / "a.mp4"), "a", reference=Clip(tmp_path / "truth.mp4"))
     found = by_question(evaluate(plan_for([one], ("test_mean", "test_difference_mean")), tmp_path / "run", workers=0))
-    assert found["a@m", "test_mean"]["status"] == "scored"
-    assert "the reference cannot be read" in found["a@m", "test_difference_mean"]["reason"]
+    assert found["a@m", "test_mean"].status == "scored"
+    assert "the reference cannot be read" in found["a@m", "test_difference_mean"].sentence
 
 
 def test_references_of_another_length_ask_for_a_rule(make_clip, tmp_path):
@@ -253,11 +254,11 @@ def test_references_of_another_length_ask_for_a_rule(make_clip, tmp_path):
     one = case(make_clip(tmp_path / "a.mp4", count=12), "a", reference=truth)
     found = by_question(evaluate(plan_for([one], ("test_difference_mean",)), tmp_path / "run", workers=0))
     assert (
-        "the reference has 20 frames and the video 12; pass --align" in found["a@m", "test_difference_mean"]["reason"]
+        "the reference has 20 frames and the video 12; pass --align" in found["a@m", "test_difference_mean"].sentence
     )
     for rule in ("index", "time", "stretch"):
         run = evaluate(plan_for([one], ("test_difference_mean",), align=rule), tmp_path / rule, workers=0)
-        assert by_question(run)["a@m", "test_difference_mean"]["status"] == "scored"
+        assert by_question(run)["a@m", "test_difference_mean"].status == "scored"
 
 
 def test_alignment_rules():
@@ -281,7 +282,7 @@ def test_a_torn_last_line_is_cut_off_and_answered_again(cases, tmp_path):
     (out / "records.jsonl").write_bytes(whole[:-40])
     evaluate(plan_for(cases), out, workers=0)
     assert (out / "summary.json").read_bytes() == summary
-    assert len(list(read_records(out / "records.jsonl"))) == len(run.records)
+    assert len(list(read_records(out / "records.jsonl"))) == len(run.results.records)
 
 
 def test_a_damaged_cache_file_is_made_again(cases, tmp_path):
@@ -289,7 +290,7 @@ def test_a_damaged_cache_file_is_made_again(cases, tmp_path):
     for file in EvidenceCache(cache_root()).files():
         file.write_bytes(file.read_bytes()[:50])
     run = evaluate(plan_for(cases), tmp_path / "two", workers=0)
-    assert {record["status"] for record in run.records} == {"failed", "unscored"}
+    assert {record.status for record in run.results.records} == {"failed", "unscored"}
     again = evaluate(plan_for(cases), tmp_path / "two", workers=0)
     assert again.exit_code == 0
 
@@ -301,7 +302,7 @@ def test_fresh_forgets_and_another_source_is_refused(cases, tmp_path):
     with pytest.raises(UsageError, match="holds a run of one"):
         evaluate(plan_for(cases), out, workers=0, request={"source": "two"})
     fresh = evaluate(plan_for(cases), out, workers=0, fresh=True, request={"source": "two"})
-    assert len(list(read_records(out / "records.jsonl"))) == len(fresh.records)
+    assert len(list(read_records(out / "records.jsonl"))) == len(fresh.results.records)
     assert (out / "mine.txt").is_file()
 
 
@@ -329,8 +330,8 @@ def test_summary_counts_what_is_unscored_by_reason_and_never_averages_it(cases, 
     short = case(make_clip(tmp_path / "short.mp4", count=3, seed=5), "short", target=Target("cup", (0.5, 0, 1, 1)))
     run = evaluate(plan_for([*cases[:2], short]), tmp_path / "run", workers=0)
     cell = run.summary["models"]["m"]["scores"]["test_gated"]
-    scores = [r["score"] for r in run.records if r.get("metric") == "test_gated" and r["status"] == "scored"]
-    assert cell["n"] == 2 and cell["of"] == 3 and cell["unscored"] == {"too short": 1}
+    scores = [r.value for r in run.results.records if r.question == "test_gated" and r.scored]
+    assert cell["n"] == 2 and cell["of"] == 3 and cell["unscored"] == {"gate_closed": 1}
     assert cell["mean"] == pytest.approx(np.mean(scores))
 
 
@@ -338,15 +339,15 @@ def test_records_never_hold_numbers_that_are_not(tmp_path):
     with pytest.raises(ValueError, match="finite"):
         Score(float("nan"))
     with RecordWriter(tmp_path / "r.jsonl") as writer, pytest.raises(ValueError, match="JSON compliant"):
-        writer.append({"case": "a", "metric": "m", "score": float("inf")})
+        writer.append(Record(case("a.mp4"), "m", False, "scored", float("inf")))
     assert latest(tmp_path / "r.jsonl") == {}
 
 
 def test_the_last_record_of_a_question_counts(tmp_path):
     with RecordWriter(tmp_path / "r.jsonl") as writer:
-        writer.append({"case": "a", "metric": "m", "score": 1})
-        writer.append({"case": "a", "metric": "m", "score": 2})
-    assert [record["score"] for record in latest(tmp_path / "r.jsonl").values()] == [2]
+        for value in (1, 2):
+            writer.append(Record(case("a.mp4"), "m", False, "scored", value))
+    assert [line["score"] for line in latest(tmp_path / "r.jsonl").values()] == [2]
 
 
 def test_two_things_of_one_name_are_refused():
@@ -392,6 +393,6 @@ def test_a_worker_that_dies_costs_only_the_clips_it_held(cases, make_clip, tmp_p
     suite = Suite("test", {}, lambda *a: cases[1:3], lambda s: True, lambda: ("test_mean", "test_crash_x"), summarise)
     run = evaluate(make_plan(suite, tmp_path, fatal), tmp_path / "run", workers=2)
     found = by_question(run)
-    assert good["a@m", "test_mean"]["status"] == "scored"
-    assert all("ended with code 11" in record["reason"] for record in found.values())
+    assert good["a@m", "test_mean"].status == "scored"
+    assert all("ended with code 11" in record.sentence for record in found.values())
     assert run.exit_code == 1

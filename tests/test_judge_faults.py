@@ -310,13 +310,13 @@ def test_a_run_with_a_judge_resumes_repeats_and_replays(tmp_path, source):
         short = choose_judge(str(judge_file(tmp_path, server, budget={"calls": 17})))
         stopped = run_it(tmp_path, source, short)
         assert stopped.exit_code == 1 and server.calls == 17
-        reasons = {record["reason"] for record in stopped.failures}
+        reasons = {record.sentence for record in stopped.results.failures}
         assert any("budget of 17 calls is spent" in reason for reason in reasons)
-        assert not any(record.get("score") == 0 for record in stopped.records)
+        assert not any(record.value == 0 for record in stopped.results.records)
 
         whole = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server))))
         assert whole.exit_code == 0 and server.calls == 3 * (10 + 1 + 2)  # probes, ratings, canaries
-        scores = {record["metric"]: record["score"] for record in whole.records}
+        scores = {record.question: record.value for record in whole.results.records}
         assert scores["wr_visible_state"] == pytest.approx(1 / (1 + 2.718281828**-1.5), abs=1e-5)
         assert scores["judged_progress"] == 0.75
         counted = whole.facts["counters"]["judge"]
@@ -335,7 +335,7 @@ def test_a_run_with_a_judge_resumes_repeats_and_replays(tmp_path, source):
 def test_without_a_judge_the_questions_are_unscored_with_the_way_out(tmp_path, source):
     run = run_it(tmp_path, source, None)
     assert run.exit_code == 0
-    assert {record["reason"] for record in run.records} == {"no judge was given; pass --judge, see docs/judges.md"}
+    assert {record.sentence for record in run.results.records} == {"no judge was given; pass --judge, see docs/judges.md"}
 
 
 def test_a_tripped_canary_marks_the_clip_and_only_that(tmp_path, source):
@@ -349,10 +349,10 @@ def test_a_tripped_canary_marks_the_clip_and_only_that(tmp_path, source):
     tripped: list[str] = []
     with serving(swayed) as server:
         run = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server, concurrency=1))))
-    unscored = [record for record in run.records if record["status"] == "unscored"]
-    assert len({record["case"] for record in unscored}) == 1 and len(unscored) == len(METRICS)
-    assert all("control question about an added picture was answered yes" in record["reason"] for record in unscored)
-    assert sum(record["status"] == "scored" for record in run.records) == 2 * len(METRICS)
+    unscored = [record for record in run.results.records if record.status == "unscored"]
+    assert len({record.case.id for record in unscored}) == 1 and len(unscored) == len(METRICS)
+    assert all("control question about an added picture was answered yes" in record.sentence for record in unscored)
+    assert sum(record.status == "scored" for record in run.results.records) == 2 * len(METRICS)
 
 
 def test_unanswered_probes_are_unscored_and_never_a_no(tmp_path, source):
@@ -361,8 +361,8 @@ def test_unanswered_probes_are_unscored_and_never_a_no(tmp_path, source):
 
     with serving(mumbling) as server:
         run = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server, again=0))))
-    assert {record["status"] for record in run.records} == {"unscored"}
-    assert any("3 of 3 probes have no answer" in record["reason"] for record in run.records)
+    assert {record.status for record in run.results.records} == {"unscored"}
+    assert any("3 of 3 probes have no answer" in record.sentence for record in run.results.records)
 
 
 def test_a_broken_clip_costs_no_call(tmp_path, source):
@@ -370,7 +370,7 @@ def test_a_broken_clip_costs_no_call(tmp_path, source):
     with serving(obedient) as server:
         run = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server))))
     assert server.calls == 2 * 13
-    assert len({record["case"] for record in run.failures}) == 1
+    assert len({record.case.id for record in run.results.failures}) == 1
 
 
 @pytest.mark.slow

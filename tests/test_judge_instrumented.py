@@ -171,9 +171,9 @@ def test_a_whole_run_with_canaries(exam, tmp_path):
     assert run.exit_code == 0
     scores = {
         model: {
-            record["metric"]: record.get("score")
-            for record in run.records
-            if record["case"] == f"cup@{model}#0" and "metric" in record
+            record.question: record.value
+            for record in run.results.records
+            if record.case.id == f"cup@{model}#0" and not record.is_gate
         }
         for model in kinds
     }

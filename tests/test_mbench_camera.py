@@ -151,7 +151,7 @@ def test_a_perfect_camera_is_never_scored_by_a_guess(action: str, script: str) -
     """Guessed phases gave 0.33 and 0 here; a name that does not say its phases is asked for them."""
     poses = path(script)
     made = camera_interaction(case(action=action), frame_facts(len(poses)), track(poses))
-    assert isinstance(made, Unscored) and "actions: {" in made.reason
+    assert isinstance(made, Unscored) and "actions: {" in made.sentence
     motion = [
         (word.split(":")[1], float(word.rpartition("@")[2])) if word.startswith("yaw") else ("wait", 20.0)
         for word in script.split(",")
