@@ -1,6 +1,6 @@
-"""Write docs/metrics.md (the cards of all metrics, gates and observers) and docs/audit-results.md, from the code.
+"""Write docs/metrics.md (the cards of all metrics, gates and observers), docs/reasons.md and docs/audit-results.md.
 
-Run `make docs` after changing a card; a test fails when the page and the code differ.
+All come from the code: run `make docs` after changing a card; a test fails when the page and the code differ.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from pathlib import Path
 
 from revisit import catalog
 from revisit.audit import cards as audited
-from revisit.core import METRICS
+from revisit.core import KINDS, METRICS
 
 PAGE = Path(__file__).with_name("metrics.md")
+REASONS = Path(__file__).with_name("reasons.md")
 FACTS = (
     "unit",
     "range",
@@ -51,6 +52,29 @@ def page() -> str:
     return "".join(parts)
 
 
+def reasons() -> str:
+    """The page of the kinds of reasons."""
+    parts = [
+        "# Why there is no score\n\nWritten by `make docs` from the code.\n\n"
+        "What cannot be scored is unscored, with a reason: one of the kinds below, and a sentence about the clip. "
+        "Tables count reasons by kind and show their titles. The list is closed: records, exports and plugins hold no "
+        "others, and no code reads the sentence, so its words may change.\n"
+    ]
+    asked = {kind: facts for kind, facts in KINDS.items() if not facts.lacking}
+    for title, text, kinds in (
+        (
+            "The question could not be asked",
+            "Something was not given, or is not in the observer set or on this machine. Where this holds for all "
+            "clips, the metric counts as not asked.",
+            {kind: facts for kind, facts in KINDS.items() if facts.lacking},
+        ),
+        ("It was asked, and there is no answer", "The clip counts in the coverage of the metric.", asked),
+    ):
+        parts.append(f"\n## {title}\n\n{text}\n\n| kind | in tables | meaning |\n|---|---|---|\n")
+        parts += [f"| `{kind}` | {facts.title} | {facts.meaning} |\n" for kind, facts in kinds.items()]
+    return "".join(parts)
+
+
 def _facts(card: dict[str, object]) -> str:
     lines = []
     for name in FACTS:
@@ -70,4 +94,5 @@ def _facts(card: dict[str, object]) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    REASONS.write_text(reasons(), encoding="utf-8")
     PAGE.with_name("audit-results.md").write_text(audited.results_page(), encoding="utf-8")

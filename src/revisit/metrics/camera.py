@@ -34,6 +34,7 @@ from revisit.geometry.trajectory_errors import (
     relative_errors,
     statistics,
 )
+from revisit.metrics.rows import require_finite
 
 LEAST_RELIABLE = 0.6  # of the frames, as for the camera's turning: with more gaps the steps are a guess
 ONE_POSE = Reason("too_short", "fewer than two frames have poses to compare")
@@ -204,6 +205,8 @@ def camera_turn_seen(case: Case, path: CameraPath, truth: TruePoseTrack) -> Scor
     Rests on lite.odometry, whose field of view is often assumed: a description to fall back on where no file of
     poses was given. Its steps have no lengths, so translation is not compared.
     """
+    require_finite(path, "rotation")
+    require_finite(truth, "c2w")
     if len(path.index) < 2:
         return Unscored(ONE_POSE)
     if float(path.reliable.mean()) < LEAST_RELIABLE:

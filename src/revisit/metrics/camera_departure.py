@@ -48,7 +48,7 @@ def camera_ways(departures: Departures) -> CameraWays | Unscored:
     way = truth[far] - truth[0]
     length = float(np.linalg.norm(way))
     if length < LEAST_WAY:
-        return Unscored("at_rest", f"the reference's camera moves by only {length:.2f} widths, too little to compare")
+        return Unscored("at_rest", f"the reference's camera hardly moves ({length:.2f} widths)")
     axis = way / length
     difference = path - truth
     return CameraWays(

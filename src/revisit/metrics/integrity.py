@@ -87,6 +87,8 @@ def integrity(
     percentile: float,
 ) -> Score:
     """The score of unit descriptors of patches, (N, ..., D), and of whole frames; `valid` tells which patches count."""
+    if not np.isfinite(fps):
+        raise InvalidEvidence(f"FrameFacts.fps is {fps}; a clip has a number of frames per second")
     frames = sample_frames(int(index[-1]) + 1, fps, rate, at_most)
     rows = np.unique(nearest_rows(index, frames))
     ends = float(np.clip(whole[rows[0]].astype(float) @ whole[rows[-1]].astype(float), 0, 1))

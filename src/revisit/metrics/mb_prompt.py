@@ -14,6 +14,7 @@ from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
 from revisit.evidence.mbench import TextFeatures
 from revisit.metrics.mb_entities import unit
 from revisit.metrics.mb_rules import PAPER
+from revisit.metrics.rows import require_finite
 
 
 @metric(
@@ -31,6 +32,7 @@ def prompt_interaction(case: Case, seen: TextFeatures) -> Score | Unscored:
         )
     if seen.segment.shape != (rows,) or (rows and not 0 <= seen.segment.min() <= seen.segment.max() < captions):
         raise InvalidEvidence(f"TextFeatures.segment needs a number from 0 to {captions - 1} for each of {rows} frames")
+    require_finite(seen, "image", "text")
     asked = len(case.annotations.get("segments") or ()) or captions
     facts = {"captions": captions, "described_by": seen.maker, "captions_cut": seen.cut}
     if asked != captions:

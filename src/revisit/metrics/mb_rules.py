@@ -17,6 +17,7 @@ from revisit.core import Case, InvalidEvidence, Unscored, UsageError, derived
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.mbench import FoldPairs, GeometryTrack
 from revisit.geometry.fold_pairs import frame_numbers, returning_pairs, symmetric_pairs
+from revisit.metrics.rows import require_finite
 
 RULES = ("corrected", "paper")
 PAPER = "arXiv:2606.00793"
@@ -42,6 +43,7 @@ def validate_track(track: GeometryTrack) -> None:
             f"GeometryTrack has poses {track.c2w.shape}, intrinsics {track.intrinsics.shape} and median depths "
             f"{track.median_depth.shape}; N poses need (N, 4, 4), (N, 3, 3) and (N,)"
         )
+    require_finite(track, "c2w", "intrinsics")
 
 
 def no_pairs(note: str, facts: Mapping[str, Any] | None = None) -> Unscored:
@@ -64,8 +66,8 @@ def pairs_of(
     count = int(frames.index[-1]) + 1 if len(frames.index) else 0
     if count < 2:
         return Unscored("too_short", "a pair takes two frames")
-    if track is None or track.refused:
-        found = symmetric_pairs(count, note=track.refused if track else "no file of poses")
+    if track is None or track.refused or not len(track.c2w):
+        found = symmetric_pairs(count, note=(track.refused or "the file has no poses") if track else "no file of poses")
         numbers, note = np.arange(count), ""
     else:
         validate_track(track)

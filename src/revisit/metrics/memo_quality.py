@@ -20,7 +20,7 @@ from revisit.core import Reason, Score, Series, Unscored, derived, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.memory_clips import AestheticScores, ImageQuality, ImageRewards, VisualHalves
 from revisit.metrics.memo_rules import PAPER, check_rule, lacks, percent, rounded, rows, spread
-from revisit.metrics.rows import require_rows
+from revisit.metrics.rows import require_finite, require_rows
 
 UPSTREAM_STEP = 4
 AESTHETIC_RANGE = {"corrected": (1, 10), "paper": (1, 10), "upstream": (0, 10)}
@@ -73,6 +73,7 @@ def visual_quality(
 
     Facts: both halves, raw and in percent, the range the aesthetic score is taken in, and who rated.
     """
+    require_finite(seen, "aesthetic", "quality")
     low, high = AESTHETIC_RANGE[check_rule(rule)]
     halves = {
         "aesthetic": (seen.aesthetic_index, seen.aesthetic, seen.aesthetic_maker, low, high),

@@ -16,6 +16,8 @@ def case_phases(case: Case, frames: FrameFacts, views: ViewPhases | None) -> Cas
     """The phases given with the case, or else those that the view gate found."""
     if case.phases is not None:
         hidden, returned = case.phases
+        if not len(frames.index):
+            return Unscored("too_short", "the clip has no frames")
         if returned > frames.index[-1]:
             return Unscored(
                 "mismatch", f"the return is given at frame {returned}, and the last frame is {frames.index[-1]}"

@@ -18,6 +18,7 @@ import numpy as np
 from revisit.core import InvalidEvidence, Score, Series, Unscored, derived, metric
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.views import ReturnPairs, ViewRelations
+from revisit.metrics.rows import require_finite
 from revisit.metrics.view_gate import AWAY, SURE, lasting, runs, states
 
 NEAR = 0.35  # strip of the earlier view that may be missing in the later one: most patches still correspond
@@ -137,6 +138,9 @@ def compared(patches: PatchFeatures | NetworkPatches, pairs: ReturnPairs) -> Sco
     validate(patches, pairs)
     if not len(pairs):
         return Unscored("no_return", "no view was lost and seen again")
+    require_finite(patches, "tokens")
+    if len(patches.index) < 2:
+        return Unscored("not_observed", "fewer than two frames have patch descriptors")
     at = {int(frame): row for row, frame in enumerate(patches.index)}
     floor, ceiling = floor_and_ceiling(patches.tokens)
     if ceiling - floor < LEAST_CONTRAST:

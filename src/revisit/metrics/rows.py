@@ -35,5 +35,12 @@ def require_rows(record: Any, *, several: bool = False, **tails: tuple[int | Non
             raise InvalidEvidence(
                 f"{kind}.{name} has shape {values.shape}; {len(index)} frames in `index` need ({shown}): one row each"
             )
-        if not np.isfinite(values).all():
+        require_finite(record, name)
+
+
+def require_finite(record: Any, *names: str) -> None:
+    """Raise InvalidEvidence unless these fields hold finite numbers only."""
+    for name in names:
+        if not np.isfinite(getattr(record, name)).all():
+            kind = type(record).__name__
             raise InvalidEvidence(f"{kind}.{name} holds values that are not finite; every row needs a number")

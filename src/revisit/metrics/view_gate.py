@@ -93,7 +93,7 @@ def _related(links: ViewLinks, factor: float = 1.0, first_only: bool = False) ->
     shifts[..., :2, 2] = links.shift
     warp = np.where(by_points[..., None, None], links.warp, shifts).astype(float)
     seen = by_points | by_structure
-    rows = np.arange(1 if first_only else n)
+    rows = np.arange(min(n, 1) if first_only else n)
     chained, reached = chains(seen, links.inliers, links.lead, warp, rows)
     warp = np.where(seen[rows][..., None, None], warp[rows], chained)
     share, lost = visible_area(warp, FINE_GRID if first_only else GRID)
@@ -168,6 +168,8 @@ def view_phases(relations: ViewRelations) -> ViewPhases:
 
 def _phases(relations: ViewRelations, factor: float = 1.0, left: float = LEFT) -> ViewPhases:
     """The phases; a larger factor asks for more before a sample counts by itself, and for less missing on return."""
+    if not len(relations.index):
+        return ViewPhases(relations.index, relations.time, np.zeros(0), np.zeros(0, np.int64))
     state, sure = states(relations, 0, left), relations.confidence[0] >= factor * SURE
     lost = np.nan_to_num(relations.lost[0], nan=1.0)
     away = lasting(state == AWAY, sure)

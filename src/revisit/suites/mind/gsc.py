@@ -38,8 +38,8 @@ def over_pairs(
     if case.condition != MIRROR:
         return Unscored(DOES_NOT_APPLY)
     upstream = check_rule(rule)
-    count = int(frames.index[-1]) + 1
-    motion = float(outset.mse[len(outset.mse) // 2])
+    count = int(frames.index[-1]) + 1 if len(frames.index) else 0
+    motion = float(outset.mse[len(outset.mse) // 2]) if len(outset.mse) else 0.0
     facts = {"sample_frames": count, "length": count // 2, "motion_mse": motion, "fps": float(frames.fps)}
     if count < 2:
         return Unscored("too_short", "one frame cannot go out and come back", facts)
@@ -62,6 +62,8 @@ def over_pairs(
         return Unscored(
             "at_rest", f"the middle frame differs from the first by {motion:.1e}, too little to judge a return", facts
         )
+    if not len(values):
+        return Unscored("no_overlap", "no frame of the way out was compared with one of the way back", facts)
     order = np.argsort(seen.reference)
     units = Series(frame=seen.index[order], other=seen.reference[order], value=values[order])
     return Score(float(values.mean()), units=units, facts=facts)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, Reason, Score, Series, Unscored, metric
+from revisit.core import Case, InvalidEvidence, Reason, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.fidelity import IDENTICAL_DB, psnr_per_frame, ssim_per_frame, validate, validate_distance
@@ -34,7 +34,7 @@ def over_frames(
     if case.condition == MIRROR:
         return Unscored(DOES_NOT_APPLY)
     true_frames = int(case.annotations["total_time"]) - int(case.annotations["mark_time"])
-    sample_frames = int(frames.index[-1]) + 1
+    sample_frames = int(frames.index[-1]) + 1 if len(frames.index) else 0
     compared = int((index < true_frames).sum())
     looked_at = compared if video_max_time is None else min(compared, video_max_time)
     count = frames_scored(looked_at, rule)
@@ -53,6 +53,8 @@ def over_frames(
         return Unscored(
             "refused", f"upstream leaves out the last {CHUNK} frames or fewer, and there are only {looked_at}", facts
         )
+    if not np.isfinite(values[:count]).all():
+        raise InvalidEvidence("a compared frame has a value that is not finite; every frame needs a number")
     units = Series(frame=index[:count], other=other[:count], value=values[:count])
     return Score(float(values[:count].mean()), units=units, facts=facts)
 
