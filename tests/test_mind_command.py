@@ -176,7 +176,7 @@ def test_scores_by_action_space_and_the_gap(data, tmp_path):
 
 
 def facts_of(run: Run, name: str) -> RunFacts:
-    return RunFacts(name, run.facts, run.plan, run.records, run.summary)
+    return RunFacts(name, run.facts, run.plan, run.results, run.summary)
 
 
 def test_a_board_counts_the_clips_of_the_tests_that_apply(data, tmp_path):
