@@ -253,9 +253,7 @@ def test_references_of_another_length_ask_for_a_rule(make_clip, tmp_path):
     truth = Clip(make_clip(tmp_path / "truth.mp4", count=20))
     one = case(make_clip(tmp_path / "a.mp4", count=12), "a", reference=truth)
     found = by_question(evaluate(plan_for([one], ("test_difference_mean",)), tmp_path / "run", workers=0))
-    assert (
-        "the reference has 20 frames and the video 12; pass --align" in found["a@m", "test_difference_mean"].sentence
-    )
+    assert "the reference has 20 frames and the video 12; pass --align" in found["a@m", "test_difference_mean"].sentence
     for rule in ("index", "time", "stretch"):
         run = evaluate(plan_for([one], ("test_difference_mean",), align=rule), tmp_path / rule, workers=0)
         assert by_question(run)["a@m", "test_difference_mean"].status == "scored"

@@ -335,7 +335,9 @@ def test_a_run_with_a_judge_resumes_repeats_and_replays(tmp_path, source):
 def test_without_a_judge_the_questions_are_unscored_with_the_way_out(tmp_path, source):
     run = run_it(tmp_path, source, None)
     assert run.exit_code == 0
-    assert {record.sentence for record in run.results.records} == {"no judge was given; pass --judge, see docs/judges.md"}
+    assert {record.sentence for record in run.results.records} == {
+        "no judge was given; pass --judge, see docs/judges.md"
+    }
 
 
 def test_a_tripped_canary_marks_the_clip_and_only_that(tmp_path, source):

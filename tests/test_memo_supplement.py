@@ -70,11 +70,13 @@ def test_the_table_of_trajectories(shared: Path) -> None:
 
     cases = [clip(f"{k:03d}", model, "pan left" if k < 2 else "tilt up", [10, 60 + 10 * k])
              for model in ("a", "b") for k in range(3)]  # fmt: skip
-    answers = {one.id: {"true_turn": {"facts": {"farthest": 70.0 + 2 * int(one.sample)}}} for one in cases}
-    [table] = trajectory_table(cases, answers)
+    records = [
+        Record(one, "true_turn", False, "scored", 0.0, facts={"farthest": 70.0 + 2 * int(one.sample)}) for one in cases
+    ]
+    [table] = trajectory_table(Results(cases, records))
     rows = {row["name"]: row["cells"] for row in table["rows"]}
     assert rows["Real, pan left"][0]["mean"] == 71 and rows["Real, pan left"][1]["mean"] == 55
-    assert rows["Real, tilt up"][1] == {"n": 1, "of": 1, "mean": 70, "interval": None}  # a clip counts once
+    assert rows["Real, tilt up"][1] == {"n": 1, "of": 1, "failed": 0, "mean": 70, "interval": None}  # once
 
 
 # ---- categories ---------------------------------------------------------------------------------
@@ -167,14 +169,15 @@ def test_five_wordings_of_table_s4(style: str, words: str) -> None:
 def test_ors_by_size_and_angle() -> None:
     cases = [Case(f"{k}@m", "memobench", "m", str(k), Clip(Path("x"))) for k in range(5)]
     sizes, angles, values = (0.01, 0.02, 0.09, 0.2, None), (10.0, 45.0, 119.0, 150.0, 150.0), (0.1, 0.2, 0.4, 0.8, 0.0)
-    answers = {
-        one.id: {
-            "memo_ors": {"status": "scored", "score": values[k], "facts": {"target_area": sizes[k]}},
-            "true_turn": {"status": "scored", "score": 0.0, "facts": {"at_return": angles[k]}},
-        }
-        for k, one in enumerate(cases)
-    }
-    size, angle = ors_tables(cases, answers, ["m"])
+    records = [
+        record
+        for one, size, angle, value in zip(cases, sizes, angles, values, strict=True)
+        for record in (
+            Record(one, "memo_ors", False, "scored", value, facts={"target_area": size}),
+            Record(one, "true_turn", False, "scored", 0.0, facts={"at_return": angle}),
+        )
+    ]
+    size, angle = ors_tables(Results(cases, records))
     assert [(cell["n"], cell.get("mean")) for cell in size["rows"][0]["cells"]] == [
         (1, 0.1), (2, pytest.approx(0.3)), (1, 0.8)
     ]  # fmt: skip
@@ -232,9 +235,8 @@ def test_what_cannot_be_told_or_read_is_not_counted_as_sound() -> None:
     [row] = taxonomy_table(found, {"gone": ["vanish"], "moved": ["teleport"]}, groups)["rows"]
     assert row["name"] == "m, Real"
     assert row["cells"] == [{"n": 1, "of": 2, "mean": 0.5}, {"n": 0, "of": 3, "mean": 0.0}]
-    broken = Case("x", "memobench", "m", "x", Clip(Path("x.mp4")))
-    failed = Record(broken, "camera_scale", False, "failed", reason=Reason("failed", "this is text, not a video"))
-    assert diagnosed(Results([broken], [failed])) == {}  # an unreadable clip has no diagnosis, so none without failures
+    failed = Record(case(), "camera_scale", False, "failed", reason=Reason("failed", "this is text, not a video"))
+    assert diagnosed(Results([case()], [failed])) == {}  # an unreadable clip has no diagnosis, so none without failures
 
 
 # ---- the radar ----------------------------------------------------------------------------------
