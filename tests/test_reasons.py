@@ -18,11 +18,6 @@ READING = {  # methods of text by which one decides
     "startswith", "endswith", "partition", "rpartition", "split", "rsplit", "splitlines", "find", "rfind", "index",
     "rindex", "count", "removeprefix", "removesuffix", "isdigit",
 }  # fmt: skip
-# Still decide by sentences, through the former form of records as dicts; the list is to become empty.
-IN_TRANSITION = {
-    "audit/analyse.py", "cli/console.py", "diagnosis/diagnose.py", "report/clips.py", "report/tables.py", "suites/mbench/records.py",
-    "suites/tables.py",
-}  # fmt: skip
 
 
 def is_sentence(node: ast.AST, names: set[str]) -> bool:
@@ -87,7 +82,7 @@ def branches(tree: ast.AST) -> Iterator[int]:
                 yield node.lineno
 
 
-@pytest.mark.parametrize("name", sorted(FILES.keys() - IN_TRANSITION))
+@pytest.mark.parametrize("name", sorted(FILES))
 def test_no_code_decides_by_a_sentence(name: str) -> None:
     lines = sorted(set(branches(ast.parse(FILES[name].read_text(encoding="utf-8")))))
     assert not lines, f"{name} decides by a reason's sentence in lines {lines}; ask for its kind"

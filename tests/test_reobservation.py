@@ -47,7 +47,7 @@ def test_a_second_look_can_only_add() -> None:
 def test_a_judge_that_obeys_the_video_decides_nothing() -> None:
     assert reobservation(judged("yynny", canary="passed")).state == "open"
     tripped = reobservation(judged("yynny", canary="it named the wrong colour"))
-    assert tripped.state == "unsure" and "wrong colour" in tripped.reason
+    assert tripped.state == "unsure" and "wrong colour" in str(tripped.reason)
 
 
 def test_no_answers_are_unscored_and_malformed_ones_raise() -> None:

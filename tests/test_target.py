@@ -78,7 +78,7 @@ def test_a_perfect_return_scores_the_bound(returned):
 
 def test_leaving_for_good_is_unscored_because_its_place_was_not_seen(gone):
     verdict = target_return(gone)
-    assert verdict.label == "hidden, not returned" and verdict.state == "closed" and "not seen again" in verdict.reason
+    assert verdict.label == "hidden, not returned" and verdict.state == "closed" and "not seen again" in str(verdict.reason)
     answer = target_reappearance(gone, target_phases.fn(gone))
     assert isinstance(answer, Unscored) and answer.kind == "no_return"
     assert isinstance(target_identity(gone, target_phases.fn(gone)), Unscored)
@@ -141,7 +141,7 @@ def test_a_target_that_cannot_be_recognised_is_unsure(box, reason):
     flat[:, 780:] = flat.mean((0, 1)).astype(np.uint8)
     verdict = target_return(filmed(np.full(12, 600), box, flat))
     assert verdict.state == "unsure" and verdict.label == "cannot tell" and not verdict.facts["judgeable"]
-    assert reason in verdict.reason
+    assert reason in str(verdict.reason)
 
 
 def plain_track(peak: np.ndarray, fps: float = 24.0, **changes: object) -> TargetTrack:
@@ -180,7 +180,7 @@ def test_something_of_another_colour_is_not_the_target():
 
 def test_weak_cues_all_along_are_unsure():
     verdict = target_return(plain_track(np.r_[np.full(5, 0.8), np.full(60, 0.34)], inside=np.ones(65)))
-    assert verdict.label == "cannot tell" and "neither clearly seen nor clearly gone" in verdict.reason
+    assert verdict.label == "cannot tell" and "neither clearly seen nor clearly gone" in str(verdict.reason)
 
 
 def test_no_frames_are_unscored():

@@ -147,8 +147,8 @@ def by_hand() -> Iterator[Any]:
     yield GramDistances(late, early, fold, 0.1 + rng.random((3, 2)), 2 + rng.random((3, 2)), np.full((3, 2), 2.5), "n")
     yield TextFeatures(some, np.array([0, 0, 0, 1, 1, 1]), vectors, vectors[:2], False, "a network")
 
-    yield JudgeAnswers(*answers([*DIMENSIONS.values()] * 2), judge="a judge")
-    yield ProbeAnswers(*answers([*AXES] * 2), judge="a judge")
+    yield JudgeAnswers(*answers([*DIMENSIONS.values()] * 2), "a judge")
+    yield ProbeAnswers(*answers([*AXES] * 2), "a judge")
     yield ProgressRatings(4.0, 3.0, "a judge")
     yield TriggerAnswer(1, 0.9, "left", "a judge")
     yield Judgeability(np.array([1, 0, 0, 1]), "a box", np.zeros(0), -1, -1, "a judge")
