@@ -154,7 +154,7 @@ def by_hand() -> Iterator[Any]:
     yield Judgeability(np.array([1, 0, 0, 1]), "a box", np.zeros(0), -1, -1, "a judge")
 
 
-def answers(dimensions: list[str]) -> tuple[Any, ...]:
+def answers(dimensions: list[str]) -> tuple[Any, Any, Any, Any, Any]:
     """Questions about these, every other one right with no, and what a judge says to them."""
     count = len(dimensions)
     positive = np.arange(count) % 2 == 0

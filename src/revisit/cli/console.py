@@ -154,8 +154,11 @@ def summary(content: Mapping[str, Any]) -> None:
         _further_table(extra)
     diagnoses(content.get("diagnosis") or {})
     _unscored(content["models"])
-    for reason in sorted(set(content["not_asked"].values())):
-        message(f"not asked: {_named([id for id, why in content['not_asked'].items() if why == reason])}: {reason}")
+    together: dict[str, list[str]] = {}
+    for id, reason in content["not_asked"].items():
+        together.setdefault(reason, []).append(id)
+    for reason, ids in sorted(together.items()):
+        message(f"not asked: {_named(ids)}: {reason}")
     remarks = content.get("notes", [])
     for remark in remarks[:5]:
         message(f"note: {remark}")
