@@ -15,6 +15,7 @@ from revisit.core import OBSERVERS, SUITES, Case, Clip, Reason, Record, Rejected
 from revisit.metrics.integrity import sample_frames
 from revisit.results import Results
 from revisit.suites.wrbench.exports import export
+from revisit.suites.wrbench.metrics import by_measure
 from revisit.suites.wrbench.pairs import preference_pairs
 from revisit.suites.wrbench.prompts import own_tasks
 from revisit.suites.wrbench.read import read, recognises
@@ -254,7 +255,7 @@ def test_the_leaderboard_has_the_published_columns_and_the_papers_rows(
 
 
 def test_small_differences_are_ties(run: Results) -> None:
-    assert {pair["preferred"] for pair in preference_pairs(run, margin=0.5)} == {"tie"}
+    assert {pair["preferred"] for pair in preference_pairs(by_measure(run), margin=0.5)} == {"tie"}
 
 
 def test_missing_clips_count() -> None:
@@ -491,7 +492,7 @@ def test_pairs_are_dynamic_and_the_papers_rule_asks_for_integrity_and_judgeabili
         for model, (camera, *facts) in zip(("far", "near"), both, strict=True)
     ]
     results = results_of([record for found in entries for record in found])
-    pairs = list(preference_pairs(results, digests={results.cases[0].id: "abc"}))
+    pairs = list(preference_pairs(by_measure(results), digests={results.cases[0].id: "abc"}))
     by_rule = [(pair["record"], pair["preferred"]) for pair in pairs if pair["measure"] == "displacement"]
     assert by_rule == [("held__yaw60_LR", "a")]
     assert {pair["record"].partition("__")[0] for pair in pairs} == {"held", "collapsed", "unjudged"}

@@ -11,7 +11,7 @@ the suites' own tables are views of these. One rule each, the same on every surf
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -223,11 +223,17 @@ class Results:
         def value_of(entry: Entry) -> Any:
             return _fact(entry, by) if isinstance(by, str) else by(entry)
 
-        values = {value_of(entry) for entry in self.entries}
-        return {
-            value: self.only(lambda entry, value=value: value_of(entry) == value)  # type: ignore[misc]
-            for value in sorted(values, key=lambda value: (value is None, str(type(value)), value))
-        }
+        of = {case.id: value_of(case) for case in self.cases}
+        found: dict[Any, tuple[list[Case], list[Record], list[Rejected]]] = defaultdict(lambda: ([], [], []))
+        for case in self.cases:
+            found[of[case.id]][0].append(case)
+        for record in self.records:
+            if record.case.id in of:
+                found[of[record.case.id]][1].append(record)
+        for entry in self.rejected:
+            found[value_of(entry)][2].append(entry)
+        ordered = sorted(found.items(), key=lambda item: (item[0] is None, str(type(item[0])), item[0]))
+        return {value: self._with(*part) for value, part in ordered}
 
     def common(self, metric: str) -> Results:
         """The clips that every model has a score of: the same samples under the same conditions."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.results import Results
-from revisit.suites.wrbench.metrics import STAND_INS
+from revisit.suites.wrbench.metrics import STAND_INS, by_measure
 from revisit.suites.wrbench.pairs import preference_pairs
 from revisit.suites.wrbench.summary import summarise
 from revisit.suites.wrbench.tables import MEASURES
@@ -27,7 +27,7 @@ NAMES = dict(
 def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, Any]:
     """Names of files → their content."""
     rows = summarise(results)["wrbench"]["rows"]
-    pairs = preference_pairs(results, digests=_digests(run))
+    pairs = preference_pairs(by_measure(results), digests=_digests(run))
     return {
         "wrbench_table.csv": table_csv(rows, str(facts["protocol"])),
         "preference_pairs.jsonl": "".join(json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs),

@@ -5,6 +5,8 @@ per measure (both clips have a score; smaller differences than a margin are ties
 the clip whose camera turned farther to the asked side, where its picture holds together as well as the other's and both
 returns can be judged. Every pair says what the gates found, so that a reward never learns from a return that nobody
 could judge.
+
+Everything is read from scores under the names of their measures (`metrics.by_measure`).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any
 
 from revisit.core import Case
 from revisit.results import Results
-from revisit.suites.wrbench.metrics import COLUMNS, ODOMETRY, by_measure, leaks
+from revisit.suites.wrbench.metrics import leaks
 from revisit.suites.wrbench.records import record_of
 from revisit.suites.wrbench.tables import ALL
 
@@ -48,13 +50,13 @@ class Verdict:
 
 
 def preference_pairs(
-    results: Results, *, margin: float = MARGIN, digests: Mapping[str, str] | None = None
+    measured: Results, *, margin: float = MARGIN, digests: Mapping[str, str] | None = None
 ) -> Iterator[dict[str, Any]]:
     """One object per pair of clips and measure: both clips with their scores, which one is preferred, and the gates."""
-    for made in _verdicts(results, margin):
+    for made in _verdicts(measured, margin):
         if made.why_not:
             continue
-        gates = {side: _gates(case, results) for side, case in (("a", made.a), ("b", made.b))}
+        gates = {side: _gates(case, measured) for side, case in (("a", made.a), ("b", made.b))}
         yield {
             "record": record_of(made.a),
             "measure": made.measure,
@@ -63,16 +65,16 @@ def preference_pairs(
             "difference": made.scores[0] - made.scores[1],
             "preferred": made.preferred,
             "margin": made.margin,
-            "return_judgeable": _judgeable(made, results),
+            "return_judgeable": _judgeable(made, measured),
             "gates": gates,
         }
 
 
-def count_pairs(results: Results) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
+def count_pairs(measured: Results) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
     """Measure -> how many pairs prefer a, b or neither; and how many were left out, by the reason."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     left_out: Counter[str] = Counter()
-    for made in _verdicts(results, MARGIN):
+    for made in _verdicts(measured, MARGIN):
         if made.why_not:
             left_out[made.why_not] += 1
         else:
@@ -80,10 +82,9 @@ def count_pairs(results: Results) -> tuple[dict[str, dict[str, int]], dict[str, 
     return {measure: dict(found) for measure, found in counts.items()}, dict(left_out)
 
 
-def _verdicts(results: Results, margin: float) -> Iterator[Verdict]:
+def _verdicts(measured: Results, margin: float) -> Iterator[Verdict]:
     """Every pair of clips under every rule that both have a score for; and those that are no pair."""
-    measured = by_measure(results)
-    for a, b, why in _couples(results):
+    for a, b, why in _couples(measured):
         if why:
             yield Verdict(a, b, why_not=why)
             continue
@@ -91,16 +92,16 @@ def _verdicts(results: Results, margin: float) -> Iterator[Verdict]:
             one, other = (measured.score(case, measure) for case in (a, b))
             if one is not None and other is not None:
                 yield Verdict(a, b, measure, (one, other), margin)
-        far = [_displacement(case, results) for case in (a, b)]
+        far = [_displacement(case, measured) for case in (a, b)]
         if far[0] is not None and far[1] is not None and far[0][1] == far[1][1]:
             made = Verdict(a, b, DISPLACEMENT, (far[0][0], far[1][0]), DEGREES)
             yield replace(made, why_not=_withheld(made, measured, margin))
 
 
-def _couples(results: Results) -> Iterator[tuple[Case, Case, str]]:
+def _couples(measured: Results) -> Iterator[tuple[Case, Case, str]]:
     """Two models' clips of one record, and why they are no pair; nothing where they are one."""
     by_record: dict[str, list[Case]] = defaultdict(list)
-    for case in results.cases:
+    for case in measured.cases:
         by_record[record_of(case)].append(case)
     for _, clips in sorted(by_record.items()):
         for a, b in combinations(sorted(clips, key=lambda case: case.model), 2):
@@ -110,14 +111,14 @@ def _couples(results: Results) -> Iterator[tuple[Case, Case, str]]:
                 yield a, b, LEAKS
             elif a.condition == "static":
                 yield a, b, STATIC
-            elif not all(_is_open(case, "camera_moved", results) for case in (a, b)):
+            elif not all(_is_open(case, "camera_moved", measured) for case in (a, b)):
                 yield a, b, AT_REST
             else:
                 yield a, b, ""
 
 
-def _judgeable(made: Verdict, results: Results) -> bool:
-    return all(_is_open(case, "wr_reobservation", results) for case in (made.a, made.b))
+def _judgeable(made: Verdict, measured: Results) -> bool:
+    return all(_is_open(case, "wr_reobservation", measured) for case in (made.a, made.b))
 
 
 def _withheld(made: Verdict, measured: Results, margin: float) -> str:
@@ -132,13 +133,13 @@ def _withheld(made: Verdict, measured: Results, margin: float) -> str:
     return LOST
 
 
-def _displacement(case: Case, results: Results) -> tuple[float, bool] | None:
-    """Degrees turned to the asked side, and whether odometry saw it."""
-    record = results.answer(case, COLUMNS["alignment"])
-    if record is None or record.raw is None:
-        return None
-    asked = float(record.facts.get("requested_deg") or 0.0)
-    return record.raw * math.copysign(1, asked), record.facts.get("poses_from") == ODOMETRY
+def _displacement(case: Case, measured: Results) -> tuple[float, str] | None:
+    """Degrees turned to the asked side, and the measure that tells them."""
+    for measure in ("alignment", "alignment_odometry"):
+        record = measured.answer(case, measure)
+        if record is not None and record.raw is not None:
+            return record.raw * math.copysign(1, float(record.facts.get("requested_deg") or 0.0)), measure
+    return None
 
 
 def _side(case: Case, score: float, digests: Mapping[str, str]) -> dict[str, Any]:
@@ -152,11 +153,11 @@ def _side(case: Case, score: float, digests: Mapping[str, str]) -> dict[str, Any
     }
 
 
-def _is_open(case: Case, gate: str, results: Results) -> bool:
-    record = results.answer(case, gate)
+def _is_open(case: Case, gate: str, measured: Results) -> bool:
+    record = measured.answer(case, gate)
     return record is not None and record.status == "open"
 
 
-def _gates(case: Case, results: Results) -> dict[str, dict[str, str]]:
-    found = {gate: results.answer(case, gate) for gate in GATES}
+def _gates(case: Case, measured: Results) -> dict[str, dict[str, str]]:
+    found = {gate: measured.answer(case, gate) for gate in GATES}
     return {gate: {"status": made.status, "label": made.label} for gate, made in found.items() if made is not None}

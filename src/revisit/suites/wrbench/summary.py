@@ -52,7 +52,7 @@ def summarise(results: Results) -> dict[str, Any]:
     matched = _matched(measured)
     sensitivity = {model: made for model, mine in models.items() if (made := _sensitivity(mine))}
     situations = {model: _situations(mine) for model, mine in models.items()}
-    pairs, left_out = count_pairs(results)
+    pairs, left_out = count_pairs(measured)
     whole = totals(rows)
     pixels = {model: _pixel_support(mine) for model, mine in models.items()}
     headline = [
@@ -109,8 +109,7 @@ def summarise(results: Results) -> dict[str, Any]:
 
 def _models(results: Results) -> dict[str, Results]:
     """The clips of each model that has any."""
-    found = {model: results.where(model=model) for model in results.models}
-    return {model: mine for model, mine in found.items() if mine.cases}
+    return {model: mine for model, mine in results.groups("model").items() if mine.cases}
 
 
 def _cell(part: Results, id: str) -> Cell:
