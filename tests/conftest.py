@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -94,22 +97,48 @@ def make_clip() -> Callable[..., Path]:
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+def in_this_process(words: list[str]) -> subprocess.CompletedProcess[str]:
+    """The command without a process of its own, which takes a second or two to start."""
+    from revisit.cli.main import run
+
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["revisit", *words])
+        before = dict(os.environ)
+        try:
+            run()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        except Exception:  # as Python would end on it
+            traceback.print_exc()
+            code = 1
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+    return subprocess.CompletedProcess(["revisit", *words], code, out.getvalue(), err.getvalue())
+
+
 @pytest.fixture
-def revisit(tmp_path: Path) -> Cli:
-    """Run the command in a process of its own, as a user would."""
+def revisit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Run the command in an empty folder: with variables of its own also in a process of its own, as a user would."""
 
     def run(
         *arguments: object, check: int | None = 0, env: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "revisit", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env={**os.environ, **(env or {})},
-            timeout=600,
-            check=False,
-        )
+        words = [str(word) for word in arguments]
+        if env is None:
+            monkeypatch.chdir(tmp_path)
+            done = in_this_process(words)
+        else:
+            done = subprocess.run(
+                [sys.executable, "-m", "revisit", *words],
+                capture_output=True,
+                text=True,
+                cwd=tmp_path,
+                env={**os.environ, **env},
+                timeout=600,
+                check=False,
+            )
         if check is not None:
             assert done.returncode == check, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done

@@ -107,8 +107,8 @@ def test_each_broken_input_is_one_sentence_and_the_others_are_scored(revisit, zo
     for name, sentence in EXPECTED.items():
         record = motion[name]
         if sentence is not None:
-            assert record["status"] == "failed" and sentence in record["reason"], record
-            assert "\n" not in record["reason"]
+            assert record["status"] == "failed" and sentence in record["reason"]["sentence"], record
+            assert "\n" not in record["reason"]["sentence"]
             assert done.stderr.count(f"failed: {name}@") == 1
         elif name == "one frame.mp4":
             assert record["status"] == "unscored", record

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revisit.core import Case, Clip, InvalidEvidence, MediaError, Reason, Score, Suite, Unscored
+from revisit.core import Case, Clip, InvalidEvidence, MediaError, Reason, Record, Score, Suite, Unscored
 from revisit.engine.needs import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
@@ -175,25 +175,25 @@ def test_the_engine_hands_the_file_to_observers_and_notices_when_it_changes(tmp_
     file = tmp_path / "results.npz"
     mine = Case("s@m", "test", "m", "s", Clip(tmp_path / "a.mp4"), annotations={"setting": "A"})
 
-    def run(artifacts: dict[str, Path]) -> dict[str, Any]:
+    def run(artifacts: dict[str, Path]) -> Record:
         chosen = ("mb_spatial_epipolar",)
         cases = [replace(mine, artifacts=artifacts)]
         card: dict[str, Any] = {"protocols": {"p": {}}}
         suite = Suite("test", card, lambda source, roots: cases, lambda source: True, lambda: chosen, summarise)
         plan = make_plan(suite, tmp_path / "a.mp4", ObserverSet("lite", load_roles("lite")), metrics=chosen)
-        found = evaluate(plan, tmp_path / "run", workers=0).records
-        return next(record for record in found if record.get("metric") == chosen[0])
+        (record,) = evaluate(plan, tmp_path / "run", workers=0).results.about(chosen[0])
+        return record
 
-    assert run({})["reason"] == "no file of da3 was given for this case; `revisit mbench prepare` makes one"
+    assert run({}).sentence == "no file of da3 was given for this case; `revisit mbench prepare` makes one"
     write_npz(file, extrinsics=invert(poses), **five)
     exact = run({"da3": file})
-    assert exact["status"] == "scored" and exact["raw"] < 1, "compression moves points a little"
+    assert exact.scored and exact.raw < 1, "compression moves points a little"
     poses[3:, :3, :3] = poses[3:, :3, :3] @ axis_angle((1, 0, 0), 2)
     write_npz(file, "w2c_opencv", extrinsics=invert(poses), **five)
-    assert run({"da3": file})["raw"] > 5
+    assert run({"da3": file}).raw > 5
     write_npz(file, extrinsics=invert(poses) * np.nan, **five)
     broken = run({"da3": file})
-    assert broken["status"] == "failed" and broken["reason"].startswith("results.npz: pose 0 holds NaN")
+    assert broken.failed and broken.sentence.startswith("results.npz: pose 0 holds NaN")
 
 
 # The file

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-KILLS = 8
+KILLS = 4
 
 
 @pytest.mark.slow

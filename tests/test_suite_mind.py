@@ -244,7 +244,7 @@ def test_a_board_counts_the_clips_that_a_metric_applies_to(run, dataset, tmp_pat
     assert [len(board["rows"]) for board in boards] == [3, 1]
 
 
-def test_upstream_is_another_protocol(dataset, cache, tmp_path):
+def test_upstream_is_another_protocol(dataset, run, cache, tmp_path):
     truth, predictions = dataset
     done = run_mind(predictions / "copy", truth, tmp_path / "run", cache, protocol="upstream")
     assert done.summary["protocol"].startswith("upstream:")

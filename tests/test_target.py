@@ -78,7 +78,8 @@ def test_a_perfect_return_scores_the_bound(returned):
 
 def test_leaving_for_good_is_unscored_because_its_place_was_not_seen(gone):
     verdict = target_return(gone)
-    assert verdict.label == "hidden, not returned" and verdict.state == "closed" and "not seen again" in str(verdict.reason)
+    assert verdict.label == "hidden, not returned" and verdict.state == "closed"
+    assert "not seen again" in str(verdict.reason)
     answer = target_reappearance(gone, target_phases.fn(gone))
     assert isinstance(answer, Unscored) and answer.kind == "no_return"
     assert isinstance(target_identity(gone, target_phases.fn(gone)), Unscored)
