@@ -249,7 +249,7 @@ def test_what_the_detector_does_not_find_is_unscored_and_says_so(dataset: Path, 
     answers = records(tmp_path / "run")
     for id in OBJECTS:
         record = answers["object:sample_001:text@perfect", id]
-        assert record["status"] == "unscored" and "found no 'gift" in record["reason"], record
+        assert record["status"] == "unscored" and "found no 'gift" in record["reason"]["sentence"], record
 
 
 @pytest.mark.parametrize("set", ["lite", "small"])

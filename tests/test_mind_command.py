@@ -183,9 +183,9 @@ def test_missing_odd_and_resting_clips_keep_the_shapes(data, tmp_path):
         rows_of(tmp_path / "upstream/result.json")[perspective, "mirror_test", "data-25"]["video_results"][0]
         for perspective in ("1st_data", "3rd_data")
     )
-    assert odd["error"] == "frame count: 49 is odd, and upstream takes even ones only" and "gsc" not in odd
+    assert odd["error"] == "upstream takes an even number of frames only, and there are 49" and "gsc" not in odd
     assert odd["sample_frames"] == 49 and odd["mark_time"] == 24
-    assert batch["error"].startswith("frame count: of 42 frames")
+    assert batch["error"].startswith("upstream fails on 42 frames")
     corrected = rows_of(tmp_path / "corrected/result.json")["1st_data", "mirror_test", "data-25"]["video_results"][0]
     assert corrected["error"] is None and corrected["gsc"]["length"] == 24
 
