@@ -147,18 +147,21 @@ def by_hand() -> Iterator[Any]:
     yield GramDistances(late, early, fold, 0.1 + rng.random((3, 2)), 2 + rng.random((3, 2)), np.full((3, 2), 2.5), "n")
     yield TextFeatures(some, np.array([0, 0, 0, 1, 1, 1]), vectors, vectors[:2], False, "a network")
 
-    yield JudgeAnswers(*answers([*DIMENSIONS.values()] * 2), "a judge")
-    yield ProbeAnswers(*answers([*AXES] * 2), "a judge")
+    yield JudgeAnswers(**answers([*DIMENSIONS.values()] * 2))
+    yield ProbeAnswers(**answers([*AXES] * 2))
     yield ProgressRatings(4.0, 3.0, "a judge")
     yield TriggerAnswer(1, 0.9, "left", "a judge")
     yield Judgeability(np.array([1, 0, 0, 1]), "a box", np.zeros(0), -1, -1, "a judge")
 
 
-def answers(dimensions: list[str]) -> tuple[Any, Any, Any, Any, Any]:
+def answers(dimensions: list[str]) -> dict[str, Any]:
     """Questions about these, every other one right with no, and what a judge says to them."""
     count = len(dimensions)
     positive = np.arange(count) % 2 == 0
-    return np.arange(count), tuple(dimensions), positive, positive.astype(int), np.where(positive, 0.9, 0.3)
+    return {
+        "question": np.arange(count), "dimension": tuple(dimensions), "positive": positive,
+        "answer": positive.astype(int), "p_yes": np.where(positive, 0.9, 0.3), "judge": "a judge",
+    }  # fmt: skip
 
 
 @cache
