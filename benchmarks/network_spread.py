@@ -111,16 +111,16 @@ def score_dataset(asked: argparse.Namespace, name: str, scratch: Path, found: di
     run = evaluate(plan, scratch / name, cache=EvidenceCache(scratch / "cache"))
     scored = dict.fromkeys(metrics, 0)
     why: dict[str, str] = {}
-    for record in run.records:
-        if "metric" not in record:
+    for record in run.results.records:
+        if record.is_gate:
             continue
-        id, case = record["metric"], f"{name}:{record['case']}"
-        if record["status"] == "scored":
-            found["scores"].setdefault(id, {})[case] = record["score"]
-            found["protocols"][id] = record["protocol"]  # stands for the weights, too
+        id, case = record.question, f"{name}:{record.case.id}"
+        if record.scored:
+            found["scores"].setdefault(id, {})[case] = record.value
+            found["protocols"][id] = record.protocol  # stands for the weights, too
             scored[id] += 1
         else:
-            why.setdefault(id, record["reason"])
+            why.setdefault(id, record.sentence)
     told = ", ".join(f"{id} {count}" for id, count in scored.items())
     print(f"  {name}: {len(plan.cases)} clips, {time.perf_counter() - started:.0f} s; scored: {told}", flush=True)
     for id, reason in why.items():

@@ -74,7 +74,12 @@ def test_frames_in_memory_score_as_the_same_frames_in_files(
 ) -> None:
     write(tmp_path / "clips/model" / name, clip)
     write(tmp_path / "truth" / name, truth)
-    case = {"id": "wall", "model": "model", "video": f"clips/model/{name}", "reference": f"truth/{name}"}
+    case: dict[str, Any] = {
+        "id": "wall",
+        "model": "model",
+        "video": f"clips/model/{name}",
+        "reference": f"truth/{name}",
+    }
     case |= {"target": {"name": "target", "box": BOX}}
     (tmp_path / "manifest.jsonl").write_text(json.dumps(case) + "\n")
     files = revisit.evaluate(tmp_path / "manifest.jsonl", out=tmp_path / "run", workers=2)

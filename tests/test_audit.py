@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 from revisit.audit import cards, text
-from revisit.audit.analyse import Clip, analyse
+from revisit.audit.analyse import analyse
 from revisit.audit.claims import MEANS, claims_of, is_memory
 from revisit.audit.grid import film, kind_of, model_name, render_grid, story
 from revisit.audit.horizon import curves
 from revisit.audit.page import write_horizon, write_page
 from revisit.audit.results import results
 from revisit.audit.run import Grid, audit
-from revisit.core import METRICS, Case, UsageError, evidence_id
-from revisit.core import Clip as Video
+from revisit.core import METRICS, Case, Clip, Reason, Record, UsageError, evidence_id
 from revisit.engine.needs import observed_kinds
 from revisit.observers.sets import load_roles
+from revisit.results import Results
 from revisit.worlds.failures import FAILURES, FLOORS
 
 SMALL = (48, 80)
@@ -113,23 +113,24 @@ def test_claims_and_memory_metrics() -> None:
 Scores = Callable[[str, float, int], float | None]
 
 
-def answers(metric: str, score: Scores, kinds: list[str], seeds: int = 4) -> tuple[dict[str, Clip], list[Any]]:
-    """Records of one metric on a grid, from a function of kind, strength and seed; None is unscored."""
-    clips, records = {}, []
+def answers(metric: str, score: Scores, kinds: list[str], seeds: int = 4) -> Results:
+    """Results of one metric on a grid, from a function of kind, strength and seed; None is unscored."""
+    records = []
     cells = [("truth", 0.0), ("perfect", 0.0), *((kind, at) for kind in kinds for at in (0.5, 1.0))]
     for kind, strength in [*cells, *((floor, 1.0) for floor in FLOORS)]:
         for seed in range(seeds):
-            case = f"{seed}@{kind}@{strength}"
-            clips[case] = Clip(kind, strength, seed)
+            about = {"kind": kind, "strength": strength}
+            clip = Clip(Path("x.mp4"))
+            case = Case(f"{seed}@{kind}@{strength}", "folder", kind, str(seed), clip, seed=seed, annotations=about)
             value = score(kind, strength, seed)
-            answer = {"status": "unscored", "reason": "no return: it never left"} if value is None else {}
-            records.append({"case": case, "metric": metric, "status": "scored", "score": value, **answer})
-    return clips, records
+            reason = Reason("no_return", "it never left") if value is None else None
+            status = "scored" if reason is None else "unscored"
+            records.append(Record(case, metric, False, status, value, reason=reason))
+    return Results([record.case for record in records], records)
 
 
 def audited(metric: str, score: Scores, kinds: list[str]) -> dict[str, Any]:
-    clips, records = answers(metric, score, kinds)
-    return analyse(clips, records, kinds, tuple(FLOORS))
+    return analyse(answers(metric, score, kinds), kinds, tuple(FLOORS))
 
 
 def test_a_metric_that_falls_with_the_strength_responds() -> None:
@@ -185,7 +186,7 @@ def test_a_closed_gate_is_neither_good_nor_bad() -> None:
     found = audited("target_reappearance", score, ["frozen_camera", "vanish"])
     metric = found["metrics"]["target_reappearance"]
     cell = metric["kinds"]["frozen_camera"]
-    assert cell["auc"] is None and cell["response"] == "unscored" and cell["unscored"] == {"no return": 4}
+    assert cell["auc"] is None and cell["response"] == "unscored" and cell["unscored"] == {"no_return": 4}
     assert metric["floors"]["noise"] == {"n": 0, "of": 4, "auc": None}
     assert not any(entry["problem"].startswith("frozen") for entry in found["failing"])
 
@@ -233,19 +234,12 @@ def test_curves_follow_the_gap() -> None:
     def case(model: str, gap: int, seed: int) -> Case:
         id = f"{seed}-{gap}@{model}"
         sample = f"scene {seed}"
-        return Case(id, "folder", model, sample, Video(Path("x.mp4")), condition=f"away-{gap}", phases=(8, 8 + gap))
+        return Case(id, "folder", model, sample, Clip(Path("x.mp4")), condition=f"away-{gap}", phases=(8, 8 + gap))
 
     cases = [case(model, gap, seed) for model in ("perfect", "fades") for gap in (16, 32, 64) for seed in range(3)]
-    records = [
-        {
-            "case": one.id,
-            "metric": "target_identity",
-            "status": "scored",
-            "score": 0.9 - (one.model == "fades") * 0.01 * (one.phases or (0, 0))[1],
-        }
-        for one in cases
-    ]
-    found = curves(cases, records, fps=8)["target_identity"]["models"]
+    scores = [0.9 - (one.model == "fades") * 0.01 * (one.phases or (0, 0))[1] for one in cases]
+    records = [Record(one, "target_identity", False, "scored", score) for one, score in zip(cases, scores, strict=True)]
+    found = curves(Results(cases, records), fps=8)["target_identity"]["models"]
     assert [point["gap"] for point in found["fades"]["points"]] == [2, 4, 8]
     assert found["fades"]["tau"] == -1 and found["perfect"]["tau"] is None
     assert all(point["n"] == point["of"] == 3 for point in found["perfect"]["points"])

@@ -11,13 +11,16 @@ import pytest
 
 from revisit.audit.fit import HELD_OUT, TRAINING, as_frames, asked, examined, fit, lines_of, logistic, records_of
 from revisit.audit.grid import story
-from revisit.core import METRICS
+from revisit.core import METRICS, Case, Clip, Reason, Record
 from revisit.diagnosis.diagnose import Diagnosis, diagnose
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.responses import responses
 from revisit.diagnosis.signs import Scores, signs
 from revisit.diagnosis.summary import diagnosed
+from revisit.results import Results
 from tests.looking import read
+
+CASE = Case("c", "folder", "m", "s", Clip(Path("c.mp4")))
 
 PERFECT = {
     "camera_reach": 1.0, "camera_standstill": 0.0, "camera_scale": 1.0, "return_shortfall": 0.0, "return_delay": 0.0,
@@ -50,17 +53,19 @@ def records(
     facts: dict[str, Any] | None = None,
     without: tuple[str, ...] = (),
     **gates: str,
-) -> list[dict[str, Any]]:
-    """Records of a clip that is perfect but for some scores; metrics whose id starts as in `without` are unscored."""
-    made: list[dict[str, Any]] = []
+) -> dict[str, Record]:
+    """Answers about a clip, perfect but for some scores; metrics whose id starts as in `without` are unscored."""
+    made = {id: Record(CASE, id, True, "open", label=label) for id, label in gates.items()}
     for id, value in (PERFECT | (scores or {})).items():
         if id.startswith(without or ("-",)):
-            made.append({"case": "c", "metric": id, "status": "unscored", "reason": "nothing to compare", "facts": {}})
+            made[id] = Record(CASE, id, False, "unscored", reason=Reason("no_overlap", "nothing to compare"))
         else:
-            known = (facts or {}).get(id, FACTS.get(id, {}))
-            made.append({"case": "c", "metric": id, "status": "scored", "score": value, "facts": known})
-    made += [{"case": "c", "gate": id, "status": "open", "label": label, "facts": {}} for id, label in gates.items()]
+            made[id] = scored(id, value, (facts or {}).get(id, FACTS.get(id, {})))
     return made
+
+
+def scored(id: str, value: float, facts: dict[str, Any] | None = None) -> Record:
+    return Record(CASE, id, False, "scored", value, facts=facts or {})
 
 
 def kinds(diagnosis: Diagnosis) -> list[str]:
@@ -103,7 +108,7 @@ def test_what_is_unknown_is_untold_and_never_guessed():
     assert found.untold["vanish"] == "nothing to compare"
     assert "flicker" not in found.untold
     assert found.words == "no failure found, 8 of 20 kinds untold"
-    nothing = diagnose([])
+    nothing = diagnose({})
     assert set(nothing.untold) == set(KINDS)
 
 
@@ -112,23 +117,27 @@ def test_without_a_reference_the_gates_and_the_clip_itself_speak():
     left = records(without=departures, view_return="never left", camera_moved="frozen camera")
     assert kinds(diagnose(left)) == ["frozen_camera"]
     moves = records(without=departures, view_return="never left", camera_moved="moves")
-    moves.append({"case": "c", "metric": "frozen_camera", "status": "scored", "score": 0.0, "facts": {}})
+    moves["frozen_camera"] = scored("frozen_camera", 0.0)
     assert kinds(diagnose(moves)) == [] and diagnose(moves).words.startswith("never left")
     cut = diagnose(records({"cut_away": 0.4, "unsteady_light": 20.0}, without=departures, view_return="left, returned"))
     assert set(kinds(cut)) == {"cut", "flicker"}
     soft = records(without=departures)
-    soft.append({"case": "c", "metric": "style_consistency", "status": "scored", "score": 0.5,
-                 "facts": {"ratio": {"gradient_0": 0.3, "gradient_2": 0.9}}})  # fmt: skip
+    soft["style_consistency"] = scored("style_consistency", 0.5, {"ratio": {"gradient_0": 0.3, "gradient_2": 0.9}})
     assert kinds(diagnose(soft)) == ["blur"]
 
 
+def test_a_reference_at_rest_leaves_nothing_to_leave():
+    answers = records(without=("camera", "return"), view_return="never left", camera_moved="frozen camera")
+    assert "never left" in diagnose(answers).untold["vanish"]
+    answers["camera_reach"] = Record(CASE, "camera_reach", False, "unscored", reason=Reason("at_rest", "any words"))
+    assert "vanish" not in diagnose(answers).untold
+
+
 def test_the_summary_counts_by_model_and_is_empty_where_nobody_asked():
-    made = diagnosed({"c": "m"}, records(RESET, RESET_FACTS))
+    made = diagnosed(Results([CASE], records(RESET, RESET_FACTS).values()))
     assert made["models"] == {"m": {"clips": 1, "told": 1, "unreadable": 0, "findings": {"state reset": 1}}}
     assert made["cases"]["c"]["findings"][0]["kind"] == "state_reset"
-    assert (
-        diagnosed({"c": "m"}, [{"case": "c", "metric": "psnr", "status": "scored", "score": 30.0, "facts": {}}]) == {}
-    )
+    assert diagnosed(Results([CASE], [scored("psnr", 30.0)])) == {}
     json.dumps(made)
 
 

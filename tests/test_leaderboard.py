@@ -15,9 +15,19 @@ import pytest
 from revisit.core import Case, Clip, MediaError, Reason, Record, Rejected, UsageError
 from revisit.report.boards import as_csv, as_html, as_latex, as_markdown
 from revisit.results import Results
+from revisit.results.boards import (
+    Board,
+    BoardCell,
+    Column,
+    Row,
+    RunFacts,
+    board_of_run,
+    joined,
+    leader,
+    ordered,
+    printed,
+)
 from revisit.results.files import case_to_json
-from revisit.stats.boards import Board, Cell, Column, Row, leaders, ordered
-from revisit.suites.boards import RunFacts, board_of_run, joined
 from revisit.suites.memobench.leaderboard import COLUMNS, is_results, upstream_board
 from revisit.suites.memobench.published import (
     MAIN,
@@ -29,7 +39,7 @@ from revisit.suites.memobench.published import (
 )
 
 LPIPS = Column("memo_lpips", "LPIPS", higher_is_better=False, decimals=3)
-PSNR = Column("memo_psnr", "PSNR")
+PSNR = Column("memo_psnr", "PSNR", decimals=2)
 
 
 def board(*rows: Row) -> Board:
@@ -37,8 +47,12 @@ def board(*rows: Row) -> Board:
 
 
 def row(model: str, psnr: float | None, lpips: float | None, n: int = 3) -> Row:
-    cells = {"memo_psnr": Cell(psnr, n, 3), "memo_lpips": Cell(lpips, n if lpips is not None else 0, 3, reason="none")}
-    return Row(model, "run", cells)
+    def cell(mean: float | None, margin: float) -> BoardCell:
+        if mean is None:
+            return BoardCell(0, 3, reason="none")
+        return BoardCell(n, 3, mean, (mean - margin, mean + margin))
+
+    return Row(model, "run", {"memo_psnr": cell(psnr, 0.5), "memo_lpips": cell(lpips, 0.04)})
 
 
 def run_facts(
@@ -75,7 +89,7 @@ def run_facts(
 def test_printed_tables_are_those_of_the_paper(shared: Path) -> None:
     golden = json.loads((shared / "golden/memobench_t2_t3.json").read_text())
     for table, key in (("2", "table2"), ("3", "table3")):
-        made = {row.model: {name: cell.value for name, cell in row.cells.items()} for row in published(table).rows}
+        made = {row.model: {name: cell.mean for name, cell in row.cells.items()} for row in published(table).rows}
         expected = {
             model: {name: number for name, number in numbers.items() if name != "All"}
             for model, numbers in golden[key].items()
@@ -128,21 +142,27 @@ def test_rows_are_sorted_the_better_first_and_unscored_last() -> None:
     assert [r.model for r in ordered(made)] == ["a", "b", "c"]
 
 
-def test_the_best_is_marked_only_where_coverage_is_equal() -> None:
-    assert leaders([row("a", 14.0, 0.5), row("b", 12.0, 0.4)], LPIPS) == {1}
-    assert leaders([row("a", 14.0, 0.5), row("b", 15.0, 0.4, n=1)], PSNR) == set()
-    assert leaders([row("a", 14.0, None)], PSNR) == set()
-    assert leaders([row("a", 1, 1), row("b", 2, 2)], Column("memo_psnr", "n", None)) == set()
+def test_the_best_is_marked_where_intervals_and_coverage_allow_it() -> None:
+    assert leader([row("a", 14.0, 0.5), row("b", 12.0, 0.4)], LPIPS) == 1
+    assert leader([row("a", 14.0, 0.5), row("b", 14.4, 0.4)], PSNR) is None
+    assert leader([row("a", 14.0, 0.5), row("b", 15.0, 0.4, n=1)], PSNR) is None
+    assert leader([row("a", 14.0, None)], PSNR) is None
+    assert leader([row("a", 1, 1), row("b", 2, 2)], Column("memo_psnr", "n", None)) is None
+
+
+def test_numbers_follow_the_common_rule_unless_a_benchmark_prints_its_own() -> None:
+    assert BoardCell(3, 4, 0.00042).shown() == "0.00042 (3/4)" and BoardCell(3, 4, 0.4).shown(3) == "0.400 (3/4)"
+    assert BoardCell(0, 4, reason="none").shown(3) == "– (0/4)" and printed(0.49, "0.490").shown() == "0.490"
 
 
 def test_a_run_becomes_a_board_with_counts() -> None:
     made = board_of_run(run_facts(), COLUMNS)
     assert [r.model for r in made.rows] == ["A", "B"]
     psnr, memory = (made.rows[0].cells[key] for key in ("memo_psnr", "memo_vqa_cm"))
-    assert (psnr.value, psnr.n, psnr.of) == (11.0, 3, 4)  # the missing clip counts
-    assert (memory.value, memory.n) == (10.5, 2)
-    assert made.rows[0].cells["memo_lpips"] == Cell(None, 0, 4, reason="missing")
-    assert made.rows[1].cells["memo_lpips"] == Cell(None, 0, 3, reason="not asked")
+    assert (psnr.mean, psnr.n, psnr.of) == (11.0, 3, 4)  # the missing clip counts
+    assert (memory.mean, memory.n) == (10.5, 2)
+    assert made.rows[0].cells["memo_lpips"] == BoardCell(0, 4, unscored={"missing": 1}, reason="missing")
+    assert made.rows[1].cells["memo_lpips"] == BoardCell(0, 3, reason="not asked")
     assert made.protocol == "corrected:ffff, observers lite"
     real = board_of_run(run_facts(), COLUMNS, "real").rows[1]
     assert (real.cells["memo_psnr"].n, real.cells["memo_psnr"].of) == (1, 1)
@@ -247,12 +267,12 @@ def test_all_files_of_a_model_are_read_and_nothing_is_rescaled(tmp_path: Path) -
     made = upstream_board(results(tmp_path))
     (only,) = made.rows  # "fantasy-world" and "FantasyWorld" are one model
     camera = only.cells["memo_camera"]
-    assert camera.value == pytest.approx(0.4)  # not 40
+    assert camera.mean == pytest.approx(0.4)  # not 40
     assert (camera.n, camera.of) == (2, 3)
-    assert only.cells["memo_lpips"].value == pytest.approx(0.4)
-    assert only.cells["memo_ors"].value == 0.25
-    assert only.cells["memo_vqa_if"].value == 50.0
-    assert only.cells["memo_psnr"].value is None
+    assert only.cells["memo_lpips"].mean == pytest.approx(0.4)
+    assert only.cells["memo_ors"].mean == 0.25
+    assert only.cells["memo_vqa_if"].mean == 50.0
+    assert only.cells["memo_psnr"].mean is None
     assert made.protocol == "upstream files"
     assert upstream_board(tmp_path, "Synthetic").rows[0].cells["memo_camera"].of == 2
     assert is_results(tmp_path)
@@ -263,7 +283,7 @@ def test_a_clip_in_two_files_counts_once(tmp_path: Path) -> None:
     write(tmp_path / "m/eval_both_1.csv", head, "007,real,real,10")
     write(tmp_path / "m/eval_both_2.csv", head, "007,real,real,20")
     made = upstream_board(tmp_path)
-    assert (made.rows[0].cells["memo_psnr"].value, made.rows[0].cells["memo_psnr"].n) == (20.0, 1)
+    assert (made.rows[0].cells["memo_psnr"].mean, made.rows[0].cells["memo_psnr"].n) == (20.0, 1)
     assert "more than one file" in made.note
 
 

@@ -217,11 +217,11 @@ def test_files_are_read_back_as_a_board(tmp_path: Path) -> None:
     board = upstream_board(tmp_path)
     (row,) = board.rows
     assert row.model == "A_model"
-    assert row.cells["memo_psnr"].value == pytest.approx(15.5)
+    assert row.cells["memo_psnr"].mean == pytest.approx(15.5)
     assert (row.cells["memo_psnr"].n, row.cells["memo_psnr"].of) == (2, 2)
-    assert row.cells["memo_ors"].value == pytest.approx(0.3429)
-    assert row.cells["memo_vqa_if"].value == 100.0
-    assert row.cells["memo_lpips"].value is None
+    assert row.cells["memo_ors"].mean == pytest.approx(0.3429)
+    assert row.cells["memo_vqa_if"].mean == 100.0
+    assert row.cells["memo_lpips"].mean is None
     assert upstream_board(tmp_path, "real").rows[0].cells["memo_psnr"].n == 1
 
 

@@ -20,7 +20,7 @@ from revisit.engine.plan import make_plan
 from revisit.engine.run import Run, evaluate
 from revisit.observers.poses import read_poses
 from revisit.observers.sets import load_roles
-from revisit.suites.boards import RunFacts, joined
+from revisit.results.boards import RunFacts, joined
 from revisit.suites.mind.leaderboard import boards_of
 from revisit.suites.mind.read import action_space, read
 from revisit.weights.places import variable_of

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-from revisit.core import Series
+from revisit.core import Case, Clip, Reason, Record, Series
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.run import Run
 from revisit.evidence.frames import FrameFacts, Thumbnails
@@ -24,8 +24,8 @@ from revisit.media import save_npz
 from revisit.report.html import data_block, write_report
 from revisit.report.phases import phases_of
 from revisit.report.series import drawn
-from revisit.report.tables import best, findings, funnel, in_words
-from revisit.report.words import number
+from revisit.report.tables import findings, funnel, in_words
+from revisit.results import Results
 
 FRAMES = 30
 HOSTILE = (
@@ -113,7 +113,7 @@ def make_run(
         record |= {"version": 1, "protocol": "corrected:11111111", "key": "k", "seconds": 0.1}
     stages = [{"stage": stage, "n": n} for stage, n in (("all clips", 1), ("readable", 1), ("memory scored", 1))]
     scored = {"n": 1, "of": 1, "failed": 0, "mean": 0.61, "interval": None}
-    empty = {"n": 0, "of": 1, "failed": 0, "unscored": {"frozen camera": 1}}
+    empty = {"n": 0, "of": 1, "failed": 0, "unscored": {"gate_closed": 1}}
     summary = {
         "suite": "folder", "protocol": "corrected:22222222", "set": "lite", "partial": partial, "total_cases": 9,
         "cases": 2, "rejected": [{"id": "line 3", "reason": f"{name}: there is no such file"}],
@@ -206,7 +206,7 @@ def test_unscored_is_shown_with_its_reason_and_never_as_a_number(tmp_path: Path)
     page = read(make_run(tmp_path))
     assert page.data["clips"][1]["scores"] == [[None, "frozen camera: the view never moves"]]
     tips = [attributes["data-tip"] for _, attributes in page.tags if "data-tip" in attributes]
-    assert tips == ["1 × frozen camera"]
+    assert tips == ["1 × test not posed"]
     assert page.data["clips"][1]["findings"][0]["state"] == "closed"
 
 
@@ -339,21 +339,6 @@ def test_importing_the_report_loads_no_decoder_and_no_network() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def cell(mean: float, low: float, high: float, n: int = 10) -> dict[str, Any]:
-    return {"mean": mean, "interval": [low, high], "n": n, "of": 10}
-
-
-def test_the_best_value_is_named_only_where_it_can_be() -> None:
-    clear = {"a": cell(0.9, 0.85, 0.95), "b": cell(0.5, 0.4, 0.6)}
-    assert best(clear, True) == "a"
-    assert best(clear, False) == "b"
-    assert best(clear, None) is None
-    assert best({**clear, "b": cell(0.8, 0.6, 0.95)}, True) is None  # intervals reach over each other's means
-    assert best({**clear, "b": cell(0.5, 0.4, 0.6, n=7)}, True) is None  # judged on other clips
-    assert best({"a": clear["a"], "b": {"n": 0, "of": 10}}, True) is None  # nothing to compare with
-    assert best({**clear, "b": {**clear["b"], "interval": None}}, True) is None
-
-
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
@@ -409,26 +394,20 @@ def test_the_funnel_says_in_words_what_it_draws() -> None:
 
 
 def test_a_frozen_camera_is_counted_as_not_posing_the_test() -> None:
+    case = Case("c", "folder", "m", "s", Clip(Path("c.mp4")))
     records = [
-        {"gate": "camera_moved", "status": "closed", "label": "frozen camera", "reason": "frozen camera: still"},
-        {"gate": "camera_moved", "status": "open", "label": "moves", "reason": ""},
-        {"gate": "camera_moved", "status": "failed", "reason": "broken"},
-        {"gate": "target_return", "status": "unscored", "reason": "no target was given for this case"},
+        Record(case, "camera_moved", True, "closed", label="frozen camera", reason=Reason("gate_closed", "still")),
+        Record(case, "camera_moved", True, "open", label="moves"),
+        Record(case, "camera_moved", True, "failed", reason=Reason("failed", "broken")),
+        Record(case, "camera_moved", True, "unscored", reason=Reason("too_short", "2 frames: one more is needed")),
+        Record(case, "target_return", True, "unscored", reason=Reason("no_target", "no target was given")),
     ]
-    (found,) = findings(records, {"camera_moved": "the camera moves", "target_return": "the target returns"})
+    (found,) = findings(
+        Results([case], records), {"camera_moved": "the camera moves", "target_return": "the target returns"}
+    )
     assert found["parts"] == [
         {"state": "open", "label": "moves", "n": 1},
         {"state": "closed", "label": "frozen camera", "n": 1},
-        {"state": "failed", "label": "could not be read", "n": 1},
+        {"state": "unscored", "label": "too short", "n": 1},
+        {"state": "failed", "label": "failed", "n": 1},
     ]
-
-
-@pytest.mark.parametrize(
-    ("value", "bounded", "text"),
-    [
-        (0.614, True, "0.61"), (1.0, True, "1.00"), (-0.5, True, "−0.50"), (27.31, False, "27.3"), (99.0, False, "99"),
-        (1234.5, False, "1234"), (0.0, False, "0"), (None, True, "–"),
-    ],
-)  # fmt: skip
-def test_numbers_have_about_three_digits(value: float | None, bounded: bool, text: str) -> None:
-    assert number(value, bounded) == text

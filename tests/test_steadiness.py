@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from revisit.audit.steadiness import DISTURBANCES, flips
-from revisit.core import Case, Clip, Verdict
+from revisit.core import Case, Clip, Record, Verdict
 from revisit.evidence.views import ViewLinks
 from revisit.media import clip_digest, open_clip
 from revisit.media.disturb import WORDS, disturbed
 from revisit.metrics.room import with_room
 from revisit.metrics.view_gate import chains
+from revisit.results import Results
 from tests.conftest import Cli
 from tests.looking import wall, window
 
@@ -54,10 +54,6 @@ def test_a_disturbed_clip_is_another_clip(tmp_path: Path) -> None:
             assert np.array_equal(frame.rgb, np.minimum(rgb.astype(int) + 1, 255))
 
 
-def record(case: str, label: str, state: str = "closed") -> dict[str, Any]:
-    return {"case": case, "gate": "view_return", "status": state, "label": label, "reason": ""}
-
-
 def test_flips_are_counted_and_cannot_tell_is_none() -> None:
     def case(id: str) -> Case:
         name = id.partition("~")[2]
@@ -67,8 +63,11 @@ def test_flips_are_counted_and_cannot_tell_is_none() -> None:
         "a": "never left", "a~noise": "left, returned", "a~shift": "cannot tell", "a~darker": "never left",
         "b": "cannot tell", "b~noise": "left, returned", "b~shift": "never left",
     }  # fmt: skip
-    records = [record(id, label, "unsure" if label == "cannot tell" else "closed") for id, label in said.items()]
-    row = flips([case(id) for id in said], records)["verdicts"]["view_return"]
+    records = [
+        Record(case(id), "view_return", True, "unsure" if label == "cannot tell" else "closed", label=label)
+        for id, label in said.items()
+    ]
+    row = flips(Results([record.case for record in records], records))["verdicts"]["view_return"]
     assert (row["clips"], row["untold"], row["tried"]) == (2, 1, 5)
     assert row["flips"] == [{"case": "a", "disturbed": "noise", "from_to": {"": ["never left", "left, returned"]}}]
     assert row["rate"] == pytest.approx(0.2)

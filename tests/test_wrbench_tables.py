@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from revisit.results import Cell
 from revisit.suites.wrbench.tables import (
     AVERAGED,
-    Cell,
     ModelRow,
     correlations,
     event_contrasts,

@@ -48,8 +48,8 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "Batch", "Case", "Clip", "Reason", "Record", "Rejected", "Results", "Score", "Series", "Suite", "Target", "Unscored",
-    "Verdict", "derived", "evaluate", "gate", "load", "lpips", "metric", "mse", "observe", "observer",
+    "Batch", "Case", "Clip", "Reason", "Record", "Rejected", "Results", "Score", "Series", "Suite", "Target",
+    "Unscored", "Verdict", "derived", "evaluate", "gate", "load", "lpips", "metric", "mse", "observe", "observer",
     "psnr", "score", "ssim", "suite",
 ]  # fmt: skip
 

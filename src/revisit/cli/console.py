@@ -133,7 +133,7 @@ def _duration(seconds: float) -> str:
 
 def summary(content: Mapping[str, Any]) -> None:
     """Print a run's tables: metrics down, models across, each mean with its interval, n and coverage."""
-    from revisit.suites.tables import posed
+    from revisit.results.funnel import posed
 
     models = list(content["models"])
     if content.get("partial"):

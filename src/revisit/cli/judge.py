@@ -218,7 +218,7 @@ def replay(
     from dataclasses import replace
 
     from revisit.engine.request import Request
-    from revisit.engine.run import Run, evaluate
+    from revisit.engine.run import Run
 
     recorded, facts = run / "answers.jsonl", Run(run).facts
     folder = out or run.with_name(f"{run.name}-replay")
@@ -227,8 +227,7 @@ def replay(
         folder.mkdir(parents=True, exist_ok=True)
         judge = _replayed_roles(facts["protocol"]["judge"], judge, folder / "judge.yaml")
     request = replace(Request.from_json(facts["request"]), judge=str(judge))
-    chosen = request.chosen_judge()
-    done = evaluate(request.plan(judge=chosen.facts), folder, request=request.as_json(), judge=chosen)
+    done = request.run(folder)
     if json:
         console.data(done.summary)
     else:

@@ -28,15 +28,9 @@ def leaderboard(
 
     from revisit.core import UsageError
 
-    if format not in FORMATS:
-        raise UsageError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
     boards = _boards(runs or [], published, supplement, subset)
     if not boards:
         raise UsageError("nothing to show: give run directories, or --published for the tables of the paper")
-    known = {name.lower() for board in boards for column in board.columns for name in (column.key, column.title)}
-    if sort and sort.lower() not in known:
-        titles = dict.fromkeys(column.title for board in boards for column in board.columns)
-        raise UsageError(f"there is no column {sort!r}; there are {', '.join(titles)}")
     if json:
         console.data([{name: value for name, value in asdict(board).items() if name != "truths"} for board in boards])
         return
@@ -74,7 +68,7 @@ def written_as(boards: list[Any], format: str, sort: str, out: Path | None = Non
 def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) -> list[Any]:
     """The boards asked for: those of runs, then those of result files, then the printed ones."""
     from revisit.engine.run import Run
-    from revisit.suites.boards import RunFacts, board_of_run, joined
+    from revisit.results.boards import RunFacts, board_of_run, joined
     from revisit.suites.mbench import leaderboard as mbench
     from revisit.suites.memobench import leaderboard as memobench
     from revisit.suites.memobench.published import MAIN, SUPPLEMENT
@@ -116,11 +110,11 @@ def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) ->
 def _show(board: Any, sort: str) -> None:
     """Print a board, as many columns at a time as fit, and name the columns in which nobody has a value."""
     from revisit.report.boards import head
-    from revisit.stats.boards import ordered
+    from revisit.results.boards import ordered
 
     typer.echo(f"{console.clean(board.title)}\nprotocol: {console.clean(board.protocol)}")
     rows = ordered(board, sort)
-    filled = [column for column in board.columns if any(row.cell(column).value is not None for row in rows)]
+    filled = [column for column in board.columns if any(row.cell(column).mean is not None for row in rows)]
     for start in range(0, max(len(filled), 1), COLUMNS_PER_TABLE):
         shown = filled[start : start + COLUMNS_PER_TABLE]
         cells = [[row.model, row.source, *(row.cell(c).shown(c.decimals) for c in shown)] for row in rows]

@@ -59,7 +59,7 @@ def plan(
     reasons = Counter(reason for wanted in made.wanted.values() for reason in wanted.absent.values())
     for reason, count in reasons.most_common():
         console.message(f"{count} x {reason}")
-    for id, reason in made.unreadable.items():
-        console.message(f"unreadable: {id}: {reason}")
+    for id, why in made.unreadable.items():
+        console.message(f"unreadable: {id}: {why}")
     for entry in made.rejected:
         console.message(f"rejected: {entry.id}: {entry.reason}")

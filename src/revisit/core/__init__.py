@@ -26,7 +26,8 @@ from revisit.core.suites import SUITES, Suite, suite
 __all__ = [
     "DERIVED", "EVIDENCE", "GATES", "KINDS", "METRICS", "OBSERVERS", "ONLY_NAMED", "SUITES",
     "Batch", "Case", "Clip", "ClipInfo", "Derived", "Frame", "Gate", "InvalidEvidence", "MediaError", "Metric",
-    "MissingPrerequisite", "Observer", "Reason", "Record", "Rejected", "RevisitError", "Sampling", "Score", "Series", "Sight",
+    "MissingPrerequisite", "Observer", "Reason", "Record", "Rejected", "RevisitError", "Sampling", "Score", "Series",
+    "Sight",
     "Suite", "Target", "Unscored", "UsageError", "Verdict",
     "derived", "digest", "every", "evidence", "evidence_id", "from_arrays", "gate", "load_all", "metric",
     "observer", "per_second", "suite", "to_arrays",

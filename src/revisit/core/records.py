@@ -48,28 +48,3 @@ class Record:
     def sentence(self) -> str:
         """The reason for people, or nothing."""
         return self.reason.sentence if self.reason else ""
-
-    # TRANSITION: access as to the former dict; goes away.
-    def _old(self) -> dict[str, Any]:
-        made: dict[str, Any] = {"case": self.case.id, "gate" if self.is_gate else "metric": self.question}
-        made |= {"status": self.status, "version": self.version, "protocol": self.protocol, "key": self.key}
-        if self.status == "scored":
-            made |= {"score": self.value, "raw": self.raw}
-        if self.label:
-            made["label"] = self.label
-        if self.reason or self.is_gate:
-            made["reason"] = self.sentence
-        if self.status != "failed":
-            made["facts"] = self.facts
-        if self.units:
-            made |= {"units": self.units, "n_units": self.n_units}
-        return made
-
-    def __getitem__(self, name: str) -> Any:
-        return self._old()[name]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return self._old().get(name, default)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._old()

@@ -118,10 +118,6 @@ class Run:
         return results_of(self.path, self.plan)
 
     @property
-    def records(self) -> Sequence[Any]:  # TRANSITION
-        return self.results.records
-
-    @property
     def exit_code(self) -> int:
         results = self.results
         return 1 if results.failures or any(not entry.missing for entry in results.rejected) else 0

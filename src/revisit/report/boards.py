@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Sequence
 from html import escape
 
-from revisit.stats.boards import Board, Cell, Column, Row, leaders, ordered
+from revisit.results.boards import Board, BoardCell, Column, Row, leader, ordered
 
 ARROWS = {True: "↑", False: "↓", None: ""}
 CSV_COLUMNS = (
@@ -86,7 +86,8 @@ def as_csv(boards: Sequence[Board], by: str = "") -> str:
             for column in board.columns:
                 cell = row.cell(column)
                 low, high = cell.interval or (None, None)
-                numbers = ["" if value is None else repr(value) for value in (cell.value, cell.n, cell.of, low, high)]
+                counts = (cell.n, cell.of) if cell.of else (None, None)
+                numbers = ["" if value is None else repr(value) for value in (cell.mean, *counts, low, high)]
                 named = [board.title, board.protocol, row.source, row.model, column.title, column.key, column.protocol]
                 writer.writerow([*named, *numbers, cell.reason])
     return out.getvalue()
@@ -97,11 +98,11 @@ def as_html(boards: Sequence[Board], by: str = "") -> str:
     parts = []
     for board in boards:
         rows = ordered(board, by)
-        best = {column.key: leaders(rows, column) for column in board.columns}
+        best = {column.key: leader(rows, column) for column in board.columns}
         heads = "".join(map(_head, board.columns))
         body = "".join(
             f"<tr><td>{escape(row.model)}</td><td>{escape(row.source)}</td>"
-            + "".join(_td(row.cell(column), column, place in best[column.key]) for column in board.columns)
+            + "".join(_td(row.cell(column), column, place == best[column.key]) for column in board.columns)
             + "</tr>"
             for place, row in enumerate(rows)
         )
@@ -122,9 +123,9 @@ def _head(column: Column) -> str:
     return f'<th data-better="{better}" title="{escape(told)}">{escape(head(column))}</th>'
 
 
-def _td(cell: Cell, column: Column, best: bool) -> str:
+def _td(cell: BoardCell, column: Column, best: bool) -> str:
     number, _, count = cell.shown(column.decimals).partition(" ")
-    value = "" if cell.value is None else repr(cell.value)
+    value = "" if cell.mean is None else repr(cell.mean)
     told = cell.reason or (f"95 %: {cell.interval[0]:.4g} to {cell.interval[1]:.4g}" if cell.interval else "")
     shown = f'<span class="best">{number}</span>' if best else number
     count = f' <span class="n">{count}</span>' if count else ""
@@ -135,11 +136,11 @@ def _marked(
     board: Board, rows: Sequence[Row], mark: Callable[[str], str], clean: Callable[[str], str]
 ) -> list[list[str]]:
     """Cells of all rows as text, the best of each column marked."""
-    best = {column.key: leaders(rows, column) for column in board.columns}
+    best = {column.key: leader(rows, column) for column in board.columns}
     made = []
     for place, row in enumerate(rows):
         texts = [(column, clean(row.cell(column).shown(column.decimals))) for column in board.columns]
-        made.append([mark(text) if place in best[column.key] else text for column, text in texts])
+        made.append([mark(text) if place == best[column.key] else text for column, text in texts])
     return made
 
 
@@ -149,5 +150,5 @@ def _md(text: str) -> str:
 
 def _tex(text: str) -> str:
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    special |= {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "–": "--"}
+    special |= {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "–": "--", "−": "$-$"}
     return "".join(special.get(c) or (f"\\{c}" if c in "&%$#_{}" else c) for c in text).replace("\n", " ")

@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.stats.boards import Board, Cell, Column, Row
-from revisit.suites.boards import RunFacts, columns_of
+from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, columns_of
 from revisit.suites.mbench.names import AXES, BY_ID, MOVED, SUBSETS, TRIGGER
 
 SUMS = (*(Column(axis, f"{axis} axis") for axis in AXES), Column("total", "total"))
@@ -48,7 +47,7 @@ def _triggered(run: RunFacts, rule: str, column: Column) -> Column:
     return replace(column, protocol=" ".join([column.protocol, tag, *sorted(judges)])) if tag else column
 
 
-def _cells(row: Mapping[str, Any], part: Mapping[str, Any], columns: tuple[Column, ...]) -> dict[str, Cell]:
+def _cells(row: Mapping[str, Any], part: Mapping[str, Any], columns: tuple[Column, ...]) -> dict[str, BoardCell]:
     cells = {}
     for column in columns:
         made = part["dimensions"].get(column.key, {}).get("models", {}).get(row["model"])
@@ -62,8 +61,8 @@ def _cells(row: Mapping[str, Any], part: Mapping[str, Any], columns: tuple[Colum
     return cells
 
 
-def _cell(ends: Any, reason: str, n: int | None = None, of: int | None = None) -> Cell:
+def _cell(ends: Any, reason: str, n: int = 0, of: int = 0) -> BoardCell:
     if ends is None or reason:
-        return Cell(None, n, of, reason=reason or "no score")
+        return BoardCell(n, of, reason=reason or "no score")
     low, high = ends
-    return Cell((low + high) / 2, n, of, None if low == high else (low, high))
+    return BoardCell(n, of, (low + high) / 2, None if low == high else (low, high))

@@ -20,7 +20,7 @@ from typing import Any
 from revisit.core import MediaError, UsageError
 from revisit.media.names import in_clip, printable
 from revisit.metrics.answers import DIMENSIONS
-from revisit.stats.boards import Board, Cell, Column, Row
+from revisit.results.boards import Board, BoardCell, Column, Row, printed
 
 COLUMNS = (
     Column("memo_visual_quality", "VisQual"),
@@ -108,7 +108,7 @@ def as_csv(board: Board) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["Model", *(column.title for column in board.columns)])
     for row in board.rows:
-        values = [row.cell(column).value for column in board.columns]
+        values = [row.cell(column).mean for column in board.columns]
         writer.writerow([row.model, *("" if value is None else f"{value:.4f}" for value in values)])
     return out.getvalue()
 
@@ -120,7 +120,7 @@ def read_csv(path: Path) -> Board:
     with in_clip(path):
         rows = _rows(path, "Model")
     made = [
-        Row(row["Model"], path.name, {column.key: Cell(_value(row.get(column.title))) for column in COLUMNS})
+        Row(row["Model"], path.name, {column.key: printed(_value(row.get(column.title))) for column in COLUMNS})
         for row in rows
     ]
     return Board(
@@ -128,14 +128,14 @@ def read_csv(path: Path) -> Board:
     )
 
 
-def _cells(clips: ByClip, asked: Mapping[str, set[str]]) -> dict[str, Cell]:
+def _cells(clips: ByClip, asked: Mapping[str, set[str]]) -> dict[str, BoardCell]:
     made = {}
     for key, those in asked.items():
         values = [found[key] for found in clips.values() if key in found]
         if not those:
-            made[key] = Cell(None, reason="no file has it")
+            made[key] = printed(None, reason="no file has it")
             continue
-        made[key] = Cell(sum(values) / len(values) if values else None, len(values), len(those))
+        made[key] = BoardCell(len(values), len(those), sum(values) / len(values) if values else None)
     return made
 
 

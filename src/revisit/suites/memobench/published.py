@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from revisit.stats.boards import Board, Cell, Column, Row
+from revisit.results.boards import Board, Column, Row, printed
 
 MAIN, SUPPLEMENT = ("2", "3"), ("S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S10")
 REAL_CLIPS = 164
@@ -30,7 +30,7 @@ def published(table: str) -> Board:
     rows = []
     for model, line in found["rows"].items():
         cells = {
-            column.key: Cell(float(text), text=text) for column, text in zip(columns, str(line).split(), strict=True)
+            column.key: printed(float(text), text) for column, text in zip(columns, str(line).split(), strict=True)
         }
         rows.append(Row(model, "paper", cells))
     protocol = f"{content['source']}, Table {table} ({ANOTHER_PROTOCOL})"
@@ -41,7 +41,7 @@ def value(table: str, model: str, column: str) -> float | None:
     """A printed number, or None where the table does not have it."""
     row = next((row for row in published(table).rows if row.model == model), None)
     cell = row.cells.get(column) if row else None
-    return cell.value if cell else None
+    return cell.mean if cell else None
 
 
 def implied_real_camera_score(model: str, real: int = REAL_CLIPS) -> float | None:
@@ -67,7 +67,7 @@ def inconsistencies() -> list[str]:
     for row in published("S6").rows:
         for name, sign in (("PSNR", 1), ("SSIM", 1), ("LPIPS", -1)):
             whole = value("2", row.model, name)
-            visible, returned = (row.cells[f"{name}_{phase}"].value for phase in "VR")
+            visible, returned = (row.cells[f"{name}_{phase}"].mean for phase in "VR")
             if (
                 whole is None
                 or visible is None
@@ -81,11 +81,11 @@ def inconsistencies() -> list[str]:
 
 def _pairs(margin: float = 5.0) -> list[tuple[str, str]]:
     """Models of Table S8 with the same clips of which the one with the larger error has the clearly higher score."""
-    rows = [row for row in published("S8").rows if row.cells["n"].value == 159]
+    rows = [row for row in published("S8").rows if row.cells["n"].mean == 159]
     return [
         (one.model, other.model)
         for one in rows
         for other in rows
-        if (one.cells["ATE"].value or 0) < (other.cells["ATE"].value or 0)
-        and (one.cells["CamCtrl"].value or 0) + margin <= (other.cells["CamCtrl"].value or 0)
+        if (one.cells["ATE"].mean or 0) < (other.cells["ATE"].mean or 0)
+        and (one.cells["CamCtrl"].mean or 0) + margin <= (other.cells["CamCtrl"].mean or 0)
     ]

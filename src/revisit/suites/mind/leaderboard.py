@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from revisit.stats.boards import Board
-from revisit.suites.boards import RunFacts, board_of_run
+from revisit.results.boards import Board, RunFacts, board_of_run
 from revisit.suites.mind.read import TESTS
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.stats.boards import Board, Cell, Column, Row
-from revisit.suites.boards import RunFacts, columns_of
+from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, columns_of, printed
 from revisit.suites.wrbench.metrics import STAND_INS, metric_of
 from revisit.suites.wrbench.shown import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE, TITLES
 from revisit.suites.wrbench.tables import ALL, MEASURES, published
 
 CONDITION = Column("viewpoint", "viewpoint", None)
-SUPPORT, AVERAGE, MIXED = Column("support", "support"), Column("average", "Avg"), Column("mixed", "Avg with stand-ins")
+SUPPORT = Column("support", "support")
+AVERAGE, MIXED = Column("average", "Avg", decimals=3), Column("mixed", "Avg with stand-ins", decimals=3)
 
 
 def board_of(run: RunFacts, subset: str = "") -> Board:
@@ -29,16 +28,14 @@ def board_of(run: RunFacts, subset: str = "") -> Board:
     measures = {
         name: Column(name, TITLES[name], decimals=3, protocol=hashed.get(metric_of(name), "")) for name in names
     }
-    mixed = any(row["average_with_stand_ins"] for row in rows)
-    columns = _ordered(measures, STAND_INS)
-    columns = (*columns, replace(MIXED, decimals=3)) if mixed else columns
+    mixed = (MIXED,) if any(row["average_with_stand_ins"] for row in rows) else ()
     protocol = run.facts["protocol"]
     said = [f"{row['model']}: {', '.join(TITLES[name] for name in row['average_with_stand_ins']['stand_ins'])}"
             for row in rows if row["average_with_stand_ins"]]  # fmt: skip
     return Board(
         title="wrbench",
         protocol=f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}",
-        columns=columns,
+        columns=(*_ordered(measures, STAND_INS), *mixed),
         rows=tuple(Row(row["model"], run.name, _cells(row, names)) for row in rows),
         note="; ".join([SPARSE_NOTE, *([f"stand-ins in Avg: {', '.join(said)}"] if said else [])]),
     )
@@ -63,19 +60,19 @@ def _ordered(measures: Mapping[str, Column], last: Any) -> tuple[Column, ...]:
     first = [measures[name] for name in BEFORE_SUPPORT]
     then = [column for name, column in measures.items() if name not in BEFORE_SUPPORT and name not in last]
     rest = [column for name, column in measures.items() if name in last]
-    return (CONDITION, *first, SUPPORT, *then, replace(AVERAGE, decimals=3), *rest)
+    return (CONDITION, *first, SUPPORT, *then, AVERAGE, *rest)
 
 
-def _cells(row: Mapping[str, Any], names: Any) -> dict[str, Cell]:
+def _cells(row: Mapping[str, Any], names: Any) -> dict[str, BoardCell]:
     cells = {}
     for name in names:
         value, n = row[name]["value"], row[name]["n"]
         text = f"{value:.3f}{DAGGER}" if value is not None and name.startswith("returned") and row["sparse"] else ""
-        cells[name] = Cell(value, n, row["outputs"], text=text, reason="" if value is not None else "no score")
+        cells[name] = BoardCell(n, row["outputs"], value, text=text, reason="" if value is not None else "no score")
     judged = row["support"]["judged"]
-    cells["support"] = Cell(None) if judged is None else Cell(judged["share"], text=f"{judged['share']:.1%}")
-    cells["average"] = Cell(row["average"], reason="" if row["average"] is not None else "a measure is missing")
+    cells["support"] = printed(None) if judged is None else printed(judged["share"], f"{judged['share']:.1%}")
+    cells["average"] = printed(row["average"], reason="" if row["average"] is not None else "a measure is missing")
     mixed = row["average_with_stand_ins"]
-    cells["mixed"] = Cell(None if mixed is None else mixed["value"])
-    cells["viewpoint"] = Cell(0.0, text=str(row["condition"]).replace("_", "-") or "unknown")
+    cells["mixed"] = printed(None if mixed is None else mixed["value"])
+    cells["viewpoint"] = printed(0.0, str(row["condition"]).replace("_", "-") or "unknown")
     return cells

@@ -34,6 +34,7 @@ SITUATIONS = (
     GONE, RETURNED, UNKNOWN,
 )  # fmt: skip
 
+JUDGED = "wr_reobservation"  # the gate of the judge
 OF_KIND = {  # what a finding makes of a clip that came back
     "state_reset": RESET,
     "state_frozen": RESET,
@@ -47,14 +48,13 @@ HOLDS = 0.5  # static hold from which a camera counts as resting: 2.5 degrees at
 
 def situation(answers: Mapping[str, Record]) -> str:
     """The situation of one clip, from its answers by metric or gate."""
-    records = list(answers.values())
-    gates = {id: record for id, record in answers.items() if record.is_gate}
-    scores = Scores(records)
-    if asked_to_rest(scores, gates):
+    scores = Scores(answers)
+    if asked_to_rest(scores):
         return HELD if scores.of("wr_static_hold", default=1.0) >= HOLDS else STIRRED
-    made = diagnose(records) if can_diagnose(records) else None
+    made = diagnose(answers) if can_diagnose(answers) else None
     found = {finding.kind: finding for finding in made.findings} if made else {}
-    disobeyed = _disobeyed(scores, gates, set(found))
+    opened = {id for id, record in answers.items() if record.status == "open"}
+    disobeyed = _disobeyed(scores, opened, set(found))
     if disobeyed:
         return disobeyed
     if "partial_return" in found:
@@ -64,28 +64,26 @@ def situation(answers: Mapping[str, Record]) -> str:
         return OF_KIND[max(known, key=lambda finding: finding.confidence).kind]
     if made is not None and _told(made):
         return RIGHT
-    if "wr_reobservation" in gates and gates["wr_reobservation"].status == "open":
-        judged = _judged(scores)
-        if judged != UNKNOWN:
-            return judged
-    labels = {gates[gate].label for gate in ("view_return", "target_return", "wr_reobservation") if gate in gates}
+    if JUDGED in opened and scores.known("wr_returned_spatial") and scores.known("wr_returned_state"):
+        if scores.of("wr_returned_spatial") < EVEN:
+            return ELSEWHERE
+        return RIGHT if scores.of("wr_returned_state") >= EVEN else RESET
+    labels = {scores.label(gate) for gate in ("view_return", "target_return", JUDGED)}
     if labels & {"hidden, not returned", "left, not returned"}:
         return NEVER_RETURNED
     return RETURNED if labels & {"hidden, returned", "left, returned"} else UNKNOWN
 
 
-def _disobeyed(scores: Scores, gates: Mapping[str, Record], found: set[str]) -> str | None:
+def _disobeyed(scores: Scores, opened: set[str], found: set[str]) -> str | None:
     """What became of a turn that was asked for and left the subject in view; None where the clip looked away."""
     turned = turned_share(scores)
     if turned is not None and turned[0] >= NO_TURN and turned[1] < 0:
         return WRONG_SIDE
-    states = {(gate, record.status) for gate, record in gates.items()}
-    labels = {(gate, record.label) for gate, record in gates.items()}
-    if ("camera_moved", "closed") in states or (turned is not None and turned[0] < NO_TURN):
+    moved = scores.records.get("camera_moved")
+    if (moved is not None and moved.status == "closed") or (turned is not None and turned[0] < NO_TURN):
         return NEVER_TURNED
-    hidden = states & {("target_return", "open"), ("wr_reobservation", "open")}
-    stays = labels & {("view_return", "never left"), ("target_return", "never hidden")}
-    if hidden or not (stays or {"frozen_camera", "timid_camera"} & found):
+    stays = scores.label("view_return") == "never left" or scores.label("target_return") == "never hidden"
+    if opened & {"target_return", JUDGED} or not (stays or {"frozen_camera", "timid_camera"} & found):
         return None
     if turned is not None:
         return UNDER_TURNED if turned[1] < WHOLE_TURN else STAYED
@@ -95,12 +93,3 @@ def _disobeyed(scores: Scores, gates: Mapping[str, Record], found: set[str]) -> 
 def _told(made: Diagnosis) -> bool:
     """Whether the reference told what became of the subject."""
     return not set(OF_KIND) & made.untold.keys()
-
-
-def _judged(scores: Scores) -> str:
-    """What the judge's answers make of a clip whose return it could judge."""
-    if not (scores.known("wr_returned_spatial") and scores.known("wr_returned_state")):
-        return UNKNOWN
-    if scores.of("wr_returned_spatial") < EVEN:
-        return ELSEWHERE
-    return RIGHT if scores.of("wr_returned_state") >= EVEN else RESET

@@ -18,7 +18,7 @@ from revisit.suites.wrbench import shown
 from revisit.suites.wrbench.metrics import COLUMNS, by_measure, leaks
 from revisit.suites.wrbench.pairs import count_pairs
 from revisit.suites.wrbench.records import record_of
-from revisit.suites.wrbench.situations import SITUATIONS, situation
+from revisit.suites.wrbench.situations import JUDGED, SITUATIONS, situation
 from revisit.suites.wrbench.slices import DIRECTIONS, sliced
 from revisit.suites.wrbench.tables import (
     ALL,
@@ -33,7 +33,6 @@ from revisit.suites.wrbench.tables import (
 )
 
 RETURNED = (COLUMNS["returned_spatial"], COLUMNS["returned_state"])
-JUDGED = "wr_reobservation"
 MOVED, IN_PLACE = ("spatial", "full"), ("state_only",)  # events that a matched support compares
 MATCHED = "At matched support: events that move the subject and events in place, direction by direction"
 MAKERS = {"poses_from": "poses by", "described_by": "descriptors by", "judge": "judged by"}  # fact -> how it is told

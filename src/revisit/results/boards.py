@@ -1,4 +1,8 @@
-"""Runs → boards: one row per model and run; runs whose numbers compare share a board, others get their own."""
+"""Boards: models in rows, measures in columns, one protocol. What is under two protocols is on two boards.
+
+Runs become boards, one row per model and run; runs whose numbers compare share a board. A cell says how many clips it
+rests on. There is no overall rank: columns have units of their own.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,88 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from revisit.core import KINDS, METRICS, UsageError, digest
-from revisit.results import Results
+from revisit.core import METRICS, UsageError, digest
 from revisit.results.funnel import posed
-from revisit.stats.boards import Board, Cell, Column, Row
+from revisit.results.results import Cell, Results
+from revisit.results.rules import best, coverage, number, title
+
+
+@dataclass(frozen=True)
+class Column:
+    """A measure: its key, what the head says, and which way is better."""
+
+    key: str
+    title: str
+    higher_is_better: bool | None = True  # None: neither
+    decimals: int | None = None  # as a benchmark prints it; None: by the rule for all numbers
+    protocol: str = ""  # hash of everything that must be equal for two numbers in it to compare
+
+
+@dataclass(frozen=True)
+class BoardCell(Cell):
+    """A cell with what was printed in its place, or why it is empty; without counts where `of` is 0."""
+
+    text: str = ""
+    reason: str = ""
+
+    def shown(self, decimals: int | None = None) -> str:
+        """`14.41`, with ` (3/4)` where it is known; a dash where there is no value."""
+        told = number(self.mean)
+        if self.mean is not None:
+            told = self.text or (told if decimals is None else f"{self.mean:.{decimals}f}")
+        return f"{told} ({coverage(self)})" if self.of else told
+
+
+def printed(mean: float | None, text: str = "", reason: str = "") -> BoardCell:
+    """A cell without counts: from a paper, or made of other cells."""
+    return BoardCell(0, 0, mean, text=text, reason=reason)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A model and where its numbers come from."""
+
+    model: str
+    source: str
+    cells: Mapping[str, BoardCell] = field(default_factory=dict)
+
+    def cell(self, column: Column) -> BoardCell:
+        """The cell under a column; an empty one where there is none."""
+        return self.cells.get(column.key, printed(None))
+
+
+@dataclass(frozen=True)
+class Board:
+    """Rows that may be compared with each other, column by column, and with no other board's."""
+
+    title: str
+    protocol: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    note: str = ""
+    truths: Mapping[str, str] = field(default_factory=dict)  # clip -> digest of what it is compared with
+
+
+def ordered(board: Board, by: str = "") -> list[Row]:
+    """Rows from the best to the worst in one column, those without a value last; by name where none is given."""
+    rows = sorted(board.rows, key=lambda row: (row.model.lower(), row.model, row.source))
+    column = next(
+        (column for column in board.columns if by.lower() in (column.key.lower(), column.title.lower())), None
+    )
+    if column is None:
+        return rows
+
+    def rank(row: Row) -> tuple[bool, float]:
+        mean = row.cell(column).mean
+        return mean is None, 0.0 if mean is None else -mean if column.higher_is_better is not False else mean
+
+    return sorted(rows, key=rank)
+
+
+def leader(rows: Sequence[Row], column: Column) -> int | None:
+    """Position of the row that can be called best in a column, by the rule for all tables."""
+    return best({position: row.cell(column) for position, row in enumerate(rows)}, column.higher_is_better)
+
 
 # Facts that name who made the evidence of a score, where a protocol leaves that to the files it is given.
 MAKERS = ("judge", "detector", "net", "poses_from", "described_by", "depth_by", "flow", "rated_by")
@@ -125,25 +207,24 @@ def _union(first: Sequence[Column], second: Sequence[Column]) -> tuple[Column, .
     return (*made, *(column for column in second if column.key not in known))
 
 
-def _cell(part: Results, id: str) -> Cell:
+def _cell(part: Results, id: str) -> BoardCell:
     made = part.cell(id)
-    if made.mean is None:
-        kinds = [*sorted(made.unscored), *(["failed"] if made.failed else [])]
-        return Cell(None, made.n, made.of, reason="; ".join(KINDS[kind].title for kind in kinds) or "not asked")
-    return Cell(made.mean, made.n, made.of, made.interval)
+    kinds = [*sorted(made.unscored), *(["failed"] if made.failed else [])] if made.mean is None else []
+    reason = "; ".join(map(title, kinds)) or ("not asked" if made.mean is None else "")
+    return BoardCell(made.n, made.of, made.mean, made.interval, made.failed, made.unscored, reason=reason)
 
 
-def _posed(run: RunFacts, model: str) -> dict[str, Cell]:
+def _posed(run: RunFacts, model: str) -> dict[str, BoardCell]:
     """How many clips of a model went away and came back, where the summary says it."""
     count = posed(run.summary.get("models", {}).get(model, {}).get("funnel", ()))
-    return {POSED.key: Cell(count[0] / count[1], text=f"{count[0]}/{count[1]}")} if count and count[1] else {}
+    return {POSED.key: printed(count[0] / count[1], f"{count[0]}/{count[1]}")} if count and count[1] else {}
 
 
 def _column(id: str) -> Column:
     """The column of a metric; that of a plugin which is not installed here has its id for a title."""
     if id not in METRICS:
-        return Column(id, id, None, decimals=None)
-    return Column(id, METRICS[id].title, METRICS[id].higher_is_better, decimals=None)
+        return Column(id, id, None)
+    return Column(id, METRICS[id].title, METRICS[id].higher_is_better)
 
 
 def _makers(results: Results) -> dict[str, list[str]]:

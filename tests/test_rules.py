@@ -1,0 +1,64 @@
+"""Rules of showing results: digits, coverage, the best of several, what is unscored, headings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from revisit.core.reasons import KINDS
+from revisit.results import Cell
+from revisit.results.rules import best, coverage, heading, number, shown, unscored
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.614, "0.61"), (1.0, "1.00"), (-0.5, "−0.50"), (27.314, "27.31"), (1234.5, "1234"), (0.0, "0.00"),
+        (-1e-12, "0.00"), (0.0999, "0.10"), (0.0004, "0.00040"), (-0.0123, "−0.012"), (3.14e-7, "3.1e-07"),
+        (None, "–"), (float("nan"), "–"),
+    ],
+)  # fmt: skip
+def test_digits_are_significant(value: float | None, text: str) -> None:
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("mean", "margin", "text"),
+    [
+        (0.95, 0.0084, "0.95 ±0.01 (3/4)"),  # no more decimals than the mean
+        (0.97, 0.0023, "0.97 ±0.0023 (3/4)"),  # unless nothing would be left
+        (119.0, 3.27, "119 ±3 (3/4)"),
+        (3e-5, 1.4e-5, "3.0e-05 ±1.4e-05 (3/4)"),
+        (0.0004, 0.3, "0.00040 ±0.30 (3/4)"),
+        (1.0, 0.0, "1.00 ±0.00 (3/4)"),
+    ],
+)
+def test_a_mean_is_shown_with_its_margin_and_coverage(mean: float, margin: float, text: str) -> None:
+    cell = Cell(3, 4, mean, (mean - margin, mean + margin))
+    assert shown(cell) == text
+    assert shown(cell, interval=False) == f"{number(mean)} (3/4)"
+    assert shown(Cell(0, 4)) == "– (0/4)" and coverage(cell) == "3/4"
+
+
+def test_what_is_unscored_has_a_line_per_kind() -> None:
+    cell = Cell(1, 9, 0.5, None, 2, {"too_short": 4, "a sentence of an old run": 2})
+    assert unscored(cell) == [f"4 × {KINDS['too_short'].title}", "2 × a sentence of an old run", "2 × failed"]
+    assert Cell.from_json(cell.as_json()) == cell
+
+
+def test_the_best_value_is_named_only_where_it_can_be() -> None:
+    clear = {"a": Cell(10, 10, 0.9, (0.85, 0.95)), "b": Cell(10, 10, 0.5, (0.4, 0.6))}
+    assert best(clear, True) == "a"
+    assert best(clear, False) == "b"
+    assert best(clear, None) is None
+    assert best({**clear, "b": Cell(10, 10, 0.8, (0.6, 0.95))}, True) is None  # intervals reach over each other's means
+    assert best({**clear, "b": replace(clear["b"], n=7)}, True) is None  # judged on other clips
+    assert best({**clear, "b": Cell(0, 10)}, True) is None  # nothing to compare with
+    assert best({**clear, "b": replace(clear["b"], interval=None)}, True) is None
+
+
+def test_metrics_stand_under_headings() -> None:
+    assert [heading(id) for id in ("target_identity", "psnr", "style_consistency", "unheard_of")] == [
+        "Memory", "Fidelity", "Appearance", "Other",
+    ]  # fmt: skip
