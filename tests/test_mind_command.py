@@ -190,7 +190,7 @@ def test_a_board_counts_the_clips_of_the_tests_that_apply(data, tmp_path):
     assert [[column.key for column in board.columns] for board in parts] == [
         ["mind_lcm_mse"], ["mind_lcm_mse"], ["mind_gsc_mse"]
     ]  # fmt: skip
-    value = cells["mind_lcm_mse"].value
+    value = cells["mind_lcm_mse"].mean
     assert value is not None and 0 < value < 0.1
     shown = cells["mind_lcm_mse"].shown(whole.columns[1].decimals).split()[0]
     assert float(shown) == pytest.approx(value, rel=5e-3)  # three digits that mean something, not 0.01
