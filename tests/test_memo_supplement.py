@@ -235,8 +235,9 @@ def test_what_cannot_be_told_or_read_is_not_counted_as_sound() -> None:
     [row] = taxonomy_table(found, {"gone": ["vanish"], "moved": ["teleport"]}, groups)["rows"]
     assert row["name"] == "m, Real"
     assert row["cells"] == [{"n": 1, "of": 2, "mean": 0.5}, {"n": 0, "of": 3, "mean": 0.0}]
-    failed = Record(case(), "camera_scale", False, "failed", reason=Reason("failed", "this is text, not a video"))
-    assert diagnosed(Results([case()], [failed])) == {}  # an unreadable clip has no diagnosis, so none without failures
+    broken = Case("x", "memobench", "m", "x", Clip(Path("x.mp4")))
+    failed = Record(broken, "camera_scale", False, "failed", reason=Reason("failed", "this is text, not a video"))
+    assert diagnosed(Results([broken], [failed])) == {}  # an unreadable clip has no diagnosis, so none without failures
 
 
 # ---- the radar ----------------------------------------------------------------------------------
