@@ -258,5 +258,5 @@ def test_a_run_writes_them_and_the_leaderboard_reads_the_run(
     assert [path.name.startswith("eval_synthetic_corrected-") for path in evals] == [True]
     shown = revisit("leaderboard", "run").stdout
     assert "protocol: corrected:" in shown
-    assert "100.00 (1/1)" in shown
+    assert "100 (1/1)" in shown
     assert "questions answered in run: a 3 of 4" in shown
