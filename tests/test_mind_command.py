@@ -179,6 +179,7 @@ def facts_of(run: Run, name: str) -> RunFacts:
     return RunFacts(name, run.facts, run.plan, run.results, run.summary)
 
 
+@pytest.mark.long
 def test_a_board_counts_the_clips_of_the_tests_that_apply(data, tmp_path):
     gt, models = data
     run = evaluated(models, gt, tmp_path / "run", ("mind_lcm_mse", "mind_gsc_mse"))

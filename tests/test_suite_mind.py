@@ -439,6 +439,7 @@ def test_odd_lengths_one_frame_other_rates_and_broken_rows_are_told_and_the_rest
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_same_command_finishes_after_kills(trees, tmp_path):
     truth, made = trees
     for name in ("data-1", "data-2"):
