@@ -25,8 +25,8 @@ RENDERED = {
     "memobench": "memobench",
     "wrbench": "wrbench",
     "mind": "mind/predictions=mind,gt={root}/mind/MIND-Data",
-    "mbench-a": "mbench-a=mbench",
-    "mbench-t": "mbench-t=mbench",
+    "mbench": "mbench",
+    "mbench-t": "mbench-t",
 }
 FACTS = ("status", "score", "raw", "label", "n_units")
 

@@ -66,6 +66,11 @@ def cells(run, model):
     return run.summary["models"][model]["scores"]
 
 
+def test_each_of_several_models_has_a_file_and_nothing_else_is_left(run):
+    made = sorted(path.name for path in run.path.glob("result*.json"))
+    assert made == sorted(f"result_{model}.json" for model in run.results.models) and len(made) > 1
+
+
 def test_a_copy_of_the_ground_truth_is_perfect(run):
     mine = cells(run, "copy")
     assert run.exit_code == 0

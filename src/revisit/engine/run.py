@@ -267,7 +267,8 @@ def _export(plan: Plan, whole: Mapping[str, Any], out: Path, results: Results) -
     if plan.suite.export is None:
         return set()
     finished = len(results.cases) == len(whole["cases"])
-    more = {"made_by": whole["made_by"], "parameters": plan.parameters, "finished": finished}
+    models = sorted({entry["model"] for entry in (*whole["cases"], *whole["rejected"])} - {""})
+    more = {"made_by": whole["made_by"], "parameters": plan.parameters, "finished": finished, "models": models}
     made = plan.suite.export(out, {**_facts(plan, whole), **more}, results)
     for name, content in made.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)

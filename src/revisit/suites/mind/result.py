@@ -26,9 +26,10 @@ SCHEMA_VERSION = 2
 def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, Any]:
     """result.json of the one model, or result_<model>.json of each of several."""
     made: dict[str, Any] = {}
+    alone = len(facts.get("models") or results.models) == 1  # of all models, also of those that have nothing yet
     for model in results.models:
         mine = results.where(model=model)
-        made["result.json" if len(results.models) == 1 else _file_name(model, made)] = {
+        made["result.json" if alone else _file_name(model, made)] = {
             "schema_version": SCHEMA_VERSION,
             "model": model,
             "protocol": facts["protocol"],
