@@ -25,8 +25,9 @@ types: .venv/installed-dev
 tests fast: export OMP_NUM_THREADS = 1
 tests fast: export OPENBLAS_NUM_THREADS = 1
 
+# The tests of a file stay together: what they share is then made once.
 tests: .venv/installed-dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(if $(LONG),,-m "not long")
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long")
 
 fast: .venv/installed-dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"

@@ -94,6 +94,7 @@ def test_the_host_gives_what_workers_give(clips, tmp_path, monkeypatch) -> None:
     assert len(processes) == 1, "one process holds the networks"
 
 
+@pytest.mark.long
 def test_several_devices_share_the_clips(clips, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     monkeypatch.setenv("REVISIT_DEVICE", "cpu,cpu")
@@ -143,6 +144,7 @@ def test_one_observer_that_fails_costs_nobody_else(clips, tmp_path, monkeypatch)
     assert made(cache, "toy.rows-1")
 
 
+@pytest.mark.long
 def test_many_sizes_of_pictures_do_not_wait_for_each_other(clips, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     cache = EvidenceCache(tmp_path / "host")
@@ -195,6 +197,7 @@ def test_a_host_that_dies_costs_no_other_evidence(clips, tmp_path, monkeypatch) 
     assert "lite-facts" in cache
 
 
+@pytest.mark.long
 def test_a_host_that_dies_is_a_sentence(clips, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     failed = run(jobs_of(clips[:1], "toy.deadly", "toy.rows"), EvidenceCache(tmp_path / "host"), workers=1)
@@ -342,6 +345,7 @@ def test_every_thread_uses_the_device_of_its_host(monkeypatch) -> None:
     assert chosen == [1, 1]
 
 
+@pytest.mark.long
 def test_nothing_stays_in_shared_memory(clips, tmp_path, monkeypatch) -> None:
     from revisit.engine import workers
 

@@ -185,6 +185,7 @@ def test_the_command_says_what_it_needs(tmp_path, revisit):
     assert "say which judge" in revisit("judge", "check", "l.csv", check=2).stderr
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_command_on_rendered_worlds(tmp_path, revisit):
     env = {"REVISIT_CACHE": str(tmp_path / "cache")}

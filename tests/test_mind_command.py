@@ -219,6 +219,7 @@ def test_two_datasets_never_share_a_board(data, tmp_path):
     assert all("dataset " in board.protocol for board in boards)
 
 
+@pytest.mark.long
 def test_the_leaderboard_has_no_tables_of_another_benchmark(data, tmp_path):
     gt, models = data
     evaluated(models / "copy", gt, tmp_path / "run", ("mind_lcm_mse",))
@@ -231,6 +232,7 @@ def test_the_leaderboard_has_no_tables_of_another_benchmark(data, tmp_path):
 # ---- what is asked, and what is not -------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_run_that_asks_nothing_of_memory_says_nothing_of_it(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     gt, models = data

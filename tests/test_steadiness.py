@@ -130,6 +130,7 @@ def test_a_real_loop_is_never_called_its_opposite(shared: Path, name: str) -> No
     assert view_return(links, relations, view_phases.fn(relations)).label in ("left, returned", "cannot tell")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_command_tries_a_folder(tmp_path: Path, revisit: Cli) -> None:
     from revisit.media import encode_mp4
