@@ -43,7 +43,14 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return rendered
 
 
-@pytest.mark.parametrize("layout", [*sorted(SOURCES.keys() - {"mind"}), pytest.param("mind", marks=pytest.mark.long)])
+LAYOUTS = [
+    "folder",
+    "memobench",
+    *(pytest.param(name, marks=pytest.mark.long) for name in ("wrbench", "mind", "mbench-t")),
+]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_subset_of_metrics_says_nothing_of_tests_nobody_asked_for(
     layout: str, worlds: Callable[[str], Path], tmp_path: Path
 ) -> None:
