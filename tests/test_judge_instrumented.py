@@ -61,6 +61,7 @@ def clip(exam: Path, story: int, kind: str) -> Frames:
     return look(exam / f"clips/{story:02d}-{CHOSEN[story].name}-{kind}.mp4", at_most=8)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_it_recovers_the_truth_and_falls_to_chance_when_blinded(exam, judge):
     labels = read_labels(exam / "labels.jsonl")

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-KILLS = 4
+KILLS = 3
 
 
 @pytest.mark.slow

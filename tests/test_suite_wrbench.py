@@ -528,6 +528,7 @@ def turning(yaws: Any, seed: int = 0) -> Any:
     ])  # fmt: skip
 
 
+@pytest.mark.long
 def test_static_obeying_under_turning_and_frozen_clips_are_four_situations(tmp_path: Path) -> None:
     """Asked to rest, and to turn by 30 degrees and back: what was done of it is known exactly."""
     import numpy as np

@@ -412,6 +412,7 @@ def views_along(world: World, script: str, size: tuple[int, int], frames: Sequen
         yield View(world, Camera(intrinsics(size, world.fov), poses[frame], size)).shot(world.first_state).rgb
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("seed", [0, 3])

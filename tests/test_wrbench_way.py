@@ -108,6 +108,7 @@ def test_camera_run_ends_with_the_command_that_reads_it_as_wrbench(tmp_path: Pat
     assert kept["output"] | {"frames": 9, "fps": 8.0, "size": [64, 48]} == kept["output"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_commands_of_the_page(installed: Path, shared: Path, tmp_path: Path) -> None:
     import cv2
