@@ -31,6 +31,7 @@ SMALL = (48, 80)
 # Films and grid
 
 
+@pytest.mark.long
 def test_a_seed_is_a_film_and_seeds_differ() -> None:
     one, again, other = film(2, size=SMALL), film(2, size=SMALL), film(3, size=SMALL)
     assert len(one) == 33 and one.fps == 8
@@ -39,6 +40,7 @@ def test_a_seed_is_a_film_and_seeds_differ() -> None:
     assert 0 < one.phases[0] < one.phases[1] < len(one)
 
 
+@pytest.mark.long
 def test_time_away_makes_the_film_longer_and_the_gap_with_it() -> None:
     short, long = film(1, size=SMALL), film(1, size=SMALL, away=8)
     assert len(long) == len(short) + 8
@@ -53,6 +55,7 @@ def test_stories_mix_and_a_negative_seed_is_refused() -> None:
         story(-1)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_grid_is_resumed_and_lists_what_was_asked(tmp_path: Path) -> None:
     heard: list[str] = []

@@ -153,6 +153,7 @@ def test_many_sizes_of_pictures_do_not_wait_for_each_other(clips, tmp_path, monk
     assert all(len(made(cache, f"{id}-1").index) == 24 for id in ids)
 
 
+@pytest.mark.long
 def test_clips_that_break_off_and_observers_that_cannot_choose_cost_nobody_else(clips, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     cut = []
@@ -359,6 +360,7 @@ def test_nothing_stays_in_shared_memory(clips, tmp_path, monkeypatch) -> None:
     assert not list((tmp_path / "shm").iterdir())
 
 
+@pytest.mark.long
 def test_reasons_do_not_depend_on_who_ran_the_observer(clips, tmp_path, monkeypatch) -> None:
     reasons = []
     for where in ("workers", "host"):

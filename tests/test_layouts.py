@@ -272,6 +272,7 @@ def make_event_fits(kind: str, event: str) -> bool:
     return kind in EVENTS[event].kinds
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_command_renders_in_worker_processes(tmp_path: Path):
     from revisit.cli.main import app

@@ -80,6 +80,7 @@ def test_the_command_of_the_readme_runs_as_it_is_written(data, tmp_path, monkeyp
     assert (tmp_path / "runs/weak_turns/run.json").is_file()
 
 
+@pytest.mark.long
 def test_all_flags_at_once(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     gt, models = data

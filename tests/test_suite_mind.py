@@ -274,6 +274,7 @@ def test_one_more_metric_computes_only_that_metric(dataset, tmp_path):
     assert after.startswith(lines) and {record["metric"] for record in added} == {"mind_action_translation"}
 
 
+@pytest.mark.long
 def test_resuming_after_a_torn_record_gives_the_same_bytes(dataset, cache, run, tmp_path):
     out = tmp_path / "run"
     shutil.copytree(run.path, out)

@@ -31,6 +31,7 @@ from tests.looking import as_frames, look
 
 SMALL = (90, 156)
 PLACES = ("room", "yard")
+ONE_BY_DEFAULT = ("room", pytest.param("yard", marks=pytest.mark.long))
 world_of = cache(make_world)
 
 
@@ -51,7 +52,7 @@ def points_of(film: Film, frame: int, shot: Shot) -> np.ndarray:
 # Depth agrees with itself
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", ONE_BY_DEFAULT)
 @pytest.mark.parametrize("script", ["yaw", "pan", "dolly", "orbit", "tilt"])
 def test_depth_of_one_frame_is_found_in_another(place: str, script: str) -> None:
     film = film_of(place, "ball", script, "none")
@@ -274,7 +275,7 @@ def test_lasting_events_begin_in_view_and_go_on_unseen(name: str) -> None:
     assert all(film.states[k] == film.state_at(k) for k in range(len(film)))
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", ONE_BY_DEFAULT)
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_every_script_loses_the_target_and_finds_it_again(script: str, place: str) -> None:
     for event, kind in (("none", "figure"), ("falling", "gift")):
@@ -414,7 +415,7 @@ def views_along(world: World, script: str, size: tuple[int, int], frames: Sequen
 
 @pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", ONE_BY_DEFAULT)
 @pytest.mark.parametrize("seed", [0, 3])
 def test_neighbouring_frames_share_500_features(place: str, seed: int) -> None:
     world = world_of(seed, place)
@@ -424,7 +425,7 @@ def test_neighbouring_frames_share_500_features(place: str, seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", ONE_BY_DEFAULT)
 def test_lite_odometry_finds_the_turn_within_two_degrees(place: str) -> None:
     from revisit.metrics.camera_path import yaw_pitch
     from revisit.observers.lite.odometry import odometry
