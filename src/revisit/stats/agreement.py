@@ -1,20 +1,36 @@
-"""Agreement of two raters, one of whom may be right by definition: accuracy, precision, recall, F1, Cohen's kappa.
+"""Agreement of raters: of two, one of whom may be right by definition, and of many with gaps.
 
 Kappa is 1 - (observed disagreement) / (disagreement expected by chance), with every disagreement counted alike
 (nominal), by its distance (linear) or by the square of that (quadratic). 1 is full agreement, 0 is chance.
+
+Many raters: a row per thing that was rated, a column per rater, None where a rater did not rate it.
+
+- Gwet's AC1 (2008) and its weighted form AC2 stay meaningful where nearly everybody gives the same rating;
+- Fleiss' kappa (1971), also with gaps;
+- Krippendorff's alpha, nominal, ordinal (by how many ratings lie between two) or of numbers;
+- Cohen's kappa of more than two raters is the mean over the pairs of raters (Light 1971).
+
+Intervals leave out one thing (or one cluster of things, such as a scene) at a time: the jackknife, with Student's t.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any, Literal
 
+import numpy as np
+
 from revisit.core import UsageError
+from revisit.stats.intervals import student_t_quantile
 
 Weights = Literal["nominal", "linear", "quadratic"]
+Scale = Literal["nominal", "ordinal", "interval"]
+Ratings = Sequence[Sequence[Any]]  # a row per thing, a column per rater, None where there is no rating
+Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -83,6 +99,145 @@ def repeat_agreement(repeats: Sequence[Sequence[Hashable]]) -> tuple[float, floa
     same = [len(set(answers)) == 1 for answers in asked]
     pairs = [[a == b for a, b in combinations(answers, 2)] for answers in asked]
     return sum(same) / len(same), sum(sum(pair) / len(pair) for pair in pairs) / len(pairs)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A coefficient of agreement; None where it is not defined."""
+
+    value: float | None
+    interval: Interval | None  # None where nothing varies, or too few things were rated twice
+    things: int  # that two raters or more have rated
+    ratings: int  # of these things
+
+
+def gwet_ac(ratings: Ratings, scale: Scale = "nominal", categories: Sequence[Any] | None = None) -> float | None:
+    """Gwet's AC1, or AC2 on a scale with an order; None where no thing was rated twice or there is one category only.
+
+    Give `categories` where some were offered and never chosen: they count in what chance would do.
+    """
+    counts, names = _counts(ratings, categories)
+    several = counts[counts.sum(axis=1) >= 2]
+    if not len(several) or len(names) < 2:
+        return None
+    weights = _gwet_weights(names, scale)
+    shares = (counts / counts.sum(axis=1, keepdims=True)).mean(axis=0)
+    expected = weights.sum() * (shares * (1 - shares)).sum() / (len(names) * (len(names) - 1))
+    return _corrected(_agreeing(several, weights), float(expected))
+
+
+def fleiss_kappa(ratings: Ratings, scale: Scale = "nominal") -> float | None:
+    """Fleiss' kappa, weighted on a scale with an order; None where it is not defined."""
+    counts, names = _counts(ratings)
+    several = counts[counts.sum(axis=1) >= 2]
+    if not len(several):
+        return None
+    weights = _gwet_weights(names, scale)
+    shares = (counts / counts.sum(axis=1, keepdims=True)).mean(axis=0)
+    return _corrected(_agreeing(several, weights), float(shares @ weights @ shares))
+
+
+def krippendorff_alpha(ratings: Ratings, scale: Scale = "nominal") -> float | None:
+    """Krippendorff's alpha; None where no thing was rated twice, or all ratings are the same."""
+    counts, names = _counts(ratings)
+    several = counts[counts.sum(axis=1) >= 2]
+    if not len(several):
+        return None
+    sizes = several.sum(axis=1, keepdims=True)
+    pairs = (several / (sizes - 1)).T @ several - np.diag((several / (sizes - 1)).sum(axis=0))
+    totals = pairs.sum(axis=1)
+    apart = _krippendorff_distances(names, totals, scale)
+    expected = float((np.outer(totals, totals) * apart).sum()) / (totals.sum() - 1)
+    return 1 - float((pairs * apart).sum()) / expected if expected else None
+
+
+def light_kappa(ratings: Ratings, weights: Weights = "nominal") -> float | None:
+    """The mean of Cohen's kappa over the pairs of raters who rated some things both; of two raters, theirs."""
+    found = []
+    for one, other in combinations(list(zip(*ratings, strict=True)), 2):
+        both = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
+        kappa = cohen_kappa([a for a, _ in both], [b for _, b in both], weights) if both else None
+        if kappa is not None:
+            found.append(kappa)
+    return math.fsum(found) / len(found) if found else None
+
+
+def with_interval(
+    coefficient: Callable[[Ratings], float | None],
+    ratings: Ratings,
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+) -> Agreement:
+    """A coefficient with its jackknife interval: how it moves as each thing, or each cluster of them, is left out."""
+    names = list(range(len(ratings))) if clusters is None else list(clusters)
+    kept = [k for k, row in enumerate(ratings) if sum(rating is not None for rating in row) >= 2]
+    count = sum(rating is not None for k in kept for rating in ratings[k])
+    value = coefficient(ratings)
+    groups = list(dict.fromkeys(names[k] for k in kept))
+    if value is None or len(groups) < 3:
+        return Agreement(value, None, len(kept), count)
+    without = [
+        coefficient([row for row, name in zip(ratings, names, strict=True) if name != group]) for group in groups
+    ]
+    known = np.array([one for one in without if one is not None])
+    n = len(known)
+    variance = (n - 1) / n * float(((known - known.mean()) ** 2).sum()) if n else 0.0
+    if n < len(groups) or variance <= 1e-15:
+        return Agreement(value, None, len(kept), count)
+    margin = student_t_quantile((1 + level) / 2, n - 1) * math.sqrt(variance)
+    return Agreement(value, (max(-1.0, value - margin), min(1.0, value + margin)), len(kept), count)
+
+
+def majority(votes: Sequence[Hashable]) -> Any | None:
+    """The most frequent vote; None where several are most frequent, or there is none."""
+    counts = Counter(votes).most_common(2)
+    if not counts or (len(counts) > 1 and counts[0][1] == counts[1][1]):
+        return None
+    return counts[0][0]
+
+
+def _counts(ratings: Ratings, categories: Sequence[Any] | None = None) -> tuple[np.ndarray, list[Any]]:
+    """How often each thing got each category, things without a rating left out; and the categories, in order."""
+    found = {rating for row in ratings for rating in row if rating is not None}
+    names = sorted(found) if categories is None else list(categories)
+    unknown = found - set(names)
+    if unknown:
+        raise UsageError(f"a rating is {sorted(unknown, key=str)[0]!r}; the categories are {names}")
+    place = {name: k for k, name in enumerate(names)}
+    counts = np.zeros((len(ratings), len(names)))
+    for k, row in enumerate(ratings):
+        for rating in row:
+            if rating is not None:
+                counts[k, place[rating]] += 1
+    return counts[counts.sum(axis=1) > 0], names
+
+
+def _agreeing(several: np.ndarray, weights: np.ndarray) -> float:
+    """The share of pairs of ratings of one thing that agree, by weight, as a mean over things."""
+    sizes = several.sum(axis=1)
+    return float(((several * (several @ weights - 1)).sum(axis=1) / (sizes * (sizes - 1))).mean())
+
+
+def _gwet_weights(names: Sequence[Any], scale: Scale) -> np.ndarray:
+    """What a pair of ratings counts as agreement: 1 for equal ones, less with their distance."""
+    at = np.arange(len(names)) if scale == "ordinal" else np.array(names, dtype=float) if scale == "interval" else None
+    if at is None:
+        return np.eye(len(names))
+    apart = np.abs(at[:, None] - at[None, :])
+    # On an ordinal scale: the number of pairs of categories between the two, ends included.
+    apart = (apart + 1) * apart / 2 if scale == "ordinal" else apart**2
+    return 1 - apart / apart.max() if apart.max() else np.ones_like(apart)
+
+
+def _krippendorff_distances(names: Sequence[Any], totals: np.ndarray, scale: Scale) -> np.ndarray:
+    if scale == "nominal":
+        return 1 - np.eye(len(names))
+    at = np.array(names, dtype=float) if scale == "interval" else np.cumsum(totals) - totals / 2
+    return (at[:, None] - at[None, :]) ** 2
+
+
+def _corrected(observed: float, expected: float) -> float | None:
+    return (observed - expected) / (1 - expected) if expected < 1 else None
 
 
 def _apart(one: Any, other: Any, weights: Weights) -> float:

@@ -1,0 +1,190 @@
+"""Alignment: do a metric's differences go the way that people prefer?
+
+A comparison is of two clips, first and second. People's verdict on it is 1 (the first is better), 0 (a tie) or -1, and
+the metric's difference is score(first) - score(second), turned so that more is better.
+
+- Model level (MBench, table 3): both become win ratios per model, a tie counting half; rho and tau between them.
+- Pair level (WRBench, tables 5 and 16): Spearman's rho between verdicts and differences; and decisions: differences
+  within the tie region, |difference| <= tau, are ties. `tau` is fitted on some scenes and reported on others. A
+  reversal is a decision for the clip that people find worse.
+- Judgeable or not (WRBench, table 16): J is the share of what people can judge that the gate lets pass, NJ the share of
+  what they cannot judge that it holds back, and their mean.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from revisit.stats.agreement import cohen_kappa
+from revisit.stats.correlation import spearman
+from revisit.stats.ranks import kendall_tau
+
+RESAMPLES = 2000
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two clips of one scene, what people say of them, and by how much the metric differs."""
+
+    first: str  # model
+    second: str
+    verdict: int  # 1, 0 or -1
+    difference: float
+    scene: Hashable = None
+
+
+@dataclass(frozen=True)
+class WinRatios:
+    """Shares of comparisons won, by model, and how the two orders agree."""
+
+    people: Mapping[str, float]
+    metric: Mapping[str, float]
+    counts: Mapping[str, int]
+    rho: float | None
+    tau: float | None
+    rho_interval: Interval | None  # over resampled scenes
+    tau_interval: Interval | None
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """How a metric's decisions with a tie region agree with people's verdicts."""
+
+    tau: float  # the tie region
+    n: int
+    exact: float | None  # share of verdicts, ties included, that the metric shares
+    strict: float | None  # of pairs in which people prefer one
+    tie: float | None  # of pairs that people find equal
+    kappa: float | None
+    weighted_kappa: float | None  # linear: a tie is nearer to a preference than its opposite is
+    reversals: int
+    preferred: int  # pairs in which people prefer one
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def win_ratios(pairs: Sequence[tuple[str, str, float]]) -> tuple[dict[str, float], dict[str, int]]:
+    """Model -> share of its comparisons won, a tie half; and how many it was in. Outcomes are 1, 0 and -1."""
+    won: dict[str, float] = defaultdict(float)
+    counts: dict[str, int] = defaultdict(int)
+    for first, second, outcome in pairs:
+        won[first] += (np.sign(outcome) + 1) / 2
+        won[second] += (1 - np.sign(outcome)) / 2
+        counts[first] += 1
+        counts[second] += 1
+    return {model: float(won[model] / counts[model]) for model in sorted(counts)}, dict(sorted(counts.items()))
+
+
+def by_win_ratio(pairs: Sequence[Compared], seed: int = 0) -> WinRatios | None:
+    """Win ratios by people and by the metric, with rho and tau between them; None without a pair."""
+    if not pairs:
+        return None
+    people, counts = win_ratios([(pair.first, pair.second, pair.verdict) for pair in pairs])
+    metric, _ = win_ratios([(pair.first, pair.second, pair.difference) for pair in pairs])
+    rho, tau = _rho_tau(list(people.values()), list(metric.values()))
+    drawn = _resampled(pairs, seed) if rho is not None else []
+    intervals = [_middle([one[k] for one in drawn]) for k in (0, 1)]
+    return WinRatios(people, metric, counts, rho, tau, intervals[0], intervals[1])
+
+
+def _resampled(pairs: Sequence[Compared], seed: int) -> list[tuple[float | None, float | None]]:
+    """Rho and tau over scenes drawn with replacement; nothing for fewer than three scenes."""
+    scenes = {scene: k for k, scene in enumerate(dict.fromkeys(pair.scene for pair in pairs))}
+    models = {model: k for k, model in enumerate(sorted({name for p in pairs for name in (p.first, p.second)}))}
+    if len(scenes) < 3:
+        return []
+    won = np.zeros((3, len(scenes), len(models)))  # by people, by the metric, and how many there were
+    for pair in pairs:
+        for k, outcome in enumerate((np.sign(pair.verdict), np.sign(pair.difference))):
+            won[k, scenes[pair.scene], models[pair.first]] += (1 + outcome) / 2
+            won[k, scenes[pair.scene], models[pair.second]] += (1 - outcome) / 2
+        for name in (pair.first, pair.second):
+            won[2, scenes[pair.scene], models[name]] += 1
+    times = np.random.default_rng(seed).multinomial(len(scenes), np.full(len(scenes), 1 / len(scenes)), RESAMPLES)
+    people, metric, counts = (times @ part for part in won)
+    found = []
+    for k in range(RESAMPLES):
+        seen = counts[k] > 0
+        found.append(_rho_tau(*((part[k, seen] / counts[k, seen]).tolist() for part in (people, metric))))
+    return found
+
+
+def pair_rho(pairs: Sequence[Compared]) -> tuple[float, int] | None:
+    """Spearman's correlation of verdicts and differences, and the number of pairs."""
+    return spearman([pair.verdict for pair in pairs], [pair.difference for pair in pairs])
+
+
+def decided(difference: float, tau: float) -> int:
+    """1, 0 or -1: which clip the metric prefers outside its tie region."""
+    return 0 if abs(difference) <= tau else 1 if difference > 0 else -1
+
+
+def fit_tie_region(pairs: Sequence[Compared]) -> float:
+    """The tie region under which decisions agree best with people (Cohen's kappa); the smallest of the best."""
+    sizes = np.unique(np.abs([pair.difference for pair in pairs])) if pairs else np.zeros(0)
+    tried = [0.0, *((sizes[:-1] + sizes[1:]) / 2).tolist(), *(sizes[-1:] if len(sizes) else [])]
+    tried = sorted(dict.fromkeys(float(tau) for tau in tried))
+    return max(tried, key=lambda tau: (_kappa(pairs, tau), -tau))
+
+
+def decisions(pairs: Sequence[Compared], tau: float) -> Decisions:
+    """How decisions with this tie region agree with people."""
+    said = [decided(pair.difference, tau) for pair in pairs]
+    right = [pair.verdict for pair in pairs]
+    same = [a == b for a, b in zip(said, right, strict=True)]
+    strict = [ok for ok, verdict in zip(same, right, strict=True) if verdict]
+    ties = [ok for ok, verdict in zip(same, right, strict=True) if not verdict]
+    reversals = sum(a * b == -1 for a, b in zip(said, right, strict=True))
+    return Decisions(
+        tau, len(pairs), _mean(same), _mean(strict), _mean(ties), cohen_kappa(said, right),
+        cohen_kappa(said, right, "linear"), reversals, len(strict),
+    )  # fmt: skip
+
+
+def split(scenes: Sequence[Hashable], share: float = 0.5, seed: int = 0) -> set[Hashable]:
+    """The scenes to fit on, drawn without a look at any label; the others are for reporting."""
+    names = sorted(set(scenes), key=str)
+    order = np.random.default_rng(seed).permutation(len(names))
+    return {names[k] for k in order[: round(share * len(names))]}
+
+
+def judgeability(gate: Sequence[bool], people: Sequence[bool]) -> dict[str, Any]:
+    """J, NJ and their mean, with the counts they rest on."""
+    passed = [g for g, p in zip(gate, people, strict=True) if p]
+    held = [not g for g, p in zip(gate, people, strict=True) if not p]
+    j, nj = _mean(passed), _mean(held)
+    both = None if j is None or nj is None else (j + nj) / 2
+    return {"judgeable": j, "not_judgeable": nj, "balanced": both, "n_judgeable": len(passed), "n_not": len(held)}
+
+
+def _kappa(pairs: Sequence[Compared], tau: float) -> float:
+    kappa = cohen_kappa([decided(pair.difference, tau) for pair in pairs], [pair.verdict for pair in pairs])
+    return -1.0 if kappa is None else round(kappa, 12)
+
+
+def _rho_tau(people: Sequence[float], metric: Sequence[float]) -> tuple[float | None, float | None]:
+    rho = spearman(people, metric)
+    return None if rho is None else rho[0], kendall_tau(people, metric) if len(people) > 1 else None
+
+
+def _middle(values: Sequence[float | None]) -> Interval | None:
+    """The middle 95 %; None where a tenth of the resamples or more leave the value undefined."""
+    known = [value for value in values if value is not None]
+    if not values or len(known) < 0.9 * len(values):
+        return None
+    low, high = np.quantile(known, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _mean(values: Sequence[bool]) -> float | None:
+    return sum(values) / len(values) if values else None

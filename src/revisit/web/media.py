@@ -1,0 +1,90 @@
+"""Media: files of a fixed list, by name, with ranges; and a copy that any browser plays where the clip is none.
+
+A browser seeks by time. A clip can be shown as it is when frame k of the file is on screen from k / rate to
+(k + 1) / rate seconds: an mp4 or webm file of a codec that browsers have, at a constant rate. Everything else (folders of
+frames, stretches of a file, odd codecs, variable rates) is encoded once, frame by frame, into a folder of the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Clip, MediaError
+from revisit.media import clip_digest, encode_mp4, open_clip
+
+PLAYABLE = {"h264": ("mp4", "mov", "m4v"), "vp8": ("webm",), "vp9": ("webm", "mp4"), "av1": ("webm", "mp4")}
+TYPES = {".mp4": "video/mp4", ".m4v": "video/mp4", ".mov": "video/mp4", ".webm": "video/webm"}
+UNEVEN = 0.25  # of a frame: how far a frame may be from where a constant rate has it
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A file that browsers play frame by frame."""
+
+    path: Path
+    fps: float
+    frames: int
+    width: int
+    height: int
+
+
+def shown(clip: Clip, copies: Path) -> Shown:
+    """The clip as a browser can show it: itself where possible, else a copy in the folder `copies`."""
+    with open_clip(clip, wanted=np.zeros(0, dtype=int)) as stream:
+        info = stream.info
+    facts = info.fps, info.count, info.width, info.height
+    if not clip.start and clip.count is None and _plays(clip.path) and _even(info.times, info.fps):
+        return Shown(clip.path, *facts)
+    path = copies / f"{clip_digest(clip)[:32]}.mp4"
+    if not path.is_file():
+        copies.mkdir(parents=True, exist_ok=True)
+        with open_clip(clip) as stream:
+            encode_mp4(path, (_even_size(frame.rgb) for frame in stream), info.fps, crf=14)
+    return Shown(path, *facts)
+
+
+def _plays(path: Path) -> bool:
+    """Whether browsers have the codec, in a pixel format that all of them show."""
+    if path.is_dir() or path.suffix.lower() not in TYPES:
+        return False
+    import av
+
+    try:
+        with av.open(str(path), options={"protocol_whitelist": "file"}) as container:
+            stream = container.streams.video[0]
+            codec, pixels = stream.codec_context.name, stream.codec_context.pix_fmt or ""
+    except (av.FFmpegError, IndexError, OSError):
+        return False
+    codec = {"libdav1d": "av1", "libvpx-vp9": "vp9", "libvpx": "vp8", "libaom-av1": "av1"}.get(codec, codec)
+    fits = path.suffix.lower().removeprefix(".") in PLAYABLE.get(codec, ())
+    return fits and pixels in ("yuv420p", "yuvj420p")
+
+
+def _even(times: np.ndarray, fps: float) -> bool:
+    """Whether every frame is where a constant rate has it."""
+    return bool(len(times)) and bool(np.abs(times * fps - np.arange(len(times))).max() <= UNEVEN)
+
+
+def _even_size(rgb: np.ndarray) -> np.ndarray:
+    """The frame with its last row or column repeated where its size is odd."""
+    return np.pad(rgb, ((0, rgb.shape[0] % 2), (0, rgb.shape[1] % 2), (0, 0)), mode="edge")
+
+
+def media_response(files: Mapping[str, Path], name: str, request: Any) -> Any:
+    """The file of this name, or the part of it that the browser asks for; nothing else can be reached."""
+    from starlette.exceptions import HTTPException
+    from starlette.responses import FileResponse
+
+    path = files.get(name)
+    if path is None or not path.is_file():
+        raise HTTPException(404, "There is no such file.")
+    kind = TYPES.get(path.suffix.lower())
+    if kind is None:
+        raise MediaError(f"{path.name} is not a video that a browser plays")
+    headers = {"cache-control": "private, max-age=3600", "content-disposition": "inline"}
+    return FileResponse(path, media_type=kind, headers=headers)

@@ -1,0 +1,230 @@
+"""A small server for pages that hold other people's work: who may ask, how much, and where from.
+
+- It listens on this machine alone unless told otherwise, and then only with a token.
+- A request must name a host that is ours (a web page elsewhere may resolve its own name to this machine), and a request
+  that changes something must come from a page of ours (its Origin or Referer, where the browser sends one).
+- Bodies are limited, and so is how often somebody may ask.
+- Pages may load nothing from elsewhere, run no script but ours, and be framed by nobody.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from revisit.core import MissingPrerequisite, UsageError
+
+STATIC = Path(__file__).parent / "static"
+LARGEST_BODY = 256 * 1024  # bytes
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+SHORTEST_TOKEN = 16
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "img-src 'self' data:",
+        "media-src 'self'",
+        "style-src 'self'",
+        "script-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a server listens, and under which names it may be asked."""
+
+    host: str = "127.0.0.1"
+    port: int = 0  # any free one
+    names: tuple[str, ...] = ()  # further names, such as that of a proxy in front of it
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        own = () if self.host in ("0.0.0.0", "::") else (self.host,)
+        return frozenset(name.lower() for name in (*LOOPBACK, *own, *self.names))
+
+
+def checked(where: Where, token: str) -> Where:
+    """The place, refused where others could reach it without a token."""
+    if is_loopback(where.host):
+        return where
+    if len(token) < SHORTEST_TOKEN:
+        raise UsageError(
+            f"{where.host} can be reached from other machines: give a token of at least {SHORTEST_TOKEN} characters "
+            "(--token, or REVISIT_TOKEN), or leave --host out to listen on this machine alone"
+        )
+    if where.host in ("0.0.0.0", "::") and not where.names:
+        raise UsageError(f"{where.host} is every address of this machine: say with --name how people will call it")
+    return where
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Rates:
+    """How often somebody may ask: a bucket that fills up again, one for each name."""
+
+    def __init__(self, per_second: float, at_once: int) -> None:
+        self.per_second, self.at_once = per_second, at_once
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def allow(self, name: str) -> bool:
+        now = time.monotonic()
+        left, since = self._left.get(name, (float(self.at_once), now))
+        left = min(float(self.at_once), left + (now - since) * self.per_second)
+        if len(self._left) > 10_000:  # forget who has been quiet: their buckets are full
+            self._left = {key: kept for key, kept in self._left.items() if now - kept[1] < 60}
+        self._left[name] = (left - 1 if left >= 1 else left, now)
+        return left >= 1
+
+
+class Guard:
+    """Refuses what no page of ours would ask, before the application sees it."""
+
+    def __init__(self, app: Application, hosts: frozenset[str], largest_body: int = LARGEST_BODY) -> None:
+        self.app, self.hosts, self.largest_body = app, hosts, largest_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return
+        headers = {bytes(name).lower(): bytes(value) for name, value in scope["headers"]}
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            await _refuse(send, *refusal)
+            return
+        received = 0
+
+        async def limited() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self.largest_body:  # a body that did not say how long it is
+                raise TooLarge
+            return message
+
+        async def answered(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                known = {bytes(name).lower() for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(pair for pair in HEADERS if pair[0] not in known)]
+            await send(message)
+
+        try:
+            await self.app(scope, limited, answered)
+        except TooLarge:
+            await _refuse(send, 413, "The request is too large.")
+
+    def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
+        host = headers.get(b"host", b"").decode("latin-1")
+        if name_of(host) not in self.hosts:
+            return 421, "This server does not go by that name."
+        if scope["method"] not in ("GET", "HEAD"):
+            if scope["method"] != "POST":
+                return 405, "That is not done here."
+            origin = headers.get(b"origin") or headers.get(b"referer")
+            if origin is None or urlsplit(origin.decode("latin-1")).netloc.lower() != host.lower():
+                return 403, "The request does not come from a page of this server."
+            told = headers.get(b"content-length", b"0")
+            if not told.isdigit() or int(told) > self.largest_body:
+                return 413, "The request is too large."
+        return None
+
+
+class TooLarge(Exception):
+    """A body grew past its limit."""
+
+
+def name_of(host: str) -> str:
+    """The name in a Host header, without its port, in small letters."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+async def _refuse(send: Send, status: int, sentence: str) -> None:
+    body = sentence.encode()
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, *HEADERS]})
+    await send({"type": "http.response.body", "body": body})
+
+
+def serve(app: Application, where: Where, token: str = "", started: Callable[[str], None] = lambda address: None) -> None:
+    """Serve until interrupted; `started` is called with the address once requests are taken."""
+    uvicorn = needs("uvicorn")
+    checked(where, token)
+    listening = _listening(where)
+    shown = f"[{where.host}]" if ":" in where.host else where.host
+    config = uvicorn.Config(
+        Guard(app, where.hosts), log_level="warning", access_log=False, server_header=False, lifespan="off",
+        timeout_keep_alive=30, h11_max_incomplete_event_size=64 * 1024, ws="none",
+    )  # fmt: skip
+    with listening:
+        started(f"http://{shown}:{listening.getsockname()[1]}")
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listening(where: Where) -> Any:
+    import socket
+
+    try:
+        family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
+        made = socket.socket(family, socket.SOCK_STREAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((where.host, where.port))
+        made.listen(256)
+        return made
+    except OSError as error:
+        raise UsageError(f"cannot listen on {where.host}:{where.port}: {error.strerror}; choose another --port") from None
+
+
+def needs(module: str, extra: str = "annotate") -> Any:
+    """A module that only some need, or the command that brings it."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError:
+        raise MissingPrerequisite(
+            f"this needs {module.partition('.')[0]}: pip install 'revisit-bench[{extra}]'"
+        ) from None
+
+
+def static_files(*folders: Path) -> dict[str, Path]:
+    """Name -> file of what lies in folders of ours; a later folder's file takes an earlier one's place."""
+    return {path.name: path for folder in (STATIC, *folders) for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+def names_of(paths: Sequence[Path]) -> dict[str, Path]:
+    """Random names for files, so that an address tells neither where a file lies nor whose it is."""
+    import secrets
+
+    return {secrets.token_urlsafe(12): path for path in paths}

@@ -1,0 +1,139 @@
+"""Metric against people: closed forms, independent libraries, and raters with a planted order."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from revisit.stats.alignment import (
+    Compared,
+    by_win_ratio,
+    decisions,
+    fit_tie_region,
+    judgeability,
+    pair_rho,
+    split,
+    win_ratios,
+)
+from revisit.stats.bradley_terry import bradley_terry
+
+
+def test_win_ratios_in_closed_form():
+    votes = [("a", "b", 1), ("a", "c", 0), ("b", "c", -1), ("a", "b", -1)]
+    ratios, counts = win_ratios(votes)
+    assert ratios == {"a": 1.5 / 3, "b": 1 / 3, "c": 1.5 / 2}
+    assert counts == {"a": 3, "b": 3, "c": 2}
+    assert sum(ratios[model] * counts[model] for model in ratios) == len(votes)
+
+
+def test_rho_and_tau_of_win_ratios_agree_with_scipy():
+    from scipy.stats import kendalltau, spearmanr
+
+    rng = np.random.default_rng(1)
+    models, pairs = "abcdef", []
+    for scene in range(12):
+        for one, other in combinations(models, 2):
+            gap = ord(other) - ord(one)
+            verdict = int(np.sign(round(gap / 2 + rng.normal())))
+            pairs.append(Compared(one, other, verdict, gap / 5 + rng.normal(0, 0.8), scene))
+    found = by_win_ratio(pairs)
+    people, metric = list(found.people.values()), list(found.metric.values())
+    assert found.rho == pytest.approx(spearmanr(people, metric).statistic, abs=1e-12)
+    assert found.tau == pytest.approx(kendalltau(people, metric).statistic, abs=1e-12)
+    assert found.rho_interval[0] <= found.rho <= found.rho_interval[1]
+    rho, n = pair_rho(pairs) or (None, 0)
+    expected = spearmanr([p.verdict for p in pairs], [p.difference for p in pairs]).statistic
+    assert n == len(pairs) and rho == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_metric_that_agrees_or_contradicts():
+    order = {"a": 3, "b": 2, "c": 1, "d": 0}
+    votes = [(x, y) for x, y in combinations(order, 2)]
+    same = by_win_ratio([Compared(x, y, 1, order[x] - order[y], s) for s in range(4) for x, y in votes])
+    turned = by_win_ratio([Compared(x, y, 1, order[y] - order[x], s) for s in range(4) for x, y in votes])
+    assert (same.rho, same.tau, turned.rho, turned.tau) == (1, 1, -1, -1)
+    assert same.people == {"a": 1.0, "b": 2 / 3, "c": 1 / 3, "d": 0.0}
+
+
+def test_decisions_reversals_and_ties_in_closed_form():
+    pairs = [
+        Compared("a", "b", 1, 0.5), Compared("a", "b", 1, 0.05), Compared("a", "b", 1, -0.4),
+        Compared("a", "b", 0, 0.05), Compared("a", "b", 0, -0.3), Compared("a", "b", -1, -0.2),
+    ]  # fmt: skip
+    found = decisions(pairs, 0.1)
+    assert (found.exact, found.strict, found.tie) == (3 / 6, 2 / 4, 1 / 2)
+    assert (found.reversals, found.preferred, found.n) == (1, 4, 6)
+    assert decisions(pairs, 1.0).reversals == 0  # all ties: nothing is turned round
+    assert decisions(pairs, 0.1).tau == 0.1 and decisions([], 0.1).exact is None
+
+
+def test_a_planted_tie_region_is_found_on_some_scenes_and_holds_on_others():
+    rng = np.random.default_rng(7)
+    pairs = []
+    for scene in range(60):
+        for _ in range(4):
+            difference = rng.uniform(-1, 1)
+            verdict = 0 if abs(difference) <= 0.3 else int(np.sign(difference))
+            pairs.append(Compared("a", "b", verdict, difference, scene))
+    chosen = split([pair.scene for pair in pairs])
+    assert len(chosen) == 30
+    fitted = fit_tie_region([pair for pair in pairs if pair.scene in chosen])
+    assert fitted == pytest.approx(0.3, abs=0.03)
+    held = decisions([pair for pair in pairs if pair.scene not in chosen], fitted)
+    assert held.exact is not None and held.exact > 0.95 and held.reversals == 0
+
+
+def test_judgeability_counts_both_ways():
+    found = judgeability([True, True, False, False, True], [True, True, True, False, False])
+    assert found == {
+        "judgeable": 2 / 3, "not_judgeable": 0.5, "balanced": (2 / 3 + 0.5) / 2, "n_judgeable": 3, "n_not": 2,
+    }  # fmt: skip
+    assert judgeability([True], [True])["balanced"] is None
+
+
+def test_bradley_terry_against_the_oracle(shared):
+    expected = json.loads((shared / "golden/stats_oracle.json").read_text())["choix_bt"]
+    votes = [("0", "1", 1)] * 7 + [("1", "0", 1)] * 3 + [("1", "2", 1)] * 6 + [("2", "1", 1)] * 4
+    votes += [("0", "2", 1)] * 8 + [("2", "0", 1)] * 2
+    found = {one.model: one for one in bradley_terry(votes).strengths}
+    for model, strength in zip("012", expected["ilsr"], strict=True):
+        assert found[model].strength == pytest.approx(strength, abs=1e-6)
+        assert found[model].interval[0] < strength < found[model].interval[1]
+        assert found[model].comparisons == 20
+
+
+def test_two_models_in_closed_form():
+    found = bradley_terry([("a", "b", 1)] * 30 + [("a", "b", 0)] * 10 + [("a", "b", 0.5)] * 10)
+    gap = found.strengths[0].strength - found.strengths[1].strength
+    assert gap == pytest.approx(math.log(35 / 15))
+    half = math.log(35 / 15) / 2
+    assert found.strengths[0].chance == pytest.approx(1 / (1 + math.exp(-half)))
+
+
+def test_who_never_lost_has_a_bounded_strength_and_strangers_have_none():
+    won = bradley_terry([("a", "b", 1)] * 5 + [("b", "c", 1)] * 5)
+    assert won.steadied and [one.model for one in won.strengths] == ["a", "b", "c"]
+    assert all(math.isfinite(one.strength) for one in won.strengths)
+    assert bradley_terry([("a", "b", 1), ("c", "d", 1)]) is None
+    assert bradley_terry([]) is None
+
+
+def test_planted_strengths_are_within_their_intervals():
+    planted = {"a": 1.0, "b": 0.3, "c": -0.3, "d": -1.0}
+    inside = total = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        votes, scenes = [], []
+        for scene in range(30):
+            for one, other in combinations(planted, 2):
+                chance = 1 / (1 + math.exp(planted[other] - planted[one]))
+                votes.append((one, other, float(rng.random() < chance)))
+                scenes.append(scene)
+        for found in bradley_terry(votes, scenes).strengths:
+            inside += found.interval[0] <= planted[found.model] <= found.interval[1]
+            total += 1
+    assert 0.91 <= inside / total <= 0.99
