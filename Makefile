@@ -50,6 +50,7 @@ benchmarks: .venv/installed-dev
 ifdef TORCH
 	$(INSTALL) torch==$(TORCH) --editable '.[dev,networks]' onnx xllamacpp gguf
 	$(INSTALL) --no-deps lpips  # without torchvision
+	$(INSTALL) --no-deps irrCAC  # without the old scipy and pandas that it asks for
 	$(BIN)/revisit weights pull --set small || echo "tests with these weights are skipped"
 else
 	$(INSTALL) --editable '.[dev]'

@@ -39,6 +39,20 @@ ALLOWED = {
     },
     "posing": {"core", "evidence", "media", "geometry", "observers", "engine"},
     "report": {"core", "evidence", "media", "stats", "engine", "catalog", "diagnosis", "results"},
+    "web": {"core", "media"},
+    "labels": {
+        "core",
+        "media",
+        "stats",
+        "results",
+        "diagnosis",
+        "evidence",
+        "judges",
+        "metrics",
+        "suites",
+        "engine",
+        "web",
+    },
     "worlds": {"core", "evidence", "media", "geometry"},
     "audit": {
         "core",
@@ -57,7 +71,7 @@ ALLOWED = {
         "worlds",
     },
 }
-HEAVY = {"cv2", "av", "torch", "transformers", "onnxruntime", "scipy", "skimage"}
+HEAVY = {"cv2", "av", "torch", "transformers", "onnxruntime", "scipy", "skimage", "starlette", "uvicorn", "psycopg"}
 
 
 def imports(path: Path, only_top: bool = False) -> Iterator[str]:

@@ -14,6 +14,12 @@ def announced_frames(path: Path) -> int | None:
     Nothing is decoded and nothing is promised: the decoder checks the number when the clip is read. A fragmented
     file, or one of another kind, is None.
     """
+    index = index_of(path)
+    return None if index is None else _video_samples(index)
+
+
+def index_of(path: Path) -> bytes | None:
+    """The index (moov box) of an mp4, m4v or mov file, or None."""
     with path.open("rb") as file:
         size, at = path.stat().st_size, 0
         while at + 8 <= size:
@@ -24,7 +30,7 @@ def announced_frames(path: Path) -> int | None:
                 length = int.from_bytes(head[8:16], "big")
             if head[4:8] == b"moov" and 8 <= length <= LARGEST_INDEX:
                 file.seek(at + 8)
-                return _video_samples(file.read(length - 8))
+                return file.read(length - 8)
             if length < 8:
                 return None
             at += length

@@ -177,7 +177,9 @@ async def _refuse(send: Send, status: int, sentence: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def serve(app: Application, where: Where, token: str = "", started: Callable[[str], None] = lambda address: None) -> None:
+def serve(
+    app: Application, where: Where, token: str = "", started: Callable[[str], None] = lambda address: None
+) -> None:
     """Serve until interrupted; `started` is called with the address once requests are taken."""
     uvicorn = needs("uvicorn")
     checked(where, token)
@@ -203,7 +205,9 @@ def _listening(where: Where) -> Any:
         made.listen(256)
         return made
     except OSError as error:
-        raise UsageError(f"cannot listen on {where.host}:{where.port}: {error.strerror}; choose another --port") from None
+        raise UsageError(
+            f"cannot listen on {where.host}:{where.port}: {error.strerror}; choose another --port"
+        ) from None
 
 
 def needs(module: str, extra: str = "annotate") -> Any:

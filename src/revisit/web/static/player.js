@@ -128,7 +128,8 @@ const RevisitPlayer = (() => {
 
     function skew() {
       const time = playing ? clock(leader) : (wanted + 0.5) / fps;
-      const apart = videos.map((video, k) => (video.error ? 0 : Math.abs(video.currentTime - place(k, time)) * clips[k].fps));
+      // On its last frame a video may be said to be at its end: place() cuts both alike.
+      const apart = videos.map((video, k) => (video.error ? 0 : Math.abs(place(k, clock(k)) - place(k, time)) * clips[k].fps));
       return Math.max(...apart);
     }
 

@@ -1,0 +1,164 @@
+"""Label: one rater's answer to one question about one clip or one pair of clips; a line of labels.jsonl."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from revisit.core import UsageError
+
+SCHEMA = 1
+TASKS = ("trigger", "pairwise", "answer", "review", "marks", "failure")
+PREFERENCES = ("a", "b", "tie", "both_bad", "cannot_judge")  # a is the clip of `case`, b that of `other`
+CANNOT = "cannot_judge"
+HIDDEN = ("never hidden", "hidden, returned", "hidden, not returned", "cannot tell")  # answers of marks
+GONE, BACK = "gone", "back"  # frames of marks: the first in which nothing of the target shows, and all of it again
+
+
+@dataclass(frozen=True)
+class Box:
+    """A target in a frame, as fractions x0, y0, x1, y1 of it."""
+
+    name: str
+    box: tuple[float, float, float, float]
+    frame: int = 0
+
+
+@dataclass(frozen=True)
+class Label:
+    """What one rater said. `other` and its facts are those of the second clip of a pair."""
+
+    task: str
+    item: str
+    rater: str
+    question: str  # id of the question: a dimension, a number of the bank, `trigger`, `target`, `failure`
+    answer: str
+    case: str
+    model: str = ""
+    sample: str = ""
+    subset: str = ""
+    condition: str = ""
+    seed: int = 0
+    clip: str = ""  # path, from the folder of the file on
+    digest: str = ""  # of the clip
+    other: str = ""
+    other_model: str = ""
+    other_clip: str = ""
+    other_digest: str = ""
+    dimension: str = ""  # what the question is about
+    text: str = ""  # the question as it was shown
+    polarity: str = ""  # positive or negative, of questions of a bank
+    frames: Mapping[str, int] = field(default_factory=dict)  # name -> frame, counted from 0 in the clip
+    boxes: tuple[Box, ...] = ()
+    comment: str = ""
+    swapped: bool = False  # whether b stood on the left; `answer` is never swapped
+    form: int = 0  # of a survey
+    right: str = ""  # the known answer, of gold questions and examples
+    example: bool = False  # shown with its answer, to practise: in no figure
+    seconds: float = 0.0
+    at: str = ""  # when, in UTC
+
+    @property
+    def scene(self) -> str:
+        """What clips of one scene share."""
+        return "/".join(part for part in (self.subset, self.sample) if part)
+
+    @property
+    def models(self) -> tuple[str, str]:
+        return self.model, self.other_model
+
+
+NAMES = tuple(part.name for part in fields(Label))
+
+
+def to_line(label: Label) -> dict[str, Any]:
+    """The content of a label's line: schema, and every field that says something."""
+    made = {"schema": SCHEMA, **asdict(label)}
+    made["boxes"] = [{"name": one.name, "frame": one.frame, "box": list(one.box)} for one in label.boxes]
+    needed = ("schema", "task", "item", "rater", "question", "answer", "case")
+    return {name: value for name, value in made.items() if name in needed or value not in ("", {}, [], 0, 0.0, False)}
+
+
+def from_line(line: Any, where: str) -> Label:
+    """The label of a line; every fault is one sentence that names the place."""
+    if not isinstance(line, dict):
+        raise UsageError(f"{where}: expected a JSON object, a label")
+    if line.get("schema", SCHEMA) != SCHEMA:
+        raise UsageError(f"{where}: schema {line.get('schema')!r}; this Revisit reads schema {SCHEMA}")
+    unknown = sorted(set(line) - set(NAMES) - {"schema"})
+    missing = [name for name in ("task", "rater", "question", "answer", "case") if not str(line.get(name) or "")]
+    if unknown or missing:
+        what = f"there is no field {unknown[0]!r}" if unknown else f"{missing[0]!r} is missing"
+        raise UsageError(f"{where}: {what}; docs/labels.md lists the fields")
+    if line["task"] not in TASKS:
+        raise UsageError(f"{where}: there is no task {line['task']!r}; there are {', '.join(TASKS)}")
+    allowed = {"pairwise": PREFERENCES, "marks": HIDDEN}.get(line["task"], ())
+    if allowed and line["question"] != "judgeable" and line["answer"] not in allowed:
+        raise UsageError(f"{where}: the answer is {line['answer']!r}; expected one of {', '.join(allowed)}")
+    try:
+        boxes = tuple(_box(entry, where) for entry in line.get("boxes", ()))
+        frames = {str(name): _frame(frame) for name, frame in dict(line.get("frames", {})).items()}
+        told = {name: value for name, value in line.items() if name in NAMES and name not in ("boxes", "frames")}
+        for name in ("seed", "form"):
+            told[name] = int(told.get(name, 0))
+        told["seconds"] = float(told.get("seconds", 0.0))
+        texts = set(NAMES) - {"boxes", "frames", "seed", "form", "seconds", "swapped", "example"}
+        told |= {name: str(value) for name, value in told.items() if name in texts}
+        return Label(**{"item": told["case"], **told}, boxes=boxes, frames=frames)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{where}: {error}; docs/labels.md lists the fields") from None
+
+
+def read_labels(paths: Sequence[Path]) -> list[Label]:
+    """The labels of files or of folders with a labels.jsonl, clips as paths from here on."""
+    found: list[Label] = []
+    for given in paths:
+        path = given / "labels.jsonl" if given.is_dir() else given
+        if not path.is_file():
+            raise UsageError(f"{path}: no such file; `revisit labels export` writes labels.jsonl")
+        for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1):
+            if line.strip():
+                where = f"{path}, line {number}"
+                try:
+                    content = json.loads(line)
+                except ValueError:
+                    raise UsageError(f"{where}: not JSON; expected a label per line") from None
+                label = from_line(content, where)
+                found.append(_moved(label, partial(_below, path.parent)))
+    return found
+
+
+def lines(labels: Iterable[Label], folder: Path) -> Iterator[str]:
+    """Lines of labels.jsonl for a file in `folder`: paths of clips begin there."""
+    for label in labels:
+        moved = _moved(label, lambda clip: os.path.relpath(clip, folder))
+        yield json.dumps(to_line(moved), ensure_ascii=False, allow_nan=False)
+
+
+def _moved(label: Label, move: Callable[[str], str]) -> Label:
+    """The label with the paths of its clips changed, where it has any."""
+    clip, other = (path and move(path) for path in (label.clip, label.other_clip))
+    return replace(label, clip=clip, other_clip=other)
+
+
+def _below(folder: Path, clip: str) -> str:
+    return str(folder / clip)
+
+
+def _box(entry: Any, where: str) -> Box:
+    box = tuple(float(value) for value in entry["box"])
+    if len(box) != 4 or not (0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1):
+        raise UsageError(f"{where}: the box {entry['box']!r} is not [x0, y0, x1, y1] as fractions of the frame")
+    return Box(str(entry.get("name") or "target"), (box[0], box[1], box[2], box[3]), int(entry.get("frame", 0)))
+
+
+def _frame(value: Any) -> int:
+    frame = int(value)
+    if frame != value or frame < 0:
+        raise ValueError(f"a frame is {value!r}; frames are whole numbers from 0 on")
+    return frame
