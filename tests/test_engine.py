@@ -33,9 +33,10 @@ from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.needs import ObserverSet
 from revisit.engine.observe import alignment
 from revisit.engine.plan import make_plan
-from revisit.engine.run import Run, evaluate, rescore
+from revisit.engine.run import evaluate, rescore
 from revisit.results.files import RecordWriter, latest
 from revisit.results.files import read_lines as read_records
+from revisit.results.run import Run
 from revisit.results.tables import standard_summary as summarise
 
 

@@ -17,10 +17,11 @@ from revisit.core import SUITES, Case, UsageError
 from revisit.engine.by import tables_by
 from revisit.engine.needs import ObserverSet
 from revisit.engine.plan import make_plan
-from revisit.engine.run import Run, evaluate
+from revisit.engine.run import evaluate
 from revisit.observers.poses import read_poses
 from revisit.observers.sets import load_roles
 from revisit.results.boards import RunFacts, joined
+from revisit.results.run import Run
 from revisit.suites.mind.leaderboard import boards_of
 from revisit.suites.mind.read import action_space, read
 from revisit.weights.places import variable_of

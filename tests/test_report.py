@@ -18,7 +18,6 @@ import pytest
 
 from revisit.core import Case, Clip, Reason, Record, Series
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.run import Run
 from revisit.evidence.frames import FrameFacts, Thumbnails
 from revisit.media import save_npz
 from revisit.report.html import data_block, write_report
@@ -26,6 +25,7 @@ from revisit.report.phases import phases_of
 from revisit.report.series import drawn
 from revisit.report.tables import findings, funnel, in_words
 from revisit.results import Results
+from revisit.results.run import Run
 
 FRAMES = 30
 HOSTILE = (

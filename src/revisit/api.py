@@ -79,7 +79,7 @@ def load(run: str | Path) -> Results:
 
     >>> results = revisit.load("runs/videos")
     """
-    from revisit.engine.run import Run
+    from revisit.results.run import Run
 
     return Run(Path(run)).results
 

@@ -18,13 +18,14 @@ import revisit
 from revisit.audit.analyse import analyse
 from revisit.audit.grid import FPS, FRAMES, SIZE, Progress, render_grid
 from revisit.core import SUITES, UsageError
-from revisit.engine.adding import hash_of
 from revisit.engine.needs import ObserverSet
+from revisit.engine.opening import hash_of
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.run import Progress as Watching
-from revisit.engine.run import Run, evaluate
+from revisit.engine.run import evaluate
 from revisit.observers.sets import load_roles, read_set
 from revisit.results.files import write_json, write_text
+from revisit.results.run import Run
 from revisit.worlds.failures import FAILURES, FLOORS
 
 STRENGTHS = (0.5, 1.0)  # and 0, which is perfect memory

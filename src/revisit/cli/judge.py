@@ -218,7 +218,7 @@ def replay(
     from dataclasses import replace
 
     from revisit.engine.request import Request
-    from revisit.engine.run import Run
+    from revisit.results.run import Run
 
     recorded, facts = run / "answers.jsonl", Run(run).facts
     folder = out or run.with_name(f"{run.name}-replay")

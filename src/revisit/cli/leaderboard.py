@@ -67,8 +67,8 @@ def written_as(boards: list[Any], format: str, sort: str, out: Path | None = Non
 
 def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) -> list[Any]:
     """The boards asked for: those of runs, then those of result files, then the printed ones."""
-    from revisit.engine.run import Run
     from revisit.results.boards import RunFacts, board_of_run, joined
+    from revisit.results.run import Run
     from revisit.suites.mbench import leaderboard as mbench
     from revisit.suites.memobench import leaderboard as memobench
     from revisit.suites.memobench.published import MAIN, SUPPLEMENT

@@ -21,7 +21,7 @@ from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, PYTHON, TIMEOUT
 from revisit.cli.running import carry_out
 
 if TYPE_CHECKING:
-    from revisit.engine.run import Run
+    from revisit.results.run import Run
 
 app = typer.Typer(help="MBench, with its own commands.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -248,7 +248,7 @@ def submit(
 ) -> None:
     """Write the zip file that the public leaderboard takes, of a run that has all of a model's items."""
     from revisit.core import UsageError
-    from revisit.engine.run import Run as RunFolder
+    from revisit.results.run import Run as RunFolder
     from revisit.suites.mbench.dataset import open_dataset
     from revisit.suites.mbench.submission import content_of, made_with, problems, why_partial, write_submission
 

@@ -25,8 +25,8 @@ def report(
 ) -> None:
     """Write RUN/report/index.html and print its path; with --by, also the tables by group."""
     from revisit.engine.by import tables_by
-    from revisit.engine.run import Run
     from revisit.report.html import write_report
+    from revisit.results.run import Run
 
     done = Run(run)
     groups = {expression: tables_by(done, expression, metric) for expression in by}

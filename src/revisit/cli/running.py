@@ -13,7 +13,7 @@ from revisit.cli import console
 
 if TYPE_CHECKING:
     from revisit.engine.request import Request
-    from revisit.engine.run import Run
+    from revisit.results.run import Run
 
 
 def carry_out(request: Request, out: Path, *, quiet: bool = False, command: str = "", **how: Any) -> Run:

@@ -15,7 +15,8 @@ def score(
 ) -> None:
     """Score a run again from cached evidence, after a metric or protocol changed. Nothing is decoded."""
     from revisit.engine.request import Request
-    from revisit.engine.run import Run, rescore
+    from revisit.engine.run import rescore
+    from revisit.results.run import Run
 
     done = Run(run)
     facts = done.facts

@@ -23,8 +23,8 @@ from typing import Any
 
 from revisit.core import SUITES, Case, UsageError
 from revisit.core.texts import counted
-from revisit.engine.run import Run
 from revisit.results import Results
+from revisit.results.run import Run
 
 FIELDS = ("model", "subset", "condition", "sample", "seed", "camera")
 COMPARED = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "=": operator.eq}

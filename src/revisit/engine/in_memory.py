@@ -12,7 +12,6 @@ from revisit.engine.cache import MemoryCache
 from revisit.engine.needs import ObserverSet, Parameters
 from revisit.engine.observe import observe
 from revisit.engine.plan import ClipTask, Job, Plan, make_plan, task_for
-from revisit.engine.run import broken_keys
 from revisit.engine.score import Bench, answers
 from revisit.media import Limits, clip_digest
 from revisit.results import Results
@@ -48,7 +47,7 @@ def score_cases(plan: Plan) -> Results:
             broken |= outcome.broken
     records, behind = [], {}
     for case in plan.cases:
-        bench = Bench(plan, case, cache, {**failures, **broken_keys(plan, case, broken)})
+        bench = Bench(plan, case, cache, {**failures, **plan.spoilt(case, broken)})
         for record, series in answers(bench, plan.askers_of(case)):
             records.append(record)
             if series is not None:

@@ -158,6 +158,20 @@ class Plan:
             24,
         )
 
+    def spoilt(self, case: Case, broken: Mapping[str, str]) -> dict[str, str]:
+        """The sentence for each piece of evidence that a broken clip or reference leaves unmade.
+
+        `broken` has the sentence for each clip that cannot be read, by its digest.
+        """
+        found = {}
+        for key in self.wanted[case.id].keys.values():
+            owner, _, task = self.tasks[key]
+            if owner in broken:
+                found[key] = broken[owner]
+            elif task.reference is not None and task.reference in broken:
+                found[key] = f"the reference cannot be read: {broken[task.reference]}"
+        return found
+
     def jobs(self, keys: Iterable[str]) -> list[Job]:
         """Work that makes these pieces of evidence, each clip in exactly one job."""
         per_clip: dict[str, list[ObserverTask]] = defaultdict(list)

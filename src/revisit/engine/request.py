@@ -11,9 +11,10 @@ from revisit.core import SUITES, Suite, UsageError
 from revisit.engine.needs import ObserverSet, Parameters
 from revisit.engine.parameters import check_used, parse
 from revisit.engine.plan import Plan, make_plan
-from revisit.engine.run import Run, evaluate
+from revisit.engine.run import evaluate
 from revisit.judges.settings import ChosenJudge, choose_judge
 from revisit.observers.sets import load_roles, read_set
+from revisit.results.run import Run
 
 ALIGNMENTS = ("auto", "index", "time", "stretch")
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from revisit.core import Case, Series, digest
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.run import Run
 from revisit.report.film import GONE, Film, Films, clock_of
 from revisit.report.phases import first_frames, from_starts, phases_of
 from revisit.report.series import drawn, read_series
@@ -19,6 +18,7 @@ from revisit.report.videos import Videos
 from revisit.report.words import gate_name
 from revisit.results import Results
 from revisit.results.rules import number
+from revisit.results.run import Run
 
 MOST_PAIRS = 3
 POINTS = 64  # of a line over time; more cannot be told apart at the width of a page

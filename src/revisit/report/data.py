@@ -10,11 +10,11 @@ from typing import Any
 from revisit import catalog
 from revisit.core import GATES, METRICS, OBSERVERS, SUITES
 from revisit.core.texts import counted
-from revisit.engine.run import Run
 from revisit.report.tables import diagnosis_table, findings, funnel, in_words, plain_table, table
 from revisit.report.words import direction, is_bounded, span
 from revisit.results import Results
 from revisit.results.rules import HEADINGS, arrow, heading
+from revisit.results.run import Run
 
 
 def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -18,11 +18,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from revisit.engine.run import Run
 from revisit.media.files import replacing
 from revisit.report.clips import clips
 from revisit.report.data import gate_titles, metric_cards, page
 from revisit.report.videos import Videos
+from revisit.results.run import Run
 
 QUESTION = "When the camera looks away and comes back, is the world still there?"
 

@@ -1,0 +1,210 @@
+"""Opening the folder of a run: what it holds already, and which questions are left.
+
+Several calls may go into one run, for those who run networks on one machine and a judge on another. What an earlier
+call asked and this one does not is kept as it was answered; so is what this machine could not answer. A clip that has
+changed since loses its earlier answers, one that the dataset has no more is forgotten, and a run of another protocol is
+refused: its numbers do not go beside these.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from revisit.core import Case, Gate, Metric, RevisitError, UsageError, evidence_id
+from revisit.engine.needs import observed_kinds, short_hash
+from revisit.engine.plan import Plan
+from revisit.results.files import SCHEMA, Line, latest, question, read_lines, write_json, write_text
+
+Content = Mapping[str, Any]  # of a plan.json
+OURS = (
+    "run.json",
+    "plan.json",
+    "records.jsonl",
+    "answers.jsonl",
+    "summary.json",
+    "diagnosis.json",
+    "units",
+    "report",
+)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The folder of a run, ready for the answers of a plan."""
+
+    folder: Path
+    plan: Plan  # what this call asks
+    whole: Content  # of plan.json: this plan, and what earlier calls asked besides
+    questions: Mapping[str, Sequence[Metric | Gate]]  # case id -> what has no valid answer yet
+
+    def evidence(self) -> set[str]:
+        """Keys of the evidence that the open questions need."""
+        return {
+            key for case in self.plan.cases if self.questions[case.id] for key in self.plan.wanted[case.id].all_keys
+        }
+
+    def hash(self) -> str:
+        """One hash over all metrics and gates of the run."""
+        return hash_of(self.whole)
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Only one process writes to a run at a time; the lock goes with the process."""
+    with (out / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise RevisitError(f"{out}: another process writes to this run; wait, or choose another --out") from error
+        yield
+
+
+def opened(
+    out: Path, plan: Plan, *, fresh: bool, request: Mapping[str, Any] | None, adds: Collection[str] | None
+) -> Opened:
+    """The folder with the answers that still hold; with `adds` those of earlier calls stay part of the run.
+
+    `adds` are the ids of all cases that the dataset has, `request` is what the plan was made from.
+    """
+    if fresh:
+        _clear(out, plan.suite.exports)
+    _same_source(out, request)
+    earlier = None if adds is None else _earlier(out, plan, adds)
+    if earlier is not None:
+        plan = _left_to_earlier(plan, earlier)
+    now = plan.as_json()
+    if earlier is not None:
+        _forget(out, _stale(earlier, now))
+    whole = _joined(earlier, now)
+    write_json(out / "plan.json", whole)
+    known = latest(out / "records.jsonl")
+    questions = {
+        case.id: [asker for asker in plan.askers_of(case) if not _holds(known, plan, case, asker)]
+        for case in plan.cases
+    }
+    return Opened(out, plan, whole, questions)
+
+
+def reopened(out: Path, plan: Plan) -> Opened:
+    """The folder of a finished run, with every question open again."""
+    facts = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    whole = _joined(_earlier(out, plan) if facts.get("adds") else None, plan.as_json())
+    write_json(out / "plan.json", whole)
+    return Opened(out, plan, whole, {case.id: plan.askers_of(case) for case in plan.cases})
+
+
+def hash_of(content: Content) -> str:
+    """One hash over all metrics and gates of a plan.json."""
+    return short_hash(sorted([*content["gates"].values(), *content["metrics"].values()]))
+
+
+def _holds(known: Mapping[Any, Line], plan: Plan, case: Case, asker: Metric | Gate) -> bool:
+    """Whether a question has a valid answer; failures are asked again."""
+    line = known.get((case.id, "metric" if isinstance(asker, Metric) else "gate", asker.id))
+    return (
+        line is not None
+        and line.get("schema") == SCHEMA  # earlier answers have no kinds of reasons
+        and line["status"] != "failed"
+        and line["key"] == plan.record_key(case, asker)
+    )
+
+
+def _earlier(out: Path, plan: Plan, present: Collection[str] | None = None) -> dict[str, Any] | None:
+    """What earlier calls into this folder asked, if it can stay beside this plan.
+
+    `present` are ids of the cases that the dataset has now; earlier ones that it has no more are left out.
+    """
+    path = out / "plan.json"
+    if not path.is_file():
+        return None
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    for name, mine in (("suite", plan.suite.id), ("protocol", plan.protocol), ("align", plan.align)):
+        if found[name] != mine:
+            raise UsageError(
+                f"{out} holds answers of the {name} {found[name]!r}, and this call has {mine!r}; choose another "
+                "folder, or --fresh to replace them"
+            )
+    found.setdefault("made_by", {})
+    if present is not None:
+        for name in ("cases", "rejected"):
+            found[name] = [entry for entry in found[name] if entry["id"] in present]
+    return found
+
+
+def _left_to_earlier(plan: Plan, earlier: Content) -> Plan:
+    """The plan without metrics that cannot be answered here for any clip, where an earlier call answered them."""
+
+    def lacks(metric: Any) -> bool:
+        kinds = {evidence_id(kind) for kind in observed_kinds(metric, optional=False)}
+        asked = [case for case in plan.cases if metric in plan.askers_of(case) and case.id not in plan.unreadable]
+        return all(kinds & plan.wanted[case.id].absent.keys() for case in asked)
+
+    known = [metric for metric in plan.metrics if metric.id in earlier["metrics"] and lacks(metric)]
+    return replace(plan, metrics=tuple(metric for metric in plan.metrics if metric not in known))
+
+
+def _joined(earlier: Content | None, now: Content) -> dict[str, Any]:
+    """The content of plan.json for all calls together."""
+    if earlier is None:
+        return dict(now)
+    before = {case["id"]: case for case in earlier["cases"]}
+    mine = {case["id"]: case for case in now["cases"]}
+    for id, case in mine.items():
+        other = before.get(id)
+        if other is not None and other["digest"] == case["digest"]:
+            for part in ("absent", "evidence", "reference_evidence"):
+                case[part] = {**other[part], **case[part]}
+            case["absent"] = {kind: why for kind, why in case["absent"].items() if kind not in case["evidence"]}
+    cases = {**before, **mine}
+    rejected = {entry["id"]: entry for entry in [*earlier["rejected"], *now["rejected"]]}
+    whole = before.keys() <= mine.keys()  # this call looked at every clip of the earlier ones
+    return {
+        **now,
+        "partial": now["partial"] if whole else now["partial"] or earlier["partial"],
+        "total_cases": max(len(cases), now["total_cases"], 0 if whole else earlier["total_cases"]),
+        **{name: {**earlier[name], **now[name]} for name in ("gates", "metrics", "made_by")},
+        "cases": list(cases.values()),
+        "rejected": [entry for id, entry in rejected.items() if id not in cases],
+    }
+
+
+def _stale(earlier: Content, now: Content) -> set[tuple[str, str]]:
+    """Clips and questions of earlier calls whose answers do not hold any more, because the clip is another one."""
+    before = {case["id"]: case["digest"] for case in earlier["cases"]}
+    changed = [case["id"] for case in now["cases"] if before.get(case["id"], case["digest"]) != case["digest"]]
+    others = [id for kind in ("gates", "metrics") for id in earlier[kind] if id not in now[kind]]
+    return {(case, id) for case in changed for id in others}
+
+
+def _forget(out: Path, questions: set[tuple[str, str]]) -> None:
+    """Take answers that do not hold any more out of the records."""
+    if not questions:
+        return
+    kept = [line for line in read_lines(out / "records.jsonl") if question(line)[::2] not in questions]
+    write_text(out / "records.jsonl", "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
+
+
+def _same_source(out: Path, request: Mapping[str, Any] | None) -> None:
+    """Refuse to mix the answers of two datasets in one run."""
+    path = out / "run.json"
+    if request is None or not path.is_file():
+        return
+    earlier = json.loads(path.read_text(encoding="utf-8")).get("request") or {}
+    if earlier and earlier["source"] != request["source"]:
+        raise UsageError(f"{out} holds a run of {earlier['source']}; choose another --out, or --fresh to replace it")
+
+
+def _clear(out: Path, exports: Sequence[str]) -> None:
+    """Remove what earlier invocations wrote, and nothing else."""
+    for path in [out / name for name in OURS] + [found for pattern in exports for found in out.glob(pattern)]:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,96 @@
+"""What a run says in the end: summary.json, diagnosis.json, and the files that its suite exports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from revisit.core import Case, Rejected
+from revisit.diagnosis.summary import diagnosed, taxonomy_table
+from revisit.engine.opening import Opened
+from revisit.results import Results
+from revisit.results.files import write_json, write_text
+from revisit.results.run import results_of
+
+
+def write_summary(begun: Opened) -> None:
+    """summary.json: the suite's own tables. Holds no times and no paths, so equal work gives equal bytes."""
+    out, suite = begun.folder, begun.plan.suite
+    results = results_of(out, begun.whole, begun.plan.cases)
+    summary = suite.summarise(results)
+    found = diagnosed(results)
+    if found:
+        write_json(out / "diagnosis.json", found)
+        words = {case: diagnosis["words"] for case, diagnosis in found["cases"].items()}
+        summary["diagnosis"] = {"fitted": found["fitted"], "models": found["models"], "cases": words}
+        if taxonomy := suite.card.get("taxonomy"):
+            groups = {case.id: (case.model, case.subset) for case in results.cases}
+            summary["tables"] = [*summary.get("tables", ()), taxonomy_table(found, taxonomy, groups)]
+    else:
+        (out / "diagnosis.json").unlink(missing_ok=True)
+    write_json(out / "summary.json", {**_facts(begun), **summary})
+    _drop_stale(out, suite.exports, _export(begun, results))
+
+
+def _export(begun: Opened, results: Results) -> set[Path]:
+    """Write the files that the suite makes of these results; return where they are."""
+    out, plan, whole = begun.folder, begun.plan, begun.whole
+    if plan.suite.export is None:
+        return set()
+    finished = len(results.cases) == len(whole["cases"])
+    models = sorted({entry["model"] for entry in (*whole["cases"], *whole["rejected"])} - {""})
+    more = {"made_by": whole["made_by"], "parameters": plan.parameters, "finished": finished, "models": models}
+    made = plan.suite.export(out, {**_facts(begun), **more}, results)
+    for name, content in made.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (write_text if isinstance(content, str) else write_json)(out / name, content)
+    return {out / name for name in made}
+
+
+def _facts(begun: Opened) -> dict[str, Any]:
+    """What the summary and the exported files say of the run."""
+    plan, whole = begun.plan, begun.whole
+    return {
+        "suite": plan.suite.id,
+        "protocol": f"{plan.protocol}:{begun.hash()}",
+        "set": " + ".join(dict.fromkeys(made["set"] for made in whole["made_by"].values())) or plan.observers.id,
+        "partial": whole["partial"],
+        "total_cases": whole["total_cases"],
+    }
+
+
+class Growing:
+    """Exported files while the answers come in, for suites whose card says `grows`: rows of the cases that are done.
+
+    They are written anew at most a tenth of the time, so that a long list of clips does not slow a run down.
+    """
+
+    def __init__(self, begun: Opened, exported: Callable[[Path], None] | None) -> None:
+        self.begun, self.exported = begun, exported
+        self.done = {id for id, questions in begun.questions.items() if not questions}
+        suite = begun.plan.suite
+        self.wanted = suite.export is not None and bool(suite.card.get("grows"))
+        self.due = 0.0
+
+    def after(self, case: Case) -> None:
+        self.done.add(case.id)
+        started = time.monotonic()
+        if not self.wanted or started < self.due:
+            return
+        folder, plan = self.begun.folder, self.begun.plan
+        results = results_of(folder, self.begun.whole, plan.cases)
+        _export(self.begun, results.only(lambda entry: isinstance(entry, Rejected) or entry.id in self.done))
+        if self.exported is not None:
+            self.exported(folder)
+        now = time.monotonic()
+        self.due = now + 9 * (now - started)
+
+
+def _drop_stale(out: Path, exports: Sequence[str], current: set[Path]) -> None:
+    """Remove from exported folders what this invocation did not write: files of models or protocols now gone."""
+    for folder in [found for pattern in exports for found in out.glob(pattern) if found.is_dir()]:
+        for path in folder.rglob("*"):
+            if path.is_file() and path not in current:
+                path.unlink()
