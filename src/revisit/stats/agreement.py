@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.stats.intervals import student_t_quantile
+from revisit.stats.student import t_quantile
 
 Weights = Literal["nominal", "linear", "quadratic"]
 Scale = Literal["nominal", "ordinal", "interval"]
@@ -184,7 +184,7 @@ def with_interval(
     variance = (n - 1) / n * float(((known - known.mean()) ** 2).sum()) if n else 0.0
     if n < len(groups) or variance <= 1e-15:
         return Agreement(value, None, len(kept), count)
-    margin = student_t_quantile((1 + level) / 2, n - 1) * math.sqrt(variance)
+    margin = t_quantile((1 + level) / 2, n - 1) * math.sqrt(variance)
     return Agreement(value, (max(-1.0, value - margin), min(1.0, value + margin)), len(kept), count)
 
 

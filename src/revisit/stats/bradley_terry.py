@@ -1,112 +1,176 @@
-"""Bradley and Terry (1952): strengths of models from pairwise preferences.
+"""Strengths from pairs in which one of two was preferred (Bradley and Terry 1952).
 
-The chance that one beats another is 1 / (1 + exp(other - one)). A tie counts as half a win for each. Strengths are
-centred on 0; their intervals are those of the fit, robust to comparisons of one scene not being independent.
-
-Strengths have no bound where one group of models never lost to the rest. Then half a tie is added between every two
-models that were compared, and the fit says so.
+The chance that A is preferred to B is 1 / (1 + exp(b - a)) with a and b their strengths, which add up to 0. They are
+those under which the preferences seen are the most likely; their intervals come from the curvature there, and of
+preferences in clusters (all that one rater or one clip gave) from how much clusters pull apart. A tie counts as half
+a preference each way.
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
-from revisit.stats.intervals import student_t_quantile
+from revisit.core import UsageError
+from revisit.stats.student import t_quantile
 
-Comparison = tuple[str, str, float]  # first, second, what the first got: 1 a win, 0.5 a tie, 0 a loss
+MOST_STEPS = 100
+
+
+@dataclass(frozen=True)
+class Preference:
+    """One answer: `winner` was preferred to `loser`. Two with a weight of a half, one each way, make a tie."""
+
+    winner: str
+    loser: str
+    weight: float = 1.0
+    cluster: Hashable = None
 
 
 @dataclass(frozen=True)
 class Strength:
-    """A model's strength in log odds, with its interval, and its chance against an average one."""
+    """Of one of the compared, with its 95 % interval; `share` is the chance to be preferred to any other one."""
 
-    model: str
-    strength: float
-    interval: tuple[float, float] | None
-    chance: float
-    comparisons: int
+    name: str
+    value: float
+    low: float
+    high: float
+    share: float
+    comparisons: float
 
 
 @dataclass(frozen=True)
-class Fit:
-    """Strengths, the strongest first."""
+class BradleyTerry:
+    """All strengths, the strongest first, and their covariance in that order."""
 
     strengths: tuple[Strength, ...]
-    steadied: bool  # whether half a tie was added between models, because strengths had no bound
+    covariance: np.ndarray
+    freedom: float | None  # degrees of freedom, of clusters; None for the normal distribution
+
+    def chance(self, one: str, other: str) -> float:
+        """The chance that `one` is preferred to `other`."""
+        value = {strength.name: strength.value for strength in self.strengths}
+        return float(1 / (1 + np.exp(value[other] - value[one])))
+
+    def difference(self, one: str, other: str, level: float = 0.95) -> tuple[float, float, float]:
+        """How much stronger `one` is than `other`: the difference and both ends of its interval."""
+        names = [strength.name for strength in self.strengths]
+        i, j = names.index(one), names.index(other)
+        between = self.strengths[i].value - self.strengths[j].value
+        variance = self.covariance[i, i] + self.covariance[j, j] - 2 * self.covariance[i, j]
+        margin = _quantile(level, self.freedom) * float(np.sqrt(max(variance, 0.0)))
+        return between, between - margin, between + margin
 
 
-def bradley_terry(
-    comparisons: Sequence[Comparison], clusters: Sequence[Hashable] | None = None, level: float = 0.95
-) -> Fit | None:
-    """The strengths of all models that were compared; None where some were never compared with the others."""
-    models = sorted({name for one, other, _ in comparisons for name in (one, other)})
-    if len(models) < 2:
-        return None
-    place = {model: k for k, model in enumerate(models)}
-    first = np.array([place[one] for one, _, _ in comparisons])
-    second = np.array([place[other] for _, other, _ in comparisons])
-    won = np.array([score for _, _, score in comparisons], dtype=float)
-    beats = np.zeros((len(models), len(models)), dtype=bool)
-    beats[first[won > 0], second[won > 0]] = True
-    beats[second[won < 1], first[won < 1]] = True
-    if not _all_reach(beats | beats.T):
-        return None
-    steadied = not _all_reach(beats)
-    extra = sorted({(min(i, j), max(i, j)) for i, j in zip(first, second, strict=True)}) if steadied else []
-    weight = np.r_[np.ones(len(won)), np.full(len(extra), 0.5)]
-    first = np.r_[first, np.array([i for i, _ in extra], dtype=int)]
-    second = np.r_[second, np.array([j for _, j in extra], dtype=int)]
-    won = np.r_[won, np.full(len(extra), 0.5)]
-    design = np.zeros((len(won), len(models)))
-    design[np.arange(len(won)), first] = 1
-    design[np.arange(len(won)), second] -= 1
-    strength = np.zeros(len(models))
-    for _ in range(200):
-        chance = 1 / (1 + np.exp(-design @ strength))
-        step = np.linalg.pinv(_information(design, chance, weight)) @ (design.T @ (weight * (won - chance)))
-        strength += step * min(1.0, 2 / max(float(np.abs(step).max()), 1e-12))
+def tie(one: str, other: str, cluster: Hashable = None) -> tuple[Preference, Preference]:
+    """A tie as two halves."""
+    return Preference(one, other, 0.5, cluster), Preference(other, one, 0.5, cluster)
+
+
+def bradley_terry(preferences: Iterable[Preference], *, prior: float = 0.0, level: float = 0.95) -> BradleyTerry:
+    """The strengths of all that were compared.
+
+    `prior` adds so many preferences each way to every pair that was compared. Without one there is no answer where
+    somebody was always preferred, or two groups never met: their strengths could be any distance apart.
+    """
+    seen = [one for one in preferences if one.weight > 0]
+    names = sorted({name for one in seen for name in (one.winner, one.loser)})
+    if len(names) < 2 or any(one.winner == one.loser for one in seen):
+        raise UsageError("strengths need preferences between at least two different names")
+    place = {name: number for number, name in enumerate(names)}
+    real = np.array([(place[one.winner], place[one.loser]) for one in seen])
+    weight = np.array([one.weight for one in seen], dtype=float)
+    pairs, weights = real, weight
+    if prior > 0:
+        compared = np.unique(np.sort(real, axis=1), axis=0)
+        pairs = np.concatenate([real, compared, compared[:, ::-1]])
+        weights = np.concatenate([weight, np.full(2 * len(compared), float(prior))])
+    if not _connected(pairs, len(names)):
+        raise UsageError(
+            "some were preferred every time, or were never compared with the others: their strengths have no bound; "
+            "a prior of 0.5 gives them one"
+        )
+    values = _fit(pairs, weights, len(names))
+    bread = np.linalg.pinv(_curvature(pairs, weights, values))
+    clusters = {one.cluster for one in seen}
+    freedom = None
+    covariance = bread
+    if clusters != {None}:
+        if len(clusters) < 2:
+            raise UsageError("one cluster of preferences leaves their spread unknown")
+        covariance = bread @ _spread(real, weight, values, [one.cluster for one in seen]) @ bread
+        freedom = float(len(clusters) - 1)
+    margin = _quantile(level, freedom) * np.sqrt(np.clip(np.diag(covariance), 0, None))
+    chances = 1 / (1 + np.exp(values[None, :] - values[:, None]))
+    share = (chances.sum(axis=1) - 0.5) / (len(names) - 1)
+    counts = np.bincount(real.ravel(), np.repeat(weight, 2), minlength=len(names))
+    order = sorted(range(len(names)), key=lambda i: (-values[i], names[i]))
+    made = [
+        Strength(names[i], *map(float, (values[i], values[i] - margin[i], values[i] + margin[i], share[i], counts[i])))
+        for i in order
+    ]
+    return BradleyTerry(tuple(made), covariance[np.ix_(order, order)], freedom)
+
+
+def _fit(pairs: np.ndarray, weights: np.ndarray, n: int) -> np.ndarray:
+    """Newton's method with halved steps; the likelihood has one summit."""
+    values = np.zeros(n)
+    known = _likelihood(pairs, weights, values)
+    for _ in range(MOST_STEPS):
+        missed = weights * (1 - _expected(pairs, values))
+        slope = np.bincount(pairs[:, 0], missed, n) - np.bincount(pairs[:, 1], missed, n)
+        step = np.linalg.pinv(_curvature(pairs, weights, values)) @ slope
+        while _likelihood(pairs, weights, values + step) < known - 1e-12:
+            step = step / 2
+        values = values + step
+        values -= values.mean()
+        known = _likelihood(pairs, weights, values)
         if np.abs(step).max() < 1e-12:
             break
-    chance = 1 / (1 + np.exp(-design @ strength))
-    bread = np.linalg.pinv(_information(design, chance, weight))
-    names = list(range(len(comparisons))) if clusters is None else list(clusters)
-    margins = _margins(design * (weight * (won - chance))[:, None], bread, names, level)
-    counts = Counter(name for one, other, _ in comparisons for name in (one, other))
-    made = [
-        Strength(
-            model,
-            float(strength[k]),
-            None if margins is None else (float(strength[k] - margins[k]), float(strength[k] + margins[k])),
-            1 / (1 + math.exp(-float(strength[k]))),
-            counts[model],
-        )
-        for model, k in place.items()
-    ]
-    return Fit(tuple(sorted(made, key=lambda one: (-one.strength, one.model))), steadied)
+    return values
 
 
-def _information(design: np.ndarray, chance: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    return np.asarray(design.T @ (design * (weight * chance * (1 - chance))[:, None]))
+def _expected(pairs: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The chance of each preference."""
+    return np.asarray(1 / (1 + np.exp(values[pairs[:, 1]] - values[pairs[:, 0]])))
 
 
-def _margins(scores: np.ndarray, bread: np.ndarray, names: Sequence[Hashable], level: float) -> np.ndarray | None:
-    """Half the width of each interval, from what each cluster of comparisons adds to the score."""
-    groups = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    if len(groups) < 3:
-        return None
-    sums = np.zeros((len(groups), scores.shape[1]))
-    for row, name in zip(scores, names, strict=False):  # rows that were added belong to nobody
-        sums[groups[name]] += row
-    variance = np.diag(bread @ (sums.T @ sums) @ bread) * len(groups) / (len(groups) - 1)
-    return student_t_quantile((1 + level) / 2, len(groups) - 1) * np.sqrt(variance)
+def _likelihood(pairs: np.ndarray, weights: np.ndarray, values: np.ndarray) -> float:
+    return -float((weights * np.logaddexp(0, values[pairs[:, 1]] - values[pairs[:, 0]])).sum())
 
 
-def _all_reach(edges: np.ndarray) -> bool:
-    """Whether every node leads to every other one."""
-    reach = np.linalg.matrix_power((edges | np.eye(len(edges), dtype=bool)).astype(float), len(edges)) > 0
+def _curvature(pairs: np.ndarray, weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+    chance = _expected(pairs, values)
+    bend = weights * chance * (1 - chance)
+    made = np.zeros((len(values), len(values)))
+    np.add.at(made, (pairs[:, 0], pairs[:, 1]), -bend)
+    made = made + made.T
+    return made - np.diag(made.sum(axis=1))
+
+
+def _spread(pairs: np.ndarray, weights: np.ndarray, values: np.ndarray, clusters: Sequence[Hashable]) -> np.ndarray:
+    """The sum over clusters of the outer product of their slopes, with the correction for few of them."""
+    place = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
+    rows = np.array([place[name] for name in clusters])
+    missed = weights * (1 - _expected(pairs, values))
+    slopes = np.zeros((len(place), len(values)))
+    np.add.at(slopes, (rows, pairs[:, 0]), missed)
+    np.add.at(slopes, (rows, pairs[:, 1]), -missed)
+    return np.asarray(slopes.T @ slopes) * len(place) / (len(place) - 1)
+
+
+def _connected(pairs: np.ndarray, n: int) -> bool:
+    """Whether preferences lead from everybody to everybody: only then is there a finite summit (Ford 1957)."""
+    reach = np.eye(n, dtype=bool)
+    reach[pairs[:, 0], pairs[:, 1]] = True
+    for _ in range(n.bit_length()):
+        reach = reach @ reach
     return bool(reach.all())
+
+
+def _quantile(level: float, freedom: float | None) -> float:
+    upper = (1 + level) / 2
+    return NormalDist().inv_cdf(upper) if freedom is None else t_quantile(upper, freedom)
