@@ -155,4 +155,4 @@ def plugin_path(tmp_path: Path) -> str:
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: revisit-example\nVersion: 0.1\n")
     (info / "entry_points.txt").write_text("[revisit.plugins]" + points.replace('"', ""))
-    return os.pathsep.join([str(info.parent), str(example)])
+    return os.pathsep.join([str(info.parent), str(example), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)

@@ -15,9 +15,10 @@ from revisit.evidence.frames import FrameFacts
 from revisit.evidence.poses import PoseTrack
 from revisit.geometry.camera_script import parse_script
 from revisit.geometry.script_path import timed_path
-from revisit.metrics import camera_request
-from revisit.metrics.camera_request import asked_camera, hold
+from revisit.metrics.camera_request import asked_camera
 from revisit.metrics.seen_camera import seen_camera
+from revisit.suites.wrbench.metrics import camera
+from revisit.suites.wrbench.metrics.camera import hold
 
 N = 81
 OUT_AND_BACK = "yaw:left:60@40,yaw:right:60@41"
@@ -44,9 +45,9 @@ def ask(metric: Metric, case: Case, frames: FrameFacts, seen: SeenCamera, **para
     return asked if isinstance(asked, Unscored) else metric(case, asked, seen, **params)
 
 
-camera_precision = partial(ask, camera_request.camera_precision)
-camera_alignment = partial(ask, camera_request.camera_alignment)
-static_hold = partial(ask, camera_request.static_hold)
+camera_precision = partial(ask, camera.camera_precision)
+camera_alignment = partial(ask, camera.camera_alignment)
+static_hold = partial(ask, camera.static_hold)
 
 
 def out_and_back(degrees: float, first: str = "left", second: str = "right") -> str:

@@ -42,7 +42,7 @@ from tests.whole_clip import COUNT, case, everything, yaw_path
 
 Answer = Score | Unscored | Verdict
 EXAMPLE = Path(__file__).parents[1] / "examples/plugin"
-PLUGIN = "example.saturation_kept"
+PLUGINS = ("example.saturation_kept", "flashback_light")
 OURS = [id for id in METRICS if METRICS[id].fn.__module__.startswith("revisit.")]
 REST = TruePoseTrack(np.arange(COUNT), yaw_path(0, 0), True, "unreal")
 
@@ -61,6 +61,7 @@ def plugin() -> Iterator[None]:
     before = [dict(registry._things) for registry in registries]
     sys.path.insert(0, str(EXAMPLE))
     importlib.import_module("revisit_example.saturation_metric")
+    importlib.import_module("revisit_example.flashback.metrics")
     everything.cache_clear()  # it holds what all observers see
     yield
     everything.cache_clear()
@@ -185,7 +186,7 @@ BROKEN: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("id", [*OURS, PLUGIN])
+@pytest.mark.parametrize("id", [*OURS, *PLUGINS])
 def test_the_card_is_complete(id: str) -> None:
     card = METRICS[id]
     low, high = card.range
@@ -194,18 +195,20 @@ def test_the_card_is_complete(id: str) -> None:
     assert low is None or high is None or low < high
     assert card.higher_is_better in (True, False, None)
     assert card.needs and all(kind is Case or evidence_id(kind) in EVIDENCE for kind in card.needs)
-    assert all(gate in GATES for gate in card.gates) and all(suite in SUITES for suite in card.suites if id != PLUGIN)
+    assert all(gate in GATES for gate in card.gates) and all(
+        suite in SUITES for suite in card.suites if id not in PLUGINS
+    )
     assert card.blind_to and (card.responds_to or card.higher_is_better is None), "what it notices, and what not"
 
 
-@pytest.mark.parametrize("id", [*OURS, PLUGIN])
+@pytest.mark.parametrize("id", [*OURS, *PLUGINS])
 def test_good_evidence_is_scored(id: str) -> None:
     answer = ask(METRICS[id])
     assert isinstance(answer, Score), answer
     check(METRICS[id], answer)
 
 
-@pytest.mark.parametrize("id", [*OURS, PLUGIN, *GATES])
+@pytest.mark.parametrize("id", [*OURS, *PLUGINS, *GATES])
 def test_broken_evidence_gets_a_reason(id: str) -> None:
     asker = GATES[id] if id in GATES else METRICS[id]
     kinds = {evidence_id(kind) for kind in observed_kinds(asker)}
@@ -224,7 +227,7 @@ def test_broken_evidence_gets_a_reason(id: str) -> None:
 def test_the_same_evidence_gets_the_same_answer_in_any_order() -> None:
     """Nothing is kept from one clip to the next: another one is asked about in between, and the order is turned."""
     again = fresh("")
-    for id in reversed([id for id in (*OURS, PLUGIN) if id not in OTHERWISE]):
+    for id in reversed([id for id in (*OURS, *PLUGINS) if id not in OTHERWISE]):
         with suppress(InvalidEvidence):
             for kind in observed_kinds(METRICS[id]):
                 ask(METRICS[id], evidence_id(kind), "two rows")

@@ -23,16 +23,16 @@ from revisit.judges.calibration import Plan, calibrate
 from revisit.judges.canary import canaries, finding, with_card
 from revisit.judges.instrumented import InstrumentedJudge, read_scene
 from revisit.judges.labels import read_labels
-from revisit.judges.protocols.banks import vqa
-from revisit.judges.protocols.mbench import progress, trigger
-from revisit.judges.protocols.wrbench import judgeability, probes
 from revisit.judges.questions import Question
 from revisit.judges.settings import choose_judge
-from revisit.metrics.answers import pass_rate
-from revisit.metrics.judged import judged_correctness, judged_progress, triggered
-from revisit.metrics.probes import probe_score
-from revisit.metrics.reobservation import reobservation
 from revisit.observers.sets import load_roles
+from revisit.suites.mbench.metrics.judged import judged_correctness, judged_progress, triggered
+from revisit.suites.mbench.questions import progress, trigger
+from revisit.suites.memobench.metrics.answers import pass_rate
+from revisit.suites.memobench.questions import vqa
+from revisit.suites.wrbench.metrics.probes import probe_score
+from revisit.suites.wrbench.metrics.reobservation import reobservation
+from revisit.suites.wrbench.questions import judgeability, probes
 from revisit.worlds.exam import KINDS, STORIES, exam_film, render_exam, truth_of
 from tests.judging import pictures
 

@@ -17,15 +17,14 @@ from revisit.judges.asking import Answer, Frames, NoReply, Reply, Stopped, Usage
 from revisit.judges.budget import Budget, Limit, Price, expected
 from revisit.judges.canary import canaries, colours, finding, with_card
 from revisit.judges.probability import p_yes
-from revisit.judges.protocols.banks import vqa
-from revisit.judges.protocols.mbench import TRIGGERS, progress, trigger
-from revisit.judges.protocols.memobench import COUNT, FOCUS, NewQuestions, read_questions, write_questions
-from revisit.judges.protocols.wrbench import PROBES, judgeability, probes
 from revisit.judges.questions import Choice, Malformed, Many, Number, Question, Rating, Record, Text, YesNo
 from revisit.judges.replay import ReplayJudge
 from revisit.judges.settings import choose_judge
 from revisit.judges.store import AnswerStore, read_answers
-from revisit.metrics.judged import judged_correctness, judged_progress, triggered
+from revisit.suites.mbench.metrics.judged import judged_correctness, judged_progress, triggered
+from revisit.suites.mbench.questions import TRIGGERS, progress, trigger
+from revisit.suites.memobench.questions import COUNT, FOCUS, NewQuestions, read_questions, vqa, write_questions
+from revisit.suites.wrbench.questions import PROBES, judgeability, probes
 from tests.judging import pictures, token
 
 

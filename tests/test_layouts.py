@@ -17,10 +17,16 @@ from typer.testing import CliRunner
 from revisit.core import Case, UsageError
 from revisit.core.suites import SUITES
 from revisit.media import load_npz
+from revisit.suites.folder import world as folder
+from revisit.suites.mbench import world as mbench
+from revisit.suites.memobench import world as memobench
+from revisit.suites.mind import world as mind
+from revisit.suites.wrbench import world as wrbench
 from revisit.worlds import Film, make_world, play
 from revisit.worlds.failures import camera_path
-from revisit.worlds.layouts import folder, mbench, memobench, mind, rendering, wrbench
+from revisit.worlds.layouts import rendering
 from revisit.worlds.layouts.common import Model, sheet
+from revisit.worlds.layouts.orders import LAYOUTS, Layout
 
 SIZE, FRAMES = (64, 112), 17
 MODELS = [Model("perfect"), Model("vanish"), Model("timid_camera", 0.5)]
@@ -47,7 +53,7 @@ def frames_of(case: Case) -> int:
 
 
 def test_the_folder_suite_reads_its_layout(film: Film, tmp_path: Path):
-    found = cases("folder", folder.write(tmp_path, {"one": film}, MODELS))
+    found = cases("folder", folder.LAYOUT.write(tmp_path, {"one": film}, MODELS))
     assert [case.model for case in found] == NAMES
     for case in found:
         assert case.phases == film.phases and case.target is not None and case.reference is not None
@@ -59,7 +65,7 @@ def test_the_folder_suite_reads_its_layout(film: Film, tmp_path: Path):
 @pytest.fixture(scope="module")
 def memory(film: Film, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("memobench")
-    memobench.write(root, {"Living_Room_003": film, "012": film}, MODELS)
+    memobench.LAYOUT.write(root, {"Living_Room_003": film, "012": film}, MODELS)
     return root
 
 
@@ -116,7 +122,7 @@ def from_track(row: Mapping[str, float]) -> np.ndarray:
 def events(film: Film, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("wrbench")
     way = "RL" if film.world.turn == "right" else "LR"
-    wrbench.write(root, {f"room_02_gift__T2_div_b__yaw60_{way}": film}, MODELS[:2])
+    wrbench.LAYOUT.write(root, {f"room_02_gift__T2_div_b__yaw60_{way}": film}, MODELS[:2])
     return root
 
 
@@ -149,7 +155,7 @@ def test_wrbench_files_are_as_the_suite_has_them(film: Film, events: Path):
 
 
 def test_mbench_files_are_as_its_description_has_them(film: Film, tmp_path: Path):
-    root = mbench.write(tmp_path, {"object__sample_001__left_then_right_3s": film}, MODELS)
+    root = mbench.LAYOUT.write(tmp_path, {"object__sample_001__left_then_right_3s": film}, MODELS)
     card = yaml.safe_load((root / "dataset.yaml").read_text())
     assert card["dataset_id"] == "mbencha" and list(card["subsets"]) == ["object"]
     sample = json.loads((root / "samples/object/sample_001/sample.json").read_text())
@@ -176,17 +182,18 @@ def test_mbench_files_are_as_its_description_has_them(film: Film, tmp_path: Path
 
 
 def test_the_mbench_suite_reads_its_layout(film: Film, tmp_path: Path):
-    found = cases("mbench", mbench.write(tmp_path, {"object__sample_001__left_then_right_3s": film}, MODELS[:2]))
+    source = mbench.LAYOUT.write(tmp_path, {"object__sample_001__left_then_right_3s": film}, MODELS[:2])
+    found = cases("mbench", source)
     assert [case.model for case in found] == NAMES[:2]
     assert all(frames_of(case) == FRAMES for case in found)
 
 
 def test_mbench_by_text_tells_the_film_in_five_parts(film: Film, tmp_path: Path):
-    found = cases("mbench", mbench.write(tmp_path, {"object__sample_001__text": film}, MODELS[:1]))
+    found = cases("mbench", mbench.LAYOUT.write(tmp_path, {"object__sample_001__text": film}, MODELS[:1]))
     (case,) = found
     assert case.annotations["setting"] == "T" and len(case.annotations["segments"]) == 5 and case.condition == "text"
     assert case.annotations["object_card"]["name"] in case.annotations["segments"][1] and case.camera == ""
-    names = [order.name for order in rendering.LAYOUTS["mbench-t"].films(3)]
+    names = [order.name for order in mbench.LAYOUT_OF_TEXT.films(3)]
     assert all(name.endswith("__sample_003__text") for name in names) and len(set(names)) == 4
 
 
@@ -214,7 +221,7 @@ def test_mind_is_rendered_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             progress(step + 1, mind.STEPS, "a part")
         (folder / "complete").touch()
 
-    monkeypatch.setattr("revisit.worlds.layouts.mind.render_mind", rendered)
+    monkeypatch.setattr("revisit.suites.mind.world.render_mind", rendered)
     told: list[str] = []
     for _ in range(2):
         assert mind.write(tmp_path, (48, 80), told.append, 120) == tmp_path / "predictions"
@@ -241,7 +248,7 @@ def test_rendering_goes_on_where_it_stopped(tmp_path: Path):
 
 def test_folders_of_pictures_are_written_once(film: Film, memory: Path):
     made = {path: path.stat().st_mtime_ns for path in memory.rglob("*.[pj][np]g")}
-    memobench.write(memory, {"Living_Room_003": film, "012": film}, MODELS)
+    memobench.LAYOUT.write(memory, {"Living_Room_003": film, "012": film}, MODELS)
     assert len(made) == 5 * FRAMES
     assert {path: path.stat().st_mtime_ns for path in memory.rglob("*.[pj][np]g")} == made
 
@@ -257,13 +264,15 @@ def test_spreadsheets_do_not_say_when_they_were_written(tmp_path: Path):
 
 
 def test_every_order_of_the_default_layouts_can_be_made():
-    for suite, layout in rendering.LAYOUTS.items():
-        for seed in range(12) if layout else ():
+    for layout in LAYOUTS.values():
+        if not isinstance(layout, Layout):
+            continue
+        for seed in range(12):
             orders = layout.films(seed)
-            assert len({order.name for order in orders}) == len(orders), suite
+            assert len({order.name for order in orders}) == len(orders), layout.id
             for order in orders:
                 assert make_event_fits(order.kind, order.event), order
-        assert layout is None or all(Model.parse(model) for model in layout.models)
+        assert all(Model.parse(model) for model in layout.models)
 
 
 def make_event_fits(kind: str, event: str) -> bool:

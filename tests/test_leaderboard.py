@@ -28,14 +28,11 @@ from revisit.results.boards import (
     printed,
 )
 from revisit.results.files import case_to_json
-from revisit.suites.memobench.leaderboard import COLUMNS, is_results, upstream_board
+from revisit.suites.memobench.leaderboard import COLUMNS, board_of_files, upstream_board
 from revisit.suites.memobench.published import (
     MAIN,
     SUPPLEMENT,
-    implied_real_camera_score,
-    inconsistencies,
     published,
-    value,
 )
 
 LPIPS = Column("memo_lpips", "LPIPS", higher_is_better=False, decimals=3)
@@ -95,6 +92,63 @@ def test_printed_tables_are_those_of_the_paper(shared: Path) -> None:
             for model, numbers in golden[key].items()
         }
         assert made == expected
+
+
+REAL_CLIPS = 164
+
+
+def value(table: str, model: str, column: str) -> float | None:
+    """A printed number, or None where the table does not have it."""
+    row = next((row for row in published(table).rows if row.model == model), None)
+    cell = row.cells.get(column) if row else None
+    return cell.mean if cell else None
+
+
+def implied_real_camera_score(model: str, real: int = REAL_CLIPS) -> float | None:
+    """The mean camera score on real clips that Tables 2 (all clips) and S8 (synthetic ones) together imply."""
+    all_clips, synthetic, n = value("2", model, "CamCtrl"), value("S8", model, "CamCtrl"), value("S8", model, "n")
+    if all_clips is None or synthetic is None or n is None:
+        return None
+    return (all_clips * (n + real) - synthetic * n) / real
+
+
+def inconsistencies() -> list[str]:
+    """Sentences on printed numbers that cannot be right together, or that sit oddly beside each other."""
+    found = []
+    for model in (row.model for row in published("S8").rows):
+        implied = implied_real_camera_score(model)
+        if implied is not None and implied < 0:
+            found.append(
+                f"{model}: CamCtrl of Table 2 and of Table S8 imply a mean of {implied:.1f} on the {REAL_CLIPS} real "
+                "clips, and the score is never below 0"
+            )
+    for better, worse in _pairs():
+        found.append(f"Table S8: {better} has the smaller rotation error, and {worse} the higher CamCtrl by 5 or more")
+    for row in published("S6").rows:
+        for name, sign in (("PSNR", 1), ("SSIM", 1), ("LPIPS", -1)):
+            whole = value("2", row.model, name)
+            visible, returned = (row.cells[f"{name}_{phase}"].mean for phase in "VR")
+            if (
+                whole is None
+                or visible is None
+                or returned is None
+                or sign * returned <= sign * whole <= sign * visible
+            ):
+                continue
+            found.append(f"{row.model}: {name} of Table 2 ({whole:g}) lies outside both phases of Table S6")
+    return found
+
+
+def _pairs(margin: float = 5.0) -> list[tuple[str, str]]:
+    """Models of Table S8 with the same clips of which the one with the larger error has the clearly higher score."""
+    rows = [row for row in published("S8").rows if row.cells["n"].mean == 159]
+    return [
+        (one.model, other.model)
+        for one in rows
+        for other in rows
+        if (one.cells["ATE"].mean or 0) < (other.cells["ATE"].mean or 0)
+        and (one.cells["CamCtrl"].mean or 0) + margin <= (other.cells["CamCtrl"].mean or 0)
+    ]
 
 
 def test_every_printed_table_has_its_shape_and_names_models_alike() -> None:
@@ -275,7 +329,7 @@ def test_all_files_of_a_model_are_read_and_nothing_is_rescaled(tmp_path: Path) -
     assert only.cells["memo_psnr"].mean is None
     assert made.protocol == "upstream files"
     assert upstream_board(tmp_path, "Synthetic").rows[0].cells["memo_camera"].of == 2
-    assert is_results(tmp_path)
+    assert board_of_files(tmp_path) is not None
 
 
 def test_a_clip_in_two_files_counts_once(tmp_path: Path) -> None:
@@ -303,7 +357,7 @@ def test_broken_result_files_are_refused_in_a_sentence(
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
-    assert not is_results(tmp_path)
+    assert board_of_files(tmp_path) is None
     with pytest.raises(UsageError, match="neither a run nor a folder"):
         upstream_board(tmp_path)
 
@@ -329,7 +383,7 @@ def test_options_of_the_command(tmp_path: Path) -> None:
     page = tmp_path / "board.html"
     assert ask("--published", "--format", "html", "--out", page).exit_code == 0
     assert page.read_text().startswith("<!doctype html>")
-    assert len(json.loads(ask("--supplement", "--json").stdout)) == 11
+    assert len(json.loads(ask("--supplement", "--json").stdout)) == 12  # eleven of MemoBench, one of WRBench
     assert "there is no column 'ELO'" in str(ask("--published", "--sort", "ELO").exception)
     assert "there is no format 'pdf'" in str(ask("--published", "--format", "pdf").exception)
     assert "nothing to show" in str(ask().exception)

@@ -25,19 +25,26 @@ from revisit.evidence.mbench import (
 )
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetPhases
 from revisit.media import save_npz
-from revisit.metrics.mb_entities import (
+from revisit.observers.lite.lab import lab_stats
+from revisit.observers.lite.returned_pairs import warped_views
+from revisit.suites.mbench import imports
+from revisit.suites.mbench.metrics.entities import (
     centroid_cosines,
     face_tracks,
     human_appearance,
     human_identity,
     object_texture,
 )
-from revisit.metrics.mb_objects import eroded, object_geometry, object_region, ssim_inside, ssim_map, ssim_zeroed
-from revisit.metrics.mb_prompt import prompt_interaction
-from revisit.metrics.mb_rendering import rendering_lighting, rendering_style
-from revisit.observers.imports import mbench as imports
-from revisit.observers.lite.lab import lab_stats
-from revisit.observers.lite.returned_pairs import warped_views
+from revisit.suites.mbench.metrics.objects import (
+    eroded,
+    object_geometry,
+    object_region,
+    ssim_inside,
+    ssim_map,
+    ssim_zeroed,
+)
+from revisit.suites.mbench.metrics.prompt import prompt_interaction
+from revisit.suites.mbench.metrics.rendering import rendering_lighting, rendering_style
 from tests.looking import as_frames, look
 from tests.mbench_world import case, exact_region, failing, room, write_npz
 

@@ -12,8 +12,8 @@ from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.evidence.mbench import GeometryTrack
 from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.geometry.rotations import axis_angle
-from revisit.metrics.mb_camera import camera_interaction, twists
-from revisit.observers.imports.mbench import geometry
+from revisit.suites.mbench.imports import geometry
+from revisit.suites.mbench.metrics.camera import camera_interaction, twists
 from tests.mbench_world import case, frame_facts, room, track, write_npz
 
 
@@ -160,7 +160,7 @@ def test_a_perfect_camera_is_never_scored_by_a_guess(action: str, script: str) -
 
 
 def test_names_are_read_as_far_as_they_go() -> None:
-    from revisit.metrics.mb_actions import Asked, asked_of
+    from revisit.suites.mbench.metrics.actions import Asked, asked_of
 
     assert asked_of("left_then_right") == Asked((("left", 0.5), ("right", 0.5)))
     assert asked_of("right_720") == Asked((("right", 1.0),))
@@ -209,7 +209,7 @@ def test_sequences_that_the_dataset_declares(rule: str) -> None:
 
 
 def test_declarations_are_checked() -> None:
-    from revisit.metrics.mb_actions import declared_phases
+    from revisit.suites.mbench.metrics.actions import declared_phases
 
     assert declared_phases([{"left": 4}, {"pause": 2}, {"right": 4}]) == [("left", 4), ("wait", 2), ("right", 4)]
     assert declared_phases(["left", "right", "left"]) == [("left", 1), ("right", 1), ("left", 1)]

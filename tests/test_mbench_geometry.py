@@ -20,13 +20,13 @@ from revisit.geometry.poses import invert
 from revisit.geometry.rotations import axis_angle
 from revisit.geometry.two_view import relative_pose
 from revisit.media import encode_mp4, load_npz, save_npz
-from revisit.metrics.mb_spatial import View, epipolar_errors, spatial_epipolar, spatial_reprojection
 from revisit.observers.geometry_convert import convert
 from revisit.observers.geometry_file import read_geometry
-from revisit.observers.imports.mbench import geometry
 from revisit.observers.lite.returned_pairs import found_points, matched, return_matches
 from revisit.observers.sets import load_roles
 from revisit.results.tables import standard_summary as summarise
+from revisit.suites.mbench.imports import geometry
+from revisit.suites.mbench.metrics.spatial import View, epipolar_errors, spatial_epipolar, spatial_reprojection
 from tests.looking import as_frames, look, read
 from tests.mbench_world import HALF, SIZE, room, track, write_npz
 
@@ -392,7 +392,7 @@ def _shifted(up: np.ndarray) -> tuple[GeometryTrack, PairMatches]:
 
 
 def _views(where: GeometryTrack, matches: PairMatches, mixed: bool = False) -> list[View]:
-    from revisit.metrics.mb_spatial import views
+    from revisit.suites.mbench.metrics.spatial import views
 
     return views(where, matches, invert(where.c2w) if mixed else where.c2w)
 

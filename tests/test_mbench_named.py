@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 from revisit.cli.main import app
 from revisit.core import UsageError
 from revisit.media import save_npz
+from revisit.suites.mbench.world import LAYOUT
 from revisit.worlds import make_world, play
-from revisit.worlds.layouts import mbench as layout
 from revisit.worlds.layouts.common import Model
 from tests.judging import MODEL, completion, question_of, sees_cards, serving
 from tests.mbench import SUBSETS
@@ -58,7 +58,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A rendered set by text, with two models and what networks say of people, style and captions in files."""
     film = play(make_world(2, "room", "gift"), "yaw", "changed", (96, 160), frames=17)
     models = [Model("perfect"), Model("state_reset")]
-    root = layout.write(tmp_path_factory.mktemp("t"), {f"{s}__sample_001__text": film for s in SUBSETS}, models)
+    films = {f"{s}__sample_001__text": film for s in SUBSETS}
+    root = LAYOUT.write(tmp_path_factory.mktemp("t"), films, models)
     frame = np.arange(0, 17, 2)
     like = np.random.default_rng(0).normal(size=(len(frame), 8)) * 0.05 + 1
     maker = np.array("a file")

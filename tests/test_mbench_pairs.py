@@ -8,7 +8,7 @@ import pytest
 from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.geometry.fold_pairs import fold_pairs, frame_numbers, segment_bounds, segment_pairs, symmetric_pairs
 from revisit.geometry.poses import InvalidPoses
-from revisit.metrics.mb_rules import pairs_of
+from revisit.suites.mbench.metrics.rules import pairs_of
 from tests.mbench_world import case, frame_facts, track
 
 

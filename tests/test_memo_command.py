@@ -93,7 +93,7 @@ def psnr_by_opencv(place: Path, size: tuple[int, int]) -> float:
 
 def test_quality_is_rated_on_every_so_many_frames(place: Path) -> None:
     """What was rated lies in files here, so --sample_step says which of their frames count."""
-    from revisit.cli.memobench import _run
+    from revisit.suites.memobench.commands import _run
 
     ratings = place / "rated/aesthetic"
     ratings.mkdir(parents=True)
@@ -191,8 +191,8 @@ def test_llm_vqa_asks_gemini_where_no_other_judge_is_named(place: Path, monkeypa
         memobench("vqa", "--model-name", "mine")
     monkeypatch.setenv("GEMINI_API_KEY", "a-key")
     with serving(judge) as server:
-        monkeypatch.setattr("revisit.cli.memobench.GEMINI", server.url)
-        monkeypatch.setattr("revisit.cli.memobench.GEMINI_MODEL", MODEL)
+        monkeypatch.setattr("revisit.suites.memobench.commands.GEMINI", server.url)
+        monkeypatch.setattr("revisit.suites.memobench.commands.GEMINI_MODEL", MODEL)
         file = settings(place, server.url)
         made = ["judge", "questions", "data", "--judge", str(file), "--out", "data/vqa_questions", "--frames", "2"]
         assert CliRunner().invoke(app, made).exit_code == 0

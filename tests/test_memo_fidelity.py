@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from revisit.core import InvalidEvidence, Reason
+from revisit.core.phase_pairs import phase_maps
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
-from revisit.metrics.memo_fidelity import memo_lpips, memo_psnr, memo_ssim
-from revisit.metrics.phase_pairs import phase_maps
+from revisit.suites.memobench.metrics.fidelity import memo_lpips, memo_psnr, memo_ssim
 from tests.memo import RULES, case, frames, refused, scored
 
 

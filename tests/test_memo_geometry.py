@@ -10,8 +10,8 @@ import pytest
 
 from revisit.core import InvalidEvidence
 from revisit.evidence.memory_clips import DepthMaps
-from revisit.metrics.memo_geometry import geometry, likeness
-from revisit.metrics.memo_rules import spread
+from revisit.suites.memobench.metrics.geometry import geometry, likeness
+from revisit.suites.memobench.metrics.rules import spread
 from tests.memo import RULES, case, frames, refused, scored
 
 

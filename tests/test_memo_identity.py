@@ -10,9 +10,9 @@ import pytest
 
 from revisit.core import InvalidEvidence
 from revisit.evidence.memory_clips import IdentityTokens
-from revisit.metrics.memo_identity import identity, object_identity
-from revisit.metrics.memo_rules import spread
 from revisit.observers.lite.identity import identity_tokens, middle
+from revisit.suites.memobench.metrics.identity import identity, object_identity
+from revisit.suites.memobench.metrics.rules import spread
 from tests.looking import as_frames, look, wall, window
 from tests.memo import RULES, case, frames, refused, scored
 

@@ -7,7 +7,13 @@ import pytest
 
 from revisit.core import InvalidEvidence, UsageError
 from revisit.evidence.memory_clips import AestheticScores, ImageQuality, ImageRewards, VisualHalves
-from revisit.metrics.memo_quality import aesthetic, image_quality, image_reward, visual_halves, visual_quality
+from revisit.suites.memobench.metrics.quality import (
+    aesthetic,
+    image_quality,
+    image_reward,
+    visual_halves,
+    visual_quality,
+)
 from tests.memo import RULES, frames, refused, scored
 
 

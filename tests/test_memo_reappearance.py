@@ -12,7 +12,7 @@ import pytest
 
 from revisit.core import InvalidEvidence, UsageError
 from revisit.evidence.memory_clips import Detections
-from revisit.metrics.memo_reappearance import frame_confidence, ors, reappearance
+from revisit.suites.memobench.metrics.reappearance import frame_confidence, ors, reappearance
 from revisit.suites.memobench.prompts import ors_prompt, ors_prompts
 from tests.memo import RULES, case, frames, refused, scored
 

@@ -10,9 +10,9 @@ import pytest
 
 from revisit.core import InvalidEvidence, UsageError
 from revisit.evidence.memory_clips import WarpErrors
-from revisit.metrics.memo_smoothness import motion_smoothness, smoothness
 from revisit.observers.lite.warp import warp_errors
 from revisit.observers.warping import describe, right_way, sampled_frames, unit, wrong_way
+from revisit.suites.memobench.metrics.smoothness import motion_smoothness, smoothness
 from revisit.worlds import Film, make_room, play
 from tests.looking import as_frames, look, wall, window
 from tests.memo import RULES, case, frames, refused, scored

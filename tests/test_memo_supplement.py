@@ -23,12 +23,12 @@ from revisit.evidence.camera import SeenCamera
 from revisit.evidence.memory_clips import Detections
 from revisit.evidence.poses import TruePoseTrack
 from revisit.geometry.rotations import axis_angle, geodesic, smoothed
-from revisit.metrics.memo_camera import camera_controllability
-from revisit.metrics.memo_reappearance import reappearance
-from revisit.metrics.true_turn import true_turn
 from revisit.observers.paper.detections import STYLES, words_of
 from revisit.observers.sets import load_roles
 from revisit.results import Results
+from revisit.suites.memobench.metrics.camera import camera_controllability
+from revisit.suites.memobench.metrics.reappearance import reappearance
+from revisit.suites.memobench.metrics.true_turn import true_turn
 from revisit.suites.memobench.names import parse_clip
 from revisit.suites.memobench.radar import MIDDLE, RADIUS, radar
 from revisit.suites.memobench.strata import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,29 +14,28 @@ import pytest
 
 from revisit.core import InvalidEvidence, MediaError, Score, Unscored, UsageError, from_arrays, to_arrays
 from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers, Question, answers_from, json_in, yes_or_no
-from revisit.metrics.answers import DIMENSIONS, pass_rate, upstream_rates, vqa_cm, vqa_if
-from revisit.observers.imports.vqa import read_answers, vqa_answers
 from revisit.suites.memobench.answers import find_answers
-from revisit.suites.memobench.questions import (
+from revisit.suites.memobench.banks import (
+    CASE_COLUMNS,
     STAGES,
     Bank,
+    FailureCase,
     Review,
     as_annotation,
-    contradictions,
+    csv_text,
+    failure_filter,
     find_bank,
     ground_truth_filter,
     judged,
     read_bank,
-    read_banks,
     read_failure_cases,
-    rebuilt,
     review_filter,
-    telling,
     thin_dimensions,
     vqa_key,
     write_bank,
-    write_failure_cases,
 )
+from revisit.suites.memobench.imports import read_answers, vqa_answers
+from revisit.suites.memobench.metrics.answers import DIMENSIONS, pass_rate, upstream_rates, vqa_cm, vqa_if
 
 IF, CM = DIMENSIONS["if"], DIMENSIONS["cm"]
 QUESTIONS = (
@@ -60,7 +59,7 @@ def folder(shared: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def banks(folder: Path) -> list[Bank]:
-    return read_banks(folder)
+    return [read_bank(path) for path in sorted(folder.glob("*-questions.csv"))]
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +79,52 @@ def score(found: JudgeAnswers, rule: str = "corrected") -> Score:
 
 
 # the published bank
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """A written verdict that its answer and polarity do not give."""
+
+    key: str
+    stage: str  # of STAGES
+    id: int
+    positive: bool
+    answer: int
+    verdict: bool
+
+    def __str__(self) -> str:
+        polarity = "positive" if self.positive else "negative"
+        answer, verdict = "Yes" if self.answer == YES else "No", "Pass" if self.verdict else "Fail"
+        return f"{self.key}, {self.stage}, question {self.id}: {polarity}, answered {answer}, written verdict {verdict}"
+
+
+def rebuilt(bank: Bank) -> tuple[Question, ...]:
+    """The final questions as the two automatic filters give them."""
+    return failure_filter(ground_truth_filter(bank.start, bank.truth), bank.failure, bank.hinted)
+
+
+def contradictions(bank: Bank) -> list[Contradiction]:
+    """Every written verdict that contradicts its answer and polarity."""
+    polarity = {question.id: question.positive for question in bank.start}
+    return [
+        Contradiction(bank.key, stage, judged.question.id, judged.question.positive, judged.answer, judged.verdict)
+        for stage in STAGES
+        for judged in getattr(bank, stage)
+        if judged.verdict != (judged.answer == (YES if polarity[judged.question.id] else NO))
+    ]
+
+
+def telling(bank: Bank) -> tuple[int, ...]:
+    """Numbers of the final questions that the true clip passes and the failure clip fails, by polarity."""
+    truth = {one.question.id: one.passes for one in bank.truth}
+    failure = {one.question.id: one.passes for one in bank.failure}
+    return tuple(q.id for q in bank.final if truth.get(q.id, False) and not failure.get(q.id, True))
+
+
+def write_failure_cases(cases: Iterable[FailureCase]) -> str:
+    """The text of failure-cases.csv; the public file's last line has no end."""
+    rows = [[case.scene, str(case.number), case.hint, case.clip, case.finished, case.prompt] for case in cases]
+    return csv_text(CASE_COLUMNS, rows).removesuffix("\r\n")
 
 
 def test_two_rules_rebuild_every_published_bank(banks: list[Bank]) -> None:
@@ -204,8 +249,6 @@ def test_banks_with_faults_are_refused_in_a_sentence(tmp_path: Path, banks: list
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(MediaError, match="UTF-8"):
         read_bank(path)
-    with pytest.raises(MediaError, match=r"no \*-questions.csv"):
-        read_banks(tmp_path / "nothing")
 
 
 # answers
@@ -403,5 +446,5 @@ def test_files_that_hold_no_answers_are_refused(tmp_path: Path, name: str, conte
 
 def test_files_that_are_not_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(b"\xff\xd8\xff")
-    with pytest.raises(MediaError, match="not text in UTF-8"):
+    with pytest.raises(MediaError, match="not a text file in UTF-8"):
         read_answers(tmp_path / "x.json")

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from revisit.core import ClipInfo, Frame, UsageError
-from revisit.engine.observe import all_partners, used
-from revisit.metrics.phase_pairs import (
+from revisit.core.phase_pairs import (
     first_rows,
     phase_maps,
     phase_rule,
@@ -17,6 +16,7 @@ from revisit.metrics.phase_pairs import (
     rows_of,
     stretched,
 )
+from revisit.engine.observe import all_partners, used
 from revisit.suites.memobench.keyframes import key_frames, problem_of
 
 

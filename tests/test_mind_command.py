@@ -24,8 +24,8 @@ from revisit.results.boards import RunFacts, joined
 from revisit.results.run import Run
 from revisit.suites.mind.leaderboard import boards_of
 from revisit.suites.mind.read import action_space, read
+from revisit.suites.mind.world import render_mind
 from revisit.weights.places import variable_of
-from revisit.worlds.mind import render_mind
 from tests.test_suite_mind import ACTION, ROW, TIMES, rows_of
 
 PER_FRAME = {"mse", "avg_mse", "lpips", "avg_lpips", "ssim", "avg_ssim", "psnr", "avg_psnr"}

@@ -11,11 +11,11 @@ import pytest
 
 from revisit.core import Batch, MissingPrerequisite, Score
 from revisit.evidence.memory_clips import DepthMaps
-from revisit.metrics.memo_geometry import geometry, likeness
 from revisit.observers.paper.depth import depth_maps as anything
 from revisit.observers.phase_samples import first_middle_last
 from revisit.observers.small.depth import depth_maps as fast
 from revisit.observers.small.depth import squeezed
+from revisit.suites.memobench.metrics.geometry import geometry, likeness
 from tests.looking import as_frames
 from tests.memo import RULES, case
 from tests.memo import frames as facts_of

@@ -13,9 +13,9 @@ import pytest
 
 from revisit.core import ClipInfo, Frame, MissingPrerequisite, Score, Unscored
 from revisit.evidence.mbench import FaceFeatures, FoldPairs
-from revisit.metrics.mb_entities import face_tracks, human_appearance, human_identity
 from revisit.networks import faces as shapes
 from revisit.observers import people
+from revisit.suites.mbench.metrics.entities import face_tracks, human_appearance, human_identity
 from tests.conftest import OFFLINE, Cli
 from tests.mbench import add_row, row, write_sample
 

@@ -23,13 +23,13 @@ from revisit.engine.needs import ObserverSet  # noqa: E402
 from revisit.evidence.frames import FrameFacts  # noqa: E402
 from revisit.evidence.mbench import GramDistances  # noqa: E402
 from revisit.metrics.integrity import wr_integrity  # noqa: E402
-from revisit.metrics.memo_identity import identity  # noqa: E402
 from revisit.networks import gram, runtime  # noqa: E402
 from revisit.networks import pictures as shapes  # noqa: E402
 from revisit.networks.efficientnet_lite import ID, STAGES, EfficientNetLite0, build, described  # noqa: E402
 from revisit.observers.lite.frames import frame_facts  # noqa: E402
 from revisit.observers.small import features, grams  # noqa: E402
 from revisit.observers.small.objects import cut_out, object_vectors, whole_views  # noqa: E402
+from revisit.suites.memobench.metrics.identity import identity  # noqa: E402
 from revisit.worlds.state import TARGET  # noqa: E402
 from tests.conftest import Cli  # noqa: E402
 from tests.looking import as_frames, look, read  # noqa: E402
@@ -213,7 +213,7 @@ def test_grams_without_poses_pair_frames_from_both_ends() -> None:
 def test_the_papers_style_is_over_all_frames_in_closed_form() -> None:
     """Eq. 13 of MBench, 1 - mean ||G_t - G_{t-1}||, over every frame: with matrices that need no network."""
     from revisit.core import OBSERVERS, SUITES
-    from revisit.metrics.mb_rendering import rendering_style
+    from revisit.suites.mbench.metrics.rendering import rendering_style
 
     rng = np.random.default_rng(3)
     values = rng.random(41) * 0.2

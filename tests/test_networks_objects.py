@@ -12,7 +12,7 @@ import pytest
 
 from revisit.core import ClipInfo, Score, Target
 from revisit.evidence.mbench import FoldPairs
-from revisit.metrics.mb_entities import object_texture
+from revisit.suites.mbench.metrics.entities import object_texture
 from revisit.worlds.film import play
 from revisit.worlds.places import make_world
 from revisit.worlds.state import TARGET

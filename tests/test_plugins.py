@@ -34,3 +34,23 @@ def test_a_broken_plugin_costs_only_itself(revisit, plugin_path, tmp_path):
     done = revisit("list", "metrics", "--json", env={"PYTHONPATH": plugin_path})
     assert "example.saturation_kept" in done.stdout
     assert "plugin broken (no_such_module) does not load" in done.stderr
+
+
+def test_a_benchmark_is_a_folder_that_nothing_else_knows(revisit, plugin_path):
+    """A fifth benchmark, through the commands: layout, suite, metric, board, and a command of its own."""
+    env = {"PYTHONPATH": plugin_path}
+    arguments = ("--seeds", 1, "--size", "64x112", "--frames", 17, "--workers", 0)
+    made = json.loads(revisit("world", "render", "--suite", "flashback", *arguments, "--json", env=env).stdout)
+    assert made["flashback"]["evaluate"] == "revisit eval worlds/flashback --suite flashback"
+    assert revisit("flashback", "worlds/flashback", env=env).stdout == "2 of 2 videos are there\n"
+    assert "flashback" in revisit("--help", env=env).stdout
+
+    source = ("eval", "worlds/flashback", "--out", "run", "--no-report", "--json", "--workers", 0)
+    summary = json.loads(revisit(*source, env=env).stdout)
+    assert summary["suite"] == "flashback"
+    means = {model: facts["scores"]["flashback_light"]["mean"] for model, facts in summary["models"].items()}
+    assert means["lighting"] < means["perfect"] <= 1
+
+    [board] = json.loads(revisit("leaderboard", "run", "--json", env=env).stdout)
+    assert board["columns"][0]["title"] == "Light"
+    assert {row["model"] for row in board["rows"]} == {"perfect", "lighting"}

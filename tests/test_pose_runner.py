@@ -421,7 +421,7 @@ def test_estimators_are_checked_when_they_are_named() -> None:
 def test_suites_find_what_was_made(seen: Any, tmp_path: Path) -> None:
     from revisit.core import Case
     from revisit.suites.mind.read import read as read_mind
-    from revisit.worlds.mind import render_mind
+    from revisit.suites.mind.world import render_mind
 
     truth, made = render_mind(
         tmp_path / "mind", size=(32, 56), context=2, future=6, clips=1, mirrors=(), perspectives=("1st_data",)

@@ -7,8 +7,8 @@ import pytest
 
 from revisit.core import InvalidEvidence, Score, Unscored, Verdict
 from revisit.evidence.judged import Judgeability, ProbeAnswers
-from revisit.metrics.probes import returned_state, visible_spatial
-from revisit.metrics.reobservation import reobservation
+from revisit.suites.wrbench.metrics.probes import returned_state, visible_spatial
+from revisit.suites.wrbench.metrics.reobservation import reobservation
 
 
 def judged(text: str, again: str = "", spatial: int = -1, state: int = -1, canary: str = "") -> Judgeability:

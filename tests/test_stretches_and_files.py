@@ -248,8 +248,8 @@ def test_only_importers_name_an_artifact():
 
 
 def test_poses_and_actions_are_imported(tmp_path):
-    from revisit.observers.imports.actions import actions
     from revisit.observers.imports.poses import poses
+    from revisit.suites.mind.imports import actions
 
     save_npz(tmp_path / "poses.npz", {"poses": np.tile(np.eye(4), (3, 1, 1))})
     track = poses.fn(tmp_path / "poses.npz")

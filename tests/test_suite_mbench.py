@@ -23,8 +23,8 @@ from revisit.suites.mbench.names import dimensions_of, registered
 from revisit.suites.mbench.package import package
 from revisit.suites.mbench.read import Filter, read, recognises
 from revisit.suites.mbench.submission import problems as submission_problems
+from revisit.suites.mbench.world import LAYOUT
 from revisit.worlds import make_world, play
-from revisit.worlds.layouts import mbench as layout
 from revisit.worlds.layouts.common import Model
 from tests.judging import MODEL, completion, images_of, question_of, sees_cards, serving
 from tests.mbench import ANCHOR, CONDITIONS, SUBSETS, add_row, row, small_dataset, write_sample
@@ -431,7 +431,7 @@ def rendered(tmp_path_factory) -> dict[str, Path]:
     sets = {}
     for setting, condition in (("A", f"{film.world.turn}_then_back_1s"), ("T", "text")):
         films = {f"{subset}__sample_001__{condition}": film for subset in SUBSETS}
-        sets[setting] = layout.write(root / setting, films, models)
+        sets[setting] = LAYOUT.write(root / setting, films, models)
     return sets
 
 
@@ -931,8 +931,8 @@ def test_prepare_by_a_network_in_its_own_environment(tmp_path: Path, make_clip, 
 def test_the_protocol_readme_gives_the_readmes_numbers():
     """Its examples of output: .5523 for an error of 2.964 px, and .74 for a mean rating of 3.7."""
     from revisit.evidence.mbench import PairMatches
-    from revisit.metrics.judged import judged_correctness, judged_progress
-    from revisit.metrics.mb_spatial import over_pairs
+    from revisit.suites.mbench.metrics.judged import judged_correctness, judged_progress
+    from revisit.suites.mbench.metrics.spatial import over_pairs
     from tests.mbench_world import track
 
     asked = SUITES["mbench"].protocols["readme"]

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from revisit.core import SUITES, Case, Record, Rejected, UsageError
+from revisit.core.phase_pairs import phase_maps
 from revisit.engine.by import parse, tables_by
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.needs import ObserverSet
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate
 from revisit.metrics.fidelity import psnr_per_frame
-from revisit.metrics.phase_pairs import phase_maps
 from revisit.observers.poses import read_poses, recognise
 from revisit.observers.sets import load_roles
 from revisit.results import Results

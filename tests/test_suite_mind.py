@@ -24,7 +24,7 @@ from revisit.engine.run import Silent, evaluate
 from revisit.media import encode_mp4
 from revisit.observers.sets import load_roles
 from revisit.suites.mind.read import read
-from revisit.worlds.mind import TILT, TURN, WEAKER, render_mind
+from revisit.suites.mind.world import TILT, TURN, WEAKER, render_mind
 from tests.conftest import moving_frames
 
 FUTURE = 12

@@ -15,7 +15,7 @@ from revisit.core import OBSERVERS, SUITES, Case, Clip, Reason, Record, Rejected
 from revisit.metrics.integrity import sample_frames
 from revisit.results import Results
 from revisit.suites.wrbench.exports import export
-from revisit.suites.wrbench.metrics import by_measure
+from revisit.suites.wrbench.measures import by_measure
 from revisit.suites.wrbench.pairs import preference_pairs
 from revisit.suites.wrbench.prompts import own_tasks
 from revisit.suites.wrbench.read import read, recognises
@@ -230,12 +230,12 @@ def test_the_leaderboard_has_the_published_columns_and_the_papers_rows(
     run: Results,
 ) -> None:
     from revisit.results.boards import RunFacts, leader, ordered
-    from revisit.suites.wrbench.leaderboard import board_of, published_board
+    from revisit.suites.wrbench.leaderboard import boards_of, published_boards
 
     metrics = {"wr_visible_spatial": "one", "visual_integrity_lite": "two"}
     protocol = {"name": "corrected", "hash": "abc", "metrics": metrics}
     facts = {"suite": "wrbench", "set": "lite", "protocol": protocol}
-    board = board_of(RunFacts("mine", facts, {}, run, summarise(run)))
+    [board] = boards_of(RunFacts("mine", facts, {}, run, summarise(run)))
     assert [column.title for column in board.columns] == [
         "viewpoint", "D1 CamPrec", "D1 CamAlign", "D1 hold", "D2 integrity", "support", "D3 vis. place",
         "D4 vis. state", "D5 ret. place", "D6 ret. state", "Avg", "lite integrity", "Avg with stand-ins",
@@ -245,13 +245,13 @@ def test_the_leaderboard_has_the_published_columns_and_the_papers_rows(
     assert poor["returned_spatial"].shown(3) == "0.500† (3/8)" and good["viewpoint"].shown(2) == "model-inferred"
     assert {column.key: column.protocol for column in board.columns}["visible_spatial"] == "one"
     assert "stand-ins in Avg: good: lite integrity" in board.note
-    paper = published_board()
+    [paper] = published_boards(False)
     rows = {row.model: row for row in paper.rows}
     assert len(rows) == 23 and rows["Gen3C"].cells["support"].shown(2) == "73.0%"
     assert rows["Kling v2.6"].cells["returned_state"].shown(3) == "0.617† (10/300)"
     assert leader(paper.rows, paper.columns[1]) is None  # nobody knows how far the means may be off
     with pytest.raises(UsageError, match="no parts"):
-        board_of(RunFacts("mine", facts, {}, run, summarise(run)), "full")
+        boards_of(RunFacts("mine", facts, {}, run, summarise(run)), "full")
 
 
 def test_small_differences_are_ties(run: Results) -> None:

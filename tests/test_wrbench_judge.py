@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, UsageError
-from revisit.judges.protocols.wrbench import PROBES, context, wording
 from revisit.judges.settings import choose_judge
 from revisit.media import encode_mp4
 from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
+from revisit.suites.wrbench.questions import PROBES, context, wording
 from revisit.suites.wrbench.read import read
 from revisit.suites.wrbench.records import EventView, case_of, event_views, script_of
 from tests.judging import MODEL, completion, question_of, sees_cards, serving, token

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import Counter
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from revisit.core import UsageError
-from revisit.suites.wrbench.prompts import CAMERA_WORDS, natural25_tasks, own_tasks, scene_events
+from revisit.suites.wrbench.prompts import CAMERA_WORDS, natural25_tasks, own_tasks
 from revisit.suites.wrbench.records import CAMERAS, INTERFACES, clip_id, event_views
 
 COUNTS = {"path": 500, "moving_path": 400, "words": 300}
@@ -76,8 +77,9 @@ def test_the_published_variants(natural25: Path) -> None:
     variants = {f"{task.id}__{camera}" for task in tasks for camera in ("none", *task.told)}
     written = {json.loads(line)["variant_id"] for line in (natural25 / "variants.jsonl").read_text().splitlines()}
     assert variants == written and len(variants) == 400
-    events = scene_events(natural25 / "scene_events_25x4.csv")
-    assert all(task.expected == events[task.family][task.id.split("__")[1]] for task in tasks)
+    with (natural25 / "scene_events_25x4.csv").open(encoding="utf-8", newline="") as file:
+        events = {row["family_id"]: row for row in csv.DictReader(file)}
+    assert all(task.expected == events[task.family][f"event_{task.id.split('__')[1]}"] for task in tasks)
     assert sum(task.first_frame is not None for task in tasks) == 5 * 4  # of the 25 frames, five are here
 
 

@@ -34,7 +34,7 @@ from revisit.evidence.motion import ShotChanges
 from revisit.evidence.outset import Outset
 from revisit.evidence.poses import ActionTrack, PoseTrack, TruePoseTrack
 from revisit.evidence.quality import AestheticQuality, FeatureError, ImagingQuality
-from revisit.metrics.answers import DIMENSIONS
+from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from tests.looking import as_frames, look, wall, window
 
 COUNT, FPS = 33, 8.0

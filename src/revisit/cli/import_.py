@@ -8,8 +8,11 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
+from revisit.cli.benchmarks import OpenGroup
 
-app = typer.Typer(help="Turn what is there into what Revisit reads.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    cls=OpenGroup, help="Turn what is there into what Revisit reads.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.callback()
@@ -48,46 +51,6 @@ def scan(
     path.write_text(lines, encoding="utf-8")
     models = sorted({entry["model"] for entry in entries})
     console.message(f"{len(entries)} clips of {len(models)} models ({', '.join(models[:8])}) in {path}")
-
-
-@app.command()
-def mbench(
-    videos: Path = typer.Argument(help="A folder of generated videos."),
-    dataset: Path = typer.Option(..., help="The MBench dataset that gets the model: the folder with dataset.yaml."),
-    model: str = typer.Option(..., help="Name of the model; becomes models/<name>."),
-    assignments: Path = typer.Option(
-        None, help="JSONL with subset, sample_id and condition_id; the list of the dataset's only model by default."
-    ),
-    mode: str = typer.Option("link", help="How videos get to their places: link, hardlink or copy."),
-    pattern: str = typer.Option(
-        "", help="Where a video lies, such as '{sample_id}/{condition_id}.mp4'; common ones by default."
-    ),
-    json: bool = typer.Option(False, "--json", help="Print what was done as JSON."),
-) -> None:
-    """Make the entry of a model in an MBench dataset; doing it again completes it."""
-    from dataclasses import asdict
-
-    from revisit.core import UsageError
-    from revisit.suites.mbench.dataset import LIST, open_dataset
-    from revisit.suites.mbench.package import package
-
-    data = open_dataset(dataset)
-    if assignments is None:
-        others = [name for name in data.models if name != model]
-        if len(others) != 1:
-            raise UsageError(f"{dataset} has {len(others)} other models; name a list with --assignments")
-        assignments = data.root / "models" / others[0] / LIST
-    done = package(data, model, videos, assignments, mode, pattern)
-    if json:
-        console.data(asdict(done))
-        return
-    console.message(
-        f"{done.placed} videos placed, {done.kept} kept, {len(done.missing)} missing in {data.root / 'models' / model}"
-    )
-    for id in done.missing[:10]:
-        console.message(f"missing: {id}")
-    if len(done.missing) > 10:
-        console.message(f"... and {len(done.missing) - 10} more")
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,44 +68,42 @@ def written_as(boards: list[Any], format: str, sort: str, out: Path | None = Non
 
 def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) -> list[Any]:
     """The boards asked for: those of runs, then those of result files, then the printed ones."""
-    from revisit.results.boards import RunFacts, board_of_run, joined
-    from revisit.results.run import Run
-    from revisit.suites.mbench import leaderboard as mbench
-    from revisit.suites.memobench import leaderboard as memobench
-    from revisit.suites.memobench.published import MAIN, SUPPLEMENT
-    from revisit.suites.memobench.published import published as table
-    from revisit.suites.mind import leaderboard as mind
-    from revisit.suites.wrbench import leaderboard as wrbench
+    from revisit.core import SUITES
+    from revisit.results.boards import joined
 
-    own, files = [], []
-    suites: dict[str, None] = {}
+    own: list[Any] = []
+    files: list[Any] = []
+    shown: dict[str, None] = {}
     for path in runs:
-        if (path / "run.json").is_file() or not memobench.is_results(path):
-            run = Run(path)
-            known = memobench.COLUMNS if run.facts["suite"] == "memobench" else ()
-            facts = RunFacts(path.resolve().name, run.facts, run.plan, run.results, run.summary)
-            suites[run.facts["suite"]] = None
-            if run.facts["suite"] == "mbench":  # whose scores count only where the test is posed
-                own.append(mbench.board_of(facts, subset))
-            elif run.facts["suite"] == "mind":
-                own += mind.boards_of(facts, subset)
-            elif run.facts["suite"] == "wrbench":
-                own.append(wrbench.board_of(facts, subset))
-            else:
-                own.append(board_of_run(facts, known, subset))
-        else:
-            suites["memobench"] = None
-            files.append(memobench.upstream_board(path, subset))
-    printed = [*(MAIN if published or supplement else ()), *(SUPPLEMENT if supplement else ())]
-    boards = [*joined(own), *files]
-    if "wrbench" in suites and published:
-        boards.append(wrbench.published_board())
-    if printed and suites:  # the tables of a benchmark say nothing of another one
-        for suite in suites:
-            if suite not in ("memobench", "wrbench"):
-                console.message(f"{suite}: no table of its paper is kept here")
-        printed = printed if "memobench" in suites else []
-    return [*boards, *(table(name) for name in printed)]
+        suite, boards, is_run = _board(path, subset)
+        shown[suite] = None
+        (own if is_run else files).extend(boards)
+    printed: list[Any] = []
+    if published or supplement:
+        for id in shown or SUITES:  # the tables of a benchmark say nothing of another one
+            tables = SUITES[id].published if id in SUITES else None
+            printed += tables(supplement) if tables is not None else ()
+            if id in shown and tables is None:
+                console.message(f"{id}: no table of its paper is kept here")
+    return [*joined(own), *files, *printed]
+
+
+def _board(path: Path, subset: str) -> tuple[str, Sequence[Any], bool]:
+    """Suite and boards of a run, or of result files by a benchmark's own scripts, and which of the two it is."""
+    from revisit.core import SUITES
+    from revisit.results.boards import RunFacts, board_of_run
+    from revisit.results.run import Run
+
+    if not (path / "run.json").is_file():
+        for suite in SUITES.values():
+            board = suite.board_of_files(path, subset) if suite.board_of_files is not None else None
+            if board is not None:
+                return suite.id, [board], False
+    run = Run(path)
+    id = str(run.facts["suite"])
+    facts = RunFacts(path.resolve().name, run.facts, run.plan, run.results, run.summary)
+    boards = SUITES[id].boards if id in SUITES else None
+    return id, [board_of_run(facts, subset=subset)] if boards is None else boards(facts, subset), True
 
 
 def _show(board: Any, sort: str) -> None:

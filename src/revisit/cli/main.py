@@ -18,9 +18,6 @@ from revisit.cli import (
     judge,
     leaderboard,
     list_,
-    mbench,
-    memobench,
-    mind,
     plan,
     poses,
     report,
@@ -29,11 +26,12 @@ from revisit.cli import (
     sweep,
     weights,
     world,
-    wrbench,
 )
+from revisit.cli.benchmarks import OpenGroup
 
 app = typer.Typer(
     name="revisit",
+    cls=OpenGroup,
     help="How well does a video world model remember? From a folder of videos to a report.",
     no_args_is_help=True,
     add_completion=False,
@@ -52,12 +50,8 @@ app.command("audit")(audit.audit)
 app.command("sweep")(sweep.sweep)
 app.command("doctor")(doctor.doctor)
 app.command("poses")(poses.poses)
-app.command("mind")(mind.mind)
 app.add_typer(import_.app, name="import")
 app.add_typer(camera.app, name="camera")
-app.add_typer(wrbench.app, name="wrbench")
-app.add_typer(mbench.app, name="mbench")
-app.add_typer(memobench.app, name="memobench")
 app.add_typer(cache.app, name="cache")
 app.add_typer(judge.app, name="judge")
 app.add_typer(weights.app, name="weights")

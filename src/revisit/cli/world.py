@@ -20,7 +20,7 @@ def world() -> None:
 def render(
     suite: list[str] = typer.Option(
         ["all"],
-        help="In whose layout: all, folder, mind, memobench, wrbench, mbench (actions) or mbench-t (text); repeat it.",
+        help="In whose layout: all, or names such as folder, mind, mbench (actions) or mbench-t (text); repeat it.",
     ),
     out: Path = typer.Option(Path("worlds"), help="Folder to write to, with one folder per suite."),
     seeds: int = typer.Option(2, min=1, max=1000, help="How many places; each suite makes one to four films of each."),
@@ -41,7 +41,7 @@ def render(
     What is complete is kept: the same command goes on where it stopped.
     """
     from revisit.worlds.layouts.common import Model
-    from revisit.worlds.layouts.rendering import LAYOUTS
+    from revisit.worlds.layouts.orders import LAYOUTS, evaluation
     from revisit.worlds.layouts.rendering import render as rendered
 
     suites = _parts(suite)
@@ -52,7 +52,7 @@ def render(
         out, chosen, seeds=seeds, size=_size(size), frames=frames, models=models, workers=workers, fresh=fresh,
         progress=console.Counter("rendered"),
     )  # fmt: skip
-    commands = {name: _command(name, folder) for name, folder in folders.items()}
+    commands = {name: evaluation(name, folder) for name, folder in folders.items()}
     if json:
         console.data({name: {"folder": folders[name], "evaluate": command} for name, command in commands.items()})
         return
@@ -73,24 +73,3 @@ def _size(text: str) -> tuple[int, int]:
     except ValueError:
         raise UsageError(f"{text!r} is no size; a size is height x width, such as 240x416") from None
     return height, width
-
-
-def _command(name: str, folder: Path) -> str:
-    """How to evaluate what was written, if this version has the suite."""
-    from revisit.core import SUITES
-
-    commands = {
-        "folder": f"revisit eval {folder}",
-        "mind": f"revisit eval {folder}/predictions --suite mind --option gt={folder}/MIND-Data",
-        "memobench": f"revisit eval {folder}/output --suite memobench --option gt={folder}/data "
-        f"--option targets={folder}/targets.json",
-        "wrbench": f"revisit eval {folder}/manifest.json --suite wrbench --option poses={folder}/poses "
-        f"--option targets={folder}/targets.json",
-        "mbench": f"revisit eval {folder} --suite mbench",
-        "mbench-t": f"revisit eval {folder} --suite mbench",
-    }
-    return (
-        commands[name]
-        if name.partition("-")[0] in SUITES
-        else f"(this version has no suite {name}; the files are in its layout)"
-    )

@@ -133,6 +133,7 @@ class Observer:
     ready: Callable[[], str | None] | None = None  # says why it cannot run here; asked before anything is decoded
     artifact: str = ""  # the file that an importer reads, as Case.artifacts calls it
     shows: type | None = None  # the kind of evidence that holds the pictures a judge is shown
+    made_by: str = ""  # the command that makes an importer's file
 
     def side(self, params: Mapping[str, Any]) -> int | None:
         """Longer side in pixels of the pictures it wants, None for the clip's own size."""
@@ -175,6 +176,7 @@ def observer(
     ready: Callable[[], str | None] | None = None,
     artifact: str = "",
     shows: type | None = None,
+    made_by: str = "",
 ) -> Callable[[Callable[..., Any]], Observer]:
     """Register a function as an observer. Keyword-only arguments with defaults are its parameters."""
     evidence_id(makes)
@@ -186,7 +188,7 @@ def observer(
     def register(fn: Callable[..., Any]) -> Observer:
         made = Observer(
             id, version, kind, makes, fn, frames or every(), size, pairs, inputs, weights, choose, prepare,
-            sets, keyword_defaults(fn), ready, artifact, shows,
+            sets, keyword_defaults(fn), ready, artifact, shows, made_by,
         )  # fmt: skip
         OBSERVERS.add(id, made)
         return made

@@ -1,14 +1,20 @@
-"""Registries: names to things, filled by decorators; plugins join through entry points."""
+"""Registries: names to things, filled by decorators; plugins join through entry points.
+
+A benchmark is a folder of `revisit.suites`, or a package that a plugin's entry point names. Its files are found by
+their names: PARTS register metrics, questions, importers and the suite, and are imported with everything else; others
+(`world`, `commands`) are imported when somebody asks for them.
+"""
 
 from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
 import logging
 import pkgutil
 from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import entry_points
+from types import ModuleType
 from typing import Generic, TypeVar
 
 from revisit.core.errors import UsageError
@@ -24,17 +30,18 @@ ROOMS = (
     "revisit.observers.small",
     "revisit.observers.paper",
     "revisit.judges",
-    "revisit.judges.protocols",
     "revisit.metrics",
-    "revisit.suites",
 )
+BENCHMARKS = "revisit.suites"
+PARTS = ("metrics", "questions", "imports", "suite")
 
 
 class Registry(Generic[T]):
-    """Named things of one kind."""
+    """Named things of one kind; those of a part that is not imported with everything else are there when asked for."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, part: str = "") -> None:
         self.kind = kind
+        self.part = part
         self._things: dict[str, T] = {}
 
     def add(self, id: str, thing: T) -> None:
@@ -44,7 +51,7 @@ class Registry(Generic[T]):
         self._things[id] = thing
 
     def __getitem__(self, id: str) -> T:
-        load_all()
+        self._load()
         if id not in self._things:
             near = difflib.get_close_matches(id, self._things, n=3)
             hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(sorted(self._things)[:20])}"
@@ -52,15 +59,21 @@ class Registry(Generic[T]):
         return self._things[id]
 
     def __contains__(self, id: str) -> bool:
-        load_all()
+        self._load()
         return id in self._things
 
     def __iter__(self) -> Iterator[str]:
-        load_all()
+        self._load()
         return iter(sorted(self._things))
 
     def values(self) -> list[T]:
         return [self._things[id] for id in self]
+
+    def _load(self) -> None:
+        if self.part:
+            load_part(self.part)
+        else:
+            load_all()
 
 
 def _origin(thing: object) -> str:
@@ -70,15 +83,65 @@ def _origin(thing: object) -> str:
 
 @cache
 def load_all() -> None:
-    """Import every room and every plugin, once per process."""
+    """Import every room, every benchmark and every plugin, once per process."""
     for room in ROOMS:
-        package = importlib.import_module(room)
-        for module in pkgutil.iter_modules(package.__path__, f"{room}."):
-            importlib.import_module(module.name)
+        _import_with_modules(room)
+    for part in PARTS:
+        load_part(part)
+
+
+@cache
+def load_part(part: str) -> tuple[ModuleType, ...]:
+    """A part of all benchmarks that have it: ours, then those of plugins."""
+    found = [*parts_of_ours(part), *(_part(package.__name__, part, ours=False) for package in _plugins())]
+    return tuple(module for module in found if module is not None)
+
+
+@cache
+def parts_of_ours(part: str) -> tuple[ModuleType, ...]:
+    """A part of the benchmarks that come with Revisit."""
+    suites = importlib.import_module(BENCHMARKS)
+    folders = [name for _, name, is_folder in pkgutil.iter_modules(suites.__path__) if is_folder]
+    found = [_part(f"{BENCHMARKS}.{name}", part) for name in folders]
+    return tuple(module for module in found if module is not None)
+
+
+@cache
+def _plugins() -> tuple[ModuleType, ...]:
+    """The packages and modules that entry points name; one that does not load costs only itself."""
+    from importlib.metadata import entry_points  # here, because `revisit --version` can do without
+
+    found = []
     for point in entry_points(group=ENTRY_POINT_GROUP):
         try:
-            point.load()
-        except Exception as error:  # one broken plugin must not take the others down
-            logging.getLogger("revisit").warning(
-                "plugin %s (%s) does not load: %s: %s", point.name, point.value, type(error).__name__, error
-            )
+            loaded = point.load()
+        except Exception as error:
+            _does_not_load(f"plugin {point.name} ({point.value})", error)
+        else:
+            found += [loaded] if isinstance(loaded, ModuleType) else []
+    return tuple(found)
+
+
+def _part(package: str, part: str, ours: bool = True) -> ModuleType | None:
+    """A part of a benchmark's folder, a file or a folder of files, if it has it."""
+    module = importlib.import_module(package)
+    if not hasattr(module, "__path__") or importlib.util.find_spec(f"{package}.{part}") is None:
+        return None
+    try:
+        return _import_with_modules(f"{package}.{part}")
+    except Exception as error:
+        if ours:
+            raise
+        _does_not_load(f"plugin {package}, its {part}", error)
+        return None
+
+
+def _import_with_modules(name: str) -> ModuleType:
+    package = importlib.import_module(name)
+    for module in pkgutil.iter_modules(getattr(package, "__path__", ()), f"{name}."):
+        importlib.import_module(module.name)
+    return package
+
+
+def _does_not_load(what: str, error: Exception) -> None:
+    logging.getLogger("revisit").warning("%s does not load: %s: %s", what, type(error).__name__, error)

@@ -111,7 +111,7 @@ def metric(
     """Register a pure function of evidence as a metric."""
 
     def register(fn: Callable[..., Score | Unscored]) -> Metric:
-        family = fn.__module__.rpartition(".")[2]
+        family = _chapter(fn.__module__)
         made = Metric(
             id, version, title, unit, range, higher_is_better, needs, fn, gates, suites,
             family, paper, upstream, responds_to, blind_to, keyword_defaults(fn),
@@ -120,6 +120,14 @@ def metric(
         return made
 
     return register
+
+
+def _chapter(module: str) -> str:
+    """The name of a metric's file; in the folder of a benchmark the benchmark's stands before or in place of it."""
+    *_, folder, room, name = ["", "", *module.split(".")]
+    if name == "metrics":
+        return room
+    return f"{folder}_{name}" if room == "metrics" and folder != "revisit" else name
 
 
 def gate(

@@ -5,8 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from revisit.core.cases import Case, Rejected
 from revisit.core.errors import UsageError
@@ -28,6 +31,12 @@ class Suite:
     export: Callable[..., dict[str, Any]] | None = None
     # (**options) -> parameters that options set besides the protocol, by the id of a metric, gate or observer
     settings: Callable[..., Mapping[str, Mapping[str, Any]]] | None = None
+    # (facts of a run, part of the dataset) -> its boards; one with all metrics where this is not given
+    boards: Callable[..., Sequence[Any]] | None = None
+    # (folder, part of the dataset) -> the board of result files by the benchmark's own scripts; None if there are none
+    board_of_files: Callable[..., Any] | None = None
+    # (with the supplement) -> the tables of the paper, as boards
+    published: Callable[[bool], Sequence[Any]] | None = None
 
     @property
     def title(self) -> str:
@@ -58,6 +67,11 @@ class Suite:
             chapters.setdefault(METRICS[id].family, []).append(id)
         return {name: ids for name, ids in chapters.items() if not _is_id(name)}
 
+    @property
+    def headings(self) -> Mapping[str, str]:
+        """Metrics of its own -> the heading of tables that each stands under."""
+        return {id: heading for heading, ids in (self.card.get("headings") or {}).items() for id in ids}
+
     def chosen(self, names: Iterable[str]) -> list[str]:
         """Ids of metrics and gates, from ids and names of groups, which may be joined by commas."""
         asked = [part.strip() for name in names for part in name.split(",") if part.strip()]
@@ -87,6 +101,12 @@ class Suite:
         if "annotations" in facts:
             return all(facts.get(name, facts["annotations"].get(name)) in values for name, values in where.items())
         return all(facts[name] in values for name, values in where.items() if name in facts)
+
+
+def read_card(package: str | None) -> dict[str, Any]:
+    """The card.yaml in the folder of a suite."""
+    card: dict[str, Any] = yaml.safe_load((files(package or "") / "card.yaml").read_text(encoding="utf-8"))
+    return card
 
 
 def _is_id(name: str) -> bool:

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Frame, MediaError, RevisitError
+from revisit.core.phase_pairs import RULE, phase_maps, read_phase_rule, stretched
 from revisit.engine.cache import EvidenceCache, MemoryCache
 from revisit.engine.plan import ClipTask, Job, ObserverTask
 from revisit.engine.remote import Remote, RemoteClip, ToldByHost, runs_at_host
 from revisit.engine.watch import Watcher, observer_of, sentence, wanted_frames, watch
 from revisit.media import Limits, open_clip
-from revisit.metrics.phase_pairs import RULE, phase_maps, read_phase_rule, stretched
 
 Use = tuple[str, int]  # (rule of alignment, frames of the clip that is compared)
 WHOLE = ("auto", "time")  # rules that may need any frame of a reference

@@ -49,7 +49,6 @@ from revisit.results.files import case_to_json
 
 ALWAYS = ("frame_facts", "thumbnails")  # evidence the report shows, whatever is scored
 BESIDE = "artifacts."  # an observer's input that is a file beside the clip, such as artifacts.da3
-PRODUCED = {"da3": "; `revisit mbench prepare` makes one"}  # files that a command of ours can make
 LACKING = {"target": "no_target", "target_or_name": "no_target", "camera": "no_camera"}  # input -> kind of reason
 OPTIONAL = "?"  # behind an input without which an observer can do its work, too
 PICTURES = ("thumbnails",)  # what it shows of a reference, which may be long
@@ -428,7 +427,9 @@ def _beside(case: Case, artifact: str, digest_of: Any) -> tuple[Path, str] | Rea
     words = artifact.replace("_", " ")
     file = case.artifacts.get(artifact)
     if file is None:
-        return Reason("no_file", f"no file of {words} was given for this case" + PRODUCED.get(artifact, ""))
+        command = next((maker.made_by for maker in OBSERVERS.values() if maker.artifact == artifact), "")
+        hint = f"; `{command}` makes one" if command else ""
+        return Reason("no_file", f"no file of {words} was given for this case{hint}")
     try:
         return file, digest_of(file)
     except MediaError as error:

@@ -7,15 +7,15 @@ the empty place for the target, and compares it with the target's known states. 
 unanswered.
 
 It answers what `Question.about` asks under `ask` (with `negate` for the opposite): hidden, returned, spatial, state,
-in_view, triggered. It also knows the questions of descriptions and protocols by their wording, so that every judged
-metric can be exercised end to end on clips whose truth is known.
+in_view. It knows the questions of descriptions by their wording, and those of a benchmark where that registers, beside
+its questions, how a story answers them (`knows`), so that every judged metric can be exercised end to end on clips
+whose truth is known.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,12 +24,11 @@ from typing import Any
 import numpy as np
 
 from revisit.core import UsageError
+from revisit.core.registry import Registry
 from revisit.judges.asking import Frames, Judge, Reply, Usage
 from revisit.judges.canary import COLOURS
 from revisit.judges.pictures import decoded
-from revisit.judges.protocols.mbench import RATINGS
-from revisit.judges.protocols.wrbench import PROBES
-from revisit.judges.questions import Many, Question, Record
+from revisit.judges.questions import Question
 from revisit.judges.settings import JUDGES
 from revisit.media import load_npz
 
@@ -297,14 +296,10 @@ class InstrumentedJudge:
             (name for name in COLOURS if f"filled with the colour {name} from edge to edge" in question.text), ""
         )
         if colour:
-            return _word(plain_colour(pictures[-1]) == colour)
-        ask, negate = asked(question, self.scenes)
-        if not ask:
-            return ""
-        story = self._story(frames, pictures, question)
-        if story is None or len(story.known) < 2:
-            return ""
-        return _said(story, ask, negate, question)
+            return word(plain_colour(pictures[-1]) == colour)
+        tell = answering(question, self.scenes)
+        story = self._story(frames, pictures, question) if tell is not None else None
+        return tell(story) if tell is not None and story is not None and len(story.known) >= 2 else ""
 
     def _story(self, frames: Frames, pictures: Sequence[np.ndarray], question: Question) -> Story | None:
         """The frames as a story of the scene they show; None where they show none that is described."""
@@ -329,64 +324,41 @@ def _told(scenes: Sequence[Scene], pictures: Sequence[np.ndarray], times: Sequen
     return Story(scene, tuple(map(scene.read, pictures, times)))
 
 
-def asked(question: Question, scenes: Sequence[Scene]) -> tuple[str, bool]:
-    """What a question asks, and whether for its opposite; "" where this judge does not know."""
+# Given a question: how a story answers it, in the form that the question wants; None where it is not known.
+Knowing = Callable[[Question], "Answering | None"]
+Answering = Callable[[Story], str]
+KNOWN_QUESTIONS: Registry[Knowing] = Registry("kind of question that a story answers")
+
+
+def knows(id: str) -> Callable[[Knowing], Knowing]:
+    """Register how the questions of a benchmark are answered from what a clip shows."""
+
+    def register(fn: Knowing) -> Knowing:
+        KNOWN_QUESTIONS.add(id, fn)
+        return fn
+
+    return register
+
+
+def answering(question: Question, scenes: Sequence[Scene]) -> Answering | None:
+    """How a story answers a question; None where this judge does not know."""
+    of_scenes = (scene.questions[question.text] for scene in scenes if question.text in scene.questions)
     if "ask" in question.about:
-        return str(question.about["ask"]), bool(question.about.get("negate", False))
-    for scene in scenes:
-        if question.text in scene.questions:
-            return scene.questions[question.text]
-    for probe in PROBES:
-        if question.text.endswith(probe.text):
-            return probe.dimension, not probe.positive
-    if question.text.endswith(RATINGS):
-        return "ratings", False
-    return question.id if question.id.startswith("judgeability.") else "", False
-
-
-def _said(story: Story, ask: str, negate: bool, question: Question) -> str:
-    """The answer to what is asked, in the form that the question wants."""
-    facts = {
-        "hidden": story.hidden,
-        "returned": story.returned,
-        "spatial": story.spatial,
-        "state": story.state,
-        "in_view": story.known[-1].seen,
-        "triggered": story.posed,
-        "visible_spatial": all(reading.place != -1 for reading in story.known if reading.well),
-        "visible_state": story.progress > 0 and all(reading.state != -1 for reading in story.known if reading.well),
-        "returned_spatial": story.spatial,
-        "returned_state": story.state,
-    }
-    if ask == "ratings":
-        right = 1 + 2 * story.spatial + 2 * story.state
-        return json.dumps({"progress": 1 + round(4 * story.progress), "correctness": right})
-    if ask.startswith("judgeability."):
-        return _judgeable(story, question)
-    if ask not in facts:
-        return ""
-    said = _word(facts[ask] != negate)
-    if ask == "triggered" and isinstance(question.schema, Record):
-        return json.dumps({"triggered": said, "confidence": 1.0})
-    return said
-
-
-def _judgeable(story: Story, question: Question) -> str:
-    """For every second, whether the target is in sight in the frame nearest to its middle."""
-    assert isinstance(question.schema, Record)
-    many = question.schema.fields["seconds"]
-    assert isinstance(many, Many)
-    seconds = []
-    for second in range(many.at_least):
-        inside = [reading for reading in story.known if second <= reading.time < second + 1]
-        near = min(story.known, key=lambda reading: abs(reading.time - second - 0.5))
-        seconds.append(_word(any(reading.seen for reading in inside) if inside else near.seen))
-    answer: dict[str, Any] = {"seconds": seconds}
-    if "subject" in question.schema.fields:
-        answer["subject"] = f"the {story.scene.kind}"
+        ask, negate = str(question.about["ask"]), bool(question.about.get("negate", False))
     else:
-        answer |= {"place": _word(story.returned), "state": _word(story.returned)}
-    return json.dumps(answer)
+        ask, negate = next(of_scenes, ("", False))
+    if ask in FACTS:
+        return lambda story: word(FACTS[ask](story) != negate)
+    return next((found for known in KNOWN_QUESTIONS.values() if (found := known(question)) is not None), None)
+
+
+FACTS: dict[str, Callable[[Story], bool]] = {
+    "hidden": lambda story: story.hidden,
+    "returned": lambda story: story.returned,
+    "spatial": lambda story: story.spatial,
+    "state": lambda story: story.state,
+    "in_view": lambda story: story.known[-1].seen,
+}
 
 
 def read_scene(path: Path) -> Scene:
@@ -479,7 +451,8 @@ def _overlap(one: np.ndarray, other: np.ndarray) -> float:
     return float((one & other).sum() / max((one | other).sum(), 1))
 
 
-def _word(yes: bool) -> str:
+def word(yes: bool) -> str:
+    """Yes or no."""
     return "yes" if yes else "no"
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from revisit.core import OBSERVERS, UsageError
+from revisit.core import GATES, OBSERVERS, UsageError
 from revisit.core.registry import Registry
 from revisit.judges.asker import Asker, Patience
 from revisit.judges.asking import Judge
@@ -30,9 +30,6 @@ from revisit.judges.store import AnswerStore
 
 # kind of judge -> what makes it from the rest of its file; a relative path in there starts at the file's folder
 JUDGES: Registry[Callable[[dict[str, Any], Path], Judge]] = Registry("judge")
-
-
-GATES = ("judge.judgeability", "judge.trigger")  # the observers whose answers open gates
 
 
 class _Part(BaseModel):
@@ -143,14 +140,11 @@ def _from_settings(content: Mapping[str, Any], where: str, folder: Path) -> Chos
 
 def _roles(content: Any, where: str, folder: Path) -> dict[str, ChosenJudge]:
     """Observer -> its own judge, from a mapping of roles to files, urls or settings."""
-    import revisit.judges.protocols.banks
-    import revisit.judges.protocols.mbench
-    import revisit.judges.protocols.wrbench  # noqa: F401  the observers that ask register themselves
-
     if not isinstance(content, dict):
         raise UsageError(f"{where}: roles is a mapping, such as `roles: {{gate: gate.yaml}}`")
     asking = [id for id in OBSERVERS if OBSERVERS[id].kind == "judge"]
-    known: dict[str, tuple[str, ...]] = {"gate": GATES, **{id.removeprefix("judge."): (id,) for id in asking}}
+    opening = tuple(id for id in asking if any(OBSERVERS[id].makes in gate.needs for gate in GATES.values()))
+    known: dict[str, tuple[str, ...]] = {"gate": opening, **{id.removeprefix("judge."): (id,) for id in asking}}
     found: dict[str, ChosenJudge] = {}
     # `gate` first: a role that is named by itself goes before it.
     for role in sorted(content, key=lambda name: name != "gate"):

@@ -1,49 +1,23 @@
-"""Camera requests: did the camera do what it was asked to?
-
-Evidence: `SeenCamera` (a file of poses where one was given, else odometry) against `AskedCamera`, one pose per frame of
-the clip: the path that came with it as a file, less the gain that its maker amplified it by, else its script. Three
-questions, never merged:
-
-- precision (CamPrec): how close to the requested path, for generators that were given a path. With the mean rotation
-  error r in degrees and the translation error e, relative to the path and up to one scale, exp(-(r / 45 + e)); 0 if the
-  farthest yaw (or sideways way) is weak or on the wrong side.
-- alignment (CamAlign): how much of the requested yaw was turned, to the requested side. It can also be asked of
-  generators that were only told.
-- static hold: how still a camera was that should rest.
-
-WRBench, arXiv 2606.20545; its public code at 629595d. `corrected` compares paths of unequal length, divides the yaw by
-the requested one, and says what a resting camera would get; `upstream` keeps the public code's rules, and its targets
-with their gain. Neither asks whether the camera came back: the view gate does.
-"""
+"""Camera requests: what a camera was asked to do, from its script or from a path that came as a file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, UsageError, derived, metric
-from revisit.evidence.camera import AskedCamera, SeenCamera
+from revisit.core import Case, Unscored, UsageError, derived
+from revisit.evidence.camera import AskedCamera
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.poses import TruePoseTrack
 from revisit.geometry.camera_script import Step, parse_script
 from revisit.geometry.poses import resample, trajectory
 from revisit.geometry.rotations import geodesic, with_share
 from revisit.geometry.script_path import timed_path
-from revisit.metrics.rows import require_rows
 
-PAPER = "arXiv:2606.20545"
-RULES = ("corrected", "upstream")
-DEGREES = 45.0  # of mean rotation error that cost a factor e
-WEAK_YAW = 2.0  # degrees: less is no turn
-WEAK_WAY = 1e-4  # of the poses' own unit
 SIDEWAYS = {"truck", "pan"}  # moves along the camera's own right
 MOST_FRAMES = 100_000  # of a script: an hour of video; more is a slip of the pen, and would fill the memory
 STILL_TURN, STILL_WAY = 0.01, 1e-6  # degrees and units of a path: what single precision leaves of a camera that rests
-UPSTREAM_YAW = 30.0  # degrees: what the public code asks of every turn
-PROMPTED_YAW = 30.0  # degrees: what a sentence without a number is taken to ask for
-STATIC_DEGREES, STATIC_WAY = 2.0, 0.05  # CamPrec of a resting camera: within these it is 1
-HOLD_DEGREES, HOLD_WAY = 5.0, 0.10  # static hold falls to 0 there
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,15 +81,6 @@ def kind_of(path: np.ndarray) -> str:
     return "static" if max(across, along) < STILL_WAY else "sideways" if along < STILL_WAY else "other"
 
 
-def validate(seen: SeenCamera, rule: str) -> None:
-    """Raise InvalidEvidence unless there is a rotation for each frame, a centre too if there are any, and a rule."""
-    require_rows(seen, rotation=(3, 3))
-    if seen.centre is not None:
-        require_rows(seen, centre=(3,))
-    if rule not in RULES:
-        raise InvalidEvidence(f"there is no rule {rule!r}; choose one of {', '.join(RULES)}")
-
-
 def relative_yaw(rotation: np.ndarray) -> np.ndarray:
     """Degrees to the right of the first view, -180 to 180."""
     turned = rotation[0].T @ rotation
@@ -125,187 +90,3 @@ def relative_yaw(rotation: np.ndarray) -> np.ndarray:
 def peak(values: np.ndarray) -> float:
     """The value farthest from 0, with its sign."""
     return float(values[np.argmax(np.abs(values))])
-
-
-def rotation_errors(target: np.ndarray, seen: np.ndarray, rule: str) -> np.ndarray:
-    """Degrees between the rotations of two paths (N, 3, 3) that are aligned in their first frame."""
-    aligned = target[0] @ seen[0].T @ seen
-    if rule == "corrected":
-        return geodesic(target, aligned)
-    # The public code stores poses as float32 and takes the arc cosine of the trace, which is off by 0.01 degrees
-    # where two rotations agree.
-    stored = [np.asarray(path, np.float32).astype(float) for path in (target, aligned)]
-    trace = np.einsum("nij,nij->n", *stored)
-    return np.degrees(np.arccos(np.clip((trace - 1) / 2, -1, 1)))
-
-
-def translation_error(target: np.ndarray, seen: np.ndarray) -> float:
-    """RMS of target - s·seen over the RMS of the target, at the best scale s >= 0; ways (N, 3) from the first frame."""
-    t, p = target - target[0], seen - seen[0]
-    power = float((p * p).sum())
-    scale = max(0.0, float((t * p).sum()) / power) if power > 0 else 0.0
-    return float(np.sqrt(((t - scale * p) ** 2).sum(axis=1).mean()) / (np.sqrt((t * t).sum(axis=1).mean()) + 1e-8))
-
-
-def precision(target: np.ndarray, rotation: np.ndarray, centre: np.ndarray | None, kind: str, rule: str) -> float:
-    """CamPrec of one clip: its rotations (N, 3, 3) and centres (N, 3) against the target's poses (N, 4, 4)."""
-    if kind == "static":
-        still = float(geodesic(rotation[0], rotation).max()) <= STATIC_DEGREES
-        way = 0.0 if centre is None else float(np.linalg.norm(centre - centre[0], axis=1).max())
-        return float(still and way <= STATIC_WAY)
-    if kind == "yaw":
-        asked, made = peak(relative_yaw(target[:, :3, :3])), peak(relative_yaw(rotation))
-        if min(abs(asked), abs(made)) < WEAK_YAW or asked * made < 0:
-            return 0.0
-    if kind == "sideways" and centre is not None:
-        asked, made = peak(_across(target[:, :3, :3], target[:, :3, 3])), peak(_across(rotation, centre))
-        if min(abs(asked), abs(made)) < WEAK_WAY or asked * made < 0:
-            return 0.0
-    turned = float(rotation_errors(target[:, :3, :3], rotation, rule).mean())
-    moved = 0.0
-    if centre is not None:
-        aligned = (target[0, :3, :3] @ rotation[0].T @ (centre - centre[0]).T).T
-        moved = translation_error(target[:, :3, 3], aligned)
-    return float(np.clip(np.exp(-(turned / DEGREES + moved)), 0, 1))
-
-
-def alignment(yaw: float, asked: float, requested: float) -> float:
-    """CamAlign: how much of the requested yaw was turned, beyond what counts as no turn."""
-    if abs(yaw) < WEAK_YAW or yaw * asked < 0:
-        return 0.0
-    return float(np.clip((abs(yaw) - WEAK_YAW) / (requested - WEAK_YAW), 0, 1))
-
-
-def hold(rotation: np.ndarray, centre: np.ndarray | None) -> float:
-    """Static hold: 1 for a camera that rests, 0 from 5 degrees or a tenth of a unit on."""
-    turned = float(geodesic(rotation[0], rotation).max()) / HOLD_DEGREES
-    moved = 0.0 if centre is None else float(np.linalg.norm(centre - centre[0], axis=1).max()) / HOLD_WAY
-    return float(np.clip(1 - max(turned, moved), 0, 1))
-
-
-@metric(
-    id="wr_camera_precision", version=2, title="Camera precision (CamPrec)", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(Case, AskedCamera, SeenCamera), suites=("wrbench",), paper=PAPER,
-    upstream="D1_CamPrec", responds_to=("frozen camera", "wrong direction", "camera drift", "turn cut short"),
-    blind_to=("content", "translation on a path that only turns", "size of a sideways way"),
-)  # fmt: skip
-def camera_precision(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str = "corrected") -> Score | Unscored:
-    """exp(-(mean rotation error / 45 + relative translation error)); 0 for a weak turn or one to the wrong side.
-
-    Any turn of 2 degrees to the right side of a 60 degree request scores 0.52 at once; the facts hold what a resting
-    camera would get without that rule (`resting`).
-    """
-    validate(seen, rule)
-    if case.annotations.get("viewpoint_condition") == "prompt_only":
-        return Unscored("does_not_apply", "the generator was told in words, so it had no path to follow precisely")
-    if asked.kind == "sideways" and seen.centre is None:
-        return Unscored("no_camera", "a sideways request needs a file of poses, because odometry knows turns only")
-    target = asked.c2w
-    if rule == "upstream":
-        lengths = {len(target)} if asked.written is None else {len(target), len(seen.index)}
-        if not lengths & set(asked.frames):
-            return Unscored("mismatch", f"the path has {asked.frames[0]} frames and the clip {len(target)}")
-        if asked.written is None:
-            request = request_of(case)
-            target = asked.c2w if isinstance(request, Unscored) else request.path(len(target), rule)
-        else:
-            target = asked.written
-    seen = on_frames(seen, len(target))
-    if len(seen.index) < 2:
-        return too_few(seen, target)
-    target, rotation, centre = target[seen.index], seen.rotation, seen.centre
-    value = precision(target, rotation, centre, asked.kind, rule)
-    errors = rotation_errors(target[:, :3, :3], rotation, rule)
-    resting = np.broadcast_to(np.eye(3), rotation.shape)
-    facts = {
-        "request": asked.kind,
-        "rotation_error_deg": float(errors.mean()),
-        "requested_yaw_deg": peak(relative_yaw(target[:, :3, :3])),
-        "yaw_deg": peak(relative_yaw(rotation)),
-        "resting": float(np.exp(-rotation_errors(target[:, :3, :3], resting, rule).mean() / DEGREES)),
-        "way_judged": centre is not None,
-        "poses_from": seen.source,
-    }
-    if rule == "corrected" and asked.written is not None:  # with its maker's gain, which is no part of the request
-        count = len(asked.c2w)
-        written = resample(trajectory(asked.written), np.linspace(0, len(asked.written) - 1, count)).c2w[seen.index]
-        facts["against_the_target_as_written"] = precision(written, rotation, centre, asked.kind, rule)
-    return Score(value, units=Series(frame=seen.index, value=errors), facts=facts)
-
-
-@metric(
-    id="wr_camera_alignment", version=2, title="Camera alignment, common yaw (CamAlign)", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(Case, AskedCamera, SeenCamera), suites=("wrbench",), paper=PAPER,
-    upstream="D1_CamAlign_common_yaw", responds_to=("frozen camera", "wrong direction", "turn cut short"),
-    blind_to=("content", "a camera that never comes back", "sideways motion where a turn was asked"),
-)  # fmt: skip
-def camera_alignment(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str = "corrected") -> Score | Unscored:
-    """(|yaw| - 2) / (requested - 2) of the farthest yaw, 0 to 1; 0 under 2 degrees or on the wrong side.
-
-    `upstream` takes 30 degrees for every request; so does `corrected` for generators that were told in words.
-    """
-    validate(seen, rule)
-    if asked.kind != "yaw":
-        return Unscored("does_not_apply", f"alignment is asked of turns only, and the request is {asked.kind}")
-    seen = on_frames(seen, len(asked.c2w))
-    if len(seen.index) < 2:
-        return too_few(seen, asked.c2w)
-    wanted = peak(relative_yaw(asked.c2w[:, :3, :3]))
-    told = case.annotations.get("viewpoint_condition") == "prompt_only"
-    requested = UPSTREAM_YAW if rule == "upstream" else PROMPTED_YAW if told else abs(wanted)
-    if requested <= WEAK_YAW:
-        return Unscored("at_rest", f"the request turns by only {requested:.1f} degrees, too little to be told apart")
-    yaw = relative_yaw(seen.rotation)
-    farthest = peak(yaw)
-    finding = (
-        "weak motion" if abs(farthest) < WEAK_YAW else "wrong direction" if farthest * wanted < 0 else "turned as asked"
-    )
-    facts = {"yaw_deg": farthest, "requested_deg": float(np.copysign(requested, wanted)), "finding": finding}
-    return Score(
-        alignment(farthest, wanted, requested), farthest, Series(frame=seen.index, value=yaw),
-        {**facts, "poses_from": seen.source},
-    )  # fmt: skip
-
-
-@metric(
-    id="wr_static_hold", version=2, title="Static hold", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(Case, AskedCamera, SeenCamera), suites=("wrbench",), paper=PAPER, upstream="D1_CamAlign_static_hold",
-    responds_to=("camera drift",), blind_to=("content", "travel, where only turns are known"),
-)  # fmt: skip
-def static_hold(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str = "corrected") -> Score | Unscored:
-    """1 - max(largest turn / 5 degrees, largest way / 0.1), not below 0, of a camera that was asked to rest."""
-    validate(seen, rule)
-    if asked.kind != "static":
-        return Unscored("does_not_apply", "static hold is asked of resting cameras only, and this one should move")
-    seen = on_frames(seen, len(asked.c2w))
-    if len(seen.index) < 2:
-        return too_few(seen, asked.c2w)
-    rotation, centre = seen.rotation, seen.centre
-    turns = geodesic(rotation[0], rotation)
-    facts = {"largest_turn_deg": float(turns.max()), "way_judged": centre is not None, "poses_from": seen.source}
-    return Score(hold(rotation, centre), units=Series(frame=seen.index, value=turns), facts=facts)
-
-
-def on_frames(seen: SeenCamera, count: int) -> SeenCamera:
-    """The poses that belong to frames of a clip of `count` frames.
-
-    A file that numbers no frames, and whose poses fit the clip at a whole step (21 poses beside 81 frames), has one
-    pose for every few frames, as generators with latent frames write it.
-    """
-    n = len(seen.index)
-    numbered = seen.source == "odometry" or not np.array_equal(seen.index, np.arange(n))
-    if 2 < n < count and not numbered and not (count - 1) % (n - 1):
-        return replace(seen, index=seen.index * ((count - 1) // (n - 1)))
-    rows = np.flatnonzero(seen.index < count)
-    centre = None if seen.centre is None else seen.centre[rows]
-    return replace(seen, index=seen.index[rows], rotation=seen.rotation[rows], centre=centre)
-
-
-def too_few(seen: SeenCamera, target: np.ndarray) -> Unscored:
-    """Why so few poses say nothing."""
-    return Unscored("too_short", f"a path takes two poses, and {len(seen.index)} of {len(target)} frames have one")
-
-
-def _across(rotation: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """Way to the right of the first view, frame by frame."""
-    return (centre - centre[0]) @ rotation[0][:, 0]

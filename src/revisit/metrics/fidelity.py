@@ -15,9 +15,9 @@ from typing import TypeVar
 import numpy as np
 
 from revisit.core import InvalidEvidence, Reason, Score, Series, Unscored, metric
+from revisit.core.phase_pairs import first_rows
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import CasePhases
-from revisit.metrics.phase_pairs import first_rows
 from revisit.metrics.rows import require_rows
 
 IDENTICAL_DB = 99.0

@@ -13,6 +13,7 @@ from revisit.geometry import formats
 from revisit.geometry.poses import InvalidPoses, Trajectory
 from revisit.media import load_npz
 from revisit.media.names import in_clip
+from revisit.media.texts import read_text
 
 MOST_TEXT = 256 << 20  # bytes; an hour of poses is a few megabytes
 
@@ -47,7 +48,7 @@ def read_poses(path: Path, format: str = "auto") -> Trajectory:
         with in_clip(path), _as_media_errors():
             return ARRAYS[_recognise_arrays(arrays, format) if format in AUTO else format](arrays)
     with in_clip(path), _as_media_errors():
-        text = _text(path)
+        text = read_text(path, MOST_TEXT)
         return TEXT[_recognise_text(text) if format in AUTO else format](text)
 
 
@@ -60,7 +61,7 @@ def recognise(path: Path, format: str = "auto") -> str:
         with in_clip(path), _as_media_errors():
             return _recognise_arrays(arrays, format)
     with in_clip(path), _as_media_errors():
-        return _recognise_text(_text(path))
+        return _recognise_text(read_text(path, MOST_TEXT))
 
 
 @contextmanager
@@ -70,17 +71,6 @@ def _as_media_errors() -> Iterator[None]:
         yield
     except InvalidPoses as error:
         raise MediaError(str(error)) from error
-
-
-def _text(path: Path) -> str:
-    with path.open("rb") as file:
-        data = file.read(MOST_TEXT + 1)
-    if len(data) > MOST_TEXT:
-        raise MediaError(f"it is larger than {MOST_TEXT >> 20} MiB, which no file of poses is")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise MediaError("it is not a text file; expected poses as text, JSON, npz or npy") from error
 
 
 def _recognise_text(text: str) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from revisit import catalog
-from revisit.core import GATES, METRICS, OBSERVERS, SUITES
+from revisit.core import GATES, METRICS, OBSERVERS, SUITES, Case, evidence_id
 from revisit.core.texts import counted
 from revisit.report.tables import diagnosis_table, findings, funnel, in_words, plain_table, table
 from revisit.report.words import direction, is_bounded, span
@@ -22,7 +21,9 @@ def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[s
     observers = facts["protocol"]["observers"]
     cards = {}
     for id, column in summary.get("metrics", {}).items():
-        known = catalog.card(id) if id in METRICS else {}
+        installed = id in METRICS
+        known = METRICS[id] if installed else None
+        needs = ["case" if kind is Case else evidence_id(kind) for kind in known.needs] if known else []
         cards[id] = {
             "id": id,
             "group": heading(id),
@@ -36,17 +37,17 @@ def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[s
             "direction": direction(column["higher_is_better"]),
             "span": span(column["range"]),
             "bounded": is_bounded(column["range"]),
-            "description": _paragraphs(known.get("description", "The code of this metric is not installed here.")),
-            "needs": known.get("needs", []),
-            "gates": known.get("gates", []),
-            "gate_titles": [GATES[gate].title for gate in known.get("gates", []) if gate in GATES],
-            "paper": known.get("paper", ""),
-            "responds_to": known.get("responds_to", []),
-            "blind_to": known.get("blind_to", []),
-            "against_reference": any(_pairs(observers.get(need)) for need in known.get("needs", [])),
-            "sampling": [
-                f"{need}: {observers[need]['frames']}" for need in known.get("needs", []) if need in observers
-            ],
+            "description": _paragraphs(
+                known.description if known else "The code of this metric is not installed here."
+            ),
+            "needs": needs,
+            "gates": list(known.gates) if known else [],
+            "gate_titles": [GATES[gate].title for gate in known.gates if gate in GATES] if known else [],
+            "paper": known.paper if known else "",
+            "responds_to": list(known.responds_to) if known else [],
+            "blind_to": list(known.blind_to) if known else [],
+            "against_reference": any(_pairs(observers.get(need)) for need in needs),
+            "sampling": [f"{need}: {observers[need]['frames']}" for need in needs if need in observers],
         }
     return dict(sorted(cards.items(), key=lambda item: HEADINGS.index(item[1]["group"])))
 

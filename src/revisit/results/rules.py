@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import TypeVar
 
-from revisit.core import METRICS
+from revisit.core import METRICS, SUITES
 from revisit.core.reasons import KINDS
 from revisit.results.results import Cell, Interval
 
@@ -21,12 +21,13 @@ BEST_RULE = (
 )
 NOTHING = "–"
 MOST_PLACES = 5  # after the point; smaller numbers are written with a power of ten
-# Families of metrics (the chapter a metric lives in) under the headings of tables, in their order.
+# Families of metrics (the chapter a metric lives in) under the headings of tables, in their order. Where the metrics of
+# a suite's own folder belong says its card, under `headings`.
 FAMILIES = {
-    "Memory": ("target_return", "returning", "outcome", "lcm", "gsc", "memo_identity", "memo_reappearance", "answers"),
-    "Fidelity": ("fidelity", "memo_fidelity"),
-    "Appearance": ("appearance", "integrity", "visual", "memo_quality", "memo_geometry"),
-    "Motion": ("motion", "camera_path", "cuts", "action", "camera", "memo_smoothness", "memo_camera", "true_turn"),
+    "Memory": ("target_return", "returning", "outcome", "lcm", "gsc"),
+    "Fidelity": ("fidelity",),
+    "Appearance": ("appearance", "integrity", "visual"),
+    "Motion": ("motion", "camera_path", "cuts", "action", "camera"),
     "Signs of failures": ("camera_departure", "look_departure", "target_departure"),
 }
 OTHER = "Other"
@@ -108,8 +109,9 @@ def heading(metric: str) -> str:
     if metric not in METRICS:
         return OTHER
     known = METRICS[metric]
-    found = next((name for name, families in FAMILIES.items() if known.family in families), None)
-    return found or ("Memory" if known.gates else OTHER)
+    said = (suite.headings.get(metric) for suite in SUITES.values())
+    told = (name for name, families in FAMILIES.items() if known.family in families)
+    return next(filter(None, (*said, *told)), "Memory" if known.gates else OTHER)
 
 
 def _holds(interval: Interval, value: float) -> bool:

@@ -21,13 +21,13 @@ from revisit.evidence.memory_clips import (
     ImageRewards,
 )
 from revisit.media.names import in_clip
+from revisit.media.texts import read_json
 from revisit.observers.imports.tables import (
     frame_numbers,
     in_order,
     numbers,
     read_arrays,
     read_csv,
-    read_json,
     said,
 )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,21 +12,9 @@ import numpy as np
 from revisit.core import MediaError
 from revisit.media import load_npz
 from revisit.media.names import printable
+from revisit.media.texts import read_text
 
-MOST_BYTES = 256 << 20
 NOT_STATED = "not stated"  # who made the numbers
-
-
-def read_text(path: Path) -> str:
-    """The text of a file of bounded size."""
-    with path.open("rb") as file:
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise MediaError(f"it is larger than {MOST_BYTES >> 20} MiB, which no such file is")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise MediaError("it is not a text file in UTF-8") from None
 
 
 def read_csv(path: Path, needed: Sequence[str], expected: str) -> list[dict[str, str]]:
@@ -42,17 +29,6 @@ def read_csv(path: Path, needed: Sequence[str], expected: str) -> list[dict[str,
         return [{name: (value or "").strip() for name, value in row.items() if name in names} for row in reader]
     except csv.Error as error:
         raise MediaError(f"it is not a CSV file ({error}); expected {expected}") from None
-
-
-def read_json(path: Path, expected: str) -> dict[str, Any]:
-    """The object in a JSON file."""
-    try:
-        content = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
-        raise MediaError(f"this is not a JSON document ({error}); expected {expected}") from None
-    if not isinstance(content, dict):
-        raise MediaError(f"found a {type(content).__name__}; expected {expected}")
-    return content
 
 
 def numbers(values: Sequence[Any] | np.ndarray, name: str, expected: str) -> np.ndarray:

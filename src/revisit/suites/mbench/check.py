@@ -15,8 +15,8 @@ import numpy as np
 
 from revisit.core import Clip, MediaError, Reason
 from revisit.media import load_npz, npz_shapes, open_clip
-from revisit.metrics.mb_actions import asked_of
 from revisit.suites.mbench.dataset import LIST, Dataset, Item, Problem
+from revisit.suites.mbench.metrics.actions import asked_of
 from revisit.suites.mbench.names import Dimension
 from revisit.suites.mbench.read import Filter, anchor_of, segments_of, target_of, words_of
 

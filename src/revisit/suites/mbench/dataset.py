@@ -20,7 +20,7 @@ import yaml
 
 from revisit.core import UsageError
 from revisit.media.files import replacing
-from revisit.metrics.mb_actions import declared_phases
+from revisit.suites.mbench.metrics.actions import declared_phases
 from revisit.suites.mbench.names import SETTINGS, SUBSETS
 
 CARD, LIST, SAMPLE = "dataset.yaml", "samples.jsonl", "sample.json"

@@ -18,7 +18,7 @@ SUMS = (*(Column(axis, f"{axis} axis") for axis in AXES), Column("total", "total
 TITLES = {"trigger": "M-Score", "camera": "reliability", "all": "mean over all scored clips"}
 
 
-def board_of(run: RunFacts, subset: str = "") -> Board:
+def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     """The board of a run, or of the dimensions of one subset."""
     if subset and subset.lower() not in SUBSETS:
         raise UsageError(f"{run.name} has no subset {subset!r}; MBench has {', '.join(SUBSETS)}")
@@ -30,13 +30,14 @@ def board_of(run: RunFacts, subset: str = "") -> Board:
     columns = (*(_triggered(run, part["rule"], c) for c in asked), *(SUMS if not subset else ()))
     rows = tuple(Row(row["model"], run.name, _cells(row, part, columns)) for row in part["ranking"])
     protocol = run.facts["protocol"]
-    return Board(
+    board = Board(
         title=f"mbench {part['setting']}, {TITLES[part['rule']]}{', ' + subset if subset else ''}",
         protocol=f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}",
         columns=columns,
         rows=rows,
         note="; ".join(f"{row['model']} is not ranked: {row['reason']}" for row in part["ranking"] if row["reason"]),
     )
+    return [board]
 
 
 def _triggered(run: RunFacts, rule: str, column: Column) -> Column:

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from revisit.core import UsageError
+from revisit.core import METRICS, UsageError
 
 SETTINGS = {"A": "mbencha", "T": "mbencht"}
 SUBSETS = ("object", "human", "environment", "causal")
@@ -119,3 +119,9 @@ def chosen(names: Iterable[str], setting: str) -> list[Dimension]:
 def parts(values: Sequence[str]) -> list[str]:
     """The members of lists that are separated by commas."""
     return [part.strip() for value in values for part in value.split(",") if part.strip()]
+
+
+def metrics() -> list[str]:
+    """Ids of the metrics of this suite: the twelve dimensions in upstream's order, then what plugins add."""
+    others = [id for id in METRICS if "mbench" in METRICS[id].suites and id not in BY_ID]
+    return [*(id for id in BY_ID if id in METRICS), *others]

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from revisit.core import KINDS, Case, Reason, Record
-from revisit.metrics.mb_actions import Asked, asked_of
 from revisit.results import Results
+from revisit.suites.mbench.metrics.actions import Asked, asked_of
 from revisit.suites.mbench.names import BY_ID, JUDGED, MOVED, TRIGGER, Dimension
 from revisit.suites.mbench.scoring import Outcome, Standing, standing
 

@@ -1,7 +1,7 @@
 """A judge's answers in this suite: where their files lie, and how many questions were left open.
 
 The rules by which answers are read are in `revisit.evidence.answers`; the importer is
-`revisit.observers.imports.vqa`.
+`revisit.suites.memobench.imports`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from revisit.core import Record
-from revisit.metrics.answers import DIMENSIONS
 from revisit.results import Cell, Results
 from revisit.results.tables import Table
+from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import parse_clip
 
 SUFFIXES = (".csv", ".json", ".jsonl")

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, MediaError, Target, UsageError
-from revisit.metrics.phase_pairs import phase_rule
+from revisit.core.phase_pairs import phase_rule
+from revisit.suites.memobench.banks import as_annotation, find_bank, read_bank
 from revisit.suites.memobench.beside import Beside
 from revisit.suites.memobench.keyframes import FEWEST_FRAMES, key_frames
 from revisit.suites.memobench.names import ClipName
 from revisit.suites.memobench.prompts import ors_prompts
-from revisit.suites.memobench.questions import as_annotation, find_bank, read_bank
 from revisit.suites.memobench.sheets import Marks
 from revisit.suites.memobench.strata import Told, kinds_of
 from revisit.suites.memobench.truth import FRAME_RATES, TrueClip

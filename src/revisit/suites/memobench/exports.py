@@ -20,10 +20,10 @@ from typing import Any
 
 from revisit.core import Case, Record
 from revisit.evidence.answers import questions_in
-from revisit.metrics.answers import DIMENSIONS
 from revisit.results import Results
+from revisit.suites.memobench.banks import csv_text
+from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import REAL, SYNTHETIC, parse_clip
-from revisit.suites.memobench.questions import csv_text
 from revisit.suites.memobench.radar import radar
 
 FOLDER = "memobench_csv"

@@ -2,7 +2,7 @@
 
 The marks are carried over by the share of the length, rounded half to even, and kept apart: at least two frames before
 the object leaves, two while it is hidden, and one after it has returned. Which frames are compared with which is in
-`revisit.metrics.phase_pairs`.
+`revisit.core.phase_pairs`.
 """
 
 from __future__ import annotations

@@ -19,8 +19,9 @@ from typing import Any
 
 from revisit.core import MediaError, UsageError
 from revisit.media.names import in_clip, printable
-from revisit.metrics.answers import DIMENSIONS
-from revisit.results.boards import Board, BoardCell, Column, Row, printed
+from revisit.media.texts import csv_rows, read_text
+from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, board_of_run, printed
+from revisit.suites.memobench.metrics.answers import DIMENSIONS
 
 COLUMNS = (
     Column("memo_visual_quality", "VisQual"),
@@ -56,9 +57,14 @@ MOST_BYTES = 64 << 20
 ByClip = dict[str, dict[str, float]]  # clip -> column -> value
 
 
-def is_results(folder: Path) -> bool:
-    """Whether a folder holds result files of the public scripts."""
-    return any(True for _ in _files(folder))
+def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
+    """The board of a run, its first columns those of the benchmark."""
+    return [board_of_run(run, COLUMNS, subset)]
+
+
+def board_of_files(folder: Path, subset: str = "") -> Board | None:
+    """The board of a folder with result files of the public scripts; None where there are none."""
+    return upstream_board(folder, subset) if _files(folder) else None
 
 
 def upstream_board(folder: Path, subset: str = "", *more: Path) -> Board:
@@ -201,14 +207,7 @@ def _vqa_rows(path: Path) -> Found:
 
 
 def _rows(path: Path, needed: str) -> list[dict[str, str]]:
-    if path.stat().st_size > MOST_BYTES:
-        raise MediaError(f"it is larger than {MOST_BYTES >> 20} MiB, which no file of results is")
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise MediaError("this is not text in UTF-8") from None
-    csv.field_size_limit(MOST_BYTES)
-    reader = csv.DictReader(io.StringIO(text, newline=""))
+    reader = csv_rows(read_text(path, MOST_BYTES))
     if needed not in (reader.fieldnames or ()):
         raise MediaError(f"it has no column {needed}; expected a result file of the public scripts")
     return [{name: value or "" for name, value in row.items() if isinstance(name, str)} for row in reader]

@@ -7,7 +7,7 @@
 4. Where a dimension has fewer than two left, further questions are asked for, in at most `rounds` rounds.
 5. A person reviews what is left (`review_sheet`, `read_reviews`); `revisit eval --judge` scores clips with it.
 
-The filters are those of `questions`. A question without a valid answer is dropped, never counted as a no.
+The filters are those of `banks`. A question without a valid answer is dropped, never counted as a no.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ from revisit.core import Clip, MediaError, RevisitError, UsageError
 from revisit.evidence.answers import NO, UNANSWERED, YES, Question, question_number
 from revisit.judges.asker import Asker
 from revisit.judges.asking import Frames
-from revisit.judges.protocols.banks import asked, table_answers, table_question, verdict
-from revisit.judges.protocols.memobench import hinted, read_questions, worded_questions, write_questions
-from revisit.suites.memobench.names import QUESTION_SCENES, ClipName, parse_clip
-from revisit.suites.memobench.questions import (
+from revisit.judges.banks import asked, verdict
+from revisit.suites.memobench.banks import (
     Bank,
     FailureCase,
     Judgement,
@@ -35,6 +33,15 @@ from revisit.suites.memobench.questions import (
     ground_truth_filter,
     read_failure_cases,
     thin_dimensions,
+)
+from revisit.suites.memobench.names import QUESTION_SCENES, ClipName, parse_clip
+from revisit.suites.memobench.questions import (
+    hinted,
+    read_questions,
+    table_answers,
+    table_question,
+    worded_questions,
+    write_questions,
 )
 from revisit.suites.memobench.truth import Dataset
 

@@ -1,378 +1,192 @@
-"""The question bank: files as the public benchmark writes them, and the filters that made them, as pure functions.
+"""MemoBench (arXiv 2606.27537): questions about a clip, written by a judge from the prompt and the first frame.
 
-A clip's file `{scene}-{number}-questions.csv` has one row with five JSON lists: the questions as written, a judge's
-answers about the true clip, about a clip known to fail, about the same clip with a hint at its failure, and the final
-questions. Numbers are the only key: texts may differ between the lists. Lines end in CR LF.
+Twenty-four questions, six in each of four dimensions, half of each positive and half negative, so that a judge who
+always says yes passes half of them. What is kept of them is decided by the suite's own filters
+(`revisit.suites.memobench.banks`). Our own wording.
 
-Filters (arXiv 2606.27537, section 3.5; what they do in the published bank: docs/memobench-vqa.md):
-
-1. `ground_truth_filter` keeps what the true clip passes;
-2. `failure_filter` keeps what the failure clip is judged alike with and without the hint;
-3. `review_filter` keeps what a person approved; `thin_dimensions` says where too few are left.
+A clip's questions are asked one by one, or all in one call, as the public script does (`together`): the judge is told
+the polarities and replies with a table (ID, Dimension, Answer, Verdict, Reasoning), of which the answers count.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from revisit.core import MediaError
-from revisit.evidence.answers import (
-    NO,
-    YES,
-    JudgeAnswers,
-    Question,
-    answers_from,
-    json_in,
-    whole_number,
-    yes_or_no,
-)
-from revisit.media.names import in_clip
-from revisit.metrics.answers import DIMENSIONS
-from revisit.suites.memobench.names import REAL, parse_clip, scene_name
+from revisit.core import observer
+from revisit.evidence import answers as bank
+from revisit.evidence.answers import JudgeAnswers, answers_from, question_number, questions_in
+from revisit.evidence.judged import JudgeFrames
+from revisit.judges.asking import Answer, Frames, Talk
+from revisit.judges.banks import answered, asked, filled
+from revisit.judges.questions import Choice, Malformed, Many, Question, Rating, Record, Schema, Text
 
-STAGES = {
-    "truth": "Evaluation on ground truth",
-    "failure": "Evaluation on failure",
-    "hinted": "Revised Evaluation on failure",
+PER_DIMENSION = 6
+FOCUS = {
+    "Instruction Following": "whether the camera moves and the events happen as the prompt asks",
+    "Object and Background": "whether the main thing and its surroundings look right and stay the same",
+    "Continuity of Memory": "whether what is out of view for a while is there again, and has gone on as it should",
+    "Physics Adherence": "whether motion, contact and light obey the laws of nature",
 }
-START, FINAL = "Start Questions", "Final questions"
-COLUMNS = ("scene", "video_id", START, *STAGES.values(), FINAL)
-CASE_COLUMNS = ("scene", "video_id", "hint", "folder", "Finished", "prompt")
-LEAST_PER_DIMENSION = 2  # every dimension of every published final bank has at least two
-MOST_BYTES = 16 << 20
+COUNT = PER_DIMENSION * len(FOCUS)
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """A judge's answer to one question about one clip, and the verdict it wrote beside it."""
+class NewQuestions(Many):
+    """Twenty-four questions with numbers from 1, six per dimension, three of each polarity."""
 
-    question: Question  # as the judge echoed it
-    answer: int  # YES or NO
-    verdict: bool  # Pass as written; it may contradict the answer
-    reasoning: str = ""
+    item: Schema = field(
+        default_factory=lambda: Record(
+            {
+                "id": Rating(1, COUNT),
+                "dimension": Choice(tuple(FOCUS)),
+                "polarity": Choice(("positive", "negative")),
+                "question": Text(300),
+            }
+        )
+    )
+    at_least: int = COUNT
+    at_most: int = COUNT
 
-    @property
-    def passes(self) -> bool:
-        """Whether the answer passes by the question's polarity, whatever the written verdict."""
-        return self.answer == (YES if self.question.positive else NO)
-
-
-@dataclass(frozen=True)
-class Bank:
-    """The questions about one clip and how they were chosen."""
-
-    scene: str
-    number: int
-    start: tuple[Question, ...]
-    truth: tuple[Judgement, ...]
-    failure: tuple[Judgement, ...]
-    hinted: tuple[Judgement, ...]
-    final: tuple[Question, ...]
-
-    @property
-    def key(self) -> str:
-        """The clip as the bank names it: Zen_Garden-10."""
-        return f"{self.scene}-{self.number}"
-
-    @property
-    def clip(self) -> str:
-        """The clip as its folder is named: ZenGarden_010, or 007 for a real one."""
-        real = self.scene.lower() in ("", REAL.lower())
-        return f"{self.number:03d}" if real else f"{scene_name(self.scene)}_{self.number:03d}"
+    def check(self, value: Any) -> list[Any]:
+        found = super().check(value)
+        if sorted(one["id"] for one in found) != list(range(1, COUNT + 1)):
+            raise Malformed(f"the ids must be the numbers from 1 to {COUNT}, each once")
+        counts = Counter((one["dimension"], one["polarity"]) for one in found)
+        for name in FOCUS:
+            for polarity in ("positive", "negative"):
+                if counts[name, polarity] != PER_DIMENSION // 2:
+                    raise Malformed(
+                        f"{name} has {counts[name, polarity]} {polarity} questions; expected {PER_DIMENSION // 2}"
+                    )
+        texts = {one["question"].lower() for one in found}
+        if len(texts) < COUNT:
+            raise Malformed("a question is asked twice; all must differ")
+        return found
 
 
-@dataclass(frozen=True)
-class Contradiction:
-    """A written verdict that its answer and polarity do not give."""
-
-    key: str
-    stage: str  # of STAGES
-    id: int
-    positive: bool
-    answer: int
-    verdict: bool
-
-    def __str__(self) -> str:
-        polarity = "positive" if self.positive else "negative"
-        answer, verdict = "Yes" if self.answer == YES else "No", "Pass" if self.verdict else "Fail"
-        return f"{self.key}, {self.stage}, question {self.id}: {polarity}, answered {answer}, written verdict {verdict}"
+def write_questions(prompt: str, unlike: Sequence[str] = ()) -> Question:
+    """The request for a bank of questions; `unlike` are earlier ones, of which no more are wanted."""
+    focus = "\n".join(f"- {name}: {what}" for name, what in FOCUS.items())
+    other = "\nDo not repeat any of these:\n" + "\n".join(f"- {text}" for text in unlike) if unlike else ""
+    text = (
+        f"This is the first frame of a video that was made from this prompt: {prompt.strip()}\n"
+        "Others will see the video and not the prompt. Write yes-or-no questions that tell whether the video is as "
+        f"the prompt asks. Write {PER_DIMENSION} for each of these dimensions:\n{focus}\n"
+        f"In each dimension {PER_DIMENSION // 2} questions are positive (yes means that the video is right) and "
+        f"{PER_DIMENSION // 2} are negative (yes means that it is wrong). A question is about one thing that can be "
+        "seen, names it so that it cannot be mixed up with another, and can be answered from the video alone."
+        f"{other}"
+    )
+    return Question("memobench.questions", text, NewQuestions())
 
 
 @dataclass(frozen=True)
-class FailureCase:
-    """A row of failure-cases.csv: the clip, what is known to be wrong with its failure clip, and the prompt."""
+class PublicQuestions(Many):
+    """Questions as the public script asks for them: ID, Dimension, Dimension Polarity, Question."""
 
-    scene: str
-    number: int
-    hint: str
-    clip: str
-    finished: str
-    prompt: str
+    item: Schema = field(
+        default_factory=lambda: Record(
+            {
+                "ID": Rating(1, 999),
+                "Dimension": Choice(tuple(FOCUS)),
+                "Dimension Polarity": Choice(("Positive", "Negative")),
+                "Question": Text(500),
+            }
+        )
+    )
+    at_least: int = len(FOCUS)
+    at_most: int = 4 * COUNT
+
+    def check(self, value: Any) -> list[Any]:
+        found = super().check(value)
+        if len({one["ID"] for one in found}) < len(found):
+            raise Malformed("an ID is there twice; each question has its own")
+        names = {"ID": "id", "Dimension": "dimension", "Dimension Polarity": "polarity", "Question": "question"}
+        plain = [{ours: one[theirs] for theirs, ours in names.items()} for one in found]
+        return [{**one, "polarity": one["polarity"].lower()} for one in plain]
+
+
+def worded_questions(wording: str, prompt: str) -> Question:
+    """The request for a bank of questions in the user's own words."""
+    return Question("memobench.questions", wording.replace("{prompt}", prompt.strip()), PublicQuestions())
+
+
+def read_questions(value: Sequence[dict[str, Any]]) -> tuple[bank.Question, ...]:
+    """The questions of a valid answer, by number."""
+    made = [bank.Question(one["id"], one["dimension"], one["polarity"] == "positive", one["question"]) for one in value]
+    return tuple(sorted(made, key=lambda question: question.id))
+
+
+def hinted(hint: str) -> str:
+    """What stands before a question on a clip that is known to fail."""
+    return f"Somebody who knows this video says that something is wrong with it: {hint.strip()}\n" if hint else ""
+
+
+ROW = Record(
+    {
+        "ID": Rating(1, 9999),
+        "Dimension": Text(80),
+        "Answer": Choice(("Yes", "No")),
+        "Verdict": Choice(("Pass", "Fail")),
+        "Reasoning": Text(1000),
+    }
+)
 
 
 @dataclass(frozen=True)
-class Review:
-    """What a person says of a question, having seen the clips."""
+class AnswerTable(Many):
+    """A row per question; what a row lacks is told by `answers_from`, so that one bad row does not cost the others."""
 
-    unambiguous: bool
-    right_polarity: bool
-    answerable: bool
+    item: Schema = ROW
 
-    @property
-    def approved(self) -> bool:
-        return self.unambiguous and self.right_polarity and self.answerable
-
-
-def ground_truth_filter(questions: Sequence[Question], truth: Iterable[Judgement]) -> tuple[Question, ...]:
-    """The questions whose verdict on the true clip is Pass."""
-    verdicts = {judged.question.id: judged.verdict for judged in truth}
-    return tuple(question for question in questions if verdicts.get(question.id, False))
+    def check(self, value: Any) -> list[Any]:
+        if not isinstance(value, list) or not any(question_number(row) is not None for row in value):
+            raise Malformed(f"expected {self.says()}")
+        return value
 
 
-def failure_filter(
-    questions: Sequence[Question], failure: Iterable[Judgement], hinted: Iterable[Judgement]
-) -> tuple[Question, ...]:
-    """The questions whose verdict on the failure clip is the same with and without the hint."""
-    first = {judged.question.id: judged.verdict for judged in failure}
-    second = {judged.question.id: judged.verdict for judged in hinted}
-    return tuple(q for q in questions if q.id in first and first[q.id] == second.get(q.id))
-
-
-def review_filter(questions: Sequence[Question], reviews: Mapping[int, Review]) -> tuple[Question, ...]:
-    """The questions that a person approved; refused while one of them has not been reviewed."""
-    missing = [str(question.id) for question in questions if question.id not in reviews]
-    if missing:
-        raise MediaError(f"nobody has reviewed question {', '.join(missing)}; a review says yes or no to each")
-    return tuple(question for question in questions if reviews[question.id].approved)
-
-
-def thin_dimensions(questions: Iterable[Question], least: int = LEAST_PER_DIMENSION) -> dict[str, int]:
-    """Dimensions with fewer questions than `least`, and how many they have: ask for more of these."""
-    counts = Counter(question.dimension for question in questions)
-    return {name: counts[name] for name in DIMENSIONS.values() if counts[name] < least}
-
-
-def rebuilt(bank: Bank) -> tuple[Question, ...]:
-    """The final questions as the two automatic filters give them."""
-    return failure_filter(ground_truth_filter(bank.start, bank.truth), bank.failure, bank.hinted)
-
-
-def contradictions(bank: Bank) -> list[Contradiction]:
-    """Every written verdict that contradicts its answer and polarity."""
-    polarity = {question.id: question.positive for question in bank.start}
-    return [
-        Contradiction(bank.key, stage, judged.question.id, judged.question.positive, judged.answer, judged.verdict)
-        for stage in STAGES
-        for judged in getattr(bank, stage)
-        if judged.verdict != (judged.answer == (YES if polarity[judged.question.id] else NO))
+def table_question(questions: Sequence[bank.Question], wording: str = "", **more: str) -> Question:
+    """All questions of a bank as one, in our words or in the user's, whose {questions} is the list as JSON."""
+    listed = [
+        {
+            "ID": one.id,
+            "Dimension": one.dimension,
+            "Dimension Polarity": "Positive" if one.positive else "Negative",
+            "Question": one.text,
+        }
+        for one in questions
     ]
+    said = {"questions": json.dumps(listed, ensure_ascii=False), **more}
+    schema = AnswerTable(at_least=len(questions), at_most=len(questions))
+    return Question("vqa.table", filled(wording or TABLE, said), schema)
 
 
-def judged(bank: Bank, stage: str) -> JudgeAnswers:
-    """The answers of one stage to the final questions, as evidence: what the metrics score."""
-    final = {question.id for question in bank.final}
-    entries = [_judgement_object(one) for one in getattr(bank, stage) if one.question.id in final]
-    return answers_from(bank.final, entries, judge=f"published bank, {STAGES[stage].lower()}")
+TABLE = (
+    "These are questions about the video, as JSON: {questions}\n"
+    "A question with positive polarity asks about what should be seen: yes passes, no fails. One with negative "
+    "polarity describes a fault: yes fails, no passes. Look at the video from the first to the last frame. Reply with "
+    "a JSON list that has one object for each question: its ID and Dimension as they are given, Answer (Yes or No), "
+    "Verdict (Pass or Fail), and Reasoning, a sentence on what the video shows."
+)
 
 
-def telling(bank: Bank) -> tuple[int, ...]:
-    """Numbers of the final questions that the true clip passes and the failure clip fails, by polarity."""
-    truth = {one.question.id: one.passes for one in bank.truth}
-    failure = {one.question.id: one.passes for one in bank.failure}
-    return tuple(q.id for q in bank.final if truth.get(q.id, False) and not failure.get(q.id, True))
+def table_answers(questions: Sequence[bank.Question], answer: Answer, frames: str = "") -> JudgeAnswers:
+    """What a table answers; every question unanswered where there is no table."""
+    if answer.status == "answered":
+        return answers_from(questions, answer.value, judge=answer.model, frames=frames)
+    return answered(JudgeAnswers, questions, [answer] * len(questions), frames)
 
 
-def vqa_key(clip: str) -> str:
-    """The name in the bank of a clip's folder: ZenGarden_003 -> Zen_Garden-3."""
-    name = parse_clip(clip)
-    return clip if name is None else name.question_key
-
-
-def find_bank(folder: Path, clip: str) -> Path | None:
-    """The file of a clip's questions in a folder of the bank, or None."""
-    name = parse_clip(clip)
-    names = (clip,) if name is None else name.bank_names
-    return next((path for one in names if (path := folder / f"{one}-questions.csv").is_file()), None)
-
-
-def as_annotation(questions: Iterable[Question]) -> list[dict[str, Any]]:
-    """Questions as a case carries them under `questions`."""
-    return [asdict(question) for question in questions]
-
-
-def read_bank(path: Path) -> Bank:
-    """The bank of one clip, every fault named in one sentence."""
-    with in_clip(path):
-        rows = _csv_rows(path, COLUMNS)
-        if len(rows) != 1:
-            raise MediaError(f"it has {len(rows)} rows of data; a file of questions has one")
-        row = rows[0]
-        bank = Bank(
-            scene=row["scene"],
-            number=_number(row["video_id"], "video_id"),
-            start=_questions(row[START], START),
-            final=_questions(row[FINAL], FINAL),
-            **{stage: _judgements(row[column], column) for stage, column in STAGES.items()},
-        )
-        _check(bank)
-    return bank
-
-
-def write_bank(bank: Bank) -> str:
-    """The text of a bank's file, with the line ends in it."""
-    cells = [json.dumps([_question_object(question) for question in bank.start])]
-    cells += [json.dumps([_judgement_object(judged) for judged in getattr(bank, stage)]) for stage in STAGES]
-    cells.append(json.dumps([_question_object(question) for question in bank.final]))
-    return csv_text(COLUMNS, [[bank.scene, str(bank.number), *cells]])
-
-
-def read_banks(folder: Path) -> list[Bank]:
-    """All banks of a folder, by name."""
-    paths = sorted(folder.glob("*-questions.csv"))
-    if not paths:
-        raise MediaError(f"{folder.name}: there is no *-questions.csv in it; expected the folder of the question bank")
-    return [read_bank(path) for path in paths]
-
-
-def read_failure_cases(path: Path) -> list[FailureCase]:
-    """The rows of failure-cases.csv."""
-    with in_clip(path):
-        return [
-            FailureCase(
-                row["scene"],
-                _number(row["video_id"], "video_id"),
-                row["hint"],
-                row["folder"],
-                row["Finished"],
-                row["prompt"],
-            )
-            for row in _csv_rows(path, CASE_COLUMNS)
-        ]
-
-
-def write_failure_cases(cases: Iterable[FailureCase]) -> str:
-    """The text of failure-cases.csv; the public file's last line has no end."""
-    rows = [[case.scene, str(case.number), case.hint, case.clip, case.finished, case.prompt] for case in cases]
-    return csv_text(CASE_COLUMNS, rows).removesuffix("\r\n")
-
-
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[str]], line_end: str = "\r\n") -> str:
-    """CSV with a head, its line ends in it."""
-    out = io.StringIO(newline="")
-    csv.writer(out, lineterminator=line_end).writerows([columns, *rows])
-    return out.getvalue()
-
-
-def _csv_rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
-    if path.stat().st_size > MOST_BYTES:
-        raise MediaError(f"it is larger than {MOST_BYTES >> 20} MiB, which no file of questions is")
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise MediaError("this is not text in UTF-8") from None
-    csv.field_size_limit(MOST_BYTES)
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    missing = [name for name in columns if name not in (reader.fieldnames or ())]
-    if missing:
-        raise MediaError(f"it has no column {', '.join(missing)}; expected {', '.join(columns)}")
-    return [{name: row.get(name) or "" for name in columns} for row in reader]
-
-
-def _number(value: object, where: str) -> int:
-    number = whole_number(value)
-    if number is None or number < 0:
-        raise MediaError(f"{where} is {str(value)[:40]!r}; expected a whole number")
-    return number
-
-
-def _objects(cell: str, column: str) -> list[dict[str, Any]]:
-    try:
-        found = json_in(cell)
-    except ValueError:
-        raise MediaError(f"{column} is not JSON; expected a list of questions") from None
-    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
-        raise MediaError(f"{column} is not a list of objects; expected a list of questions")
-    return found
-
-
-def _questions(cell: str, column: str) -> tuple[Question, ...]:
-    return _unique([_question(entry, column) for entry in _objects(cell, column)], column)
-
-
-def _question(entry: Mapping[str, Any], column: str) -> Question:
-    number = _number(entry.get("ID"), f"an ID in {column}")
-    dimension, polarity = entry.get("Dimension"), entry.get("Dimension Polarity")
-    if dimension not in DIMENSIONS.values():
-        expected = ", ".join(DIMENSIONS.values())
-        raise MediaError(f"{column}, question {number}: Dimension is {str(dimension)[:40]!r}; expected {expected}")
-    if polarity not in ("Positive", "Negative"):
-        raise MediaError(
-            f"{column}, question {number}: Dimension Polarity is {str(polarity)[:40]!r}; expected Positive or Negative"
-        )
-    if not isinstance(entry.get("Question"), str) or not entry["Question"].strip():
-        raise MediaError(f"{column}, question {number}: it has no text under Question")
-    return Question(number, str(dimension), polarity == "Positive", entry["Question"])
-
-
-def _judgements(cell: str, column: str) -> tuple[Judgement, ...]:
-    made = []
-    for entry in _objects(cell, column):
-        question = _question(entry, column)
-        answer = yes_or_no(entry.get("Answer"))
-        if answer not in (YES, NO):
-            raise MediaError(
-                f"{column}, question {question.id}: Answer is {str(entry.get('Answer'))[:40]!r}, not yes or no"
-            )
-        if entry.get("Verdict") not in ("Pass", "Fail"):
-            raise MediaError(
-                f"{column}, question {question.id}: Verdict is {str(entry.get('Verdict'))[:40]!r}, not Pass or Fail"
-            )
-        made.append(Judgement(question, answer, entry["Verdict"] == "Pass", str(entry.get("Reasoning", ""))))
-    _unique([one.question for one in made], column)
-    return tuple(made)
-
-
-def _unique(questions: Sequence[Question], column: str) -> tuple[Question, ...]:
-    twice = [str(number) for number, count in Counter(q.id for q in questions).items() if count > 1]
-    if twice:
-        raise MediaError(f"{column} has question {', '.join(twice)} more than once; a number stands for one question")
-    return tuple(questions)
-
-
-def _check(bank: Bank) -> None:
-    """Refuse numbers that appear from nowhere, and a dimension or polarity that changes on the way."""
-    start = {question.id: question for question in bank.start}
-    lists = {column: [one.question for one in getattr(bank, stage)] for stage, column in STAGES.items()}
-    for column, questions in {**lists, FINAL: list(bank.final)}.items():
-        for question in questions:
-            first = start.get(question.id)
-            if first is None:
-                raise MediaError(f"{column} has question {question.id}, which {START} does not have")
-            if (question.dimension, question.positive) != (first.dimension, first.positive):
-                raise MediaError(f"{column}, question {question.id}: dimension or polarity is not that of {START}")
-
-
-def _question_object(question: Question) -> dict[str, Any]:
-    polarity = "Positive" if question.positive else "Negative"
-    return {
-        "ID": question.id,
-        "Dimension": question.dimension,
-        "Dimension Polarity": polarity,
-        "Question": question.text,
-    }
-
-
-def _judgement_object(judged: Judgement) -> dict[str, Any]:
-    return {
-        **_question_object(judged.question),
-        "Answer": "Yes" if judged.answer == YES else "No",
-        "Verdict": "Pass" if judged.verdict else "Fail",
-        "Reasoning": judged.reasoning,
-    }
+@observer(id="judge.vqa", version=1, kind="judge", makes=JudgeAnswers, shows=JudgeFrames, inputs=("annotations",))
+def vqa(frames: Frames, annotations: Mapping[str, Any], *, together: bool = False) -> Talk:
+    """A judge's answers to the questions that come with the case (MemoBench); `together`: in one call, as a table."""
+    questions = questions_in(annotations)
+    if together and questions:
+        answers = yield [table_question(questions, str((annotations.get("vqa_wording") or {}).get("judge", "")))]
+        return table_answers(questions, answers[0], frames.digest)
+    answers = (yield asked(questions)) if questions else []
+    return answered(JudgeAnswers, questions, answers, frames.digest)

@@ -16,7 +16,7 @@ from typing import Any
 from revisit.core import Case, Record, Rejected
 from revisit.results import Results
 from revisit.results.tables import coverage
-from revisit.suites.mind.metrics import KEYS
+from revisit.suites.mind.measures import KEYS
 from revisit.suites.mind.selection import MIRROR
 from revisit.suites.mind.summary import parts_of
 

@@ -15,7 +15,7 @@ from revisit.results import Results
 from revisit.results.funnel import Stage, memory_stage, stage
 from revisit.results.tables import standard_summary
 from revisit.suites.mind import spaces
-from revisit.suites.mind.metrics import KEYS
+from revisit.suites.mind.measures import KEYS
 from revisit.suites.mind.read import PERSPECTIVES, TESTS
 
 MEMORY = (*KEYS["lcm"].values(), *KEYS["gsc"].values())

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from revisit.results import Results
-from revisit.suites.wrbench.metrics import STAND_INS, by_measure
+from revisit.suites.wrbench.measures import by_measure
+from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.pairs import preference_pairs
 from revisit.suites.wrbench.summary import summarise
 from revisit.suites.wrbench.tables import MEASURES

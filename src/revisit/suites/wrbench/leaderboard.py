@@ -7,7 +7,8 @@ from typing import Any
 
 from revisit.core import UsageError
 from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, columns_of, printed
-from revisit.suites.wrbench.metrics import STAND_INS, metric_of
+from revisit.suites.wrbench.measures import metric_of
+from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.shown import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE, TITLES
 from revisit.suites.wrbench.tables import ALL, MEASURES, published
 
@@ -16,7 +17,7 @@ SUPPORT = Column("support", "support")
 AVERAGE, MIXED = Column("average", "Avg", decimals=3), Column("mixed", "Avg with stand-ins", decimals=3)
 
 
-def board_of(run: RunFacts, subset: str = "") -> Board:
+def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     """The board of a run."""
     if subset:
         raise UsageError("the board of a WRBench run has no parts; `revisit report --by factor` shows them")
@@ -32,17 +33,18 @@ def board_of(run: RunFacts, subset: str = "") -> Board:
     protocol = run.facts["protocol"]
     said = [f"{row['model']}: {', '.join(TITLES[name] for name in row['average_with_stand_ins']['stand_ins'])}"
             for row in rows if row["average_with_stand_ins"]]  # fmt: skip
-    return Board(
+    board = Board(
         title="wrbench",
         protocol=f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}",
         columns=(*_ordered(measures, STAND_INS), *mixed),
         rows=tuple(Row(row["model"], run.name, _cells(row, names)) for row in rows),
         note="; ".join([SPARSE_NOTE, *([f"stand-ins in Avg: {', '.join(said)}"] if said else [])]),
     )
+    return [board]
 
 
-def published_board() -> Board:
-    """The paper's table."""
+def published_boards(supplement: bool) -> list[Board]:
+    """The paper's table; that of its supplement is not kept here."""
     source, rows = published()
     measures = {name: Column(name, TITLES[name], decimals=3) for name in MEASURES}
     made = []
@@ -52,7 +54,7 @@ def published_board() -> Board:
         facts |= {"support": {"judged": {"share": row.support}}, "average_with_stand_ins": None}
         made.append(Row(row.title, "paper", _cells(facts, MEASURES)))
     protocol = "the paper's own poses, features and judges: another protocol than any run of yours"
-    return Board(f"wrbench, {source}", protocol, _ordered(measures, ()), tuple(made), SPARSE_NOTE)
+    return [Board(f"wrbench, {source}", protocol, _ordered(measures, ()), tuple(made), SPARSE_NOTE)]
 
 
 def _ordered(measures: Mapping[str, Column], last: Any) -> tuple[Column, ...]:

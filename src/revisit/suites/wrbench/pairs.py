@@ -20,7 +20,7 @@ from typing import Any
 
 from revisit.core import Case
 from revisit.results import Results
-from revisit.suites.wrbench.metrics import leaks
+from revisit.suites.wrbench.measures import leaks
 from revisit.suites.wrbench.records import record_of
 from revisit.suites.wrbench.tables import ALL
 

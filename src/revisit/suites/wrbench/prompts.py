@@ -6,7 +6,6 @@ must be seen on return and is never told to the generator (in the published file
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -199,13 +198,6 @@ def _lines(path: Path, key: str = "", optional: bool = False) -> list[dict[str, 
                 raise UsageError(f"{path}:{number}: expected a JSON object{f' with {key}' if key else ''}") from error
             rows.append(row)
     return rows
-
-
-def scene_events(path: Path) -> dict[str, dict[str, str]]:
-    """Family -> tier -> event sentence of the published table scene_events_25x4.csv, to check variants against."""
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return {row["family_id"]: {tier: row[f"event_{tier}"] for tier in TIERS} for row in rows}
 
 
 def _sentence(text: str) -> str:

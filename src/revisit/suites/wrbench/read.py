@@ -19,12 +19,12 @@ from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Target, UsageError, digest
 from revisit.core.texts import mended
-from revisit.judges.protocols.wrbench import wording
 from revisit.media import natural_order
 from revisit.metrics.camera_request import Request, request_of
 from revisit.suites.clips import MANIFEST, find_clips, read_manifest
 from revisit.suites.wrbench import upstream
 from revisit.suites.wrbench.context import told_to_judges
+from revisit.suites.wrbench.questions import wording
 from revisit.suites.wrbench.records import case_of, condition_of, input_of, plain_record, record_of
 
 RECORDS = "records.jsonl"

@@ -15,7 +15,8 @@ from revisit.results import Cell, Results
 from revisit.results.funnel import TARGET, VIEW, Stage, passing, stage
 from revisit.results.tables import standard_summary
 from revisit.suites.wrbench import shown
-from revisit.suites.wrbench.metrics import COLUMNS, by_measure, leaks
+from revisit.suites.wrbench.measures import by_measure, leaks
+from revisit.suites.wrbench.metrics import COLUMNS
 from revisit.suites.wrbench.pairs import count_pairs
 from revisit.suites.wrbench.records import record_of
 from revisit.suites.wrbench.situations import JUDGED, SITUATIONS, situation

@@ -1,5 +1,5 @@
 """Layouts: films and what models make of them, written as each benchmark has its files, so that its suite reads them.
 
-Each module has `write(folder, films, models)`; films are named as the layout names its clips. `shoot` writes one film
-and returns what the index says of it, `index` writes the index of all, so that films can be shot side by side.
+A suite's `world.py` registers its own: `shoot` writes one film and returns what the index says of it, `index` writes
+the index of all, so that films can be shot side by side.
 """

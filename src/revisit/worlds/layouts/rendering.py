@@ -1,4 +1,4 @@
-"""Rendering: which films each layout gets, shot side by side in worker processes.
+"""Rendering: the films of layouts, shot side by side in worker processes.
 
 Whatever is complete is kept, so the same call goes on where an earlier one stopped.
 """
@@ -11,22 +11,15 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from revisit import __version__
 from revisit.core import UsageError
-from revisit.worlds.events import EVENTS
-from revisit.worlds.film import Film, play
-from revisit.worlds.layouts import folder as folder_layout
-from revisit.worlds.layouts import mbench, memobench, mind, wrbench
 from revisit.worlds.layouts.common import Model, Row, Tell, text
-from revisit.worlds.places import make_world
-from revisit.worlds.world import World
+from revisit.worlds.layouts.orders import LAYOUTS, Layout, Order, OwnFilms
 
 Progress = Callable[[int, int, str], None]
 SETTINGS = "world.json"  # how a folder was rendered
@@ -36,122 +29,8 @@ SIZE = (240, 416)
 
 
 @dataclass(frozen=True)
-class Order:
-    """A film to be made, all by name: where and how it is played, and what it is called in its layout.
-
-    {camera} and {action} in the name are the side to which the world turns, as WRBench and MBench write it; {away} and
-    {back} in the script are the sides, {half} and {rest} the frames out and back.
-    """
-
-    name: str
-    seed: int
-    place: str
-    kind: str
-    event: str
-    script: str = "yaw"
-
-    def film(self, size: tuple[int, int], frames: int) -> tuple[str, Film]:
-        """What it is called, and the film."""
-        world = _world(self.seed, self.place, self.kind, EVENTS[self.event].needs_perch)
-        right = world.turn == "right"
-        camera, action = ("RL", "right_then_left") if right else ("LR", "left_then_right")
-        away, back = ("right", "left") if right else ("left", "right")
-        script = self.script.format(away=away, back=back, half=frames // 2, rest=frames - 1 - frames // 2)
-        return self.name.format(camera=camera, action=action), play(world, script, self.event, size, frames=frames)
-
-
-@lru_cache(maxsize=1)
-def _world(seed: int, place: str, kind: str, block: bool) -> World:
-    """The world of a seed; films in the same world come one after another."""
-    return make_world(seed, place, kind, block=block)
-
-
-# Targets with what happens to them, in turn; the first four change at once, the others while they are seen.
-CAST = (
-    ("gift", "both"), ("ball", "rolling"), ("rocket", "changed"), ("cup", "filling"), ("vase", "moved"),
-    ("candle", "burning"), ("figure", "moved"), ("chest", "opening"), ("plant", "none"), ("snowman", "melting"),
-)  # fmt: skip
-
-
-def _place(seed: int) -> str:
-    return "yard" if seed % 2 else "room"
-
-
-def _plain(seed: int) -> list[Order]:
-    kind, event = CAST[seed % len(CAST)]
-    return [Order(f"{seed:03d}-{kind}-{event}", seed, _place(seed), kind, event)]
-
-
-def _memobench(seed: int) -> list[Order]:
-    kind, event = CAST[seed % len(CAST)]
-    scene = "Yard" if seed % 2 else "Living_Room"
-    synthetic = Order(f"{scene}_{seed // 2 + 1:03d}", seed, _place(seed), kind, event)
-    other_kind, other_event = CAST[(seed + 3) % len(CAST)]
-    real = Order(f"{seed + 7:03d}", 50 + seed, _place(seed), other_kind, other_event, "tilt")
-    return [synthetic, real] if seed % 2 == 0 else [synthetic]  # as the dataset: more synthetic than real clips
-
-
-def _wrbench(seed: int) -> list[Order]:
-    kind, place = ("gift", "ball", "vase", "rocket")[seed % 4], _place(seed)
-    script = "yaw:{away}:60@{half},yaw:{back}:60@{rest}"  # without a rest, as its cameras are asked to go
-    return [
-        Order(f"{place}_{seed:02d}_{kind}__{tier}__yaw60_{{camera}}", seed, place, kind, event, script)
-        for tier, (_, _, event) in wrbench.TIERS.items()
-    ]
-
-
-def _mbench(seed: int) -> list[Order]:
-    cast = {"environment": ("gift", "none"), "object": ("gift", "none"), "human": ("figure", "none"),
-            "causal": CAST[1::2][seed % 5]}  # fmt: skip
-    return [
-        Order(f"{subset}__sample_{seed:03d}__{{action}}_3s", seed, _place(seed), kind, event)
-        for subset, (kind, event) in cast.items()
-    ]
-
-
-def _mbench_text(seed: int) -> list[Order]:
-    return [replace(order, name=order.name.replace("{action}_3s", mbench.TEXT)) for order in _mbench(seed)]
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a benchmark's files are written, the films of a seed, and the models that show what it asks about."""
-
-    module: ModuleType
-    films: Callable[[int], list[Order]]
-    models: tuple[str, ...]
-
-
-LAYOUTS: dict[str, Layout | None] = {
-    "folder": Layout(
-        folder_layout,
-        _plain,
-        ("perfect", "frozen_camera", "vanish", "colour_drift", "state_reset", "state_frozen", "teleport", "duplicate",
-         "background", "camera_drift", "blur"),
-    ),
-    "memobench": Layout(
-        memobench,
-        _memobench,
-        ("perfect", "frozen_camera", "vanish", "colour_drift", "state_reset", "teleport", "background", "camera_drift"),
-    ),
-    "wrbench": Layout(
-        wrbench, _wrbench, ("perfect", "frozen_camera", "partial_return", "state_reset", "teleport", "duplicate"),
-    ),
-    "mbench": Layout(
-        mbench,
-        _mbench,
-        ("perfect", "frozen_camera", "texture_drift", "shape_drift", "state_reset", "background", "lighting", "style"),
-    ),
-    "mbench-t": Layout(
-        mbench, _mbench_text, ("perfect", "frozen_camera", "texture_drift", "state_reset", "lighting"),
-    ),
-    "mind": None,  # its films and models are its own
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
 class Job:
-    """The films of one layout in one world, or all of MIND."""
+    """The films of one layout in one world, or all of a layout with films of its own."""
 
     suite: str
     folder: Path
@@ -162,12 +41,13 @@ class Job:
 
     @property
     def steps(self) -> int:
-        return len(self.orders) * len(self.models) if self.orders else mind.STEPS
+        layout = LAYOUTS[self.suite]
+        return layout.steps if isinstance(layout, OwnFilms) else len(self.orders) * len(self.models)
 
 
 def render(
     folder: Path,
-    suites: Sequence[str] = tuple(LAYOUTS),
+    suites: Sequence[str],
     *,
     seeds: int = 2,
     size: tuple[int, int] = SIZE,
@@ -180,8 +60,8 @@ def render(
     """Write films of the first seeds in the layouts of suites; return the folder of each.
 
     `models` are those of each suite by default. `workers` processes shoot side by side, as many as cores by default;
-    0 works in this process. MIND, whose clips are many and short, gets half of the size. `frames` is the length of a
-    clip (49 by default), in MIND of a prediction (18 by default).
+    0 works in this process. Layouts with films of their own (MIND: many and short) get half of the size. `frames` is
+    the length of a clip: 49, or what such a layout has, by default.
     """
     unknown = [suite for suite in suites if suite not in LAYOUTS]
     if unknown:
@@ -205,8 +85,8 @@ def render(
             rows[suite] += shot
     for suite in suites:
         layout = LAYOUTS[suite]
-        if layout is not None:
-            layout.module.index(folder / suite, rows[suite])
+        if isinstance(layout, Layout):
+            layout.index(folder / suite, rows[suite])
     return {suite: folder / suite for suite in suites}
 
 
@@ -214,7 +94,7 @@ def _jobs(
     folder: Path, suite: str, seeds: int, size: tuple[int, int], frames: int | None, models: tuple[Model, ...]
 ) -> Iterator[Job]:
     layout = LAYOUTS[suite]
-    if layout is None:
+    if isinstance(layout, OwnFilms):
         yield Job(suite, folder, (), (), (size[0] // 2, size[1] // 2), frames)
         return
     chosen = models or tuple(map(Model.parse, layout.models))
@@ -292,11 +172,11 @@ def _shoot(job: Job, tell: Tell) -> list[Row]:
         tell(f"{job.suite} {what}")
 
     layout = LAYOUTS[job.suite]
-    if layout is None:
-        mind.write(job.folder, job.size, say, job.frames)
+    if isinstance(layout, OwnFilms):
+        layout.write(job.folder, job.size, say, job.frames)
         return []
     rows: list[Row] = []
     for order in job.orders:
         name, film = order.film(job.size, job.frames or FRAMES)
-        rows.append(layout.module.shoot(job.folder, name, film, job.models, order.seed, say))
+        rows.append(layout.shoot(job.folder, name, film, job.models, order.seed, say))
     return rows

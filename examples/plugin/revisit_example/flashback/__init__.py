@@ -1,0 +1,1 @@
+"""Flashback: a benchmark as one folder. Revisit finds its files by their names; CONTRIBUTING.md says which."""

@@ -1,0 +1,82 @@
+"""The commands that benchmarks bring along: `COMMANDS` in the file commands.py of a suite's folder, or of a plugin's.
+
+It maps where a command goes, such as "mbench" or "import mbench", to a function or to a group of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
+
+from revisit import suites
+
+Brought = typer.Typer | Callable[..., Any]
+PART = "commands"
+
+
+class OpenGroup(TyperGroup):
+    """A group of commands that benchmarks add to; plugins are looked at where a name is not ours, and for the help."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(dict.fromkeys([*super().list_commands(ctx), *_below(_place(ctx), {**_ours(), **_plugins()})]))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        known: Any = super().get_command(ctx, cmd_name)
+        for brought in (_ours, _plugins):
+            if known is None:
+                known = _below(_place(ctx), brought()).get(cmd_name)
+        return known
+
+
+def _place(ctx: typer.Context) -> str:
+    """The group's name; nothing for that of all commands."""
+    return "" if ctx.parent is None else str(ctx.info_name)
+
+
+def _below(place: str, brought: Mapping[str, Brought]) -> dict[str, Any]:
+    """The commands of a group, by their last word."""
+    found = {}
+    for words, command in brought.items():
+        group, _, name = words.rpartition(" ")
+        if group == place:
+            found[name] = _made(command, name)
+    return found
+
+
+def _made(command: Brought, name: str) -> Any:
+    """As the library under typer has it, which is another one in other versions."""
+    made: Any
+    if isinstance(command, typer.Typer):
+        made = get_group(command)
+    else:
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name)(command)
+        made = get_command(alone)
+    made.name = name
+    return made
+
+
+@cache
+def _ours() -> dict[str, Brought]:
+    """Without the registries, which bring numpy: `revisit --help` can do without."""
+    names = [f"{suites.__name__}.{name}.{PART}" for _, name, is_folder in iter_modules(suites.__path__) if is_folder]
+    return {words: made for name in names if find_spec(name) for words, made in import_module(name).COMMANDS.items()}
+
+
+@cache
+def _plugins() -> dict[str, Brought]:
+    from importlib.metadata import entry_points
+
+    if not entry_points(group="revisit.plugins"):
+        return {}
+    from revisit.core.registry import load_part
+
+    return {words: made for module in load_part(PART) for words, made in module.COMMANDS.items()}

@@ -1,0 +1,65 @@
+"""Banks: yes-or-no questions with a dimension and a polarity, each asked in a call of its own.
+
+A positive question describes what should be seen, a negative one a failure; the judge is not told which is which.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from revisit.evidence import answers as bank
+from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers, bank_digest
+from revisit.judges.asking import Answer
+from revisit.judges.questions import Question
+
+Kind = TypeVar("Kind", bound=JudgeAnswers)
+
+
+def asked(questions: Sequence[bank.Question], context: str = "") -> list[Question]:
+    """The questions of a bank as a judge is asked them."""
+    return [Question(f"question.{one.id}", f"{context}{one.text}") for one in questions]
+
+
+def answered(kind: type[Kind], questions: Sequence[bank.Question], answers: Sequence[Answer], frames: str) -> Kind:
+    """A bank with its answers, as evidence."""
+    return kind(
+        question=np.array([one.id for one in questions], np.int64),
+        dimension=tuple(one.dimension for one in questions),
+        positive=np.array([one.positive for one in questions], bool),
+        answer=np.array([verdict(answer) for answer in answers], np.int8),
+        p_yes=np.array([math.nan if answer.p_yes is None else answer.p_yes for answer in answers], float),
+        judge=judge_of(answers),
+        frames=frames,
+        bank=bank_digest(questions),
+        text=tuple(one.text for one in questions),
+        problems=problems([f"question {one.id}" for one in questions], answers),
+    )
+
+
+def verdict(answer: Answer) -> int:
+    """YES, NO or UNANSWERED."""
+    return UNANSWERED if answer.status != "answered" else YES if answer.value else NO
+
+
+def judge_of(answers: Sequence[Answer]) -> str:
+    """The model that answered, as it calls itself."""
+    return next((answer.model for answer in answers if answer.model), "")
+
+
+def problems(names: Sequence[str], answers: Sequence[Answer]) -> tuple[str, ...]:
+    """A sentence for every question without a valid answer."""
+    pairs = zip(names, answers, strict=True)
+    return tuple(
+        f"{name} has no valid answer: {answer.reason}" for name, answer in pairs if answer.status != "answered"
+    )
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """A wording with its {names} replaced; other braces stay as they are."""
+    for name, value in values.items():
+        text = text.replace("{" + name + "}", value)
+    return text

@@ -1,0 +1,42 @@
+"""Text files from outside: of bounded size, in UTF-8, with or without a mark at the beginning."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from revisit.core import MediaError
+
+MOST_BYTES = 256 << 20
+
+
+def read_text(path: Path, most: int = MOST_BYTES) -> str:
+    """The text of a file of bounded size."""
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise MediaError(f"it is larger than {most >> 20} MiB, which no such file is")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise MediaError("it is not a text file in UTF-8") from None
+
+
+def csv_rows(text: str) -> csv.DictReader[str]:
+    """The rows of a CSV file by column; a cell may be longer than the library's default of 128 KiB."""
+    csv.field_size_limit(MOST_BYTES)
+    return csv.DictReader(io.StringIO(text, newline=""))
+
+
+def read_json(path: Path, expected: str) -> dict[str, Any]:
+    """The object in a JSON file; `expected` says what a good file holds."""
+    try:
+        content = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise MediaError(f"this is not a JSON document ({error}); expected {expected}") from None
+    if not isinstance(content, dict):
+        raise MediaError(f"found a {type(content).__name__}; expected {expected}")
+    return content

@@ -1,0 +1,17 @@
+"""The suite `folder`: any folder or JSONL manifest of videos."""
+
+from revisit.core.suites import Suite, read_card, suite
+from revisit.results.tables import standard_summary
+from revisit.suites.folder.metrics import metrics
+from revisit.suites.folder.read import read, recognises
+
+FOLDER = suite(
+    Suite(
+        id="folder",
+        card=read_card(__package__),
+        read=read,
+        recognises=recognises,
+        metrics=metrics,
+        summarise=standard_summary,
+    )
+)

@@ -1,0 +1,75 @@
+"""Folder: clips, references and a manifest, as the suite `folder` reads them.
+
+<model>/<name>.mp4, truth/<name>.mp4, truth/<name>.npz (see docs/worlds.md), manifest.jsonl
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from revisit.worlds.demo import SCENES, Progress, render_demo
+from revisit.worlds.film import Film
+from revisit.worlds.layouts.common import Model, Row, Tell, each_that_applies, json_lines, true_frames, video
+from revisit.worlds.layouts.orders import CAST, DEMOS, Layout, Order, layout, place_of
+from revisit.worlds.truth import save_truth
+
+
+def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: Tell) -> Row:
+    """Write the clips of one film that are not there, and return what the manifest says of them."""
+    video(folder / "truth" / f"{name}.mp4", true_frames(film), film.fps)
+    if not (folder / "truth" / f"{name}.npz").is_file():
+        save_truth(film, folder / "truth" / f"{name}.npz")
+    made = []
+    for model in each_that_applies(models, film, name, tell):
+        made.append(model)
+        video(folder / model.name / f"{name}.mp4", model.frames(film, seed), film.fps)
+    shared = {
+        "id": name,
+        "reference": f"truth/{name}.mp4",
+        "prompt": film.prompt,
+        "target": {"name": film.world.instances[1], "box": film.target_box()},
+        "camera": film.script,
+        "phases": film.phases,
+        "group": name,
+        "seed": seed,
+    }
+    lines = [
+        {
+            **shared,
+            "model": model.name,
+            "video": f"{model.name}/{name}.mp4",
+            "annotations": {"kind": model.kind, "strength": model.strength},
+        }
+        for model in made
+    ]
+    return {"lines": lines}
+
+
+def index(folder: Path, rows: Sequence[Row]) -> None:
+    """Write the manifest."""
+    json_lines(folder / "manifest.jsonl", [line for row in rows for line in row["lines"]])
+
+
+def films(seed: int) -> list[Order]:
+    """The film of a seed."""
+    kind, event = CAST[seed % len(CAST)]
+    return [Order(f"{seed:03d}-{kind}-{event}", seed, place_of(seed), kind, event)]
+
+
+MODELS = (
+    "perfect", "frozen_camera", "vanish", "colour_drift", "state_reset", "state_frozen", "teleport", "duplicate",
+    "background", "camera_drift", "blur",
+)  # fmt: skip
+LAYOUT = layout(Layout("folder", films, MODELS, shoot, index))
+
+
+def demo(videos: Path, fresh: bool, scenes: int, say: Tell, progress: Progress) -> tuple[Path, list[str]]:
+    """Rooms as they are, and as five models remember them."""
+    if fresh or not (videos / "manifest.jsonl").is_file():  # the manifest is written last: with it, all is there
+        say(f"rendering {scenes} rooms, as they are and as five models remember them, into {videos}")
+        render_demo(videos, scenes=SCENES[:scenes], progress=progress)
+    return videos, []
+
+
+DEMOS.add("folder", demo)

@@ -1,0 +1,128 @@
+"""MBench from Python, with the call that its README documents, on our engine:
+
+    from revisit.mbench import adapter_registry, aggregator_registry, metric_registry, run_eval
+
+    items = adapter_registry.get("mbench-dir").load("data/MBench-A-Setup", subsets=["environment"], limit=4)
+    metric = metric_registry.get("mbencha.environment.spatial_epipolar")
+    summary = run_eval(items, [metric], aggregator_registry.get("mean"), "runs/python_api_demo")
+
+The run folder is that of `revisit mbench eval`: calls into one folder add up, and `revisit report` and others read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from revisit.core import Case, Rejected, UsageError
+from revisit.suites.mbench.names import MOVED, TRIGGER, chosen, registered
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Items(Sequence[Case]):
+    """Items of a dataset that have a video, and how they were chosen."""
+
+    source: Path
+    options: Mapping[str, str]
+    limit: int | None
+    cases: tuple[Case, ...]
+    rejected: tuple[Rejected, ...]
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.cases[number]
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter(self.cases)
+
+
+@dataclass(frozen=True)
+class Named(Generic[T]):
+    """Things by name, with a sentence for a name that is not there."""
+
+    kind: str
+    things: Callable[[], Mapping[str, T]]
+
+    def get(self, name: str) -> T:
+        known = self.things()
+        if name not in known:
+            raise UsageError(f"there is no {self.kind} called {name!r}; there are {', '.join(known)}")
+        return known[name]
+
+    def names(self) -> list[str]:
+        """All names."""
+        return list(self.things())
+
+
+class Adapter:
+    """Reads a folder in MBench's layout."""
+
+    def load(
+        self,
+        source: str | Path,
+        models: Sequence[str] = (),
+        subsets: Sequence[str] = (),
+        conditions: Sequence[str] = (),
+        sample_ids: Sequence[str] = (),
+        limit: int | None = None,
+    ) -> Items:
+        """The items of the chosen models, subsets, conditions and samples; with a limit, so many, spread evenly."""
+        from revisit.engine.plan import stratified
+        from revisit.suites.mbench.read import read
+
+        given = {"models": models, "subsets": subsets, "conditions": conditions, "samples": sample_ids}
+        options = {name: ",".join(values) for name, values in given.items() if values}
+        entries = list(read(Path(source), (), **options))
+        cases = [entry for entry in entries if isinstance(entry, Case)]
+        rejected = tuple(entry for entry in entries if isinstance(entry, Rejected))
+        return Items(
+            Path(source), options, limit, tuple(cases if limit is None else stratified(cases, limit)), rejected
+        )
+
+
+adapter_registry: Named[Adapter] = Named("adapter", lambda: {"mbench-dir": Adapter()})
+metric_registry: Named[str] = Named("metric", lambda: {name: name for name in registered()})
+aggregator_registry: Named[str] = Named("aggregator", lambda: {"mean": "mean"})
+
+
+def run_eval(
+    items: Items,
+    metrics: Sequence[str],
+    aggregator: str,
+    output: str | Path,
+    *,
+    set: str = "lite",
+    protocol: str | None = None,
+    judge: str = "",
+    params: Sequence[str] = (),
+    workers: int | None = None,
+) -> dict[str, Any]:
+    """Score items under metrics, write the files of a run to `output`, and return the content of its summary.json.
+
+    Metrics are upstream's names, of the dataset's setting. `set`, `protocol`, `judge` and `params` are those of
+    `revisit eval`.
+    """
+    from revisit.engine.request import Request
+    from revisit.engine.run import evaluate
+    from revisit.suites.mbench.dataset import open_dataset
+
+    aggregator_registry.get(aggregator)
+    if not items:
+        raise UsageError(f"{items.source}: none of the chosen items has a video")
+    data = open_dataset(items.source)
+    gates = [MOVED] if data.setting == "A" else [TRIGGER] if judge else []
+    ids = [*gates, *(dimension.id for dimension in chosen(metrics, data.setting))]
+    options = [f"{name}={value}" for name, value in items.options.items()]
+    request = Request.of(
+        items.source, "mbench", set, protocol, ids, items.limit, "auto", [], options, judge, list(params)
+    )
+    asked = request.chosen_judge()
+    plan = request.plan(judge=asked.judge.facts if asked else None)
+    run = evaluate(plan, Path(output), request=request.as_json(), workers=workers, judge=asked, adds=data.ids())
+    return run.summary

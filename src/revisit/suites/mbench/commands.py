@@ -1,0 +1,398 @@
+"""`revisit mbench`: the commands of the public evaluator, with its flags and variables, on our engine.
+
+`list-metrics`, `validate`, `eval` and `prepare` take what upstream's take; `submit` and `check-submission` make and
+check the zip file of the leaderboard. Everything else that Revisit does with a run works on these runs, too.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from revisit.cli import console
+from revisit.cli.options import PARAM
+from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, PYTHON, TIMEOUT, WORKERS, estimator_of
+from revisit.cli.running import carry_out
+
+if TYPE_CHECKING:
+    from revisit.results.run import Run
+
+app = typer.Typer(help="MBench, with its own commands.", no_args_is_help=True, rich_markup_mode=None)
+
+SOURCE = typer.Argument(help="A dataset: the folder with dataset.yaml, samples/ and models/.")
+METRICS = typer.Option([], "--metrics", help="Names, with commas; all of the dataset's setting by default.")
+EVAL_METRICS = typer.Option(
+    [], "--metrics", help="Names, with commas (`trigger` asks a judge that alone); all by default."
+)
+MODELS = typer.Option("", "--models", help="Only these models, with commas.")
+SUBSETS = typer.Option("", "--subsets", help="Only these subsets, with commas.")
+CONDITIONS = typer.Option("", "--conditions", help="Only these conditions, with commas.")
+SAMPLES = typer.Option("", "--sample-ids", help="Only these samples, with commas.")
+ROOT = typer.Option([], "--root", help="A further folder that paths in the lists may lead into.")
+ARTIFACTS = typer.Option([], "--artifacts", help="A folder that `prepare --output` filled, where it is not found.")
+KEY = "MBENCH_VLM_API_KEY"
+ENDPOINT = "/chat/completions"
+
+
+@app.callback()
+def mbench() -> None:
+    """MBench, with its own commands."""
+
+
+@app.command("list-metrics")
+def list_metrics(json: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
+    """Print the 23 names with what each measures."""
+    from revisit.core import METRICS as KNOWN
+    from revisit.suites.mbench.names import registered
+
+    rows = {
+        name: {"id": d.id, "subset": d.subset, "summary": KNOWN[d.id].summary if d.id in KNOWN else d.title}
+        for name, (_, d) in registered().items()
+    }
+    if json:
+        console.data(rows)
+        return
+    width = max(map(len, rows))
+    for name, row in rows.items():
+        typer.echo(console.clean(f"{name:{width}}  {row['summary']}"))
+
+
+@app.command()
+def validate(
+    source: Path = SOURCE,
+    metrics: list[str] = METRICS,
+    models: str = MODELS,
+    subsets: str = SUBSETS,
+    conditions: str = CONDITIONS,
+    sample_ids: str = SAMPLES,
+    limit: int = typer.Option(None, min=1, help="At most so many items of each model and subset."),
+    root: list[Path] = ROOT,
+    artifacts: list[Path] = ARTIFACTS,
+    json: bool = typer.Option(False, "--json", help="Print JSON."),
+) -> None:
+    """List what the dataset lacks for these metrics, with file and line; exit code 1 if there is anything."""
+    from dataclasses import asdict
+
+    from revisit.suites.mbench.check import check
+    from revisit.suites.mbench.dataset import open_dataset
+    from revisit.suites.mbench.names import chosen, parts
+    from revisit.suites.mbench.read import Filter
+
+    data = open_dataset(source, root, artifacts)
+    dimensions = chosen(parts(metrics), data.setting)
+    keep = Filter.of(data, models, subsets, conditions, sample_ids)
+    checked = check(data, keep, dimensions, limit)
+    if json:
+        console.data([asdict(problem) for problem in checked.found])
+    else:
+        for problem in checked.found:
+            typer.echo(console.clean(f"{'' if problem.violation else 'note: '}{problem}"))
+    if not checked.items:
+        console.message("nothing was checked: these metrics are asked of no item of these models and subsets")
+    elif checked.violations:
+        console.message(f"{checked.violations} violations in {checked.items} items")
+    else:
+        console.message(f"valid: {checked.items} items checked")
+    raise typer.Exit(1 if checked.violations or not checked.items else 0)
+
+
+@app.command("eval")
+def eval_(
+    source: Path = SOURCE,
+    metrics: list[str] = EVAL_METRICS,
+    output: Path = typer.Option(..., "--output", help="Run directory."),
+    models: str = MODELS,
+    subsets: str = SUBSETS,
+    conditions: str = CONDITIONS,
+    sample_ids: str = SAMPLES,
+    limit: int = typer.Option(None, min=1, help="At most so many items, spread over models, subsets and conditions."),
+    vlm_judge: str = typer.Option("", help="openai-compatible, or what --judge of `revisit eval` takes."),
+    vlm_base_url: str = typer.Option("", envvar="MBENCH_VLM_BASE_URL", help="Server, up to and with /v1."),
+    vlm_api_key: str = typer.Option("", help=f"Its key; better in ${KEY}.", show_default=False),
+    vlm_model: str = typer.Option("", envvar="MBENCH_VLM_MODEL", help="Model of the judge."),
+    vlm_n_frames: int = typer.Option(8, min=1, help="Frames that the judge is shown."),
+    vlm_max_retries: int = typer.Option(3, min=0, help="How often a question is sent again."),
+    vlm_max_tokens: int = typer.Option(None, min=1, envvar="MBENCH_VLM_MAX_TOKENS", help="Longest reply."),
+    vlm_api_style: str = typer.Option("chat_completions", envvar="MBENCH_VLM_API_STYLE", help="chat_completions."),
+    vlm_endpoint_path: str = typer.Option(ENDPOINT, envvar="MBENCH_VLM_ENDPOINT_PATH", help="Path of the endpoint."),
+    workers: int = typer.Option(None, help="Processes; as many as cores by default, 0 for none."),
+    questions: Path = typer.Option(None, help="YAML or JSON of question id -> wording, for the judge."),
+    ignore_trigger: bool = typer.Option(False, "--ignore-trigger", help="Do not ask whether a clip poses the test."),
+    protocol: str = typer.Option(None, help="corrected (default), paper or readme."),
+    param: list[str] = PARAM,
+    set: str = typer.Option("lite", "--set", help="Observer set."),
+    root: list[Path] = ROOT,
+    artifacts: list[Path] = ARTIFACTS,
+    fresh: bool = typer.Option(False, "--fresh", help="Forget earlier answers of this run."),
+    report: bool = typer.Option(False, "--report/--no-report", help="Write the HTML report, too."),
+    no_progress_bar: bool = typer.Option(False, "--no-progress-bar", help="No progress."),
+    progress_every: int = typer.Option(None, hidden=True),
+    quiet: bool = typer.Option(False, "--quiet", help="Say nothing but errors."),
+    log_file: Path = typer.Option(None, help="Log; eval.log of the run by default."),
+    no_log_file: bool = typer.Option(False, "--no-log-file", help="Write no log."),
+) -> None:
+    """Score a dataset; what cannot be used is told and passed over. The same command resumes, others add to it."""
+    from dataclasses import replace
+
+    from revisit.core import UsageError
+    from revisit.engine.request import Request, merged
+    from revisit.suites.mbench.dataset import open_dataset
+    from revisit.suites.mbench.names import JUDGED, MOVED, TRIGGER, chosen, parts
+
+    data = open_dataset(source, root)
+    names = parts(metrics)
+    alone = "trigger" in names  # whether clips pose the test, of all subsets: for a machine that has the judge
+    if alone and (data.setting == "A" or ignore_trigger or not vlm_judge):
+        raise UsageError("the metric `trigger` takes a dataset of setting T and --vlm-judge, without --ignore-trigger")
+    named = [name for name in names if name != "trigger"]
+    dimensions = chosen(named, data.setting) if named or not alone else []
+    gates = [MOVED] if data.setting == "A" else [TRIGGER] if vlm_judge and not ignore_trigger else []
+    judge = ""
+    if vlm_judge == "openai-compatible":
+        _only(vlm_api_style, "chat_completions", "--vlm-api-style")
+        _only(vlm_endpoint_path, ENDPOINT, "MBENCH_VLM_ENDPOINT_PATH")
+        settings = _judge_settings(vlm_base_url, vlm_model, vlm_api_key, vlm_max_retries, vlm_max_tokens)
+        judge = str(_write_judge(output / "judge.yaml", settings))
+    elif vlm_judge:
+        judge = vlm_judge
+    asked_of = "" if alone or not named else ",".join(dict.fromkeys(dimension.subset for dimension in dimensions))
+    filters = {"models": models, "subsets": subsets or asked_of, "conditions": conditions}
+    folders = ",".join(str(folder.resolve()) for folder in artifacts)
+    asked_with = str(questions.resolve()) if questions else ""
+    given = {**filters, "samples": sample_ids, "artifacts": folders, "questions": asked_with}
+    options = [f"{name}={value}" for name, value in given.items() if value]
+    ids = [*gates, *(dimension.id for dimension in dimensions)]
+    request = Request.of(source, "mbench", set, protocol, _known(ids), limit, "auto", root, options, judge, param)
+    if vlm_n_frames != 8 and JUDGED & {*ids}:
+        request = replace(request, parameters=merged({"judge.frames": {"at_most": vlm_n_frames}}, request.parameters))
+    run = carry_out(
+        request,
+        output,
+        quiet=quiet or no_progress_bar,
+        command=_command(vlm_api_key),
+        fresh=fresh,
+        workers=workers,
+        adds=data.ids(),
+    )
+    if not no_log_file:
+        _log(run, log_file or output / "eval.log")
+    if report:
+        from revisit.report.html import write_report
+
+        write_report(run)
+    if not quiet:
+        console.summary(run.summary)
+        console.notes(run.plan, run.facts["notes"])
+        console.message(f"results: {output / 'metrics'}")
+    answered = ("scored", "open", "closed") if not dimensions else ("scored",)
+    scored = any(record.status in answered for record in run.results.records)
+    raise typer.Exit(0 if scored else 1)
+
+
+@app.command()
+def prepare(
+    source: Path = SOURCE,
+    producer: str = typer.Option(
+        ..., help="odometry (turns only, ours), pycolmap, da3, vggt, vggt-omega, mapanything, vipe, or command."
+    ),
+    output: Path = typer.Option(None, help="Folder for the artifacts; their places in the dataset by default."),
+    command: str = typer.Option("", help="For the producer `command`: a program that reads {video} and writes {npz}."),
+    convention: str = CONVENTION,
+    python: str = PYTHON,
+    model: str = MODEL,
+    device: str = DEVICE,
+    frames: int = FRAMES,
+    timeout: float = TIMEOUT,
+    models: str = MODELS,
+    subsets: str = SUBSETS,
+    conditions: str = CONDITIONS,
+    sample_ids: str = SAMPLES,
+    workers: int = WORKERS,
+    root: list[Path] = ROOT,
+    quiet: bool = typer.Option(False, "--quiet", help="No progress."),
+) -> None:
+    """Make camera-pose artifacts for clips that have none. What is there is kept: the same command goes on.
+
+    `eval` and `validate` find what lies in --output: the dataset's artifacts.json says where.
+    """
+    from revisit.suites.mbench.commands_prepare import one_name, produce
+    from revisit.suites.mbench.dataset import note_artifacts, open_dataset
+    from revisit.suites.mbench.read import Filter
+
+    data = open_dataset(source, root)
+    keep = Filter.of(data, models, subsets, conditions, sample_ids)
+    estimator = estimator_of(one_name(producer, command), python, model, device, frames, convention, timeout, workers)
+    done = produce(data, keep, estimator, output, tell=None if quiet else console.Counter("prepared"))
+    for line in done.failed:
+        console.message(line)
+    if output is not None and done.made + done.kept:
+        console.message(note_artifacts(data, output))
+    console.message(f"{done.made} made, {done.kept} kept, {len(done.failed)} failed, {done.missing} without a video")
+    raise typer.Exit(1 if done.failed else 0)
+
+
+@app.command()
+def submit(
+    run: Path = typer.Argument(help="A run of the suite mbench."),
+    model: str = typer.Option(..., help="The model, as the run calls it."),
+    link: str = typer.Option(..., help="Where the model is described."),
+    name: str = typer.Option("", help="Its name on the leaderboard; that of the run by default."),
+    out: Path = typer.Option(None, help="The zip file; <model>.zip by default."),
+    dataset: Path = typer.Option(None, help="The dataset, where it does not lie any more where the run found it."),
+) -> None:
+    """Write the zip file that the public leaderboard takes, of a run that has all of a model's items."""
+    from revisit.core import UsageError
+    from revisit.results.run import Run as RunFolder
+    from revisit.suites.mbench.dataset import open_dataset
+    from revisit.suites.mbench.submission import content_of, made_with, problems, why_partial, write_submission
+
+    path = out or Path(f"{model}.zip")
+    done = RunFolder(run)
+    if done.facts["suite"] != "mbench" or model not in done.summary["models"]:
+        content_of(done.summary, model, name, link)  # says what is wrong
+    source = dataset or Path(str((done.facts.get("request") or {}).get("source")))
+    if not source.is_dir():
+        raise UsageError(
+            f"{source}: the dataset of this run is not there, so nobody can tell if it is whole; --dataset"
+        )
+    roots = [Path(folder) for folder in (done.facts.get("request") or {}).get("roots", ())]
+    partial = why_partial(open_dataset(source, roots), done.facts, done.plan, done.results, model)
+    if partial:
+        raise UsageError(f"{model} cannot be submitted, because the run is partial: {partial}")
+    content = content_of(done.summary, model, name, link)
+    write_submission(run, path, content, model, done.summary["mbench"]["setting"])
+    found = problems(path)
+    if found:
+        path.unlink()
+        raise UsageError(found[0])
+    for line in made_with(done.plan, done.summary["mbench"]["setting"]):
+        console.message(line)
+    typer.echo(str(path))
+
+
+@app.command("check-submission")
+def check_submission(path: Path = typer.Argument(help="A zip file.")) -> None:
+    """List what is wrong with a submission; exit code 1 if there is anything."""
+    from revisit.suites.mbench.submission import problems
+
+    found = problems(path)
+    for problem in found:
+        typer.echo(console.clean(problem))
+    console.message(f"{len(found)} problems" if found else "valid")
+    raise typer.Exit(1 if found else 0)
+
+
+def _known(ids: list[str]) -> list[str]:
+    """The ids that this version has; a metric that it lacks is told, and the others are asked."""
+    from revisit.core import GATES
+    from revisit.core import METRICS as KNOWN
+
+    for id in ids:
+        if id not in KNOWN and id not in GATES:
+            console.message(f"{id} is not in this version")
+    return [id for id in ids if id in KNOWN or id in GATES]
+
+
+def _only(value: str, allowed: str, name: str) -> None:
+    from revisit.core import UsageError
+
+    if value.lstrip("/") != allowed.lstrip("/"):
+        raise UsageError(f"{name} is {value!r}; only {allowed} is spoken here")
+
+
+def _judge_settings(url: str, model: str, key: str, retries: int, longest: int | None) -> dict[str, Any]:
+    """The judge file of a server; the key stays in the environment."""
+    from revisit.core import UsageError
+
+    for value, flag, variable in (
+        (url, "--vlm-base-url", "MBENCH_VLM_BASE_URL"),
+        (model, "--vlm-model", "MBENCH_VLM_MODEL"),
+    ):
+        if not value:
+            raise UsageError(f"--vlm-judge openai-compatible needs {flag}, or ${variable}")
+    if key:
+        os.environ[KEY] = key
+    settings: dict[str, Any] = {"url": url, "model": model, "tries": retries + 1}
+    if os.environ.get(KEY):
+        settings["key_env"] = KEY
+    if longest is not None:
+        settings["max_tokens"] = longest
+    return settings
+
+
+def _write_judge(path: Path, settings: dict[str, Any]) -> Path:
+    import yaml
+
+    from revisit.media.files import replacing
+
+    with replacing(path) as temporary:
+        temporary.write_text(yaml.safe_dump(settings, sort_keys=True), encoding="utf-8")
+    return path
+
+
+def _command(key: str) -> str:
+    """The command line, without the key."""
+    return shlex.join(["revisit", *(part.replace(key, "[key]") if key else part for part in sys.argv[1:])])
+
+
+def _log(run: Run, path: Path) -> None:
+    """Write what came of every item, one line each."""
+    from revisit.media.files import replacing
+
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    results = run.results
+    lines = [f"{now} {run.facts['suite']} protocol {run.summary['protocol']}"]
+    for record in results.records:
+        told = record.sentence if record.value is None else f"score {record.value:.6g}"
+        lines.append(f"{now} {record.case.id} {record.question} {record.status} {told}".rstrip())
+    lines += [f"{now} {entry.id} rejected {entry.reason}" for entry in results.rejected]
+    with replacing(path) as temporary:
+        temporary.write_text("".join(console.clean(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def import_videos(
+    videos: Path = typer.Argument(help="A folder of generated videos."),
+    dataset: Path = typer.Option(..., help="The MBench dataset that gets the model: the folder with dataset.yaml."),
+    model: str = typer.Option(..., help="Name of the model; becomes models/<name>."),
+    assignments: Path = typer.Option(
+        None, help="JSONL with subset, sample_id and condition_id; the list of the dataset's only model by default."
+    ),
+    mode: str = typer.Option("link", help="How videos get to their places: link, hardlink or copy."),
+    pattern: str = typer.Option(
+        "", help="Where a video lies, such as '{sample_id}/{condition_id}.mp4'; common ones by default."
+    ),
+    json: bool = typer.Option(False, "--json", help="Print what was done as JSON."),
+) -> None:
+    """Make the entry of a model in an MBench dataset; doing it again completes it."""
+    from dataclasses import asdict
+
+    from revisit.core import UsageError
+    from revisit.suites.mbench.dataset import LIST, open_dataset
+    from revisit.suites.mbench.package import package
+
+    data = open_dataset(dataset)
+    if assignments is None:
+        others = [name for name in data.models if name != model]
+        if len(others) != 1:
+            raise UsageError(f"{dataset} has {len(others)} other models; name a list with --assignments")
+        assignments = data.root / "models" / others[0] / LIST
+    done = package(data, model, videos, assignments, mode, pattern)
+    if json:
+        console.data(asdict(done))
+        return
+    console.message(
+        f"{done.placed} videos placed, {done.kept} kept, {len(done.missing)} missing in {data.root / 'models' / model}"
+    )
+    for id in done.missing[:10]:
+        console.message(f"missing: {id}")
+    if len(done.missing) > 10:
+        console.message(f"... and {len(done.missing) - 10} more")
+
+
+COMMANDS = {"mbench": app, "import mbench": import_videos}

@@ -1,0 +1,161 @@
+"""Geometry and network features of a clip, from files, for the metrics of MBench.
+
+For those who run the networks themselves. Frames are numbered from 0, and `maker` names the network. The files are
+described in docs/mbench-metrics.md.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from revisit.core import MediaError, observer
+from revisit.evidence.mbench import (
+    BodyFeatures,
+    FaceFeatures,
+    GeometryTrack,
+    GramDistances,
+    ObjectFeatures,
+    ObjectMasks,
+    TextFeatures,
+)
+from revisit.media import load_npz
+from revisit.media.names import in_clip
+from revisit.observers.geometry_file import read_geometry
+from revisit.observers.imports.tables import frame_numbers, in_order, read_arrays, said
+
+MASKS = "an npz with mask (frames, height, width), frame and maker"
+OBJECT = "an npz with vector (rows, channels), frame, looked (all frames asked) and maker"
+FACES = (
+    "an npz with vector (faces, channels), frame (of each face), looked (all frames asked), maker, and same (the least "
+    "cosine of one person's faces, 0.15 where it is not given)"
+)
+BODIES = "an npz with vector (bodies, channels), face (row of the face file each belongs to) and maker"
+GRAMS = (
+    "an npz with frame, other, difference, norm and other_norm (pairs, layers), fold (whether a pair is out and back) "
+    "and maker"
+)
+TEXT = "an npz with image (frames, channels), text (segments, channels), frame, segment (of each frame) and maker"
+
+
+@observer(
+    id="import.geometry", version=1, kind="file", makes=GeometryTrack, artifact="da3", sets=("lite",),
+    made_by="revisit mbench prepare",
+)  # fmt: skip
+def geometry(path: Path, *, convention: str = "auto") -> GeometryTrack:
+    """Poses and intrinsics of the clip from a file of Depth Anything 3 or the like; of depth only its medians."""
+    read = read_geometry(path, convention)
+    return GeometryTrack(
+        frame=read.frame,
+        c2w=read.c2w,
+        intrinsics=read.intrinsics,
+        median_depth=read.median_depth,
+        width=read.width,
+        height=read.height,
+        convention=read.convention,
+        found=read.found,
+        error_w2c=read.errors[0],
+        error_c2w=read.errors[1],
+        refused=read.refused,
+        maker=read.maker,
+    )
+
+
+@observer(id="import.masks", version=1, kind="file", makes=ObjectMasks, artifact="masks", sets=("lite",))
+def masks(path: Path) -> ObjectMasks:
+    """Masks of the target, from an npz file."""
+    with in_clip(path):
+        arrays = read_arrays(path, "mask", MASKS)
+        if arrays["mask"].ndim != 3:
+            raise MediaError(f"its mask has shape {arrays['mask'].shape}; expected {MASKS}")
+        frame, mask = in_order(arrays["frame"], arrays["mask"] > 0)
+    return ObjectMasks(frame, mask, said(arrays, "maker"))
+
+
+@observer(
+    id="import.object_features", version=1, kind="file", makes=ObjectFeatures, artifact="object_features",
+    sets=("lite",),
+)  # fmt: skip
+def object_features(path: Path) -> ObjectFeatures:
+    """Descriptors of the target, from an npz file."""
+    with in_clip(path):
+        arrays = read_arrays(path, "vector", OBJECT)
+        frame, vector = in_order(arrays["frame"], vectors(arrays, "vector", OBJECT))
+        looked = frame_numbers(np.ravel(arrays.get("looked", frame)), OBJECT)
+    return ObjectFeatures(np.union1d(looked, frame), frame, vector, said(arrays, "maker"))
+
+
+@observer(id="import.faces", version=1, kind="file", makes=FaceFeatures, artifact="faces", sets=("lite",))
+def faces(path: Path) -> FaceFeatures:
+    """Descriptors of faces, from an npz file."""
+    with in_clip(path):
+        arrays = read_arrays(path, "vector", FACES)
+        found, frame = vectors(arrays, "vector", FACES), arrays["frame"]
+        if len(found) != len(frame) or (np.diff(frame) < 0).any():
+            raise MediaError(
+                f"it has {len(found)} faces and {len(frame)} frame numbers in some order; expected {FACES}"
+            )
+        looked = frame_numbers(np.ravel(arrays.get("looked", frame)), FACES)
+        same = np.ravel(arrays.get("same", FaceFeatures.same))
+        if same.dtype.kind not in "iuf" or same.shape != (1,) or not -1 <= same[0] <= 1:
+            raise MediaError(f"its same is {same[:3]}; expected one cosine: {FACES}")
+    return FaceFeatures(np.union1d(looked, frame), frame, found, said(arrays, "maker"), float(same[0]))
+
+
+@observer(id="import.bodies", version=1, kind="file", makes=BodyFeatures, artifact="bodies", sets=("lite",))
+def bodies(path: Path) -> BodyFeatures:
+    """Descriptors of the bodies that belong to faces, from an npz file."""
+    arrays = load_npz(path)
+    with in_clip(path):
+        if not {"vector", "face"} <= arrays.keys():
+            raise MediaError(f"it holds {', '.join(sorted(arrays)) or 'nothing'}; expected {BODIES}")
+        face = frame_numbers(np.ravel(arrays["face"]), BODIES)
+        vector = vectors(arrays, "vector", BODIES)
+        if len(face) != len(vector) or len(np.unique(face)) != len(face):
+            raise MediaError(f"it has {len(vector)} bodies of {len(np.unique(face))} faces; each face has one body")
+    return BodyFeatures(face, vector, said(arrays, "maker"))
+
+
+@observer(id="import.grams", version=1, kind="file", makes=GramDistances, artifact="grams", sets=("lite",))
+def grams(path: Path) -> GramDistances:
+    """Distances of Gram matrices, from an npz file."""
+    with in_clip(path):
+        arrays = read_arrays(path, "difference", GRAMS)
+        if "other" not in arrays or not {"norm", "other_norm"} <= arrays.keys():
+            raise MediaError(f"it holds {', '.join(sorted(arrays))}; expected {GRAMS}")
+        difference, norm, other_norm = (vectors(arrays, name, GRAMS) for name in ("difference", "norm", "other_norm"))
+        other = frame_numbers(np.ravel(arrays["other"]), GRAMS)
+        fold = np.ravel(arrays.get("fold", np.zeros(len(other)))) > 0
+        if len({len(part) for part in (difference, norm, other_norm, other, fold, arrays["frame"])}) > 1:
+            raise MediaError(f"its arrays have different numbers of rows; expected {GRAMS}")
+    return GramDistances(arrays["frame"], other, fold, difference, norm, other_norm, said(arrays, "maker"))
+
+
+@observer(
+    id="import.clip_features", version=1, kind="file", makes=TextFeatures, artifact="clip_features", sets=("lite",)
+)  # fmt: skip
+def clip_features(path: Path) -> TextFeatures:
+    """Descriptors of frames and captions in one space, from an npz file."""
+    with in_clip(path):
+        arrays = read_arrays(path, "image", TEXT)
+        if not {"text", "segment"} <= arrays.keys():
+            raise MediaError(f"it holds {', '.join(sorted(arrays))}; expected {TEXT}")
+        image, text = vectors(arrays, "image", TEXT), vectors(arrays, "text", TEXT)
+        segment = frame_numbers(np.ravel(arrays["segment"]), TEXT)
+        if not len(image) == len(segment) == len(arrays["frame"]) or segment.max(initial=-1) >= len(text):
+            raise MediaError(
+                f"it has {len(image)} frames, {len(segment)} segment numbers and {len(text)} captions; expected {TEXT}"
+            )
+        if image.shape[1] != text.shape[1]:
+            raise MediaError(f"its frames have {image.shape[1]} channels and its captions {text.shape[1]}; one space")
+        cut = bool(np.any(arrays.get("cut", np.array(False))))
+    return TextFeatures(arrays["frame"], segment, image, text, cut, said(arrays, "maker"))
+
+
+def vectors(arrays: dict[str, np.ndarray], name: str, expected: str) -> np.ndarray:
+    """A table of finite numbers, (rows, channels)."""
+    found = np.asarray(arrays[name])
+    if found.ndim != 2 or found.dtype.kind not in "iuf" or not np.isfinite(found).all():
+        raise MediaError(f"its {name} has shape {found.shape} or values that are not finite; expected {expected}")
+    return found.astype(np.float32)

@@ -1,0 +1,159 @@
+"""Camera interaction of MBench: does the camera move as it was told?
+
+Evidence: `GeometryTrack`, and the action of the case (`left_then_right`, `left_360`, `static`, ...), phase by phase as
+`actions` reads it. From each pose to the next the camera's motion as it sees it itself (OpenCV: x
+right, y down, z ahead) is
+
+    v = R_i^T (C_{i+1} - C_i) / depth of the scene,    w = axis-angle of R_i^T R_{i+1}, in radians
+
+and its cosine with the ideal motion is taken (eq. 16, 17): left is w_y = -1, right +1, forward v_z = +1, backward -1.
+The paper writes left as +1, which is the same motion told of world-to-camera matrices (their w is -R w); `paper`
+computes with these: v = t_{i+1} - t_i, w of R_{i+1} R_i^T, all steps counted.
+
+Steps shorter than a tenth of the clip's median (of its fast steps, where it is told to wait) are left out and counted:
+a pause is no wrong direction. Each phase has its declared share of the clip; the second half of a way there and back
+begins at the middle. In a wait of declared length a step is worth 1 minus its size over the median of steps that move;
+`paper`, whose cosine is not defined there, leaves it out. The score is the mean, 0 where it is negative; a camera that
+should move and rests altogether scores 0. Size and speed of the motion do not count otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Case, Reason, Score, Series, Unscored, metric
+from revisit.evidence.frames import FrameFacts
+from revisit.evidence.mbench import GeometryTrack
+from revisit.geometry.fold_pairs import frame_numbers, pose_distance
+from revisit.geometry.poses import invert
+from revisit.geometry.rotations import to_axis_angle
+from revisit.suites.mbench.metrics.actions import IDEAL, WAIT, Asked, asked_of
+from revisit.suites.mbench.metrics.rules import PAPER, check_rule, scene_depth, validate_track
+
+SHORT = 0.1  # of the median step: a pause
+AT_REST = 1e-5  # radians or depths a step: what rounding leaves of no motion
+FAST = 90  # percentile of the steps of a clip that is told to wait: how fast it is when it moves
+RESTS = 0.1  # radians or depths from the first pose, over which a camera that should rest loses 1/e: about 5 degrees
+
+
+def twists(c2w: np.ndarray, depth: float, literal: bool = False) -> np.ndarray:
+    """(N-1, 6) motion from each pose to the next: translation, then rotation in radians."""
+    poses = invert(c2w) if literal else c2w
+    rotation, at = poses[:, :3, :3], poses[:, :3, 3]
+    step = np.diff(at, axis=0)
+    if literal:
+        between = rotation[1:] @ np.swapaxes(rotation[:-1], 1, 2)
+    else:
+        step = np.einsum("nji,nj->ni", rotation[:-1], step) / depth
+        between = np.swapaxes(rotation[:-1], 1, 2) @ rotation[1:]
+    turns = [axis * np.radians(degrees) for axis, degrees in map(to_axis_angle, between)]
+    return np.hstack([step, np.array(turns).reshape(-1, 3)])
+
+
+def ideal(direction: str, literal: bool = False) -> np.ndarray:
+    """The unit motion of a direction; world-to-camera matrices tell it the other way round."""
+    component, sign = IDEAL[direction]
+    motion = np.zeros(6)
+    motion[component] = -sign if literal else sign
+    return motion
+
+
+def boundaries(asked: Asked, count: int) -> np.ndarray:
+    """The frames, not whole numbers, at which each phase but the first begins."""
+    return np.cumsum([share for _, share in asked.phases])[:-1] * (count - 1)
+
+
+def best_switches(values: np.ndarray, at: np.ndarray, switches: np.ndarray, tolerance: float) -> np.ndarray:
+    """Where each further phase begins: as asked, or at the best moment within the tolerance around that."""
+    span = at[-1] - at[0]
+    found = switches.copy()
+    for k in range(len(switches)):
+        after = found[k - 1] if k else -np.inf
+        before = switches[k + 1] if k + 1 < len(switches) else np.inf
+        near = (
+            at[(np.abs(at - switches[k]) <= tolerance * span) & (at > after) & (at < before)] if tolerance > 0 else []
+        )
+        if len(near):
+            inside = (at >= after) & (at < before)
+            gains = [np.where(at < c, values[:, k], values[:, k + 1])[inside].sum() for c in near]
+            found[k] = near[int(np.argmax(gains))]
+    return found
+
+
+@metric(
+    id="mb_camera_interaction", version=2, title="Camera follows its action", unit="score", range=(0, 1),
+    higher_is_better=True, needs=(Case, FrameFacts, GeometryTrack), suites=("mbench",), paper=f"{PAPER} eq. 16-17",
+    upstream="camera_interaction", responds_to=("frozen camera", "wrong direction", "no return"),
+    blind_to=("content", "speed and size of the motion", "pauses"),
+)  # fmt: skip
+def camera_interaction(
+    case: Case, frames: FrameFacts, track: GeometryTrack, *, rule: str = "corrected", tolerance: float = 0.0
+) -> Score | Unscored:
+    """Mean cosine between the camera's motion and the one asked for, at least 0.
+
+    Facts: share of steps that move, cosine of each direction, total turn in degrees (right is positive), and the
+    other way of putting a cosine on 0 to 1, (1 + cosine) / 2.
+    """
+    validate_track(track)
+    literal = check_rule(rule) == "paper"
+    action = str(case.annotations.get("action") or case.camera)
+    asked = asked_of(action, case.annotations.get("motion"))
+    if isinstance(asked, Reason):
+        return Unscored(asked)
+    if track.refused:
+        return Unscored("unreadable", track.refused)
+    if len(track.c2w) < 2:
+        return Unscored("too_short", "a motion takes two poses")
+    count = int(frames.index[-1]) + 1 if len(frames.index) else len(track.c2w)
+    numbers, note = frame_numbers(len(track.c2w), track.frame, count)
+    depth = scene_depth(track)
+    facts: dict[str, Any] = {
+        "action": action, "convention": track.convention, "convention_said_by": track.found, "poses_by": track.maker,
+        "note": note,
+    }  # fmt: skip
+    if asked.rests:
+        way, turn = pose_distance(track.c2w, depth)
+        apart = way[0] + np.radians(turn[0])
+        units = Series(frame=numbers, value=np.exp(-apart / RESTS), raw=apart)
+        return Score(float(np.exp(-apart.max() / RESTS)), raw=float(apart.max()), units=units, facts=facts)
+    motion = twists(track.c2w, depth, literal)
+    size = np.linalg.norm(motion, axis=1)
+    words = [word for word, _ in asked.phases]
+    usual = float(np.percentile(size, FAST) if asked.waits or WAIT in words else np.median(size))
+    # The paper counts every step; where it waits for a time that nobody tells, no step of the wait can be counted.
+    moves = size > (0 if literal and not asked.waits else max(AT_REST, SHORT * usual))
+    own = twists(track.c2w, depth)
+    facts |= {
+        "response_rate": float(moves.mean()),
+        "total_turn_degrees": float(np.degrees(own[:, 4].sum())),
+        "turned_degrees": float(np.degrees(np.abs(own[:, 4]).sum())),
+    }
+    if not moves.any():
+        return Score(0.0, raw=0.0, facts={**facts, "note": "the camera rests"})
+    at = (numbers[:-1] + numbers[1:]) / 2
+    unit = motion / np.maximum(size, 1e-12)[:, None]
+    pace = float(np.median(size[moves]))
+    still = 1 - np.minimum(size / pace, 1)
+    values = np.stack([still if word == WAIT else unit @ ideal(word, literal) for word in words], axis=1)
+    rests = np.array([word == WAIT for word in words])
+    counted = (moves[:, None] & ~rests) | (rests & (not literal))
+    switches = best_switches(np.where(counted, values, 0), at, boundaries(asked, count), tolerance)
+    phase = np.searchsorted(switches, at, side="right")
+    value, counts = values[np.arange(len(at)), phase], counted[np.arange(len(at)), phase]
+    if not counts.any():
+        return Score(0.0, raw=0.0, facts={**facts, "note": "the camera moves in no phase in which it should"})
+    mean = float(value[counts].mean())
+    by = {f"{k + 1} {word}": _mean(value[counts & (phase == k)]) for k, word in enumerate(words)}
+    facts |= {"cosine": by, "half_of_one_plus_cosine": (1 + mean) / 2}
+    if len(switches):
+        facts["switch_frame"] = switches.tolist() if len(switches) > 1 else float(switches[0])
+    if asked.waits:
+        facts["note"] = "; ".join(filter(None, [note, "how long to wait is not declared, so waiting is not scored"]))
+    units = Series(frame=numbers[:-1][counts], other=numbers[1:][counts], value=value[counts], size=size[counts])
+    return Score(max(0.0, mean), raw=mean, units=units, facts=facts)
+
+
+def _mean(values: np.ndarray) -> float | None:
+    return float(values.mean()) if len(values) else None

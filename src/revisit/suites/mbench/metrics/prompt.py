@@ -1,0 +1,47 @@
+"""Prompt interaction of MBench: does each segment of the clip show what its caption says?
+
+Evidence: `TextFeatures`, descriptors of frames and captions by a CLIP network, from a file. The score is the mean over
+segments of the mean cosine of their frames with their caption (eq. 15); the paper prints it times 100. Cosines of CLIP
+lie around 0.2 to 0.35 for captions that fit: compare models, do not read it as a share. MBench's own study found
+hardly any agreement with people (Spearman 0.19).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
+from revisit.evidence.mbench import TextFeatures
+from revisit.metrics.rows import require_finite
+from revisit.suites.mbench.metrics.entities import unit
+from revisit.suites.mbench.metrics.rules import PAPER
+
+
+@metric(
+    id="mb_prompt_interaction", version=1, title="Prompt interaction", unit="score", range=(0, 1),
+    higher_is_better=True, needs=(Case, TextFeatures), suites=("mbench",), paper=f"{PAPER} eq. 15",
+    upstream="prompt_interaction", responds_to=("another scene", "an event that does not happen"),
+    blind_to=("memory", "order within a segment", "details of long captions"),
+)  # fmt: skip
+def prompt_interaction(case: Case, seen: TextFeatures) -> Score | Unscored:
+    """Mean cosine of frames with the caption of their segment, each segment counting alike."""
+    rows, captions = len(seen.frame), len(seen.text)
+    if seen.image.ndim != 2 or seen.text.ndim != 2 or seen.image.shape != (rows, seen.text.shape[1]):
+        raise InvalidEvidence(
+            f"TextFeatures has frames {seen.image.shape} and captions {seen.text.shape}; expected (N, D) and (M, D)"
+        )
+    if seen.segment.shape != (rows,) or (rows and not 0 <= seen.segment.min() <= seen.segment.max() < captions):
+        raise InvalidEvidence(f"TextFeatures.segment needs a number from 0 to {captions - 1} for each of {rows} frames")
+    require_finite(seen, "image", "text")
+    asked = len(case.annotations.get("segments") or ()) or captions
+    facts = {"captions": captions, "described_by": seen.maker, "captions_cut": seen.cut}
+    if asked != captions:
+        return Unscored("mismatch", f"the file describes {captions} captions, and the case has {asked}", facts)
+    cosines = (unit(seen.image) * unit(seen.text)[seen.segment]).sum(axis=1)
+    missing = sorted(set(range(captions)) - set(seen.segment.tolist()))
+    if missing or not rows:
+        return Unscored("not_observed", f"segment {missing[0] if missing else 0} has no described frame", facts)
+    means = np.array([cosines[seen.segment == k].mean() for k in range(captions)])
+    facts |= {"of_each_segment": means.tolist()}
+    units = Series(frame=seen.frame, segment=seen.segment, value=cosines)
+    return Score(float(np.clip(means.mean(), 0, 1)), raw=float(means.mean()), units=units, facts=facts)

@@ -1,0 +1,109 @@
+"""Rendering consistency of MBench: does the view return in the light and the style it was left in?
+
+Lighting (`LabStats`, `FoldPairs`): means of CIELAB over segments of the way out and of the way back,
+
+    D = mean over pairs of alpha |dL| + (1 - alpha) ||d(a, b)||,    score = exp(-D / tau)   (eq. 9-12)
+
+In setting A a segment is a frame of a pair with its two neighbours on either side; in setting T it is the first and the
+last fifth of the clip. alpha and tau are not published: 0.5 and 10 in true CIELAB units (L from 0 to 100) are ours.
+
+Style (`GramDistances`): Gram matrices of frames, of VGG-19 in the paper, of VGG16 in the small set. `corrected` takes
+||dG|| / (||G|| + ||G'||), between 0 and 1, over neighbouring frames of the sample; `paper` takes ||dG|| (eq. 13),
+whose size depends on how the matrices are normalised. Neighbours tell of flicker, not of memory: the facts hold the
+same for pairs out and back as `return_score`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
+from revisit.evidence.appearance import LabStats
+from revisit.evidence.mbench import FoldPairs, GramDistances
+from revisit.metrics.rows import nearest_rows, require_rows
+from revisit.suites.mbench.metrics.rules import PAPER, check_rule, no_pairs, setting
+
+AROUND = 2  # frames on either side of a frame of a pair
+PARTS = 5  # segments of a text-conditioned clip, the first of which is compared with the last
+
+
+@metric(
+    id="mb_rendering_lighting", version=1, title="Lighting consistency", unit="score", range=(0, 1),
+    higher_is_better=True, needs=(Case, LabStats, FoldPairs), suites=("mbench",), paper=f"{PAPER} eq. 9-12",
+    upstream="rendering_lighting", responds_to=("exposure drift", "colour drift", "lighting change"),
+    blind_to=("local shadows", "light that moves while its mean stays"),
+)  # fmt: skip
+def rendering_lighting(
+    case: Case, lab: LabStats, pairs: FoldPairs, *, alpha: float = 0.5, tau: float = 10.0
+) -> Score | Unscored:
+    """exp(-D / tau), with D the change of mean lightness and colour between the way out and the way back."""
+    require_rows(lab, mean=(3,))
+    if len(lab.index) < 2:
+        return Unscored("too_short", "light is compared between two segments, and there are fewer than two frames")
+    if setting(case) == "T":
+        parts = np.array_split(np.arange(len(lab.index)), PARTS)
+        if not len(parts[-1]):
+            return Unscored("too_short", f"{len(lab.index)} frames do not make {PARTS} segments")
+        frame, other = lab.index[parts[0][:1]], lab.index[parts[-1][:1]]
+        early, late = (lab.mean[part].astype(float).mean(axis=0)[None] for part in (parts[0], parts[-1]))
+        chosen = "first and last fifth"
+    else:
+        if not len(pairs.frame):
+            return no_pairs(pairs.note)
+        frame, other, chosen = pairs.frame, pairs.other, pairs.how
+        early, late = (around(lab, frames) for frames in (frame, other))
+    change = late - early
+    lightness, colour = np.abs(change[:, 0]), np.hypot(change[:, 1], change[:, 2])
+    deviation = alpha * lightness + (1 - alpha) * colour
+    mean = float(deviation.mean())
+    facts = {
+        "pairs": len(frame), "pairs_chosen_by": chosen, "lightness": float(change[:, 0].mean()),
+        "colour": float(colour.mean()), "alpha": alpha, "tau": tau, "note": pairs.note,
+    }  # fmt: skip
+    units = Series(frame=frame, other=other, value=np.exp(-deviation / tau), raw=deviation)
+    return Score(float(np.exp(-mean / tau)), raw=mean, units=units, facts=facts)
+
+
+def around(lab: LabStats, frames: np.ndarray) -> np.ndarray:
+    """Mean CIELAB of each frame and its neighbours."""
+    rows = nearest_rows(lab.index, frames)
+    parts = [lab.mean[max(0, row - AROUND) : row + AROUND + 1].astype(float).mean(axis=0) for row in rows.tolist()]
+    return np.stack(parts)
+
+
+@metric(
+    id="mb_rendering_style", version=1, title="Style consistency", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(GramDistances,), suites=("mbench",), paper=f"{PAPER} eq. 13", upstream="rendering_style",
+    responds_to=("style change", "flicker"), blind_to=("memory, except in `return_score`", "layout"),
+)  # fmt: skip
+def rendering_style(grams: GramDistances, *, rule: str = "corrected") -> Score | Unscored:
+    """1 minus the mean distance of Gram matrices of neighbouring frames, between 0 and 1."""
+    check_rule(rule)
+    shape = grams.difference.shape
+    if len(shape) != 2 or grams.norm.shape != shape or grams.other_norm.shape != shape or len(grams.frame) != shape[0]:
+        raise InvalidEvidence(
+            f"GramDistances has differences {shape} and norms {grams.norm.shape}, {grams.other_norm.shape} for "
+            f"{len(grams.frame)} pairs; each needs (pairs, layers)"
+        )
+    if not (~grams.fold).any():
+        return Unscored("not_observed", "no neighbouring frames were compared")
+    distance = distances(grams, rule)
+    near = ~grams.fold
+    value = 1 - distance
+    facts: dict[str, Any] = {"pairs": int(near.sum()), "layers": shape[1], "described_by": grams.maker}
+    if grams.fold.any():
+        facts["return_score"] = float(np.clip(value[grams.fold].mean(), 0, 1))
+    units = Series(frame=grams.frame[near], other=grams.other[near], value=value[near], raw=distance[near])
+    mean = float(value[near].mean())
+    return Score(float(np.clip(mean, 0, 1)), raw=float(distance[near].mean()), units=units, facts=facts)
+
+
+def distances(grams: GramDistances, rule: str) -> np.ndarray:
+    """(P,) mean over layers of the distance of two Gram matrices."""
+    difference = grams.difference.astype(float)
+    if rule == "paper":
+        return np.asarray(difference.mean(axis=1))
+    sums = grams.norm.astype(float) + grams.other_norm
+    return np.asarray(np.divide(difference, sums, out=np.zeros_like(difference), where=sums > 0).mean(axis=1))

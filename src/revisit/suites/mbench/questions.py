@@ -1,0 +1,113 @@
+"""MBench (arXiv 2606.00793): does a clip pose the memory test at all, and how far did the change go, how rightly?
+
+The trigger is one question, which depends on the subset of the case, with a confidence. Progress and correctness are
+two ratings in one call, so that the second is given in view of the first. Both are asked about the same frames (eight,
+evenly spread, by default). Our own wording, with the paper's meaning: numbers are comparable with published ones only
+in kind. `annotations["wording"]` may hold words of the user's own by id (`trigger.object`, ..., `progress`): captions
+still go before them and the form of the answer after them, and judges are told apart by the words they were asked with.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from revisit.core import UsageError, digest, observer
+from revisit.evidence.judged import JudgeFrames, ProgressRatings, TriggerAnswer
+from revisit.judges.asking import Answer, Frames, Talk
+from revisit.judges.banks import judge_of, problems, verdict
+from revisit.judges.instrumented import Answering, Story, knows, word
+from revisit.judges.questions import Number, Question, Rating, Record, YesNo
+
+TRIGGERS = {
+    "object": "Does the video put the memory of its target object to the test? For example, the object is shown, then "
+    "it leaves the view, gets covered or is seen from elsewhere, and later it is shown again.",
+    "human": "Does the video put the memory of a person to the test? For example, a person is shown, is gone or "
+    "covered in the middle of the video, and later appears again.",
+    "environment": "Does the video put the memory of its surroundings to the test? For example, the camera moves away "
+    "from a scene, a view or an arrangement of things, and later comes back to it.",
+    "causal": "Does the video put the memory of what is going on to the test? For example, an event or a physical "
+    "process is under way that has to go on while some of it is hidden, or through later parts of the video.",
+}
+RATINGS = (
+    "Rate two things from 1 to 5. progress: how far the change that the text describes has gone by the end (1: "
+    "nothing of it can be seen, 3: about half of it, 5: all of it). correctness: how right the way there and the "
+    "result are, given how far it went (1: they contradict the text or the laws of nature, 3: some clear mistakes, "
+    "5: nothing to object to)."
+)
+
+
+@observer(
+    id="judge.trigger", version=2, kind="judge", makes=TriggerAnswer, shows=JudgeFrames,
+    inputs=("subset", "prompt", "annotations"),
+)  # fmt: skip
+def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, Any]) -> Talk:
+    """Whether the clip poses the memory test of its subset, and how sure the judge is of it."""
+    name = subset.lower()
+    if name not in TRIGGERS:
+        raise UsageError(f"there is no trigger question for the subset {subset!r}; there are {', '.join(TRIGGERS)}")
+    id = f"trigger.{name}"
+    words, by = worded(id, TRIGGERS[name], annotations)
+    meant = annotations.get("object") if name == "object" else ""
+    target = f"The target object is: {meant}.\n" if meant else ""
+    text = f"{described(prompt, annotations)}{target}{words} Say also how sure you are, from 0 to 1."
+    schema = Record({"triggered": YesNo(), "confidence": Number(0.0, 1.0)})
+    answers: list[Answer] = yield [Question(id, text, schema, {"ask": "triggered"})]
+    value = answers[0].value or {}
+    return TriggerAnswer(
+        triggered=int(value["triggered"]) if value else verdict(answers[0]),
+        confidence=float(value.get("confidence", math.nan)),
+        question=name,
+        judge=judge_of(answers) + by,
+        frames=frames.digest,
+        problems=problems(["the trigger"], answers),
+    )
+
+
+@observer(
+    id="judge.progress", version=1, kind="judge", makes=ProgressRatings, shows=JudgeFrames,
+    inputs=("prompt", "annotations"),
+)  # fmt: skip
+def progress(frames: Frames, prompt: str, annotations: Mapping[str, Any]) -> Talk:
+    """How far the described change went and how rightly, from 1 to 5 each, in one call."""
+    schema = Record({"progress": Rating(1, 5), "correctness": Rating(1, 5)})
+    words, by = worded("progress", RATINGS, annotations)
+    answers: list[Answer] = yield [Question("progress", described(prompt, annotations) + words, schema)]
+    value = answers[0].value or {}
+    return ProgressRatings(
+        progress=float(value.get("progress", math.nan)),
+        correctness=float(value.get("correctness", math.nan)),
+        judge=judge_of(answers) + by,
+        frames=frames.digest,
+        problems=problems(["the ratings"], answers),
+    )
+
+
+@knows("mbench")
+def known(question: Question) -> Answering | None:
+    """How a rendered story answers the trigger and the ratings."""
+    if question.id.startswith("trigger."):
+        return lambda story: json.dumps({"triggered": word(story.posed), "confidence": 1.0})
+    return _rated if question.text.endswith(RATINGS) else None
+
+
+def _rated(story: Story) -> str:
+    right = 1 + 2 * story.spatial + 2 * story.state
+    return json.dumps({"progress": 1 + round(4 * story.progress), "correctness": right})
+
+
+def worded(id: str, ours: str, annotations: Mapping[str, Any]) -> tuple[str, str]:
+    """The words of a question, and what to add to the judge's name: nothing, or which words of the user's these are."""
+    theirs = (annotations.get("wording") or {}).get(id)
+    return (ours, "") if theirs is None else (str(theirs), f", asked in the words {digest(theirs, 8)}")
+
+
+def described(prompt: str, annotations: Mapping[str, Any]) -> str:
+    """What the video was asked to show, part by part where the dataset says it so."""
+    segments = annotations.get("caption_segments")
+    if isinstance(segments, list | tuple) and segments:
+        parts = "\n".join(f"{number}. {part}" for number, part in enumerate(segments, 1))
+        return f"The video was asked to show, one after the other:\n{parts}\n"
+    return f"The video was asked to show: {prompt.strip()}\n"

@@ -1,0 +1,21 @@
+"""The suite `mbench`: entity, environment and causal consistency, by action (A) and by text (T) (docs/mbench.md)."""
+
+from revisit.core.suites import Suite, read_card, suite
+from revisit.suites.mbench.exports import export
+from revisit.suites.mbench.leaderboard import boards_of
+from revisit.suites.mbench.names import metrics
+from revisit.suites.mbench.read import read, recognises
+from revisit.suites.mbench.summary import summarise
+
+MBENCH = suite(
+    Suite(
+        id="mbench",
+        card=read_card(__package__),
+        read=read,
+        recognises=recognises,
+        metrics=metrics,
+        summarise=summarise,
+        export=export,
+        boards=boards_of,
+    )
+)

@@ -1,0 +1,198 @@
+"""MBench: a set with its samples, and the videos and camera artifacts of models.
+
+dataset.yaml
+samples/{subset}/{sample_id}/{sample.json, source_video.mp4, first_frame.png, reference.png}
+models/{model}/samples.jsonl
+models/{model}/outputs/{subset}/{sample_id}/{condition_id}/video.mp4
+models/{model}/artifacts/{subset}/{sample_id}/{condition_id}/da3/{results.npz, input_images/%06d.png}
+
+A film is called {subset}__{sample_id}__{condition_id}. In an action-conditioned set (MBench-A) the condition is
+{action}_{length}, such as left_then_right_3s; in one by text (MBench-T) it is `text`, and samples tell the film in five
+parts. A set holds films of one setting.
+The artifact holds what a depth and pose network would give, here exactly: depth, world-to-camera poses and intrinsics
+of every fourth frame, all on the grid of its images; `convention` and `frame_indices` say so, because files in the
+wild do not. Depth is that of the place along the model's own camera path, with the target as it really is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.worlds.events import EVENTS
+from revisit.worlds.film import Film
+from revisit.worlds.layouts.common import (
+    Model,
+    Row,
+    Tell,
+    arrays,
+    each_that_applies,
+    json_lines,
+    picture,
+    pictures,
+    text,
+    true_frames,
+    video,
+)
+from revisit.worlds.layouts.orders import CAST, Layout, Order, layout, place_of
+from revisit.worlds.paths import seen_from
+
+SUBSETS = {
+    "environment": "The place while the camera goes and returns.",
+    "human": "A figure with a face.",
+    "object": "The target.",
+    "causal": "What happens to the target meanwhile.",
+}
+EVERY = 4  # frames of which the artifact tells
+TEXT = "text"  # the condition of films in a set by text
+DATASET = """\
+dataset_id: {id}
+dataset_name: Worlds of revisit
+version: '1.0'
+path_mode: relative_to_dataset_root
+subsets:
+{subsets}
+condition_id:
+  pattern: "{pattern}"
+paths:
+  output_video: models/{{model_id}}/outputs/{{subset}}/{{sample_id}}/{{condition_id}}/video.mp4
+  artifact_da3: models/{{model_id}}/artifacts/{{subset}}/{{sample_id}}/{{condition_id}}/da3/results.npz
+"""
+
+
+def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: Tell) -> Row:
+    """Write the sample and the videos of one film that are not there, and return what the lists say of it."""
+    subset, sample, condition = name.split("__")
+    _sample(folder / "samples" / subset / sample, sample, subset, film, condition)
+    made = []
+    for model in each_that_applies(models, film, name, tell):
+        made.append(model.name)
+        home, place = folder / "models" / model.name, Path(subset) / sample / condition
+        output, artifact = home / "outputs" / place / "video.mp4", home / "artifacts" / place / "da3"
+        if not (output.is_file() and (artifact / "results.npz").is_file()):
+            frames = list(model.frames(film, seed))
+            video(output, frames, film.fps)
+            _artifact(artifact, frames[::EVERY], seen_from(film, model.poses(film, seed)))
+    return {"subset": subset, "sample": sample, "condition": condition, "models": made}
+
+
+def _sample(place: Path, id: str, subset: str, film: Film, condition: str) -> None:
+    """Write a sample with its ground truth."""
+    video(place / "source_video.mp4", true_frames(film), film.fps)
+    picture(place / "first_frame.png", film.truth(0).rgb)
+    picture(place / "reference.png", film.truth(len(film) - 1).rgb)
+    height, width = film.size
+    x0, y0, x1, y1 = film.target_box()
+    caption = film.prompt
+    anchor = {
+        "center_x": (x0 + x1) / 2 * width, "center_y": (y0 + y1) / 2 * height, "width": width, "height": height,
+        "source": "exact",
+    }  # fmt: skip
+    content: dict[str, Any] = {
+        "sample_id": id,
+        "subset": subset,
+        "caption": caption,
+        "ground_truth_media": {
+            "source_video": "source_video.mp4", "first_frame": "first_frame.png", "reference": "reference.png",
+        },
+        "metadata": {"caption": caption, "phases": list(film.phases)},
+        "annotations": {"event": film.event},
+    }  # fmt: skip
+    name = film.world.instances[1]
+    if condition == TEXT:  # the object has a name and no place, as in the published set
+        content["metadata"] |= {"object_card": {"name": name, "attributes": []}, "caption_segments": _parts(film)}
+    else:
+        content["metadata"] |= {"object_anchor": anchor, "object_name": name}
+        content["annotations"]["action"] = film.script
+    text(place / "sample.json", json.dumps(content, indent=1))
+
+
+def _parts(film: Film) -> list[str]:
+    """The film in five parts, as a caption each."""
+    name = film.world.instances[1]
+    return [
+        film.world.scene,
+        f"{film.told} The {name} goes out of view.",
+        f"The {name} is not in view. Meanwhile {EVENTS[film.event].what}.",
+        f"The view comes back to where the {name} was.",
+        "The first view is there again.",
+    ]
+
+
+def _artifact(place: Path, frames: Sequence[np.ndarray], film: Film) -> None:
+    """Write depth, poses, intrinsics and the images they belong to, at half the size of the video."""
+    import cv2
+
+    numbers = np.arange(0, len(film), EVERY)
+    small = film.size[1] // 2, film.size[0] // 2
+    shrunk = (cv2.resize(rgb, small, interpolation=cv2.INTER_AREA) for rgb in frames)
+    pictures(place / "input_images", lambda k: f"{k:06d}.png", shrunk)
+    K = film.K.copy()
+    K[:2] /= 2
+    K[:2, 2] -= 0.25  # pixel centres are whole numbers on either grid
+    arrays(
+        place / "results.npz",
+        depth=np.stack([_between_pixels(film.truth(int(k)).depth) for k in numbers]),
+        extrinsics=np.linalg.inv(film.poses[numbers])[:, :3],
+        intrinsics=np.tile(K, (len(numbers), 1, 1)),
+        frame_indices=numbers,
+        convention=np.array("w2c_opencv"),
+    )
+
+
+def _between_pixels(depth: np.ndarray) -> np.ndarray:
+    """Depth at the middle of every two by two pixels; inverse depth is what is linear across a plane."""
+    inverse = 1 / depth
+    mean = (inverse[::2, ::2] + inverse[1::2, ::2] + inverse[::2, 1::2] + inverse[1::2, 1::2]) / 4
+    return (1 / mean).astype(np.float32)
+
+
+def index(folder: Path, rows: Sequence[Row]) -> None:
+    """Write the card of the set and the list of videos of every model."""
+    present = [subset for subset in SUBSETS if any(row["subset"] == subset for row in rows)]
+    listed = "\n".join(f"  {subset}: {{description: {json.dumps(SUBSETS[subset])}}}" for subset in present)
+    by_text = all(row["condition"] == TEXT for row in rows)
+    id, pattern = ("mbencht", TEXT) if by_text else ("mbencha", "{action}_{length}")
+    text(folder / "dataset.yaml", DATASET.format(id=id, pattern=pattern, subsets=listed))
+    for model in dict.fromkeys(model for row in rows for model in row["models"]):
+        made = [_item(row, model) for row in rows if model in row["models"]]
+        json_lines(folder / "models" / model / "samples.jsonl", made)
+
+
+def _item(row: Row, model: str) -> Row:
+    place = f"{row['subset']}/{row['sample']}/{row['condition']}"
+    return {
+        "item_id": place.replace("/", ":"), "dataset_id": "mbencht" if row["condition"] == TEXT else "mbencha",
+        "subset": row["subset"],
+        "sample_id": row["sample"], "condition_id": row["condition"], "model_id": model,
+        "media": {"videos": [{"path": f"outputs/{place}/video.mp4", "role": "generated"}]},
+        "artifacts": {"da3": {"path": f"artifacts/{place}/da3/results.npz"}}, "annotations": {}, "metadata": {},
+    }  # fmt: skip
+
+
+def films(seed: int) -> list[Order]:
+    """The films of a seed, one for each subset, by actions."""
+    cast = {"environment": ("gift", "none"), "object": ("gift", "none"), "human": ("figure", "none"),
+            "causal": CAST[1::2][seed % 5]}  # fmt: skip
+    return [
+        Order(f"{subset}__sample_{seed:03d}__{{action}}_3s", seed, place_of(seed), kind, event)
+        for subset, (kind, event) in cast.items()
+    ]
+
+
+def films_of_text(seed: int) -> list[Order]:
+    """The same by text."""
+    return [replace(order, name=order.name.replace("{action}_3s", TEXT)) for order in films(seed)]
+
+
+MODELS = (
+    "perfect", "frozen_camera", "texture_drift", "shape_drift", "state_reset", "background", "lighting", "style",
+)  # fmt: skip
+MODELS_OF_TEXT = ("perfect", "frozen_camera", "texture_drift", "state_reset", "lighting")
+LAYOUT = layout(Layout("mbench", films, MODELS, shoot, index, options="--suite mbench"))
+LAYOUT_OF_TEXT = layout(Layout("mbench-t", films_of_text, MODELS_OF_TEXT, shoot, index, options="--suite mbench"))

@@ -1,0 +1,290 @@
+"""`revisit memobench`: the commands of the public scripts, with their flags, on our engine.
+
+`eval` (run_eval.py), `ors` (compute_ors.py), `vqa` (llm-vqa.py) and `leaderboard` (leaderboard.py) write the files that
+the public scripts write, where they write them. A model need not be registered in a source file: it is the folder that
+is named. Everything else that Revisit does with a run works on these runs, too; they lie below --run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from revisit.cli import console
+from revisit.cli.running import carry_out
+from revisit.suites.memobench.commands_judge import questions, review, wording
+
+if TYPE_CHECKING:
+    from revisit.engine.request import Request
+
+app = typer.Typer(help="MemoBench, with its own commands.", no_args_is_help=True, rich_markup_mode=None)
+
+DATA = typer.Option(Path("data"), help="The dataset, with Synthetic_processed and Real_Raw.")
+SET = typer.Option("lite", "--set", help="Observer set.")
+PROTOCOL = typer.Option(None, help="corrected (default), upstream or paper.")
+RUN = typer.Option(Path("runs/memobench"), help="Folder of the runs.")
+WORKERS = typer.Option(None, help="Processes; as many as cores by default, 0 for none.")
+OUTPUT = Path("output")  # where the public scripts look for clips
+GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"  # whom llm-vqa.py asks, as a server of our protocol
+GEMINI_KEY, GEMINI_MODEL = "GEMINI_API_KEY", "gemini-3.1-pro-preview"
+
+
+@app.callback()
+def memobench() -> None:
+    """MemoBench, with its own commands."""
+
+
+@app.command("eval")
+def eval_(
+    mode: str = typer.Option("synthetic", help="synthetic, real or both."),
+    gen_root: Path = typer.Option(None, "--gen_root", help="Generated clips of the split; output/Synthetic or /Real."),
+    gen_root_syn: Path = typer.Option(None, "--gen_root_syn", help="Synthetic clips, for --mode both."),
+    gen_root_real: Path = typer.Option(None, "--gen_root_real", help="Real clips, for --mode both."),
+    prompt_src_syn: Path = typer.Option(
+        None, "--prompt_src_syn", help="CSV of the synthetic clips' prompts (video_folder, prompt); the dataset's else."
+    ),
+    prompt_src_real: Path = typer.Option(
+        None,
+        "--prompt_src_real",
+        help="CSV of the real clips' prompts (id or video_folder, prompt); the dataset's else.",
+    ),
+    clip: str = typer.Option("", help="Only this clip, such as Barnyard_001."),
+    scene: str = typer.Option("", help="Only clips of this scene."),
+    max_side: int = typer.Option(
+        None, "--max_side", min=16, help="Longest side of frames in pixels; as the protocol says (640) by default."
+    ),
+    sample_step: int = typer.Option(
+        None,
+        "--sample_step",
+        min=1,
+        help="Every so many frames for motion and quality; as the protocol says by default.",
+    ),
+    device: str = typer.Option("", help="cuda, cuda:1 or cpu."),
+    out_csv: Path = typer.Option(None, "--out_csv", help="The CSV file; outputs/<model>/eval_<mode>.csv by default."),
+    camera_ctrl: bool = typer.Option(True, "--camera_ctrl/--no-camera_ctrl", help="Ask for camera control, too."),
+    model: str = typer.Option("", help="Name of the model; the folder above the split by default."),
+    data: Path = DATA,
+    set: str = SET,
+    protocol: str = PROTOCOL,
+    run: Path = RUN,
+    workers: int = WORKERS,
+) -> None:
+    """Score the automated metrics of a model's clips, as run_eval.py does; one CSV file with a row per clip."""
+    from revisit.core import UsageError
+    from revisit.networks import settings
+    from revisit.suites.memobench.metrics import OWN
+
+    if mode not in ("synthetic", "real", "both"):
+        raise UsageError(f"--mode takes synthetic, real or both, not {mode!r}")
+    if device:
+        os.environ[settings.DEVICE] = device
+    roots = {
+        "synthetic": gen_root_syn or gen_root or OUTPUT / "Synthetic",
+        "real": gen_root_real or gen_root or OUTPUT / "Real",
+    }
+    left_out = {"memo_ors", *(() if camera_ctrl else ("memo_camera",))}
+    metrics = [id for id in OWN if id not in left_out and not id.startswith("memo_vqa")]
+    only = [f"only={','.join(filter(None, (clip, scene)))}"] if clip or scene else []
+    prompts = {"synthetic": ("--prompt_src_syn", prompt_src_syn), "real": ("--prompt_src_real", prompt_src_real)}
+    sampling = {"long_side": max_side, "step": sample_step}
+    name, rows = "", []
+    for split in ("synthetic", "real") if mode == "both" else (mode,):
+        name = model or _model_of(roots[split])
+        options, place = [*only, *_prompts(*prompts[split])], run / name / f"eval-{split}"
+        done = _run(roots[split], name, data, metrics, options, set, protocol, place, workers, sampling=sampling)
+        rows.append(done / "memobench_csv/outputs")
+    written = out_csv or Path("outputs") / name / f"eval_{mode}.csv"
+    _joined([path for folder in rows for path in sorted(folder.rglob("eval_*.csv"))], written)
+    console.message(f"results: {written}")
+
+
+@app.command("ors")
+def ors(
+    model_name: str = typer.Option(..., "--model-name", help="The model: a folder of output/, or a name."),
+    video_dirs: list[Path] = typer.Option([], "--video-dirs", help="Its folder; output/<model> by default."),
+    output_dir: Path = typer.Option(Path("ors_results"), "--output-dir", help="Folder for <model>/ors_scores.csv."),
+    skip_existing: bool = typer.Option(False, "--skip-existing", help="Always so: answers that are there are kept."),
+    detections: str = typer.Option("", help="Folder of detections by another program; else the set's detector."),
+    data: Path = DATA,
+    set: str = typer.Option("paper", "--set", help="Observer set."),
+    protocol: str = PROTOCOL,
+    run: Path = RUN,
+    workers: int = WORKERS,
+) -> None:
+    """Score the object reappearance of a model's clips, as compute_ors.py does."""
+    options = [f"detections={detections}"] if detections else []
+    for folder in _folders(model_name, video_dirs):
+        name = _model_of(folder) if model_name == "all" else model_name
+        done = _run(folder, name, data, ["memo_ors"], options, set, protocol, run / name / "ors", workers)
+        _copied(done / "memobench_csv/ors_results", output_dir / name)
+
+
+@app.command("vqa")
+def vqa(
+    model_name: str = typer.Option(..., "--model-name", help="The model: a folder of output/, or a name."),
+    video_dirs: list[Path] = typer.Option([], "--video-dirs", help="Its folders; output/<model> by default."),
+    further: list[Path] = typer.Argument(None, help="Further folders behind --video-dirs."),
+    output_dir: Path = typer.Option(Path("vqa_results"), "--output-dir", help="Folder for <model>/<Scene>-<n>.csv."),
+    questions_dir: Path = typer.Option(Path("data/vqa_questions"), "--questions-dir", help="Folder of question banks."),
+    cases_csv: Path = typer.Option(None, "--cases-csv", help="Only the clips of this list (failure-cases.csv)."),
+    skip_existing: bool = typer.Option(False, "--skip-existing", help="Always so: answers that are there are kept."),
+    model_id: str = typer.Option("", "--model-id", help="Model of the judge, where it is Gemini or a url."),
+    judge: str = typer.Option(
+        "", "--judge", help="A judge file (YAML), a url, or recorded answers; Gemini by default, with $GEMINI_API_KEY."
+    ),
+    data: Path = DATA,
+    set: str = SET,
+    protocol: str = PROTOCOL,
+    run: Path = RUN,
+    workers: int = WORKERS,
+) -> None:
+    """Ask a judge the questions about a model's clips, as llm-vqa.py does."""
+    from revisit.suites.memobench.banks import read_failure_cases
+
+    if model_id:
+        os.environ["REVISIT_JUDGE_MODEL"] = model_id
+    judge = judge or _gemini(model_id)
+    options = [f"questions={questions_dir}"]
+    if cases_csv is not None:
+        options.append(f"only={','.join(case.clip for case in read_failure_cases(cases_csv))}")
+    for number, folder in enumerate(_folders(model_name, [*video_dirs, *(further or [])])):
+        place = run / model_name / f"vqa-{number}"
+        done = _run(folder, model_name, data, ["vqa"], options, set, protocol, place, workers, judge)
+        _copied(done / "memobench_csv/vqa_results", output_dir / model_name)
+
+
+@app.command("leaderboard")
+def leaderboard(
+    eval_dir: Path = typer.Option(Path("outputs"), "--eval-dir", help="Folder with <model>/eval_*.csv."),
+    ors_dir: Path = typer.Option(Path("ors_results"), "--ors-dir", help="Folder with <model>/ors_scores.csv."),
+    vqa_dir: Path = typer.Option(Path("vqa_results"), "--vqa-dir", help="Folder with <model>/<Scene>-<n>.csv."),
+    load: Path = typer.Option(None, "--load", help="A table that --output wrote, instead of result files."),
+    output: Path = typer.Option(None, "--output", help="Write the table as CSV, a row per model."),
+    format: str = typer.Option("terminal", "--format", help="terminal, markdown, latex, csv or html."),
+    sort: str = typer.Option("", "--sort", help="Column to sort by, such as ORS; the better ones come first."),
+    subset: str = typer.Option("", "--subset", help="synthetic or real."),
+) -> None:
+    """Put result files of models side by side, as leaderboard.py does."""
+    from revisit.cli.leaderboard import written_as
+    from revisit.core import UsageError
+    from revisit.suites.memobench.leaderboard import as_csv, read_csv, upstream_board
+
+    if load is not None:
+        board = read_csv(load)
+    else:
+        folders = [folder for folder in (eval_dir, ors_dir, vqa_dir) if folder.is_dir()]
+        if not folders:
+            raise UsageError(
+                f"there is none of {eval_dir}, {ors_dir} and {vqa_dir}; name the folders of the result files"
+            )
+        board = upstream_board(folders[0], subset, *folders[1:])
+    if output is not None:
+        output.write_text(as_csv(board), encoding="utf-8")
+        console.message(f"written: {output}")
+    written_as([board], format, sort)
+
+
+def _run(
+    source: Path, model: str, data: Path, metrics: list[str], options: list[str], set: str, protocol: str | None,
+    out: Path, workers: int | None, judge: str = "", sampling: Mapping[str, int | None] | None = None,
+) -> Path:  # fmt: skip
+    """Score a folder of clips and print what came of it; the folder of the run."""
+    from revisit.core import UsageError
+    from revisit.engine.request import Request
+
+    if not source.is_dir():
+        raise UsageError(f"{source}: there is no such folder of generated clips")
+    named = [f"gt={data.resolve()}", f"model={model}", *options]
+    request = Request.of(source, "memobench", set, protocol, metrics, None, "auto", [], named, judge)
+    done = carry_out(_sampled(request, sampling or {}), out, workers=workers)
+    console.summary(done.summary)
+    return done.path
+
+
+def _sampled(request: Request, sampling: Mapping[str, int | None]) -> Request:
+    """The request with a size or a step of frames for everything in it that has one."""
+    from revisit.engine.parameters import tunable
+
+    given = {name: value for name, value in sampling.items() if value is not None}
+    if not given:
+        return request
+    uses = tunable(request.plan())
+    chosen = {id: {name: value for name, value in given.items() if name in has} for id, has in uses.items()}
+    return replace(request, parameters={id: values for id, values in chosen.items() if values})
+
+
+def _prompts(flag: str, file: Path | None) -> list[str]:
+    """The option that names a file of prompts. The one that the public manual names is not in the dataset."""
+    if file is None:
+        return []
+    if not file.is_file():
+        console.message(f"{flag} {file}: there is no such file; the prompts of the dataset count")
+        return []
+    return [f"prompts={file.resolve()}"]
+
+
+def _gemini(model: str) -> str:
+    """The url of the judge that the public script asks; its model and key are left where judges look for them."""
+    from revisit.core import UsageError
+
+    if not os.environ.get(GEMINI_KEY):
+        raise UsageError(f"nobody is there to answer: name a judge with --judge, or set {GEMINI_KEY} to ask Gemini")
+    os.environ |= {"REVISIT_JUDGE_MODEL": model or GEMINI_MODEL, "REVISIT_JUDGE_KEY": os.environ[GEMINI_KEY]}
+    return GEMINI
+
+
+def _model_of(folder: Path) -> str:
+    """The model of a folder of clips, which may be named after the split."""
+    resolved = folder.resolve()
+    return resolved.parent.name if resolved.name in ("Synthetic", "Real") else resolved.name
+
+
+def _folders(model: str, given: list[Path]) -> list[Path]:
+    """The folders of a model's clips, or of all models in output/."""
+    from revisit.core import UsageError
+    from revisit.suites.memobench.leaderboard import model_key
+
+    if given:
+        return given
+    folders = sorted(entry for entry in OUTPUT.iterdir() if entry.is_dir()) if OUTPUT.is_dir() else []
+    if model == "all":
+        return folders
+    found = {model_key(entry.name): entry for entry in folders}.get(model_key(model))
+    if found is None:
+        raise UsageError(f"there is no {OUTPUT / model}; name the folder of its clips with --video-dirs")
+    return [found]
+
+
+def _copied(results: Path, place: Path) -> None:
+    """Copy the result files of a run to where the public script writes them."""
+    place.mkdir(parents=True, exist_ok=True)
+    for path in sorted(results.rglob("*.csv")):
+        shutil.copyfile(path, place / path.name)
+        console.message(f"results: {place / path.name}")
+
+
+def _joined(files: list[Path], place: Path) -> None:
+    """One CSV file of the rows of several; a column that only some of them have is empty in the others."""
+    import csv
+
+    rows: list[dict[str, str]] = []
+    columns: dict[str, None] = {}
+    for path in files:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            columns.update(dict.fromkeys(reader.fieldnames or ()))
+            rows += list(reader)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(columns), restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+COMMANDS = {"memobench": app, "judge questions": questions, "judge wording": wording, "judge review": review}

@@ -1,0 +1,93 @@
+"""A judge's answers to yes-or-no questions about a clip, from the file in which somebody recorded them.
+
+Formats: a results CSV of the public MemoBench script (columns scene, video_id, Evaluation, ...), a JSON list of
+objects with ID and Answer, an object with such a list under `answers` and the names `judge` and `frames`, or JSON
+lines of such objects. Rules for broken answers: docs/memobench-vqa.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from revisit.core import MediaError, observer
+from revisit.evidence.answers import JudgeAnswers, Question, answers_from, json_in, question_number, questions_in
+from revisit.media.names import in_clip
+from revisit.media.texts import csv_rows, read_text
+
+MOST_BYTES = 16 << 20
+EXPECTED = 'a list of objects with "ID" and "Answer" (Yes or No), or a results CSV with such a list under Evaluation'
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a file of answers holds."""
+
+    entries: Sequence[Any]
+    judge: str
+    frames: str = ""
+
+
+@observer(
+    id="import.vqa_answers", version=1, kind="file", makes=JudgeAnswers, artifact="vqa_answers",
+    inputs=("annotations",), sets=("lite",),
+)  # fmt: skip
+def vqa_answers(path: Path, annotations: Mapping[str, Any]) -> JudgeAnswers:
+    """The answers in a file, for the questions of the case or, where it has none, for those that the file echoes."""
+    with in_clip(path):
+        found = read_answers(path)
+        questions = questions_in(annotations) or echoed_questions(found.entries)
+    return answers_from(questions, found.entries, judge=found.judge, frames=found.frames)
+
+
+def read_answers(path: Path) -> Recorded:
+    """The entries of a file of answers, unchecked, and who gave them."""
+    text = read_text(path, MOST_BYTES)
+    name = f"answers in {path.suffix.removeprefix('.') or 'a file'}"
+    if path.suffix.lower() == ".csv":
+        return Recorded(_from_csv(text), name)
+    try:
+        content = [json.loads(line) for line in text.splitlines() if line.strip()] if _lines(path) else json_in(text)
+    except ValueError as error:
+        raise MediaError(f"this is not JSON ({error}); expected {EXPECTED}") from None
+    if isinstance(content, dict) and isinstance(content.get("answers"), list):
+        return Recorded(content["answers"], str(content.get("judge") or name), str(content.get("frames") or ""))
+    if not isinstance(content, list):
+        raise MediaError(f"found a {type(content).__name__}; expected {EXPECTED}")
+    return Recorded(content, name)
+
+
+def echoed_questions(entries: Sequence[Any]) -> tuple[Question, ...]:
+    """The questions as the entries echo them; refused unless each says its number, dimension and polarity."""
+    questions: dict[int, Question] = {}
+    for position, entry in enumerate(entries, 1):
+        number = question_number(entry)
+        polarity = entry.get("Dimension Polarity") if isinstance(entry, dict) else None
+        if number is None or polarity not in ("Positive", "Negative") or not entry.get("Dimension"):
+            raise MediaError(
+                f"entry {position} does not say its ID, Dimension and Dimension Polarity, and no bank of questions "
+                "was given that would; give the folder of the bank"
+            )
+        asked = Question(number, str(entry["Dimension"]), polarity == "Positive", str(entry.get("Question", "")))
+        questions.setdefault(number, asked)
+    return tuple(questions.values())
+
+
+def _lines(path: Path) -> bool:
+    return path.suffix.lower() in (".jsonl", ".ndjson")
+
+
+def _from_csv(text: str) -> list[Any]:
+    rows = list(csv_rows(text))
+    if len(rows) != 1 or not rows[0].get("Evaluation"):
+        raise MediaError(f"it has {len(rows)} rows; expected one row with the judge's list under Evaluation")
+    try:
+        entries = json_in(rows[0]["Evaluation"])
+    except ValueError as error:
+        raise MediaError(f"its Evaluation is not JSON ({error}); expected {EXPECTED}") from None
+    if not isinstance(entries, list):
+        raise MediaError(f"its Evaluation is a {type(entries).__name__}; expected {EXPECTED}")
+    return entries

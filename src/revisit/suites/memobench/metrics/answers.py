@@ -1,0 +1,165 @@
+"""Answers: what share of a bank's questions does a clip pass, dimension by dimension?
+
+Evidence: `JudgeAnswers`. A positive question passes with yes, a negative one with no (arXiv 2606.27537, section 3.5).
+The score of a dimension is its pass rate in percent; a model's score is the mean over clips, not over questions.
+
+Rules:
+
+- `corrected`, and `paper`, which says nothing of omissions: unanswered questions leave the denominator and are
+  counted; the facts hold the interval from "all of them fail" to "all of them pass". A clip on which the judge got a
+  control question wrong is unscored.
+- `upstream`: the judge's own list is scored, as the public script does. Dimension and order are those that the judge
+  echoes, an entry counts as often as it occurs, a number written as text makes its question positive, anything but
+  exactly yes or no (in any case) fails, and omitted questions shrink the denominator. Rounded to 4 decimals.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Score, Series, Unscored, metric
+from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers
+from revisit.metrics.judge_answers import mistrusted, validate
+from revisit.suites.memobench.metrics.rules import PAPER, check_rule
+
+DIMENSIONS = {
+    "if": "Instruction Following",
+    "ob": "Object and Background",
+    "cm": "Continuity of Memory",
+    "pa": "Physics Adherence",
+}
+SECTION = f"{PAPER} section 3.5"
+
+
+def passes(answers: JudgeAnswers) -> np.ndarray:
+    """Per question 1 if it passes, 0 if it fails, nan if it was not answered."""
+    passed = (answers.answer == np.where(answers.positive, YES, NO)).astype(float)
+    return np.where(answers.answer == UNANSWERED, np.nan, passed)
+
+
+def upstream_rates(answers: JudgeAnswers) -> dict[str, float] | Unscored:
+    """Pass rate per dimension as the public script computes it from the judge's own list."""
+    entries = json.loads(answers.reply) if answers.reply else _own_list(answers)
+    polarity = dict(zip(answers.question.tolist(), answers.positive.tolist(), strict=True))
+    verdicts: dict[str, list[bool]] = {}
+    for position, entry in enumerate(entries, 1):
+        try:
+            said = entry.get("Answer", "").strip().lower()
+            wanted = "yes" if polarity.get(entry["ID"], True) else "no"
+            verdicts.setdefault(entry["Dimension"], []).append(said == wanted)
+        except (KeyError, TypeError, AttributeError):
+            return Unscored(
+                "refused",
+                f"the public script stops at entry {position} of the judge's list: it needs ID, Dimension and an "
+                "Answer that is text",
+            )
+    return {dimension: round(sum(passed) / len(passed), 4) for dimension, passed in verdicts.items()}
+
+
+def _own_list(answers: JudgeAnswers) -> list[dict[str, Any]]:
+    """The list that a judge would have written who left out what it did not answer."""
+    rows = zip(answers.question.tolist(), answers.dimension, answers.answer.tolist(), strict=True)
+    return [
+        {"ID": number, "Dimension": dimension, "Answer": "Yes" if answer == YES else "No"}
+        for number, dimension, answer in rows
+        if answer != UNANSWERED
+    ]
+
+
+def pass_rate(answers: JudgeAnswers, dimension: str, rule: str) -> Score | Unscored:
+    """Pass rate in percent of one dimension, with counts, interval and the questions that failed."""
+    validate(answers)
+    check_rule(rule)
+    mine = np.array([name == dimension for name in answers.dimension], bool)
+    asked = int(mine.sum())
+    if not asked:
+        return Unscored("does_not_apply", f"the bank of this clip asks nothing about {dimension}")
+    values, numbers = passes(answers)[mine], answers.question[mine]
+    answered = ~np.isnan(values)
+    facts = _facts(answers, mine, values)
+    if rule != "upstream" and (reason := mistrusted(answers.canary)):
+        return Unscored(reason.reason, facts=facts)
+    if rule == "upstream":
+        rates = upstream_rates(answers)
+        if isinstance(rates, Unscored):
+            return Unscored(rates.reason, facts=facts)
+        if dimension not in rates:
+            return Unscored("unanswered", f"the judge's list has nothing under {dimension}", facts)
+        value = 100 * rates[dimension]
+    elif not answered.any():
+        return Unscored("unanswered", f"none of the {asked} questions has an answer", facts)
+    else:
+        value = 100 * float(values[answered].mean())
+    units = Series(question=numbers[answered], value=values[answered])
+    return Score(value, units=units if len(units) else None, facts=facts)
+
+
+def _facts(answers: JudgeAnswers, mine: np.ndarray, values: np.ndarray) -> Mapping[str, Any]:
+    """Counts, the interval that unanswered questions leave open, and which questions failed."""
+    numbers, asked = answers.question[mine], int(mine.sum())
+    open_ = np.isnan(values)
+    passed = int(np.nansum(values))
+    p_pass = np.where(answers.positive, answers.p_yes, 1 - answers.p_yes)[mine]
+    facts: dict[str, Any] = {
+        "asked": asked,
+        "answered": int((~open_).sum()),
+        "passed": passed,
+        "unanswered": numbers[open_].tolist(),
+        "failed": numbers[values == 0].tolist(),
+        "interval": [100 * passed / asked, 100 * (passed + int(open_.sum())) / asked],
+        "judge": answers.judge,
+        "bank": answers.bank,
+        "frames": answers.frames,
+        "problems": list(answers.problems),
+    }
+    if not np.isnan(p_pass).any():
+        facts["expected"] = 100 * float(p_pass.mean())  # the pass rate, each question weighed by its probability
+    return facts
+
+
+@metric(
+    id="memo_vqa_if", version=1, title="VQA: instruction following", unit="percent", range=(0, 100),
+    higher_is_better=True, needs=(JudgeAnswers,), suites=("memobench",), paper=SECTION,
+    upstream="Instruction Following", responds_to=("frozen camera", "wrong camera", "missing event"),
+    blind_to=("what no question asks",),
+)  # fmt: skip
+def vqa_if(answers: JudgeAnswers, *, rule: str = "corrected") -> Score | Unscored:
+    """Share of the questions about following the prompt that pass, in percent."""
+    return pass_rate(answers, DIMENSIONS["if"], rule)
+
+
+@metric(
+    id="memo_vqa_ob", version=1, title="VQA: object and background", unit="percent", range=(0, 100),
+    higher_is_better=True, needs=(JudgeAnswers,), suites=("memobench",), paper=SECTION,
+    upstream="Object and Background", responds_to=("changed object", "changed background"),
+    blind_to=("frozen camera", "what no question asks"),
+)  # fmt: skip
+def vqa_ob(answers: JudgeAnswers, *, rule: str = "corrected") -> Score | Unscored:
+    """Share of the questions about object and background that pass, in percent."""
+    return pass_rate(answers, DIMENSIONS["ob"], rule)
+
+
+@metric(
+    id="memo_vqa_cm", version=1, title="VQA: continuity of memory", unit="percent", range=(0, 100),
+    higher_is_better=True, needs=(JudgeAnswers,), suites=("memobench",), paper=SECTION,
+    upstream="Continuity of Memory", responds_to=("object vanishes", "teleport", "state reset"),
+    blind_to=("frozen camera", "what no question asks"),
+)  # fmt: skip
+def vqa_cm(answers: JudgeAnswers, *, rule: str = "corrected") -> Score | Unscored:
+    """Share of the questions about what goes on while unseen that pass, in percent."""
+    return pass_rate(answers, DIMENSIONS["cm"], rule)
+
+
+@metric(
+    id="memo_vqa_pa", version=1, title="VQA: physics adherence", unit="percent", range=(0, 100),
+    higher_is_better=True, needs=(JudgeAnswers,), suites=("memobench",), paper=SECTION,
+    upstream="Physics Adherence", responds_to=("impossible motion", "wrong light"),
+    blind_to=("frozen camera", "what no question asks"),
+)  # fmt: skip
+def vqa_pa(answers: JudgeAnswers, *, rule: str = "corrected") -> Score | Unscored:
+    """Share of the questions about physics that pass, in percent."""
+    return pass_rate(answers, DIMENSIONS["pa"], rule)

@@ -1,0 +1,147 @@
+"""Camera controllability of MemoBench: did the camera turn as the true one did?
+
+Evidence: `SeenCamera` (a file of poses where one was given, else odometry) and `TruePoseTrack`. The true poses are
+resampled to the clip's frames by the nearest of them; both paths are laid onto each other in the first frame. With e_i
+the angle between the two cameras in frame i,
+
+    100 * max(0, 1 - E / max(Theta, 10 degrees)),  E = root mean square of e_i,  Theta = net true rotation   (Eq. 7)
+
+Theta is the angle between the first and the last true view, so the scale of the score is the kind of path: a camera
+that goes out and comes back has a budget of 10 degrees, a U-turn one of 180. A camera that never moves scores 42 on an
+even turn of any size, and 100 where the true one rests. The number alone therefore says little, and the facts hold what
+a resting camera would score on the same path (`static_score`), the score by the way turned instead of the net angle
+(`path_score`, again with its `static_path_score`), and the share of the resting camera's error that is gone
+(`better_than_static`: 1 perfect, 0 no better than not moving). Translation is not compared.
+
+The true poses of real clips are an estimator's. The paper smooths them; the public evaluator loads them as they are,
+and no script of it smooths. `smooth` is the width in frames (0: as they are), set by `paper` only, and the facts say
+how far the path was moved by it. The paper does not tell its filter; ours is a Gaussian over rotations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
+from revisit.evidence.camera import SeenCamera
+from revisit.evidence.frames import FrameFacts
+from revisit.evidence.poses import TruePoseTrack
+from revisit.geometry.rotations import geodesic, smoothed
+from revisit.metrics.rows import require_rows
+from revisit.suites.memobench.metrics.rules import PAPER, check_rule, percent, rounded
+
+LEAST_BUDGET = 10.0  # degrees, theta_0
+MOMENTS = 25  # of the true path whose turns are added, so that the shake of single poses does not add up
+ESTIMATED = "Real"  # the split whose true poses are estimated
+RESTING = 1.0  # degrees: a true camera that turns less gives nothing to be better at
+
+
+@dataclass(frozen=True)
+class Control:
+    """Rotation errors of a camera against the true one. Angles are degrees."""
+
+    errors: np.ndarray  # (N,) of each frame, after both are aligned in the first
+    ate: float  # their root mean square
+    steps: float  # mean error of the turns from frame to frame
+    net: float  # angle between the first and the last true view
+    way: float  # true turns added up
+    farthest: float  # the largest angle from the first true view
+
+    def score(self, total: float) -> float:
+        """Eq. 7 with a total rotation of the true camera."""
+        return max(0.0, 1 - self.ate / max(total, LEAST_BUDGET))
+
+
+def control(seen: np.ndarray, true: np.ndarray) -> Control:
+    """Errors of rotations (N, 3, 3) against the true ones (N, 3, 3) of the same frames."""
+    aligned = true[0] @ seen[0].T @ seen
+    errors = geodesic(true, aligned)
+    turns = [np.swapaxes(path[:-1], 1, 2) @ path[1:] for path in (true, seen)]
+    moments = true[np.unique(np.rint(np.linspace(0, len(true) - 1, MOMENTS)).astype(int))]
+    return Control(
+        errors=errors,
+        ate=float(np.sqrt(np.mean(errors**2))),
+        steps=float(geodesic(*turns).mean()),
+        net=float(geodesic(true[0], true[-1])),
+        way=float(geodesic(moments[:-1], moments[1:]).sum()),
+        farthest=float(geodesic(true[0], true).max()),
+    )
+
+
+def resampled(poses: int, frames: int, wanted: np.ndarray) -> np.ndarray:
+    """Rows of the true poses that belong to these frames of a clip: the nearest in share of the length."""
+    return np.minimum(np.rint(wanted * (poses - 1) / max(frames - 1, 1)).astype(int), poses - 1)
+
+
+def validate(seen: SeenCamera) -> None:
+    """Raise InvalidEvidence unless there is one proper rotation for each frame."""
+    require_rows(seen, rotation=(3, 3))
+    if not np.allclose(seen.rotation @ np.swapaxes(seen.rotation, 1, 2), np.eye(3), atol=1e-3):
+        raise InvalidEvidence("SeenCamera.rotation must hold rotation matrices: orthonormal, camera to world")
+
+
+@metric(
+    id="memo_camera", version=2, title="Camera controllability", unit="percent", range=(0, 100), higher_is_better=True,
+    needs=(Case, FrameFacts, TruePoseTrack, SeenCamera), suites=("memobench",), paper=f"{PAPER} eq. 7",
+    upstream="CameraControllability", responds_to=("wrong camera", "turn cut short", "camera drift"),
+    blind_to=("content", "distance travelled", "frozen camera on a path that turns evenly"),
+)  # fmt: skip
+def camera_controllability(
+    case: Case,
+    frames: FrameFacts,
+    truth: TruePoseTrack,
+    seen: SeenCamera,
+    *,
+    rule: str = "corrected",
+    smooth: float = 0.0,
+) -> Score | Unscored:
+    """100 * (1 - rotation error / net true rotation), not below 0; the facts hold what a resting camera would score.
+
+    Facts: error (`ate_deg`), mean error of the turns between frames, net true rotation, the way turned, and the scores
+    that the module's header explains.
+    """
+    validate(seen)
+    check_rule(rule)
+    count = int(frames.index[-1]) + 1 if len(frames.index) else 0
+    rows = np.flatnonzero(seen.index < count)
+    if len(rows) < 2 or len(truth.c2w) < 2:
+        return Unscored(
+            "too_short",
+            f"a path takes two poses; {len(rows)} of the clip's {count} frames have one, and the true camera has "
+            f"{len(truth.c2w)}",
+        )
+    index = seen.index[rows]
+    raw = truth.c2w[:, :3, :3]
+    path = smoothed(raw, smooth) if case.subset == ESTIMATED else raw
+    true = path[resampled(len(raw), count, index)]
+    made = control(seen.rotation[rows], true)
+    static = control(np.broadcast_to(np.eye(3), true.shape), true)
+    score = rounded(made.score(made.net), 4, rule)
+    facts: dict[str, Any] = {
+        "controllability": score,
+        "static_score": percent(static.score(made.net), 0, 1, rule),
+        "path_score": percent(made.score(made.way), 0, 1, rule),
+        "static_path_score": percent(static.score(made.way), 0, 1, rule),
+        "better_than_static": 1 - made.ate / static.ate if static.ate > RESTING else None,
+        "ate_deg": rounded(made.ate, 3, rule),
+        "step_error_deg": rounded(made.steps, 3, rule),
+        "true_rotation_deg": rounded(made.net, 3, rule),
+        "true_way_deg": made.way,
+        "true_farthest_deg": made.farthest,
+        "poses": len(rows),
+        "poses_from": seen.source,
+        "true_poses_from": truth.source,
+    }
+    if path is not raw:
+        moved = geodesic(raw, path)
+        facts["true_poses_smoothed"] = {
+            "frames": smooth,
+            "moved_deg": float(np.sqrt(np.mean(moved**2))),
+            "most_deg": float(moved.max()),
+        }
+    if seen.field_of_view:
+        facts |= {"field_of_view": seen.field_of_view, "field_of_view_estimated": seen.field_of_view_estimated}
+    return Score(percent(score, 0, 1, rule), made.ate, Series(frame=index, value=made.errors), facts)

@@ -1,0 +1,110 @@
+"""Geo3D consistency of MemoBench: does the depth of the scene stay alike within a phase?
+
+Evidence: `DepthMaps`. A map is put on 0-1 by its own range and taken as one long unit vector; the cosine of two maps
+is their likeness. Three frames of the visible and of the returned phase (first, middle, last) give two pairs each.
+
+    100 * (0.7 * mean of both phases' means + 0.3 * the smallest cosine)   (Eq. 5)
+
+All values are positive, so unrelated maps reach 0.7 and more: only differences between models say something. A camera
+that moves changes its depth without any fault. The paper says "consecutive depth maps"; its supplement (Table S7)
+lists the three samples. `corrected` takes every frame once, where upstream repeats frames of a short phase, whose
+copies are alike; a phase of one frame is Unscored, where upstream counts 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
+from revisit.evidence.frames import FrameFacts
+from revisit.evidence.memory_clips import DepthMaps
+from revisit.metrics.rows import require_rows
+from revisit.suites.memobench.metrics.rules import (
+    PAPER,
+    RETURNED,
+    VISIBLE,
+    check_rule,
+    lacks,
+    marks,
+    mean_and_worst,
+    rounded,
+    rows,
+    spread,
+)
+
+
+def validate(seen: DepthMaps) -> None:
+    """Raise InvalidEvidence unless every frame has a map of the same size."""
+    require_rows(seen, depth=(None, None))
+    if seen.depth.shape[1] * seen.depth.shape[2] < 2:
+        raise InvalidEvidence(f"DepthMaps.depth has maps of {seen.depth.shape[1:]} pixels; a map has rows and columns")
+
+
+def likeness(depth: np.ndarray) -> np.ndarray:
+    """Cosines of successive maps (N, height, width) after each is put on 0-1; 0 beside a map without any relief."""
+    flat = np.asarray(depth, dtype=np.float64).reshape(len(depth), -1)
+    low, high = flat.min(axis=1, keepdims=True), flat.max(axis=1, keepdims=True)
+    scaled = (flat - low) / (high - low + 1e-8)
+    unit = scaled / np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), 1e-12)
+    return np.clip((unit[:-1] * unit[1:]).sum(axis=1), 0, 1)
+
+
+@metric(
+    id="memo_geo3d", version=1, title="Geo3D consistency", unit="percent", range=(0, 100), higher_is_better=True,
+    needs=(Case, FrameFacts, DepthMaps), suites=("memobench",), paper=f"{PAPER} eq. 5", upstream="Geo3DConsistency",
+    responds_to=("depth collapse", "scene cut"), blind_to=("frozen camera", "what happens while hidden", "colour"),
+)  # fmt: skip
+def geometry(
+    case: Case,
+    frames: FrameFacts,
+    seen: DepthMaps,
+    *,
+    rule: str = "corrected",
+    samples: int = 3,
+    alpha: float = 0.7,
+) -> Score | Unscored:
+    """Likeness of the depth of sampled frames within the visible and within the returned phase, 0 to 100.
+
+    Facts: mean and minimum, both also by phase; who made the depth, and whether near things have large values.
+    """
+    validate(seen)
+    found = marks(case, frames)
+    if isinstance(found, Unscored):
+        return found
+    parts: dict[str, np.ndarray] = {}
+    chosen: dict[str, np.ndarray] = {}
+    for name in (VISIBLE, RETURNED):
+        first, last = found.phase(name, closed=check_rule(rule) == "upstream")
+        picks = spread(first, last, samples) if first < last else np.array([first])
+        chosen[name] = np.unique(picks) if rule == "corrected" else picks
+        if len(chosen[name]) < 2 and rule != "upstream":
+            return Unscored("too_short", f"two depth maps are compared, and the {name} phase has one frame")
+        at = rows(seen.index, chosen[name])
+        if isinstance(at, list):
+            return lacks("depth", at, len(chosen[name]))
+        parts[name] = likeness(seen.depth[at])
+    by_phase = {name: _mean_and_minimum(part, rule) for name, part in parts.items()}
+    mean = rounded(float(np.mean([part[0] for part in by_phase.values()])), 4, rule)
+    minimum = min(part[1] for part in by_phase.values())
+    facts: dict[str, Any] = {
+        "mean": mean,
+        "minimum": minimum,
+        "by_phase": {name: part[0] for name, part in by_phase.items()},
+        "depth_by": seen.maker,
+        "near_is_large": seen.inverse,
+    }
+    units = Series(
+        frame=np.concatenate([chosen[name][:-1] for name in parts]),
+        other=np.concatenate([chosen[name][1:] for name in parts]),
+        value=np.concatenate(list(parts.values())),
+    )
+    return Score(mean_and_worst(mean, minimum, rule, alpha), mean, units, facts)
+
+
+def _mean_and_minimum(values: np.ndarray, rule: str) -> tuple[float, float]:
+    """Both as upstream rounds them; zeros for a phase without a pair, which only upstream gets here with."""
+    if not len(values):
+        return 0.0, 0.0
+    return rounded(float(values.mean()), 4, rule), rounded(float(values.min()), 4, rule)

@@ -1,0 +1,109 @@
+"""Object identity consistency of MemoBench: do the patches of the returned view look like those of the first frame?
+
+Evidence: `IdentityTokens`. Patches are compared at the same position of the frame, by the cosine of their descriptors
+held within 0 and 1; of each frame the 40 % most similar count, because the target fills a part of it only.
+
+    100 * (0.7 * mean over frames of their mean + 0.3 * the smallest of all of them)   (Eq. 4)
+
+The same position is not the same place: a camera that stops a few degrees short loses, one that never moved wins. And
+the 40 % that fit best need not be the target: whatever fills less than the other 60 % may vanish unnoticed.
+Nine frames are sampled from the returned phase; a phase of fewer frames repeats some upstream, and `corrected` takes
+each frame once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
+from revisit.evidence.frames import FrameFacts
+from revisit.evidence.memory_clips import IdentityTokens
+from revisit.metrics.rows import require_rows
+from revisit.suites.memobench.metrics.rules import (
+    PAPER,
+    RETURNED,
+    check_rule,
+    lacks,
+    marks,
+    mean_and_worst,
+    rounded,
+    rows,
+    spread,
+)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Mean and minimum similarity of the best patches, over all frames and for each of them."""
+
+    mean: float
+    minimum: float
+    means: np.ndarray
+    minima: np.ndarray
+
+
+def validate(seen: IdentityTokens) -> None:
+    """Raise InvalidEvidence unless every frame has descriptors of the same patches."""
+    require_rows(seen, tokens=(None, None))
+    if not len(seen.index) or seen.index[0] != 0:
+        raise InvalidEvidence("IdentityTokens.index must begin with frame 0, which all others are compared with")
+
+
+def identity(first: np.ndarray, later: np.ndarray, top: float) -> Identity:
+    """How similar the best share of the patches of `later` (N, patches, D) is to those of `first` (patches, D)."""
+    unit = [_unit(tokens) for tokens in (first, later)]
+    similar = np.clip((unit[1] * unit[0]).sum(axis=-1), 0, 1)
+    count = max(1, int(similar.shape[1] * top))
+    best = np.sort(similar, axis=1)[:, -count:]
+    means, minima = best.mean(axis=1), best[:, 0]
+    return Identity(float(means.mean()), float(minima.min()), means, minima)
+
+
+def _unit(tokens: np.ndarray) -> np.ndarray:
+    tokens = np.asarray(tokens, dtype=np.float64)
+    return np.asarray(tokens / np.maximum(np.linalg.norm(tokens, axis=-1, keepdims=True), 1e-12))
+
+
+@metric(
+    id="memo_identity", version=1, title="Object identity consistency", unit="percent", range=(0, 100),
+    higher_is_better=True, needs=(Case, FrameFacts, IdentityTokens), suites=("memobench",), paper=f"{PAPER} eq. 4",
+    upstream="ObjIdentityConsistency", responds_to=("changed background", "ends in another place"),
+    blind_to=("frozen camera", "state reset", "anything that fills less than 60 % of the frame"),
+)  # fmt: skip
+def object_identity(
+    case: Case,
+    frames: FrameFacts,
+    seen: IdentityTokens,
+    *,
+    rule: str = "corrected",
+    top: float = 0.4,
+    samples: int = 9,
+    alpha: float = 0.7,
+) -> Score | Unscored:
+    """Likeness of the returned frames to the first one, patch by patch at the same position, 0 to 100.
+
+    Facts: mean and minimum of the best `top` share of patches, how many patches there are and who described them.
+    """
+    validate(seen)
+    found = marks(case, frames)
+    if isinstance(found, Unscored):
+        return found
+    chosen = spread(*found.phase(RETURNED), samples)
+    if check_rule(rule) == "corrected":
+        chosen = np.unique(chosen)
+    at = rows(seen.index, chosen)
+    if isinstance(at, list):
+        return lacks("patch descriptors", at, len(chosen))
+    made = identity(seen.tokens[0], seen.tokens[at], top)
+    mean, minimum = rounded(made.mean, 4, rule), rounded(made.minimum, 4, rule)
+    facts = {
+        "mean": mean,
+        "minimum": minimum,
+        "patches": int(seen.tokens.shape[1]),
+        "described_by": seen.maker,
+        "middle_of_the_frame_only": seen.cropped,
+    }
+    units = Series(frame=chosen, value=made.means, minimum=made.minima)
+    return Score(mean_and_worst(mean, minimum, rule, alpha), made.mean, units, facts)

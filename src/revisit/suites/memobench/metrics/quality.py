@@ -1,0 +1,157 @@
+"""Visual quality and prompt fidelity of MemoBench: what networks say of single frames.
+
+    visual quality   (N(aesthetic) + N(quality)) / 2, each mean over frames put on 0-100 (Eq. 2)
+    image reward     100 * mean of the sigmoid of ImageReward over five frames (section 3.4)
+
+The aesthetic score is put on 0-100 from its range 1 to 10 as the paper prints it; upstream takes 0 to 10, which adds
+3 points to visual quality at a score of 4.5. Where one half was not observed, upstream takes the other one alone,
+under the same name; `corrected` and `paper` are then Unscored. Upstream samples every fourth frame (`step`); the others
+take every frame that was rated. ImageReward reads 35 tokens of a prompt: it never sees what these prompts say of the
+return.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Reason, Score, Series, Unscored, derived, metric
+from revisit.evidence.frames import FrameFacts
+from revisit.evidence.memory_clips import AestheticScores, ImageQuality, ImageRewards, VisualHalves
+from revisit.metrics.rows import require_finite, require_rows
+from revisit.suites.memobench.metrics.rules import PAPER, check_rule, lacks, percent, rounded, rows, spread
+
+UPSTREAM_STEP = 4
+AESTHETIC_RANGE = {"corrected": (1, 10), "paper": (1, 10), "upstream": (0, 10)}
+REWARD_FRAMES = 5
+NOTHING = np.zeros(0)
+UNRATED = Reason("not_in_set", "nobody rated it")
+
+
+@derived(makes=VisualHalves, needs=(), optional=(AestheticScores, ImageQuality), version=1)
+def visual_halves(aesthetic: AestheticScores | None, quality: ImageQuality | None) -> VisualHalves | Unscored:
+    """Both halves of visual quality as far as there are any."""
+    if aesthetic is None and quality is None:
+        return Unscored(
+            "not_in_set",
+            "neither aesthetic scores nor image quality were observed; give files of them, or take an observer set "
+            "with the networks",
+        )
+    return VisualHalves(
+        aesthetic_index=NOTHING if aesthetic is None else aesthetic.index,
+        aesthetic=NOTHING if aesthetic is None else aesthetic.value,
+        quality_index=NOTHING if quality is None else quality.index,
+        quality=NOTHING if quality is None else quality.value,
+        aesthetic_maker="" if aesthetic is None else aesthetic.maker,
+        quality_maker="" if quality is None else quality.maker,
+    )
+
+
+def mean_over_frames(
+    index: np.ndarray, values: np.ndarray, frames: FrameFacts, rule: str, step: int
+) -> float | Unscored:
+    """Mean over the frames that count: one in `step` upstream, else all that were rated."""
+    if check_rule(rule) != "upstream":
+        return float(np.mean(values)) if len(values) else Unscored("not_observed", "no frame was rated")
+    chosen = frames.index[frames.index % step == 0]
+    at = rows(index, chosen)
+    if isinstance(at, list):
+        return lacks("rating", at, len(chosen))
+    return round(float(np.mean(values[at])), 4)
+
+
+@metric(
+    id="memo_visual_quality", version=1, title="Visual quality", unit="percent", range=(0, 100), higher_is_better=True,
+    needs=(FrameFacts, VisualHalves), suites=("memobench",), paper=f"{PAPER} eq. 2", upstream="VisualQuality",
+    responds_to=("blur", "noise", "ugly frames"), blind_to=("memory", "camera"),
+)  # fmt: skip
+def visual_quality(
+    frames: FrameFacts, seen: VisualHalves, *, rule: str = "corrected", step: int = UPSTREAM_STEP
+) -> Score | Unscored:
+    """Mean of the aesthetic score and the image quality, each on 0-100.
+
+    Facts: both halves, raw and in percent, the range the aesthetic score is taken in, and who rated.
+    """
+    require_finite(seen, "aesthetic", "quality")
+    low, high = AESTHETIC_RANGE[check_rule(rule)]
+    halves = {
+        "aesthetic": (seen.aesthetic_index, seen.aesthetic, seen.aesthetic_maker, low, high),
+        "image_quality": (seen.quality_index, seen.quality, seen.quality_maker, 0, 1),
+    }
+    facts: dict[str, Any] = {"aesthetic_range": [low, high]}
+    parts = []
+    for name, (index, values, maker, least, most) in halves.items():
+        mean = mean_over_frames(index, values, frames, rule, step) if len(values) else Unscored(UNRATED)
+        if isinstance(mean, Unscored):
+            facts[name] = None
+            missing = f"the half {name.replace('_', ' ')} is missing: {mean.sentence}"
+            if rule != "upstream" or len(values):
+                return Unscored(mean.kind, missing, facts)
+            facts["note"] = f"{missing}; upstream then takes the other half alone"
+            continue
+        made = percent(mean, least, most, rule)
+        facts |= {name: mean, f"{name}_percent": made, f"{name}_by": maker}
+        parts.append(made)
+    return Score(rounded(float(np.mean(parts)), 2, rule), facts=facts)
+
+
+@metric(
+    id="memo_aesthetic", version=1, title="Aesthetic score", unit="points", range=(0, 10), higher_is_better=True,
+    needs=(FrameFacts, AestheticScores), suites=("memobench",), paper=f"{PAPER} section 3.4", upstream="AestheticScore",
+    responds_to=("ugly frames",), blind_to=("memory", "camera"),
+)  # fmt: skip
+def aesthetic(
+    frames: FrameFacts, seen: AestheticScores, *, rule: str = "corrected", step: int = UPSTREAM_STEP
+) -> Score | Unscored:
+    """Mean aesthetic score of the frames, about 0 to 10."""
+    return _mean_score(frames, seen, AESTHETIC_RANGE[check_rule(rule)], rule, step)
+
+
+@metric(
+    id="memo_image_quality", version=1, title="Image quality", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(FrameFacts, ImageQuality), suites=("memobench",), paper=f"{PAPER} section 3.4", upstream="ImageQuality",
+    responds_to=("blur", "noise"), blind_to=("memory", "camera"),
+)  # fmt: skip
+def image_quality(
+    frames: FrameFacts, seen: ImageQuality, *, rule: str = "corrected", step: int = UPSTREAM_STEP
+) -> Score | Unscored:
+    """Mean technical quality of the frames, 0 to 1."""
+    return _mean_score(frames, seen, (0, 1), rule, step)
+
+
+def _mean_score(
+    frames: FrameFacts, seen: AestheticScores | ImageQuality, scale: tuple[float, float], rule: str, step: int
+) -> Score | Unscored:
+    require_rows(seen, value=())
+    mean = mean_over_frames(seen.index, seen.value, frames, rule, step)
+    if isinstance(mean, Unscored):
+        return mean
+    facts = {"percent": percent(mean, *scale, rule), "range": list(scale), "rated_by": seen.maker}
+    return Score(mean, units=Series(frame=seen.index, value=seen.value), facts=facts)
+
+
+@metric(
+    id="memo_image_reward", version=1, title="Fit to the prompt", unit="percent", range=(0, 100), higher_is_better=True,
+    needs=(FrameFacts, ImageRewards), suites=("memobench",), paper=f"{PAPER} section 3.4", upstream="ImageRewardScore",
+    responds_to=("wrong content",), blind_to=("memory", "camera", "the part of the prompt about the return"),
+)  # fmt: skip
+def image_reward(frames: FrameFacts, seen: ImageRewards, *, rule: str = "corrected") -> Score | Unscored:
+    """100 times the mean sigmoid of ImageReward over five frames spread over the clip.
+
+    Facts: the mean before it is put on 0-100 (`reward`) and who rated.
+    """
+    require_rows(seen, value=())
+    check_rule(rule)
+    if not len(frames.index):
+        return Unscored("too_short", "the clip has no frames")
+    chosen = spread(0, int(frames.index[-1]), REWARD_FRAMES)
+    if rule == "corrected":
+        chosen = np.unique(chosen)
+    at = rows(seen.index, chosen)
+    if isinstance(at, list):
+        return lacks("ImageReward", at, len(chosen))
+    values = 1 / (1 + np.exp(-np.asarray(seen.value[at], dtype=float)))
+    reward = rounded(float(values.mean()), 4, rule)
+    units = Series(frame=chosen, value=values)
+    return Score(percent(reward, 0, 1, rule), reward, units, {"reward": reward, "rated_by": seen.maker})

@@ -1,0 +1,172 @@
+"""Object reappearance score (ORS) of MemoBench: is the target found again in the frames of the return?
+
+Evidence: `Detections`, the masks that a detector returned when it was asked for the target by name. Of a frame's
+masks those that cover 0.05 % to 50 % of it count, and where there is none, those up to 70 %; the best of them is the
+frame's confidence, and a frame without any has none.
+
+    ORS = (sum of the confidences) / (number of returned frames)   (Eq. 6)
+
+It is the share of returned frames in which the target is found times the mean confidence there. Upstream takes every
+mask that the detector returns, however unsure (threshold 0), so that nearly every frame "finds" it and ORS is a mean
+confidence; so does the paper as printed. `corrected` counts masks above a confidence of 0.5, the usual default of such
+detectors, and wants the file to say with which words it was asked, since they move ORS by a factor of ten.
+A target that never left the view is found, too: the facts hold how often it is found while it should be hidden.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
+from revisit.evidence.frames import FrameFacts
+from revisit.evidence.memory_clips import Detections
+from revisit.metrics.rows import require_rows
+from revisit.suites.memobench.metrics.rules import HIDDEN, PAPER, RETURNED, VISIBLE, check_rule, marks, rounded
+
+SMALLEST, LARGEST = 0.0005, 0.5  # coverage of a mask that counts
+FALLBACK = 0.7  # coverage up to which one counts where none of the usual size is there
+THRESHOLD = 0.5  # of `corrected`
+
+
+def validate(seen: Detections) -> None:
+    """Raise InvalidEvidence unless every mask belongs to a frame that was looked at, with its size and confidence."""
+    require_rows(seen)
+    shapes = [np.shape(getattr(seen, name)) for name in ("frame", "coverage", "score")]
+    if len(set(shapes)) > 1 or len(shapes[0]) != 1:
+        raise InvalidEvidence(f"Detections.frame, coverage and score have shapes {shapes}; one row per mask each")
+    for name in ("coverage", "score"):
+        values = np.asarray(getattr(seen, name), dtype=float)
+        if not ((values >= 0) & (values <= 1)).all():
+            raise InvalidEvidence(f"Detections.{name} must lie between 0 and 1 for every mask")
+    strange = np.setdiff1d(seen.frame, seen.index)
+    if len(strange):
+        raise InvalidEvidence(
+            f"Detections.frame names frame {strange[0]}, which is not in `index`: it was not looked at"
+        )
+
+
+def frame_confidence(
+    coverage: np.ndarray,
+    score: np.ndarray,
+    threshold: float,
+    smallest: float = SMALLEST,
+    largest: float = LARGEST,
+    fallback: float = FALLBACK,
+) -> float | None:
+    """The best confidence among the masks of one frame that count, or None where there is none."""
+    sure = score > threshold
+    for most in (largest, max(largest, fallback)):
+        pool = sure & (coverage >= smallest) & (coverage <= most)
+        if pool.any():
+            return float(score[pool].max())
+    return None
+
+
+def confidences(seen: Detections, threshold: float, *limits: float) -> np.ndarray:
+    """Confidence of every frame that was looked at; nan where nothing was found."""
+    order = np.argsort(seen.frame, kind="stable")
+    bounds = np.searchsorted(seen.frame[order], [seen.index, seen.index + 1])
+    found = np.full(len(seen.index), np.nan)
+    for row, (low, high) in enumerate(bounds.T):
+        mine = order[low:high]
+        best = frame_confidence(seen.coverage[mine], seen.score[mine], threshold, *limits)
+        found[row] = np.nan if best is None else best
+    return found
+
+
+@metric(
+    id="memo_ors", version=1, title="Object reappearance", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(Case, FrameFacts, Detections), suites=("memobench",), paper=f"{PAPER} eq. 6", upstream="ors",
+    responds_to=("object vanishes", "unrecognisable object"),
+    blind_to=("another individual", "wrong state", "a target that never left"),
+)  # fmt: skip
+def reappearance(
+    case: Case,
+    frames: FrameFacts,
+    seen: Detections,
+    *,
+    rule: str = "corrected",
+    threshold: float | None = None,
+    smallest: float = SMALLEST,
+    largest: float = LARGEST,
+    fallback: float = FALLBACK,
+) -> Score | Unscored:
+    """Mean confidence over the returned frames that the target is in them, a frame without it counting 0.
+
+    `threshold` is that of the rule (0.5 corrected, 0 else) unless it is given. Facts: detection rate, mean confidence
+    of the frames that have one, detection rates by phase, and the words and threshold that it was asked with.
+    """
+    validate(seen)
+    found = marks(case, frames)
+    if isinstance(found, Unscored):
+        return found
+    limit = threshold if threshold is not None else THRESHOLD if check_rule(rule) == "corrected" else 0.0
+    expected = _expected_prompt(case, rule)
+    facts: dict[str, Any] = {
+        "prompt": seen.prompt or None,
+        "expected_prompt": expected,
+        "prompt_as_expected": seen.prompt == expected if seen.prompt and expected else None,
+        "threshold": limit,
+        "coverage": [smallest, largest, fallback],
+        "detector": seen.maker,
+    }
+    if seen.threshold > limit:
+        return Unscored(
+            "other_settings",
+            f"the detector returned only masks above a confidence of {seen.threshold:g}, and this rule counts those "
+            f"above {limit:g}; run it again with that threshold or a lower one",
+            facts,
+        )
+    if rule == "corrected" and not seen.prompt:
+        return Unscored(
+            "unreadable",
+            "the detections do not say with which words the detector was asked, and they decide the score; "
+            "add `prompt` to the file",
+            facts,
+        )
+    values = confidences(seen, limit, smallest, largest, fallback)
+    first, last = found.phase(RETURNED)
+    mine = (seen.index >= first) & (seen.index <= last)
+    expected_frames = last - first + 1
+    counted = int(mine.sum()) if rule == "corrected" else expected_frames  # upstream counts unseen frames as without
+    if not mine.any():
+        return Unscored("not_observed", f"the detector looked at none of the {expected_frames} returned frames", facts)
+    made = ors(values[mine], counted, rule)
+    facts |= {**made, "looked_at": int(mine.sum()), "returned_frames": expected_frames}
+    facts["found_by_phase"] = {
+        name: _rate(values, seen.index, found.phase(name)) for name in (VISIBLE, HIDDEN, RETURNED)
+    }
+    facts["target_area"] = first_area(seen, limit, smallest, fallback)
+    units = Series(frame=seen.index[mine], value=np.nan_to_num(values[mine]))
+    return Score(made["ors"], made["detection_rate"], units, facts)
+
+
+def first_area(seen: Detections, threshold: float, smallest: float, largest: float) -> float | None:
+    """Share of the first frame, which every model is given, that the best mask of the object covers."""
+    mine = (seen.frame == 0) & (seen.score > threshold) & (seen.coverage >= smallest) & (seen.coverage <= largest)
+    return float(seen.coverage[mine][seen.score[mine].argmax()]) if mine.any() else None
+
+
+def ors(confidence: np.ndarray, frames: int, rule: str) -> dict[str, float]:
+    """ORS, detection rate and mean confidence of the confidences (nan: nothing found) of `frames` frames."""
+    there = confidence[~np.isnan(confidence)]
+    values = {
+        "ors": there.sum() / frames,
+        "detection_rate": len(there) / frames,
+        "mean_confidence": there.mean() if len(there) else 0.0,
+    }
+    return {**{name: rounded(value, 4, rule) for name, value in values.items()}, "detected": len(there)}
+
+
+def _rate(values: np.ndarray, index: np.ndarray, phase: tuple[int, int]) -> float | None:
+    mine = (index >= phase[0]) & (index <= phase[1])
+    return float(np.isfinite(values[mine]).mean()) if mine.any() else None
+
+
+def _expected_prompt(case: Case, rule: str) -> str | None:
+    """The words that the dataset gives for this rule, where the case says them."""
+    by_rule = case.annotations.get("ors_prompts") or {}
+    found = by_rule.get(rule) or case.annotations.get("ors_prompt")
+    return str(found) if found else None

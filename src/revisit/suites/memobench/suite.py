@@ -1,0 +1,24 @@
+"""The suite `memobench`: visible, disappeared, reappeared (docs/memobench.md)."""
+
+from revisit.core.suites import Suite, read_card, suite
+from revisit.suites.memobench.exports import export
+from revisit.suites.memobench.leaderboard import board_of_files, boards_of
+from revisit.suites.memobench.metrics import metrics
+from revisit.suites.memobench.published import published_boards
+from revisit.suites.memobench.read import read, recognises
+from revisit.suites.memobench.summary import summarise
+
+MEMOBENCH = suite(
+    Suite(
+        id="memobench",
+        card=read_card(__package__),
+        read=read,
+        recognises=recognises,
+        metrics=metrics,
+        summarise=summarise,
+        export=export,
+        boards=boards_of,
+        board_of_files=board_of_files,
+        published=published_boards,
+    )
+)

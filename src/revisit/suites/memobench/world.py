@@ -1,0 +1,128 @@
+"""MemoBench: its dataset with ground truth, and generated clips, as the suite `memobench` reads them.
+
+data/Synthetic_processed/{Scene}/{Scene}_{NNN}/{RGB{n}/*.jpg, {n}/{poses,intrinsics}.npy, camera_full{n}.csv}
+data/Synthetic_processed/Synthetic_ExitReenter.xlsx, data/sam3_metadata/{synthetic,real}_metadata.csv
+data/Real_Raw/{NNN}/{{NNN}.mp4, FRAMES/*.jpg, raw/{NNN}_mapanything.npz}, data/Real_Raw/Real_ExitReenter.xlsx
+output/{model}/Synthetic/{Scene}/{Scene}_{NNN}/{video.mp4, poses.npz}
+output/{model}/Real/{NNN}/{frames/*.png, poses.npz}
+targets.json: where the target is in the first frame, for gates that need to know (the benchmark has no such file)
+
+A film called {Scene}_{NNN} is a synthetic clip, one called {NNN} a real one. Positions of synthetic clips are in
+centimetres, as the dataset's engine has them. Depth, which no metric reads, is not written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from revisit.worlds.film import Film
+from revisit.worlds.layouts.common import (
+    Model,
+    Row,
+    Tell,
+    arrays,
+    each_that_applies,
+    pictures,
+    sheet,
+    table,
+    text,
+    true_frames,
+    video,
+)
+from revisit.worlds.layouts.orders import CAST, Layout, Order, layout, place_of
+
+CENTIMETRES = 100.0
+SYNTHETIC_MARKS = ("video_folder", "exits", "re-enter", "frame_num", "skip", "prompt")
+SYNTHETIC_FACTS = ("scene", "video_id", "subject", "exr_path", "prompt")
+REAL_MARKS = ("id", "exit", "reenter")
+REAL_FACTS = ("video_id", "subject", "full_image_path", "prompt")
+TRACK = ("loc_x", "loc_y", "loc_z", "rot_x", "rot_y", "rot_z", "fx", "fy", "cx", "cy")
+
+
+def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: Tell) -> Row:
+    """Write the ground truth and the clips of one film that are not there, and return what the sheets say of it."""
+    scene, _, number = name.rpartition("_")
+    first = _synthetic(folder / "data", scene, int(number), film) if scene else _real(folder / "data", name, film)
+    for model in each_that_applies(models, film, name, tell):
+        place = folder / "output" / model.name / ("Synthetic" if scene else "Real") / scene / name
+        if scene:
+            video(place / "video.mp4", model.frames(film, seed), film.fps)
+        else:
+            pictures(place / "frames", lambda k: f"{k + 1:05d}.png", model.frames(film, seed))
+        arrays(place / "poses.npz", poses=model.poses(film, seed))
+    subject = film.world.instances[1]
+    prompt = f"The camera sees a {subject} (subject). {film.prompt}"
+    return {
+        "video_folder": name, "exits": film.phases[0], "re-enter": film.phases[1], "frame_num": len(film), "skip": "",
+        "prompt": prompt, "scene": scene, "video_id": int(number), "subject": subject, "exr_path": first,
+        "id": int(number), "exit": film.phases[0], "reenter": film.phases[1], "full_image_path": first,
+        "box": film.target_box(),
+    }  # fmt: skip
+
+
+def _synthetic(data: Path, scene: str, n: int, film: Film) -> str:
+    """Write the ground truth of a synthetic clip and return the path of its first frame."""
+    clip = Path("Synthetic_processed") / scene / f"{scene}_{n:03d}"
+    pictures(data / clip / f"RGB{n}", lambda k: f"NewLevelSequence{n}.{k:04d}.jpg", true_frames(film))
+    poses = film.poses.copy()
+    poses[:, :3, 3] *= CENTIMETRES
+    lens = np.tile(film.K[[0, 1, 0, 1], [0, 1, 2, 2]], (len(film), 1))
+    arrays(data / clip / str(n) / "poses.npy", poses=poses)
+    arrays(data / clip / str(n) / "intrinsics.npy", intrinsics=lens)
+    track = np.concatenate([poses[:, :3, 3], _engine_angles(poses), lens], axis=1)
+    rows = [dict(zip(TRACK, map(repr, line), strict=True)) for line in track.tolist()]
+    table(data / clip / f"camera_full{n}.csv", TRACK, rows)
+    return (clip / f"RGB{n}" / f"NewLevelSequence{n}.0000.jpg").as_posix()
+
+
+def _engine_angles(poses: np.ndarray) -> np.ndarray:
+    """Radians x, y, z (n, 3): Rz·Ry·Rx, all with the sign of the sine turned, is the rotation with y and z turned."""
+    turned = poses[:, :3, :3] * (1, -1, -1)
+    x = -np.arctan2(turned[:, 2, 1], turned[:, 2, 2])
+    y = np.arcsin(np.clip(turned[:, 2, 0], -1, 1))
+    z = -np.arctan2(turned[:, 1, 0], turned[:, 0, 0])
+    return np.stack([x, y, z], axis=1)
+
+
+def _real(data: Path, name: str, film: Film) -> str:
+    """Write the ground truth of a real clip and return the path of its first frame."""
+    clip = Path("Real_Raw") / name
+    video(data / clip / f"{name}.mp4", true_frames(film), film.fps)
+    pictures(data / clip / "FRAMES", lambda k: f"frame_{k + 1:04d}.jpg", true_frames(film))
+    arrays(data / clip / "raw" / f"{name}_mapanything.npz", cam_c2w=film.poses, intrinsic=film.K)
+    return (clip / "FRAMES" / "frame_0001.jpg").as_posix()
+
+
+def index(folder: Path, rows: Sequence[Row]) -> None:
+    """Write the sheets of exits and returns, the metadata and the targets."""
+    data = folder / "data"
+    synthetic, real = [row for row in rows if row["scene"]], [row for row in rows if not row["scene"]]
+    if synthetic:
+        sheet(data / "Synthetic_processed" / "Synthetic_ExitReenter.xlsx", SYNTHETIC_MARKS, synthetic)
+        table(data / "sam3_metadata" / "synthetic_metadata.csv", SYNTHETIC_FACTS, synthetic)
+    if real:
+        sheet(data / "Real_Raw" / "Real_ExitReenter.xlsx", REAL_MARKS, real)
+        table(data / "sam3_metadata" / "real_metadata.csv", REAL_FACTS, real)
+    boxes = {row["video_folder"]: {"target": row["subject"], "box": row["box"]} for row in rows}
+    text(folder / "targets.json", json.dumps(boxes, indent=1))
+
+
+def films(seed: int) -> list[Order]:
+    """The films of a seed: as the dataset, more synthetic than real clips."""
+    kind, event = CAST[seed % len(CAST)]
+    scene = "Yard" if seed % 2 else "Living_Room"
+    synthetic = Order(f"{scene}_{seed // 2 + 1:03d}", seed, place_of(seed), kind, event)
+    other_kind, other_event = CAST[(seed + 3) % len(CAST)]
+    real = Order(f"{seed + 7:03d}", 50 + seed, place_of(seed), other_kind, other_event, "tilt")
+    return [synthetic, real] if seed % 2 == 0 else [synthetic]
+
+
+MODELS = (
+    "perfect", "frozen_camera", "vanish", "colour_drift", "state_reset", "teleport", "background", "camera_drift",
+)  # fmt: skip
+OPTIONS = "--suite memobench --option gt={folder}/data --option targets={folder}/targets.json"
+LAYOUT = layout(Layout("memobench", films, MODELS, shoot, index, "output", OPTIONS))

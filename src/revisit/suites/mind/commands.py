@@ -1,0 +1,117 @@
+"""`revisit mind`: the command of MIND's public evaluator, with its flags, on our engine.
+
+The run lies in a folder of its own (--run), as that of `revisit eval` does; --output gets a copy of its result.json,
+which grows with every clip.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from datetime import datetime
+from pathlib import Path
+
+import typer
+
+from revisit.cli import console
+from revisit.cli.running import carry_out
+
+DINO = "dinov3-base"
+DINO_PATH = Path("dinov3_vitb16")  # where the public evaluator looks
+METRICS = "lcm,visual,dino,action,gsc"
+
+
+def mind(
+    gt_root: Path = typer.Option(..., "--gt_root", help="The dataset, with 1st_data/test and 3rd_data/test."),
+    test_root: Path = typer.Option(..., "--test_root", help="The predictions of one model."),
+    dino_path: Path = typer.Option(
+        None, "--dino_path", help="Folder of DINOv3's weights; ./dinov3_vitb16, or what `revisit weights` has."
+    ),
+    num_gpus: int = typer.Option(1, "--num_gpus", min=1, help="GPUs to work on; what is here, if these are fewer."),
+    video_max_time: int = typer.Option(
+        None, "--video_max_time", min=1, help="Only the first so many frames of a prediction, for lcm, visual and dino."
+    ),
+    output: Path = typer.Option(None, "--output", help="The JSON file; result_<model>_<time>.json by default."),
+    metrics: str = typer.Option(METRICS, "--metrics", help="Groups or metrics, with commas."),
+    poses: str = typer.Option("", help="Folder of estimated camera poses that `revisit poses` wrote, for action."),
+    protocol: str = typer.Option(None, help="corrected (default) or upstream."),
+    set: str = typer.Option("paper", "--set", help="Observer set."),
+    run: Path = typer.Option(None, help="Run directory; runs/<name of the predictions> by default."),
+    workers: int = typer.Option(None, help="Processes; as many as cores by default, 0 for none."),
+    fresh: bool = typer.Option(False, "--fresh", help="Forget earlier answers of this run."),
+    report: bool = typer.Option(False, "--report/--no-report", help="Write the HTML report, too."),
+    quiet: bool = typer.Option(False, "--quiet", help="No progress."),
+) -> None:
+    """Score the predictions of a model as MIND's public evaluator does. The same command resumes."""
+    from dataclasses import replace
+
+    from revisit.core import SUITES, UsageError
+    from revisit.engine.request import Request
+    from revisit.media.files import replacing
+
+    _dino(dino_path)
+    _gpus(num_gpus)
+    for folder, flag in ((gt_root, "--gt_root"), (test_root, "--test_root")):
+        if not folder.is_dir():
+            raise UsageError(f"{flag} {folder}: there is no such folder")
+    name = test_root.resolve().name
+    options = [f"gt={gt_root.resolve()}", f"model={name}", *([f"poses={poses}"] if poses else [])]
+    request = Request.of(test_root, "mind", set, protocol, [metrics], None, "auto", [], options)
+    if video_max_time is not None:
+        asked = [id for id in SUITES["mind"].chosen([metrics]) if _is_limited(id)]
+        request = replace(request, parameters={id: {"video_max_time": video_max_time} for id in asked})
+    written = output or Path(f"result_{name}_{datetime.now():%Y-%m-%d-%H:%M:%S}.json")
+
+    def copy(folder: Path) -> None:
+        written.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(written) as temporary:
+            shutil.copyfile(folder / "result.json", temporary)
+
+    done = carry_out(request, run or Path("runs") / name, quiet=quiet, fresh=fresh, workers=workers, exported=copy)
+    if report:
+        from revisit.report.html import write_report
+
+        console.message(f"report: {write_report(done)}")
+    console.summary(done.summary)
+    console.notes(done.plan, done.facts["notes"])
+    console.message(f"results: {written}")
+    raise typer.Exit(done.exit_code)
+
+
+def _is_limited(id: str) -> bool:
+    from revisit.core import METRICS as KNOWN
+
+    return id in KNOWN and "video_max_time" in KNOWN[id].params
+
+
+def _dino(folder: Path | None) -> None:
+    """Take DINOv3's weights from this folder, or from the public evaluator's own where there is one."""
+    from revisit.core import UsageError
+    from revisit.weights.places import variable_of
+
+    chosen = folder or DINO_PATH
+    if chosen.is_dir():
+        os.environ[variable_of(DINO)] = str(chosen.resolve())
+    elif folder is not None:
+        raise UsageError(f"--dino_path {folder}: there is no such folder; it holds model.safetensors and config.json")
+
+
+def _gpus(number: int) -> None:
+    """Let the networks run on as many GPUs as were asked for, or as there are."""
+    from importlib.util import find_spec
+
+    from revisit.core.texts import counted
+    from revisit.networks import settings
+
+    if number < 2 or find_spec("torch") is None:
+        return
+    import torch
+
+    here = torch.cuda.device_count()
+    if here < number:
+        console.message(f"--num_gpus {number}: {counted(here, 'GPU')} here; networks run on what there is")
+    if here:
+        os.environ[settings.DEVICE] = ",".join(f"cuda:{k}" for k in range(min(number, here)))
+
+
+COMMANDS = {"mind": mind}

@@ -1,0 +1,36 @@
+"""Keys held in each frame of a recording, from its action file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from revisit.core import MediaError, observer
+from revisit.evidence.poses import ActionTrack
+from revisit.media.names import in_clip
+from revisit.media.texts import read_json
+
+AXES = {"forward": "ws", "side": "ad", "tilt": "ud", "turn": "lr"}
+EXPECTED = '"data": one row per frame with time and ws, ad, ud, lr, each 0, 1 or 2'
+
+
+@observer(id="import.actions", version=1, kind="file", makes=ActionTrack, artifact="actions", sets=("lite",))
+def actions(path: Path) -> ActionTrack:
+    """The keys of each frame, from an action.json."""
+    with in_clip(path):
+        rows = read_json(path, f"an object with {EXPECTED}").get("data")
+        if not isinstance(rows, list) or not rows:
+            raise MediaError(f"it has no rows; expected {EXPECTED}")
+        frames = [_code(row, k, "time", k, None) for k, row in enumerate(rows)]
+        columns = {axis: [_code(row, k, key, 0, 2) for k, row in enumerate(rows)] for axis, key in AXES.items()}
+    return ActionTrack(
+        frame=np.array(frames, dtype=np.int64), **{axis: np.array(c, np.int8) for axis, c in columns.items()}
+    )
+
+
+def _code(row: object, k: int, key: str, default: int, most: int | None) -> int:
+    value = row.get(key, default) if isinstance(row, dict) else None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0 or (most is not None and value > most):
+        raise MediaError(f"row {k} has {key} = {str(value)[:40]!r}; expected {EXPECTED}")
+    return value

@@ -1,0 +1,96 @@
+"""`revisit wrbench`: records to generate, and what the paper's table says."""
+
+from __future__ import annotations
+
+import json as json_
+from pathlib import Path
+
+import typer
+
+from revisit.cli import console
+
+app = typer.Typer(help="WRBench: records to generate; published results.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command()
+def records(
+    out: Path = typer.Option(..., help="Where to write records.jsonl, which `revisit camera run` reads."),
+    data: Path = typer.Option(None, help="Folder of the published Natural-25 files; our own 25 scenes by default."),
+    model: str = typer.Option(
+        "", help="A generator of `revisit camera models`; interface, frames and inputs follow it."
+    ),
+    interface: str = typer.Option("", help="path (500 records), moving_path (400) or words (300); path by default."),
+    camera: list[str] = typer.Option([], help="Only these cameras (repeat it), such as pan_LR or orbit."),
+    family: list[str] = typer.Option([], help="Only these families of scenes (repeat it)."),
+    limit: int = typer.Option(None, min=1, help="At most so many records, a random choice that is always the same."),
+    frames: int = typer.Option(None, help="Frames of a clip; the generator's, or 81."),
+    seed: int = typer.Option(0, help="Seed that is written into every record."),
+    no_first_frame: bool = typer.Option(False, "--no-first-frame", help="For generators that get text alone."),
+    first_frames: Path = typer.Option(None, help="Folder of first frames: <record>, <task> or <family> .png or .jpg."),
+    source_videos: Path = typer.Option(None, help="Folder of source videos: <record>, <task> or <family> .mp4."),
+    own: Path = typer.Option(None, "--generators", help="A YAML file with generators of your own."),
+    json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
+) -> None:
+    """Write the records that a generator shall make clips of."""
+    from collections import Counter
+
+    from revisit.control.generators import generator
+    from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
+    from revisit.suites.wrbench.records import chosen_views, interface_of, starting_from
+
+    card = generator(model, own) if model else None
+    length = frames or (card.frames if card else 81)
+    takes = "nothing" if no_first_frame else card.takes if card else "image"
+    tasks = natural25_tasks(data) if data is not None else own_tasks()
+    views = chosen_views(
+        tasks, interface or (interface_of(card) if card else "path"), camera, families=family, limit=limit,
+        first_frame=takes != "nothing",
+    )  # fmt: skip
+    rows = [starting_from(view, first_frames, source_videos, length, seed) for view in views]
+    needed = takes if takes in ("image", "source_video") else ""
+    without = sum(needed not in row for row in rows) if needed else 0
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text("".join(json_.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    cameras = Counter(view.camera for view in views)
+    if json:
+        facts = {"records": len(rows), "cameras": dict(cameras), "frames": length, "starts_from": takes}
+        console.data({**facts, "without_it": without, "file": str(out)})
+        return
+    typer.echo(f"{len(rows)} records in {out}: " + ", ".join(f"{count} {name}" for name, count in cameras.items()))
+    if card is None and frames is None:
+        console.message(f"clips of {length} frames; --model NAME follows the card of a generator")
+    if without:
+        what = {"image": "first frame", "source_video": "source video"}[needed]
+        option = f"--{what.replace(' ', '-')}s"
+        console.message(f"{without} records have no {what}; give a folder of them with {option}")
+
+
+@app.command()
+def published(json: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
+    """Print the paper's table with its support, daggers and averages. Another protocol than any run of yours."""
+    from revisit.suites.wrbench.shown import main_table
+    from revisit.suites.wrbench.tables import MEASURES
+    from revisit.suites.wrbench.tables import published as rows_of
+
+    source, rows = rows_of()
+    if json:
+        console.data(
+            {
+                "source": source,
+                "rows": [
+                    {
+                        "model": row.model, "condition": row.condition, "outputs": row.outputs, "support": row.support,
+                        "sparse": row.sparse, "average": row.average,
+                        **{measure: row.value(measure) for measure in MEASURES},
+                    }
+                    for row in rows
+                ],
+            }
+        )  # fmt: skip
+        return
+    made = main_table(rows, source, counts=False)
+    typer.echo(f"{made['title']}; {made['note']}")
+    console.table(["model", *made["columns"]], [[row["name"], *row["cells"]] for row in made["rows"]], numbers=True)
+
+
+COMMANDS = {"wrbench": app}

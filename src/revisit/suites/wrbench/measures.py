@@ -1,0 +1,49 @@
+"""Scores under the names of the measures of WRBench's table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from revisit.core import Case, Record, Rejected
+from revisit.results import Results
+from revisit.suites.wrbench.metrics import COLUMNS, STAND_INS
+
+ODOMETRY = "odometry"
+DINOV2 = "dinov2"
+
+
+def metric_of(measure: str) -> str:
+    """The metric that a measure or a stand-in is read from."""
+    return STAND_INS[measure][1] if measure in STAND_INS else COLUMNS[measure]
+
+
+def by_measure(results: Results) -> Results:
+    """The scores under the name of their measure or stand-in, and the gates as they are.
+
+    Clips whose inputs may have shown the return have no returned measures.
+    """
+
+    def renamed(record: Record) -> Record | None:
+        name = measure_of(record) if record.scored else None
+        if name is None or (name.startswith("returned") and leaks(record.case)):
+            return record if record.is_gate else None
+        return replace(record, question=name)
+
+    return results.mapped(renamed)
+
+
+def leaks(entry: Case | Rejected) -> bool:
+    """Whether the inputs of a clip may have shown what comes back."""
+    return isinstance(entry, Case) and bool(entry.annotations.get("leaks"))
+
+
+def measure_of(record: Record) -> str | None:
+    """The measure or stand-in that a score belongs to, by its metric and by who made its evidence."""
+    id, facts = record.question, record.facts
+    if facts.get("poses_from") == ODOMETRY:
+        return next((name for name, (_, of) in STAND_INS.items() if of == id and name.endswith(ODOMETRY)), None)
+    if id == "visual_integrity_lite":
+        return "integrity_lite"
+    if id == "wr_integrity" and not str(facts.get("described_by") or DINOV2).startswith(DINOV2):
+        return "integrity_network"
+    return next((name for name, of in COLUMNS.items() if of == id), None)

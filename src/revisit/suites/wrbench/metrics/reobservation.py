@@ -1,0 +1,60 @@
+"""Re-observation: was the subject hidden, did it return, and can the return be judged?
+
+Evidence: `Judgeability`, yes or no for each second of the clip, from a judge that does not score. The rule on the
+ordered seconds is WRBench's (arXiv 2606.20545): the subject must have been judgeable; the first second without it
+after that hides it; any judgeable second after that is its return. A clip whose first look does not get there is looked
+at again with more evidence; then its seconds and the judge's own word both have to agree, for place and state alike.
+
+A second long occlusion counts as hidden, whatever hid it; the pixel gates (`view_return`, `target_return`) are asked
+beside this one and ask something stricter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revisit.core import InvalidEvidence, Series, Unscored, Verdict, gate
+from revisit.evidence.judged import Judgeability, regime
+from revisit.metrics.judge_answers import mistrusted
+
+LABELS = {
+    "returned": "hidden, returned",
+    "no return": "hidden, not returned",
+    "never hidden": "never hidden",
+    "never judgeable": "never seen",
+}
+REASONS = {
+    "no return": "the subject left the view and did not return",
+    "never hidden": "the subject never left the view",
+    "never judgeable": "the subject was never judgeable",
+}
+
+
+def validate(judged: Judgeability) -> None:
+    """Raise InvalidEvidence unless every second has a yes or a no."""
+    for name in ("seconds", "second_seconds"):
+        if not np.isin(getattr(judged, name), (0, 1)).all():
+            raise InvalidEvidence(f"Judgeability.{name} holds 1 (judgeable) or 0 (not) for each second")
+
+
+@gate(id="wr_reobservation", version=1, title="Return that can be judged", needs=(Judgeability,))
+def reobservation(judged: Judgeability) -> Verdict | Unscored:
+    """Open if the subject was seen, then hidden, then seen again, as a judge says second by second."""
+    validate(judged)
+    found, seconds = regime(judged.seconds), judged.seconds
+    facts: dict[str, Any] = {"judge": judged.judge, "subject": judged.subject, "problems": list(judged.problems)}
+    # The second look adds support only where the judge also says that place and state can be judged.
+    agreed = judged.second_spatial == 1 and judged.second_state == 1
+    if found != "returned" and regime(judged.second_seconds) == "returned" and agreed:
+        found, seconds = "returned", judged.second_seconds
+        facts["by"] = "second look"
+    if found == "unknown":
+        return Unscored("unanswered", "the judge gave no valid answer about the seconds of the clip", facts)
+    units = Series(second=np.arange(len(seconds)), value=seconds)
+    if doubt := mistrusted(judged.canary):
+        return Verdict("unsure", "cannot tell", doubt.sentence, facts, units)
+    if found == "returned":
+        return Verdict("open", LABELS[found], facts=facts, units=units)
+    return Verdict("closed", LABELS[found], REASONS[found], facts, units)

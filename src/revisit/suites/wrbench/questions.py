@@ -1,0 +1,248 @@
+"""WRBench (arXiv 2606.20545): probes of one event, and the gate that says whether a return can be judged.
+
+Ten probes in four dimensions, place and state, seen and seen again: each dimension has probes whose right answer is
+yes and probes whose right answer is no, and the score is the mean probability of the right answer (eq. 4-6). The gate
+is another question, asked of the same frames and kept apart from the probes: for every whole second, can the subject
+be judged? A second look, with a wider notion of what counts, is taken only where the first finds no return.
+
+Before each question stands what the video was asked to show: the event, scene, subject, camera and what should be in
+view, without a word on style. The wording is our own (`OURS`), so numbers are comparable with published ones only in
+kind; a file of the user's may bring another (`wording` reads it), which is part of the protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from revisit.core import UsageError, observer
+from revisit.evidence import answers as bank
+from revisit.evidence.answers import NO, YES
+from revisit.evidence.judged import Judgeability, JudgeFrames, ProbeAnswers, regime
+from revisit.judges.asking import Answer, Frames, Talk
+from revisit.judges.banks import answered, asked, filled, judge_of, problems
+from revisit.judges.instrumented import ELSEWHERE, Answering, Story, knows, word
+from revisit.judges.questions import Many, Question, Record, Text, YesNo
+
+HIDDEN = "At some point the subject of the event may be out of sight, and later in sight again. "
+# dimension, what the right answer is, question
+_PROBES = (
+    ("visible_spatial", YES, "Wherever the things of this event can be seen, is each of them in a believable place: "
+     "the right thing, touching or resting on what it should, and moving as the event asks?"),
+    ("visible_spatial", YES, "Do the fixed parts of the scene, such as walls, ground and furniture, agree with where "
+     "the things of this event are and how they move?"),
+    ("visible_spatial", NO, "Is there a clear mistake of place in what can be seen: a wrong thing or side, something "
+     "that hovers or passes through something else, a touch that is missing, or things that slide along with the "
+     "picture?"),
+    ("visible_state", YES, "Does the action, posture or result that the event asks for really appear in the frames?"),
+    ("visible_state", YES, "Over the frames, does it go on, come to its end, or last, as the event asks?"),
+    ("visible_state", NO, "Is there a clear mistake of state in what can be seen: the event never happens, stands "
+     "still, begins again, is undone, or ends in something else?"),
+    ("returned_spatial", YES, HIDDEN + "Once in sight again, is it the same subject, in the part of the scene where it "
+     "should be, judged by the fixed things around it and by what was seen before?"),
+    ("returned_spatial", NO, HIDDEN + "Once its place is in sight again, is the subject missing, in a wrong place, "
+     "back where it began for no reason, or moved by an impossible jump?"),
+    ("returned_state", YES, HIDDEN + "Once in sight again, does the action or its result look as if time had gone on "
+     "while nobody saw it?"),
+    ("returned_state", NO, HIDDEN + "Once in sight again, does the action or its result look stopped, begun again, "
+     "taken back, or lost?"),
+)  # fmt: skip
+PROBES = tuple(bank.Question(k, name, right == YES, text) for k, (name, right, text) in enumerate(_PROBES, 1))
+OURS = "revisit"  # the name of our own wording
+DIMENSIONS = tuple(dict.fromkeys(name for name, _, _ in _PROBES))
+# what a template may name: {event}, and so on; {last} is the number of the last whole second, {seconds} how many
+PLACES = ("event", "scene", "subject", "acts_on", "camera", "visible", "ends", "seconds", "last")
+Wording = Mapping[str, Any]  # probes, first_look, second_look and context, as `wording` reads them
+
+
+@observer(
+    id="judge.probes", version=2, kind="judge", makes=ProbeAnswers, shows=JudgeFrames, inputs=("prompt", "annotations")
+)
+def probes(
+    frames: Frames,
+    prompt: str,
+    annotations: Mapping[str, Any],
+    *,
+    wording: str = OURS,
+    questions: Wording | None = None,
+) -> Talk:
+    """A judge's answers to ten probes about the event of the case, with the probability of yes."""
+    asking, told = PROBES, context(prompt, annotations)
+    if questions is not None:
+        places = {**pieces(prompt, annotations), **_seconds_of(frames)}
+        told = filled(questions.get("context") or "", places)
+        asking = tuple(
+            bank.Question(k, one["dimension"], one["answer"] == "yes", filled(one["text"], places))
+            for k, one in enumerate(questions["probes"], start=1)
+        )
+    answers = yield asked(asking, told)
+    return answered(ProbeAnswers, asking, answers, frames.digest)
+
+
+@observer(
+    id="judge.judgeability", version=2, kind="judge", makes=Judgeability, shows=JudgeFrames,
+    inputs=("prompt", "annotations"),
+)  # fmt: skip
+def judgeability(
+    frames: Frames,
+    prompt: str,
+    annotations: Mapping[str, Any],
+    *,
+    wording: str = OURS,
+    questions: Wording | None = None,
+) -> Talk:
+    """The seconds in which the subject can be judged and, where they show no return, a second look."""
+    told, count = context(prompt, annotations), int(_seconds_of(frames)["seconds"])
+    looks = [first_look(told, count), second_look(told, count)]
+    if questions is not None:
+        places = {**pieces(prompt, annotations), **_seconds_of(frames)}
+        told = filled(questions.get("context") or "", places)
+        for k, name in enumerate(("first_look", "second_look")):
+            if questions.get(name):
+                looks[k] = replace(looks[k], text=told + filled(questions[name], places))
+    answers: list[Answer] = yield [looks[0]]
+    seconds = _seconds(answers[0])
+    second = np.zeros(0, np.int8)
+    spatial = state = -1
+    if regime(seconds) != "returned":
+        answers = [*answers, *(yield [looks[1]])]
+        second = _seconds(answers[1])
+        if len(second):
+            spatial, state = (int(answers[1].value[name]) for name in ("place", "state"))
+    return Judgeability(
+        seconds=seconds,
+        subject=answers[0].value["subject"] if len(seconds) else "",
+        second_seconds=second,
+        second_spatial=spatial,
+        second_state=state,
+        judge=judge_of(answers),
+        frames=frames.digest,
+        problems=problems(["the first look", "the second look"][: len(answers)], answers),
+    )
+
+
+def pieces(prompt: str, annotations: Mapping[str, Any]) -> dict[str, str]:
+    """What is known of the event of a case, piece by piece; empty where the dataset does not tell it."""
+    found = {name: str(annotations.get(name) or "").strip() for name in ("event", "scene", "subject", "acts_on")}
+    told = {name: str(annotations.get(f"told_{name}") or "").strip() for name in ("camera", "visible", "ends")}
+    return {**found, **told, "event": found["event"] or prompt.strip()}
+
+
+def context(prompt: str, annotations: Mapping[str, Any]) -> str:
+    """What stands before a question: what the video was asked to show, a line each for what is known of it."""
+    titles = {
+        "event": "Event", "scene": "Scene", "subject": "Subject", "acts_on": "It deals with", "camera": "Camera",
+        "visible": "In view", "ends": "In the end",
+    }  # fmt: skip
+    known = pieces(prompt, annotations)
+    lines = [f"{title}: {known[name]}" for name, title in titles.items() if known[name]]
+    return "\n".join(["The video was asked to show this.", *lines]) + "\n"
+
+
+def wording(path: Path) -> Wording:
+    """The questions in a file: YAML or JSON with `probes` and, where they differ, the two looks and `context`.
+
+    A probe has a `dimension`, the right `answer` (yes or no) and a `text`. Texts may name {event}, {scene} and so on.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UsageError(f"{path}: no YAML or JSON that can be read ({error})") from error
+    if not isinstance(content, dict) or not isinstance(content.get("probes"), list):
+        raise UsageError(f"{path}: expected `probes:`, a list of objects with dimension, answer and text")
+    known = {"probes", "first_look", "second_look", "context"}
+    if unknown := sorted(set(content) - known):
+        raise UsageError(f"{path}: there is no {unknown[0]!r}; a file of questions has {', '.join(sorted(known))}")
+    made = []
+    for number, one in enumerate(content["probes"], start=1):
+        answer = one.get("answer") if isinstance(one, dict) else None
+        answer = {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else answer  # as YAML reads yes and no
+        if answer not in ("yes", "no") or one.get("dimension") not in DIMENSIONS or not str(one.get("text") or ""):
+            raise UsageError(
+                f"{path}: probe {number} needs a dimension ({', '.join(DIMENSIONS)}), an answer (yes or no) and a text"
+            )
+        made.append({"dimension": one["dimension"], "answer": answer, "text": str(one["text"])})
+    missing = [name for name in DIMENSIONS if all(one["dimension"] != name for one in made)]
+    if missing:
+        raise UsageError(f"{path}: no probe asks about {missing[0]}; each of {', '.join(DIMENSIONS)} needs one")
+    return {**{name: str(content[name]) for name in known - {"probes"} if content.get(name)}, "probes": made}
+
+
+def _seconds_of(frames: Frames) -> dict[str, str]:
+    count = max(1, math.ceil(frames.seconds - 1e-6))
+    return {"seconds": str(count), "last": str(count - 1)}
+
+
+def first_look(told: str, count: int) -> Question:
+    """The question whether the subject can be judged, for each of `count` seconds."""
+    text = (
+        f"{told}Name the main subject of the event in a few words. Then go through the video second by "
+        f"second, from second 0 to second {count - 1}. For each, answer yes if the subject is in sight, can be told "
+        "from other things, and its rough place and what it does can be made out; else answer no."
+    )
+    return Question("judgeability.first", text, _schema(count, {"subject": Text(120)}))
+
+
+def second_look(told: str, count: int) -> Question:
+    """The same with a wider notion of what counts, and a plain word on place and on state."""
+    text = (
+        f"{told}Everything that bears on the event counts here: the subject, what it acts on, traces and "
+        "results of the action, and fixed things that mark its place. Something that can be seen and is wrong counts "
+        f"as well as something right. Go through the video from second 0 to second {count - 1}: answer yes for each "
+        "second in which such evidence is in sight. Then say whether, after a time out of sight, enough is in sight "
+        "again to judge the place of the subject (place), and what became of its action or state (state)."
+    )
+    return Question("judgeability.second", text, _schema(count, {"place": YesNo(), "state": YesNo()}))
+
+
+def _schema(count: int, more: dict[str, Any]) -> Record:
+    return Record({**more, "seconds": Many(YesNo(), count, count)})
+
+
+def _seconds(answer: Answer) -> np.ndarray:
+    said: Sequence[bool] = answer.value["seconds"] if answer.status == "answered" else ()
+    return np.array(said, np.int8)
+
+
+@knows("wrbench")
+def known(question: Question) -> Answering | None:
+    """How a rendered story answers probes and looks."""
+    probe = next((one for one in PROBES if question.text.endswith(one.text)), None)
+    if probe is not None:
+        return lambda story: word(TRUTHS[probe.dimension](story) == probe.positive)
+    return (lambda story: _judgeable(story, question)) if question.id.startswith("judgeability.") else None
+
+
+TRUTHS: dict[str, Callable[[Story], bool]] = {
+    "visible_spatial": lambda story: all(reading.place != ELSEWHERE for reading in story.known if reading.well),
+    "visible_state": lambda story: (
+        story.progress > 0 and all(reading.state != ELSEWHERE for reading in story.known if reading.well)
+    ),
+    "returned_spatial": lambda story: story.spatial,
+    "returned_state": lambda story: story.state,
+}
+
+
+def _judgeable(story: Story, question: Question) -> str:
+    """For every second, whether the target is in sight in the frame nearest to its middle."""
+    assert isinstance(question.schema, Record)
+    many = question.schema.fields["seconds"]
+    assert isinstance(many, Many)
+    seconds = []
+    for second in range(many.at_least):
+        inside = [reading for reading in story.known if second <= reading.time < second + 1]
+        near = min(story.known, key=lambda reading: abs(reading.time - second - 0.5))
+        seconds.append(word(any(reading.seen for reading in inside) if inside else near.seen))
+    answer: dict[str, Any] = {"seconds": seconds}
+    if "subject" in question.schema.fields:
+        answer["subject"] = f"the {story.scene.kind}"
+    else:
+        answer |= {"place": word(story.returned), "state": word(story.returned)}
+    return json.dumps(answer)

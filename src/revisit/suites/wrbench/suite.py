@@ -1,0 +1,23 @@
+"""The suite `wrbench`: from camera execution to the state of what came back (docs/wrbench.md)."""
+
+from revisit.core.suites import Suite, read_card, suite
+from revisit.suites.wrbench.exports import export
+from revisit.suites.wrbench.leaderboard import boards_of, published_boards
+from revisit.suites.wrbench.metrics import metrics
+from revisit.suites.wrbench.read import read, recognises, settings
+from revisit.suites.wrbench.summary import summarise
+
+WRBENCH = suite(
+    Suite(
+        id="wrbench",
+        card=read_card(__package__),
+        read=read,
+        recognises=recognises,
+        metrics=metrics,
+        summarise=summarise,
+        export=export,
+        settings=settings,
+        boards=boards_of,
+        published=published_boards,
+    )
+)

@@ -1,0 +1,189 @@
+"""WRBench: an event suite in the form of Natural-25, and generated videos with the camera they were asked for.
+
+natural25/{families,variants}.jsonl, scene_events_25x4.csv, first_frames_manifest.json, first_frames/{family}.png
+videos/{model}/{video_id}.{mp4, target_c2w.npy, camera_trajectory.json, camera.json}
+manifest.json                    the list that its evaluation is given; its own scripts take one model at a time
+poses/{model}/{video_id}.npz     where the camera really was (the benchmark has no such file)
+targets.json                     where the target is in the first frame (likewise)
+
+A film is called {family}__{tier}__{camera}: a family is a place with its target, a tier says what happens (T0 nothing,
+T1 it moves, T2_div_a its state changes, T2_div_b both), a camera is yaw60_LR, first left then back right, or yaw60_RL.
+Of static cameras there are no films, because nothing would be hidden. Targets are camera-to-world poses in OpenCV axes,
+seen from the first, without any model's gain.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.worlds.events import EVENTS
+from revisit.worlds.film import Film
+from revisit.worlds.layouts.common import (
+    Model,
+    Row,
+    Tell,
+    arrays,
+    each_that_applies,
+    json_lines,
+    picture,
+    table,
+    text,
+    video,
+)
+from revisit.worlds.layouts.orders import Layout, Order, layout, place_of
+
+TIERS = {  # tier -> divergence, what it changes, the event
+    "T0": (None, "none", "none"),
+    "T1": (None, "spatial", "moved"),
+    "T2_div_a": ("div_a", "state_only", "changed"),
+    "T2_div_b": ("div_b", "full", "both"),
+}
+GAPS = {
+    "none": "",
+    "static": "The camera stays where it is.",
+    "yaw_LR": "The camera turns left and then back right.",
+    "yaw_RL": "The camera turns right and then back left.",
+}
+
+
+def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: Tell) -> Row:
+    """Write the videos of one film that are not there, and return what the suite says of it."""
+    family, tier, camera = name.split("__")
+    id = f"{family}__{tier}__none__{camera}"
+    picture(folder / "natural25" / "first_frames" / f"{family}.png", film.truth(0).rgb)
+    made = []
+    for model in each_that_applies(models, film, name, tell):
+        made.append(model.name)
+        place = folder / "videos" / model.name / f"{id}.mp4"
+        video(place, model.frames(film, seed), film.fps)
+        _sidecars(place, film, camera)
+        arrays(folder / "poses" / model.name / f"{id}.npz", poses=model.poses(film, seed))
+    return {
+        "family": family, "tier": tier, "camera": camera, "id": id, "models": made,
+        "scene": film.world.scene.rstrip("."), "target": film.world.instances[1],
+        "anchors": [thing for k, thing in film.world.instances.items() if k > 1 and "wall)" in thing][:2],
+        "size": film.size, "box": film.target_box(),
+    }  # fmt: skip
+
+
+def _sidecars(place: Path, film: Film, camera: str) -> None:
+    """Write what the camera was asked for beside a video."""
+    target = (np.linalg.inv(film.poses[0]) @ film.poses).astype(np.float32)
+    yaw = np.degrees(np.arctan2(target[:, 0, 2], target[:, 0, 0]))
+    peak = float(yaw[np.argmax(np.abs(yaw))])
+    kind, _, direction = camera.partition("_")
+    arrays(place.with_suffix(".target_c2w.npy"), target=target)
+    track: dict[str, Any] = {
+        "coordinate_convention": "opencv_c2w", "camera_type": _camera_type(camera), "fps": film.fps,
+        "source": "revisit", "conversion_mode": "exact", "frame_count": len(film),
+        "c2w": target.tolist(), "intrinsics": film.K.tolist(),
+    }  # fmt: skip
+    facts = {
+        "target_c2w_path": place.with_suffix(".target_c2w.npy").name,
+        "target_role": "benchmark_intended_control", "evidence_level": "benchmark_intent",
+        "control_family": "static" if kind == "static" else "yaw", "control_direction": direction or "static",
+        "control_profile": "canonical_static" if kind == "static" else f"canonical_{abs(peak):.0f}deg",
+        "yaw_peak_deg": peak, "num_frames": len(film), "fps": film.fps,
+        "image_size": [film.size[1], film.size[0]], "fov": film.world.fov, "camera_script": film.script,
+    }  # fmt: skip
+    text(place.with_suffix(".camera_trajectory.json"), json.dumps(track))
+    text(place.with_suffix(".camera.json"), json.dumps(facts, indent=1))
+
+
+def _camera_type(camera: str) -> str:
+    """yaw_LR of yaw60_LR; static stays."""
+    kind, _, direction = camera.partition("_")
+    return f"yaw_{direction}" if direction else kind
+
+
+def index(folder: Path, rows: Sequence[Row]) -> None:
+    """Write the suite of events, the list of videos and the targets."""
+    suite = folder / "natural25"
+    families = list({row["family"]: row for row in rows}.values())
+    json_lines(suite / "families.jsonl", map(_family, families))
+    variants = [_variant(row, tier, gap) for row in families for tier in TIERS for gap in GAPS]
+    json_lines(suite / "variants.jsonl", variants)
+    events = [_events(number, row) for number, row in enumerate(families, start=1)]
+    table(suite / "scene_events_25x4.csv", list(events[0]), events, newline="\n")
+    frames = [
+        {"family_id": row["family"], "image_path": f"first_frames/{row['family']}.png", "prompt_source": "revisit",
+         "t2i_scene": row["scene"], "width": row["size"][1], "height": row["size"][0], "format": "png",
+         "release_note": ""}
+        for row in families
+    ]  # fmt: skip
+    text(suite / "first_frames_manifest.json", json.dumps(frames, indent=1))
+    models = list(dict.fromkeys(model for row in rows for model in row["models"]))
+    videos = [_video(row, model) for model in models for row in rows if model in row["models"]]
+    text(folder / "manifest.json", json.dumps(videos, indent=1))
+    boxes = {row["id"]: {"target": row["target"], "box": row["box"]} for row in rows}
+    text(folder / "targets.json", json.dumps(boxes, indent=1))
+
+
+def _family(row: Row) -> Row:
+    things = [*row["anchors"], "table"]
+    return {
+        "family_id": row["family"], "scene": row["scene"], "t2i_scene": row["scene"],
+        "first_frame_guidance": dict.fromkeys(("shot_type", "composition", "lighting", "texture", "palette"), ""),
+        "primary_object": {"id": "target", "name": row["target"]},
+        "supporting_objects": [
+            {"id": f"thing_{k}", "name": thing, "role": role}
+            for k, (thing, role) in enumerate(zip(things, ("anchor", "anchor", "interactor"), strict=False))
+        ],
+    }  # fmt: skip
+
+
+def _sentence(row: Row, tier: str) -> str:
+    """What happens to the target, as a sentence about it."""
+    said = EVENTS[TIERS[tier][2]].what.replace("the target", f"the {row['target']}")
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _variant(row: Row, tier: str, gap: str) -> Row:
+    divergence, delta, _ = TIERS[tier]
+    said = _sentence(row, tier)
+    return {
+        "variant_id": f"{row['family']}__{tier}__{gap}", "family_id": row["family"], "reasoning_tier": tier[:2],
+        "oov_gap": gap, "event_delta": delta, "divergence_id": divergence, "world_state_prompt": said,
+        "expected_state": said, "ti2v_prompt": " ".join(part for part in (row["scene"] + ".", said, GAPS[gap]) if part),
+    }  # fmt: skip
+
+
+def _events(number: int, row: Row) -> Row:
+    facts = {
+        "scene_index": number, "family_id": row["family"], "scene": row["scene"], "primary_object": row["target"],
+        "interactor_object": "table", "anchor_objects": "; ".join(row["anchors"]), "first_frame_summary": row["scene"],
+    }  # fmt: skip
+    facts |= {f"event_{tier}": _sentence(row, tier) for tier in TIERS}
+    facts |= {f"event_id_{tier}": f"{row['family']}__{tier}__none" for tier in TIERS}
+    return facts | {f"event_delta_{tier}": delta for tier, (_, delta, _) in TIERS.items()}
+
+
+def _video(row: Row, model: str) -> Row:
+    said = _sentence(row, row["tier"])
+    return {
+        "video_id": row["id"], "video_path": f"videos/{model}/{row['id']}.mp4", "world_state_prompt": said,
+        "prompt_text": f"{row['scene']}. {said}", "model": model, "camera_type": _camera_type(row["camera"]),
+        "camera_label": row["camera"], "family_id": row["family"], "reasoning_tier": row["tier"][:2],
+        "divergence_id": TIERS[row["tier"]][0], "event_delta": TIERS[row["tier"]][1],
+        "oov_gap": "none",  # the prompt has no word of the camera
+    }  # fmt: skip
+
+
+def films(seed: int) -> list[Order]:
+    """The films of a seed, one for each tier."""
+    kind, place = ("gift", "ball", "vase", "rocket")[seed % 4], place_of(seed)
+    script = "yaw:{away}:60@{half},yaw:{back}:60@{rest}"  # without a rest, as its cameras are asked to go
+    return [
+        Order(f"{place}_{seed:02d}_{kind}__{tier}__yaw60_{{camera}}", seed, place, kind, event, script)
+        for tier, (_, _, event) in TIERS.items()
+    ]
+
+
+MODELS = ("perfect", "frozen_camera", "partial_return", "state_reset", "teleport", "duplicate")
+OPTIONS = "--suite wrbench --option poses={folder}/poses --option targets={folder}/targets.json"
+LAYOUT = layout(Layout("wrbench", films, MODELS, shoot, index, "manifest.json", OPTIONS))

@@ -1,0 +1,114 @@
+"""Orders: the films that a benchmark's layout is made of, and the layouts there are, one registered by each suite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeVar
+
+from revisit.core.registry import Registry
+from revisit.worlds.events import EVENTS
+from revisit.worlds.film import Film, play
+from revisit.worlds.layouts.common import Model, Row, Tell
+from revisit.worlds.places import make_world
+from revisit.worlds.world import World
+
+
+@dataclass(frozen=True)
+class Order:
+    """A film to be made, all by name: where and how it is played, and what it is called in its layout.
+
+    {camera} and {action} in the name are the side to which the world turns, as WRBench and MBench write it; {away} and
+    {back} in the script are the sides, {half} and {rest} the frames out and back.
+    """
+
+    name: str
+    seed: int
+    place: str
+    kind: str
+    event: str
+    script: str = "yaw"
+
+    def film(self, size: tuple[int, int], frames: int) -> tuple[str, Film]:
+        """What it is called, and the film."""
+        world = _world(self.seed, self.place, self.kind, EVENTS[self.event].needs_perch)
+        right = world.turn == "right"
+        camera, action = ("RL", "right_then_left") if right else ("LR", "left_then_right")
+        away, back = ("right", "left") if right else ("left", "right")
+        script = self.script.format(away=away, back=back, half=frames // 2, rest=frames - 1 - frames // 2)
+        return self.name.format(camera=camera, action=action), play(world, script, self.event, size, frames=frames)
+
+
+@lru_cache(maxsize=1)
+def _world(seed: int, place: str, kind: str, block: bool) -> World:
+    """The world of a seed; films in the same world come one after another."""
+    return make_world(seed, place, kind, block=block)
+
+
+# Targets with what happens to them, in turn; the first four change at once, the others while they are seen.
+CAST = (
+    ("gift", "both"), ("ball", "rolling"), ("rocket", "changed"), ("cup", "filling"), ("vase", "moved"),
+    ("candle", "burning"), ("figure", "moved"), ("chest", "opening"), ("plant", "none"), ("snowman", "melting"),
+)  # fmt: skip
+
+
+def place_of(seed: int) -> str:
+    """Rooms and yards in turn."""
+    return "yard" if seed % 2 else "room"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a benchmark's files are written: films of a seed as models remember them, and an index of all films.
+
+    `source`, below the folder, is what `revisit eval` is given, with the further arguments `options`; {folder} in them
+    is the folder.
+    """
+
+    id: str
+    films: Callable[[int], Sequence[Order]]
+    models: tuple[str, ...]  # those that show what the benchmark asks about
+    # (folder, name, film, models, seed, tell) -> what the index says of the film
+    shoot: Callable[[Path, str, Film, Sequence[Model], int, Tell], Row]
+    index: Callable[[Path, Sequence[Row]], None]
+    source: str = ""
+    options: str = ""
+
+    def write(self, folder: Path, films: Mapping[str, Film], models: Sequence[Model], seed: int = 0) -> Path:
+        """Write films, by name, as models remember them; return what `revisit eval` is given."""
+        rows = [self.shoot(folder, name, film, models, seed, lambda _: None) for name, film in films.items()]
+        self.index(folder, rows)
+        return folder / self.source
+
+
+@dataclass(frozen=True)
+class OwnFilms:
+    """The layout of a benchmark whose films and models are its own: it is written as a whole, in so many steps."""
+
+    id: str
+    # (folder, size, tell, frames of a clip) -> what `revisit eval` is given
+    write: Callable[[Path, tuple[int, int], Tell, int | None], Path]
+    steps: int
+    source: str = ""
+    options: str = ""
+
+
+Kind = TypeVar("Kind", Layout, OwnFilms)
+LAYOUTS: Registry[Layout | OwnFilms] = Registry("layout", part="world")
+# (folder, anew, scenes, say, progress) -> what `revisit demo` evaluates, and the options it takes
+Demo = Callable[[Path, bool, int, Tell, Callable[[int, int, str], None]], tuple[Path, list[str]]]
+DEMOS: Registry[Demo] = Registry("demo", part="world")
+
+
+def layout(made: Kind) -> Kind:
+    """Register a layout."""
+    LAYOUTS.add(made.id, made)
+    return made
+
+
+def evaluation(id: str, folder: Path) -> str:
+    """The command that evaluates what was written in a layout."""
+    made = LAYOUTS[id]
+    return " ".join(["revisit eval", str(folder / made.source), made.options.format(folder=folder)]).rstrip()
