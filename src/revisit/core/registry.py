@@ -92,18 +92,20 @@ def load_all() -> None:
 
 @cache
 def load_part(part: str) -> tuple[ModuleType, ...]:
-    """A part of all benchmarks that have it: ours, then those of plugins."""
-    found = [*parts_of_ours(part), *(_part(package.__name__, part, ours=False) for package in _plugins())]
-    return tuple(module for module in found if module is not None)
-
-
-@cache
-def parts_of_ours(part: str) -> tuple[ModuleType, ...]:
-    """A part of the benchmarks that come with Revisit."""
+    """A part of all benchmarks that have it, a file or a folder of files: of ours, then of plugins."""
     suites = importlib.import_module(BENCHMARKS)
-    folders = [name for _, name, is_folder in pkgutil.iter_modules(suites.__path__) if is_folder]
-    found = [_part(f"{BENCHMARKS}.{name}", part) for name in folders]
-    return tuple(module for module in found if module is not None)
+    ours = [f"{BENCHMARKS}.{name}" for _, name, is_folder in pkgutil.iter_modules(suites.__path__) if is_folder]
+    found = []
+    for folder in (*ours, *(plugin.__name__ for plugin in _plugins() if hasattr(plugin, "__path__"))):
+        if importlib.util.find_spec(f"{folder}.{part}") is None:
+            continue
+        try:
+            found.append(_import_with_modules(f"{folder}.{part}"))
+        except Exception as error:
+            if folder in ours:
+                raise
+            _does_not_load(f"plugin {folder}, its {part}", error)
+    return tuple(found)
 
 
 @cache
@@ -120,20 +122,6 @@ def _plugins() -> tuple[ModuleType, ...]:
         else:
             found += [loaded] if isinstance(loaded, ModuleType) else []
     return tuple(found)
-
-
-def _part(package: str, part: str, ours: bool = True) -> ModuleType | None:
-    """A part of a benchmark's folder, a file or a folder of files, if it has it."""
-    module = importlib.import_module(package)
-    if not hasattr(module, "__path__") or importlib.util.find_spec(f"{package}.{part}") is None:
-        return None
-    try:
-        return _import_with_modules(f"{package}.{part}")
-    except Exception as error:
-        if ours:
-            raise
-        _does_not_load(f"plugin {package}, its {part}", error)
-        return None
 
 
 def _import_with_modules(name: str) -> ModuleType:
