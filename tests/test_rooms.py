@@ -69,6 +69,7 @@ ALLOWED = {
 }
 # Files of a suite's folder that live on the floor of another room, by the beginning of their name or of their folder's.
 FLOORS = {"metrics": "metrics", "questions": "judges", "imports": "observers", "world": "worlds"}
+NAMED = dict.fromkeys(("action", "gsc", "lcm", "selection", "visual"), "metrics")  # chapters beside MIND's other files
 ANYTHING = ("commands", "api")  # may import everything, as cli/ does
 KNOWN = ("mbench.py",)  # the public path of MBench's API
 HEAVY = {"cv2", "av", "torch", "transformers", "onnxruntime", "scipy", "skimage", "starlette", "uvicorn", "psycopg"}
@@ -88,7 +89,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 def part(name: str) -> str:
     """The part of a suite's folder that a file, or a folder of files, belongs to: `metrics` of metrics_camera."""
-    return next((part for part in (*FLOORS, *ANYTHING) if name == part or name.startswith(f"{part}_")), "")
+    parts = (part for part in (*FLOORS, *ANYTHING) if name == part or name.startswith(f"{part}_"))
+    return NAMED.get(name) or next(parts, "")
 
 
 def part_of(path: Path) -> str:
