@@ -125,3 +125,10 @@ def test_doctor_says_what_is_there(revisit):
     assert "h264" in found["video decoders"]["finding"]
     blocked = revisit("doctor", "--json", env={"REVISIT_CACHE": "/proc/nowhere"}, check=3)
     assert "set REVISIT_CACHE" in blocked.stdout
+
+
+def test_commands_of_benchmarks_are_commands_like_others(revisit):
+    assert "Did you mean 'mbench'" in revisit("mbnch", check=2).stderr
+    assert "Did you mean 'questions'" in revisit("judge", "qestions", check=2).stderr
+    said = revisit("--help").stdout
+    assert all(name in said for name in ("mbench", "memobench", "mind", "wrbench"))

@@ -26,29 +26,22 @@ class OpenGroup(TyperGroup):
     """A group of commands that benchmarks add to; plugins are looked at where a name is not ours, and for the help."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(dict.fromkeys([*super().list_commands(ctx), *_below(_place(ctx), {**_ours(), **_plugins()})]))
+        self._take(ctx, {**_ours(), **_plugins()})
+        return super().list_commands(ctx)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        known: Any = super().get_command(ctx, cmd_name)
         for brought in (_ours, _plugins):
-            if known is None:
-                known = _below(_place(ctx), brought()).get(cmd_name)
-        return known
+            if cmd_name not in self.commands:
+                self._take(ctx, brought())
+        return super().get_command(ctx, cmd_name)
 
-
-def _place(ctx: typer.Context) -> str:
-    """The group's name; nothing for that of all commands."""
-    return "" if ctx.parent is None else str(ctx.info_name)
-
-
-def _below(place: str, brought: Mapping[str, Brought]) -> dict[str, Any]:
-    """The commands of a group, by their last word."""
-    found = {}
-    for words, command in brought.items():
-        group, _, name = words.rpartition(" ")
-        if group == place:
-            found[name] = _made(command, name)
-    return found
+    def _take(self, ctx: Any, brought: Mapping[str, Brought]) -> None:
+        """Add the commands that go into this group, by their last word; none in the place of another."""
+        mine = "" if ctx.parent is None else ctx.info_name
+        for words, command in brought.items():
+            group, _, name = words.rpartition(" ")
+            if group == mine and name not in self.commands:
+                self.commands[name] = _made(command, name)
 
 
 def _made(command: Brought, name: str) -> Any:
@@ -79,4 +72,4 @@ def _plugins() -> dict[str, Brought]:
         return {}
     from revisit.core.registry import load_part
 
-    return {words: made for module in load_part(PART) for words, made in module.COMMANDS.items()}
+    return {words: made for module in load_part(PART) for words, made in getattr(module, "COMMANDS", {}).items()}
