@@ -33,52 +33,13 @@ def table(metric: str, version: int) -> str:
     for kind, cell in found["kinds"].items():
         claimed = "yes" if cell["claimed"] else ""
         text += (
-            f"| {kinds[kind]['title']} | {claimed} | {_figure(cell['auc'])} | {_figure(cell['tau'])} | {_effect(cell)} "
+            f"| {kinds[kind]['title']} | {claimed} | {figure(cell['auc'])} | {figure(cell['tau'])} | {_effect(cell)} "
             f"| {cell['n']}/{cell['of']} | {cell['response']} |\n"
         )
     if found["failing"]:
         text += "\nDoes not do what it should:\n\n"
         text += "".join(f"- {fault['sentence']}\n" for fault in found["failing"])
     return text
-
-
-def results_page() -> str:
-    """What the saved audit found, as a page of the documentation."""
-    saved = results()
-    if not saved:
-        return "# Results of the audit\n\nNone are saved; `revisit audit --save-results` makes them.\n"
-    kinds, metrics, rows, grid = saved["kinds"], saved["metrics"], saved["diagonal"], saved["grid"]
-    strengths = ", ".join(f"{strength:g}" for strength in [0, *grid["strengths"]])
-    passed = sum(row["passes"] for row in rows.values())
-    memory = sorted(id for id, metric in metrics.items() if metric["memory"])
-    fooled = [id for id in memory for fault in metrics[id]["failing"] if fault["problem"].startswith("frozen camera")]
-    text = "# Results of the audit\n\nWritten by `make docs` from the saved results; [audit.md](audit.md) says how to "
-    text += f"read them. Rendered worlds, set {grid['set']}, {len(grid['seeds'])} scenes, strengths {strengths}, "
-    text += f"{grid['clips']} clips of {grid['frames']} frames.\n\n## Failure by failure\n\n"
-    text += f"{passed} of {len(rows)} failures have a metric with AUC ≥ 0.95 at full strength and tau ≥ 0.8 in "
-    text += "strength; metrics that claim the failure are in bold.\n\n"
-    text += "| failure | noticed, in order, by |\n|---|---|\n"
-    for kind, row in rows.items():
-        named = [f"**{id}**" if id in row["claimed"] else id for id in row["metrics"]]
-        text += f"| {kinds[kind]['title']} | {', '.join(named) or 'none'} |\n"
-    text += f"\n## Memory metrics and the frozen camera\n\n{', '.join(memory)}.\n\n"
-    text += f"Fooled by a frozen camera: {', '.join(fooled) or 'none of them'}.\n"
-    text += "\n## Metrics that do not do what they claim\n\n"
-    for id, metric in metrics.items():
-        text += "".join(f"- `{id}`: {fault['sentence']}\n" for fault in metric["failing"])
-    text += (
-        "\n## AUC at full strength\n\nClaimed ones in bold; a dash where fewer than half of the clips were scored.\n\n"
-    )
-    text += f"| metric | {' | '.join(kinds[kind]['title'] for kind in kinds)} |\n|---|{'---|' * len(kinds)}\n"
-    for id, metric in metrics.items():
-        cells = [_cell(metric["kinds"][kind]) for kind in kinds]
-        text += f"| `{id}` | {' | '.join(cells)} |\n"
-    return text
-
-
-def _cell(cell: Mapping[str, Any]) -> str:
-    text = "–" if cell["response"] in ("unscored", "no clips") else _figure(cell["auc"])
-    return f"**{text}**" if cell["claimed"] else text
 
 
 def _grid() -> str:
@@ -88,14 +49,14 @@ def _grid() -> str:
 
 def _levels(found: Mapping[str, Any]) -> str:
     levels = {"truth": found["ceiling"], "perfect memory": found["perfect"], **found["floors"]}
-    named = [f"{name.replace('_', ' ')} {_figure(level.get('mean'))}" for name, level in levels.items()]
+    named = [f"{name.replace('_', ' ')} {figure(level.get('mean'))}" for name, level in levels.items()]
     return f"Means: {', '.join(named)}"
 
 
 def _figures(cell: Mapping[str, Any]) -> str:
     if cell["auc"] is None:
         return f"{cell['n']}/{cell['of']} clips scored"
-    return f"AUC {_figure(cell['auc'])}, tau {_figure(cell['tau'])}, {cell['n']}/{cell['of']} clips scored"
+    return f"AUC {figure(cell['auc'])}, tau {figure(cell['tau'])}, {cell['n']}/{cell['of']} clips scored"
 
 
 def _effect(cell: Mapping[str, Any]) -> str:
@@ -105,5 +66,6 @@ def _effect(cell: Mapping[str, Any]) -> str:
     return "unbounded" if effect["size"] is None else f"{effect['size']:.1f}"
 
 
-def _figure(value: float | None) -> str:
+def figure(value: float | None) -> str:
+    """Two decimals, or a dash."""
     return "–" if value is None else f"{value:.2f}"

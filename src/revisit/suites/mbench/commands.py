@@ -221,19 +221,30 @@ def prepare(
 
     `eval` and `validate` find what lies in --output: the dataset's artifacts.json says where.
     """
-    from revisit.suites.mbench.commands_prepare import one_name, produce
-    from revisit.suites.mbench.dataset import note_artifacts, open_dataset
+    from revisit.core import Clip, UsageError
+    from revisit.posing.tasks import Task, estimate
+    from revisit.suites.mbench.dataset import Problem, note_artifacts, open_dataset
     from revisit.suites.mbench.read import Filter
 
+    if (producer == "command") != bool(command):
+        raise UsageError("--producer command and --command go together: a program that reads {video} and writes {npz}")
     data = open_dataset(source, root)
     keep = Filter.of(data, models, subsets, conditions, sample_ids)
-    estimator = estimator_of(one_name(producer, command), python, model, device, frames, convention, timeout, workers)
-    done = produce(data, keep, estimator, output, tell=None if quiet else console.Counter("prepared"))
+    estimator = estimator_of(command or producer, python, model, device, frames, convention, timeout, workers)
+    found = [entry for name in keep.models for entry in data.items(name)]
+    items = [entry for entry in found if not isinstance(entry, Problem) and keep.takes(entry)]
+    tasks = [
+        Task(f"{item.id}@{item.model}", Clip(item.video), data.poses_of(item, output))
+        for item in items
+        if item.video is not None
+    ]
+    done = estimate(tasks, estimator, tell=None if quiet else console.Counter("prepared"))
     for line in done.failed:
         console.message(line)
     if output is not None and done.made + done.kept:
         console.message(note_artifacts(data, output))
-    console.message(f"{done.made} made, {done.kept} kept, {len(done.failed)} failed, {done.missing} without a video")
+    missing = len(items) - len(tasks)
+    console.message(f"{done.made} made, {done.kept} kept, {len(done.failed)} failed, {missing} without a video")
     raise typer.Exit(1 if done.failed else 0)
 
 

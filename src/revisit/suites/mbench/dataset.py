@@ -170,6 +170,13 @@ class Dataset:
                 "{sample_id} and {condition_id}"
             ) from None
 
+    def poses_of(self, item: Item, folder: Path | None = None) -> Path:
+        """Where `prepare` puts the poses of an item: into a folder of its own, or to their place in the dataset."""
+        names = {
+            "model_id": item.model, "subset": item.subset, "sample_id": item.sample, "condition_id": item.condition,
+        }  # fmt: skip
+        return self.place("artifact_da3", **names) if folder is None else prepared_place(folder, **names)
+
     def sample(self, subset: str, sample: str) -> tuple[dict[str, Any], list[Problem]]:
         """What a sample says of itself, lifted to one level, and what is wrong with its file."""
         if (subset, sample) not in self.known:
