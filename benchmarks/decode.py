@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import Clip
-from revisit.media import frame_digest, open_clip
+from revisit.core.frames import frame_digest
+from revisit.media import open_clip
 from revisit.media.decode import THREADS
 
 REPEATS = 5

@@ -8,14 +8,13 @@ the observers share the scaled frames, and the sum is lower.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
 
 import cv2
 import numpy as np
 
-from revisit.core import OBSERVERS, Batch, ClipInfo, Frame, Observer
+from revisit.core import OBSERVERS, Frame, Observer
 
 SIZES = {"480p": (854, 480), "1080p": (1920, 1080)}
 FPS = 24.0
@@ -37,18 +36,8 @@ def seconds(observer: Observer, scenes: list[np.ndarray]) -> float:
     """Processor time that one observer takes for all frames."""
     frames = [Frame(k, k / FPS, rgb, "0" * 32) for k, rgb in enumerate(scenes)]
     other = [Frame(k, k / FPS, rgb, "0" * 32) for k, rgb in enumerate(scenes)]
-    index, times = np.arange(len(frames)), np.arange(len(frames)) / FPS
     start = time.process_time()
-    if observer.kind == "frame":
-        observer.fn(Batch(index, times, [frame.at(observer.size) for frame in frames]))
-        return time.process_time() - start
-    height, width = scenes[0].shape[:2]
-    sight = observer.fn(ClipInfo(width, height, len(frames), FPS, times))
-    next(sight)
-    for k in range(len(frames)):
-        sight.send((frames[k], other[k]) if observer.pairs else frames[k])
-    with contextlib.suppress(StopIteration):
-        sight.send(None)
+    observer(frames, reference=other, fps=FPS)
     return time.process_time() - start
 
 

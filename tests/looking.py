@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Clip, ClipInfo, Frame, Observer
-from revisit.engine.watch import batch_of, prepared
-from revisit.media import frame_digest, open_clip
+from revisit.core import Clip, Frame, Observer, Sight
+from revisit.core.frames import frame_digest
+from revisit.media import open_clip
 
 
 def as_frames(pictures: Iterable[np.ndarray], fps: float = 24.0) -> list[Frame]:
@@ -26,24 +26,22 @@ def read(path: Path, wanted: Sequence[int] | None = None) -> tuple[list[Frame], 
 
 
 def look(
-    observer: Observer, frames: list[Frame], fps: float = 24.0, reference: list[Frame] | None = None, **params: Any
+    observer: Observer, frames: list[Frame], fps: float = 24.0, reference: list[Frame] | None = None, **given: Any
 ) -> Any:
     """The evidence that an observer makes of these frames."""
-    chosen = observer.frames.pick(len(frames), fps)
-    if observer.kind == "frame":
-        asked = {**observer.params, **params}
-        rows = [prepared(observer, asked, frames[k], reference[k] if reference else None) for k in chosen]
-        return observer.fn(batch_of(rows, [()] * len(rows)), **params)
-    height, width = frames[0].rgb.shape[:2]
-    sight = observer.fn(ClipInfo(width, height, len(frames), fps, np.array([f.time for f in frames])), **params)
+    return observer(frames, reference=reference, fps=fps, **given)
+
+
+def driven(sight: Sight, frames: Iterable[Frame]) -> Any:
+    """What a part of an observer returns that is fed by `yield from`."""
     next(sight)
-    for k in chosen:
-        sight.send(frames[k] if reference is None else (frames[k], reference[k]))
+    for frame in frames:
+        sight.send(frame)
     try:
         sight.send(None)
     except StopIteration as stop:
         return stop.value
-    raise AssertionError("the observer did not end on None")
+    raise AssertionError("it did not end on None")
 
 
 def wall(width: int = 2000, height: int = 180, seed: int = 0) -> np.ndarray:

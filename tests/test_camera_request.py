@@ -167,9 +167,8 @@ def test_odometry_serves_turns() -> None:
 
 
 def test_malformed_evidence_raises() -> None:
-    broken = SeenCamera(np.arange(3), np.zeros((2, 3, 3)), None, "test")
-    with pytest.raises(InvalidEvidence):
-        camera_precision(case(OUT_AND_BACK), facts(), broken)
+    with pytest.raises(InvalidEvidence, match="it must be"):
+        SeenCamera(np.arange(3), np.zeros((2, 3, 3)), None, "test")
     with pytest.raises(InvalidEvidence, match="rule"):
         camera_alignment(case(OUT_AND_BACK), facts(), seen(OUT_AND_BACK), rule="generous")
     assert isinstance(camera_alignment(case(OUT_AND_BACK), facts(), seen(OUT_AND_BACK)), Score)

@@ -14,8 +14,8 @@ from revisit.core import InvalidEvidence, Score, Unscored, UsageError, from_arra
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity
 from revisit.evidence.frames import CasePhases
 from revisit.metrics.fidelity import NO_FRAMES, by_phase, psnr, psnr_per_frame, psnr_returned, ssim, ssim_returned
-from revisit.observers.lite.fidelity import cover, frame_fidelity
-from revisit.observers.lite.fidelity import ssim as similarity
+from revisit.observers.fidelity import cover, frame_fidelity
+from revisit.observers.fidelity import ssim as similarity
 from tests.looking import as_frames, look, read, wall, window
 
 
@@ -197,9 +197,9 @@ def test_a_return_after_the_last_frame_is_unscored():
 
 def test_malformed_evidence_says_what_a_valid_one_looks_like():
     good = made([1.0, 2.0])
-    with pytest.raises(InvalidEvidence, match="one row each"):
+    with pytest.raises(InvalidEvidence, match="it must be"):
         psnr(replace(good, mse=np.ones(3)))
-    with pytest.raises(InvalidEvidence, match="0 to 65025"):
+    with pytest.raises(InvalidEvidence, match="between 0 and 65025"):
         psnr(replace(good, mse=np.array([1.0, 1e6])))
     with pytest.raises(InvalidEvidence, match="choose one of rgb, gray_border, torchmetrics"):
         ssim(good, family="kornia")

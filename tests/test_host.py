@@ -13,7 +13,7 @@ from revisit.core import Clip, evidence_id
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.plan import ClipTask, Job, ObserverTask
 from revisit.engine.remote import Address
-from revisit.engine.watch import observer_of
+from revisit.engine.tasks import observer_of
 from revisit.engine.workers import run_jobs
 from revisit.media import Limits
 from tests import hosted
@@ -170,8 +170,8 @@ def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
     """The worker's end by itself: a clip of which something was put, and nothing sent."""
     from types import SimpleNamespace
 
+    from revisit.core.watching import Prepared
     from revisit.engine.remote import RemoteClip, _Stream
-    from revisit.engine.watch import Prepared
 
     host = SimpleNamespace(
         broken=False, clip=None, free=[], sent=set(), slot=lambda size: (tmp_path / "a", np.zeros(size, np.uint8))
@@ -187,7 +187,7 @@ def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
 def test_a_host_that_dies_costs_no_other_evidence(clips, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     cache = EvidenceCache(tmp_path / "host")
-    lite = ObserverTask("lite-facts", "lite.frames", "revisit.observers.lite.frames", {}, {})
+    lite = ObserverTask("lite-facts", "lite.frames", "revisit.observers.frames", {}, {})
     jobs = [
         Job((ClipTask("0", Clip(clips[0]), (task("toy.deadly", "0"),)),), frozenset()),
         Job((ClipTask("1", Clip(clips[1]), (task("toy.rows", "1"), lite)),), frozenset()),

@@ -13,8 +13,8 @@ from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.evidence.appearance import IntegrityTokens, PatchFeatures
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.integrity import best_likeness, sample_frames, visual_integrity, wr_integrity
-from revisit.observers.lite.frames import frame_facts
-from revisit.observers.lite.patches import patch_features, patch_tokens
+from revisit.observers.frames import frame_facts
+from revisit.observers.patches import patch_features, patch_tokens
 from tests.looking import as_frames, look, read, wall, window
 
 
@@ -70,7 +70,7 @@ def test_malformed_features_say_what_a_valid_one_looks_like():
     facts: FrameFacts = look(frame_facts, frames)
     with pytest.raises(InvalidEvidence, match="unit vectors"):
         visual_integrity(replace(features, whole=features.whole * 3), facts)
-    with pytest.raises(InvalidEvidence, match="one row each"):
+    with pytest.raises(InvalidEvidence, match="it must be"):
         visual_integrity(replace(features, whole=features.whole[:1]), facts)
 
 
@@ -156,11 +156,11 @@ def test_integrity_of_a_network_has_a_sentence_for_what_is_wrong():
     one = IntegrityTokens(seen.index[:1], seen.tokens[:1], seen.valid[:1], seen.whole[:1], "made up", False)
     short = wr_integrity(one, facts_of(seen))
     assert isinstance(short, Unscored) and short.kind == "too_short"
-    with pytest.raises(InvalidEvidence, match="one for each patch"):
+    with pytest.raises(InvalidEvidence, match="N, patches"):
         wr_integrity(replace(seen, valid=seen.valid[:, :5]), facts_of(seen))
     with pytest.raises(InvalidEvidence, match="each frame needs one that counts"):
         wr_integrity(replace(seen, valid=seen.valid & False), facts_of(seen))
-    with pytest.raises(InvalidEvidence, match="one row each"):
+    with pytest.raises(InvalidEvidence, match="it must be"):
         wr_integrity(replace(seen, whole=seen.whole[:3]), facts_of(seen))
 
 

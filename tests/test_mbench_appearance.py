@@ -25,8 +25,8 @@ from revisit.evidence.mbench import (
 )
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetPhases
 from revisit.media import save_npz
-from revisit.observers.lite.lab import lab_stats
-from revisit.observers.lite.returned_pairs import warped_views
+from revisit.observers.lab import lab_stats
+from revisit.observers.returned_pairs import warped_views
 from revisit.suites.mbench import imports
 from revisit.suites.mbench.metrics.entities import (
     centroid_cosines,
@@ -72,7 +72,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def warped(file: Path, frames: Any) -> WarpedViews:
-    found: WarpedViews = look(warped_views, as_frames(frames), path=file, annotations={"setting": "A"})
+    found: WarpedViews = look(warped_views, as_frames(frames), da3=file, annotations={"setting": "A"})
     return found
 
 
@@ -150,9 +150,9 @@ def test_what_shows_too_little_of_the_target_is_unscored(file: Path) -> None:
         visible=views.visible[:0],
     )  # fmt: skip
     assert reason(object_geometry, none, region).kind == "no_overlap"
-    with pytest.raises(InvalidEvidence, match="pairs need one"):
+    with pytest.raises(InvalidEvidence, match="P, height, width"):
         object_geometry(replace(views, warped=views.warped[:1]), region)
-    with pytest.raises(InvalidEvidence, match="needs one"):
+    with pytest.raises(InvalidEvidence, match="N, 4"):
         object_geometry(views, ObjectRegion(region.index, region.visible, np.zeros((1, 4)), region.mask, ""))
 
 
@@ -232,7 +232,7 @@ def test_style_is_one_when_nothing_changes_and_between_the_bounds_otherwise() ->
     assert score(rendering_style, _grams(3 * drift, [])).value == pytest.approx(made.value), "scale cancels"
     folds = replace(_grams(same, [(0, 5)]), fold=np.ones(6, bool))
     assert reason(rendering_style, folds).kind == "not_observed"
-    with pytest.raises(InvalidEvidence, match="pairs, layers"):
+    with pytest.raises(InvalidEvidence, match="P, layers"):
         rendering_style(replace(_grams(same, []), norm=np.ones((2, 5))))
 
 
@@ -264,7 +264,7 @@ def test_an_object_that_never_returns_is_unscored() -> None:
     assert score(object_texture, seen, PAIRS, rule="paper").value == 1, "the paper rewards it"
     once = replace(seen, frame=np.arange(1), vector=AXES[:1])
     assert "1 of 10 frames" in reason(object_texture, once, PAIRS).sentence
-    with pytest.raises(InvalidEvidence, match="N finite rows"):
+    with pytest.raises(InvalidEvidence, match="N, D"):
         object_texture(replace(seen, frame=np.arange(3)), PAIRS)
 
 

@@ -22,7 +22,7 @@ from revisit.geometry.two_view import relative_pose
 from revisit.media import encode_mp4, load_npz, save_npz
 from revisit.observers.geometry_convert import convert
 from revisit.observers.geometry_file import read_geometry
-from revisit.observers.lite.returned_pairs import found_points, matched, return_matches
+from revisit.observers.returned_pairs import found_points, matched, return_matches
 from revisit.observers.sets import load_roles
 from revisit.results.tables import standard_summary as summarise
 from revisit.suites.mbench.imports import geometry
@@ -35,7 +35,7 @@ from tests.mbench_world import HALF, SIZE, room, track, write_npz
 def seen(tmp_path_factory: pytest.TempPathFactory) -> tuple[GeometryTrack, PairMatches]:
     """The room's camera and the matches of its frames out and back."""
     path = write_npz(tmp_path_factory.mktemp("room") / "results.npz", "w2c_opencv")
-    return geometry.fn(path), look(return_matches, as_frames(room().rgb), path=path, annotations={"setting": "A"})
+    return geometry.fn(path), look(return_matches, as_frames(room().rgb), da3=path, annotations={"setting": "A"})
 
 
 def score(metric: Callable[..., Score | Unscored], *evidence: Any, **params: Any) -> Score:
@@ -143,7 +143,7 @@ def test_too_little_to_see_is_unscored() -> None:
     assert isinstance(made, Unscored) and made.kind == "no_return"
     refused = spatial_epipolar(replace(where, refused="nothing tells"), matches)
     assert isinstance(refused, Unscored) and refused.reason == Reason("unreadable", "nothing tells")
-    with pytest.raises(InvalidEvidence, match="P \\+ 1 offsets"):
+    with pytest.raises(InvalidEvidence, match="P \\+ 1"):
         spatial_epipolar(where, replace(matches, offsets=np.zeros(1, int)))
     with pytest.raises(InvalidEvidence, match="beyond the 2 poses"):
         spatial_epipolar(where, replace(matches, other_row=np.array([7])))
@@ -152,7 +152,7 @@ def test_too_little_to_see_is_unscored() -> None:
 def test_a_blank_clip_has_no_matches(tmp_path: Path) -> None:
     path = write_npz(tmp_path / "results.npz")
     blank = [np.full((*SIZE, 3), 90, np.uint8)] * len(room().rgb)
-    found = look(return_matches, as_frames(blank), path=path, annotations={})
+    found = look(return_matches, as_frames(blank), da3=path, annotations={})
     assert len(found.frame) and not len(found.points)
     assert isinstance(spatial_epipolar(geometry.fn(path), found), Unscored)
 
@@ -161,11 +161,11 @@ def test_strided_poses_and_segments(tmp_path: Path) -> None:
     numbers = np.arange(len(room().rgb)) * 2
     path = write_npz(tmp_path / "results.npz", frame_indices=numbers)
     doubled = [picture for picture in room().rgb for _ in (0, 1)][:-1]
-    found = look(return_matches, as_frames(doubled), path=path, annotations={"setting": "T", "segments": ["x"] * 4})
+    found = look(return_matches, as_frames(doubled), da3=path, annotations={"setting": "T", "segments": ["x"] * 4})
     assert found.how == "segments" and (found.frame % 2 == 0).all() and 0 < len(found.frame) <= 5
     assert score(spatial_epipolar, geometry.fn(path), found).value > 0.94
     with pytest.raises(MediaError, match="another clip"):
-        look(return_matches, as_frames(room().rgb), path=path, annotations={})
+        look(return_matches, as_frames(room().rgb), da3=path, annotations={})
 
 
 def test_the_engine_hands_the_file_to_observers_and_notices_when_it_changes(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ import pytest
 
 import revisit.media.decode as decode
 from revisit.core import Clip, MediaError, UsageError, per_second
-from revisit.media import Limits, encode_mp4, frame_digest, open_clip
+from revisit.core.frames import frame_digest
+from revisit.media import Limits, encode_mp4, open_clip
 from revisit.media.colour import layout_of, rgb_of
 
 H264 = {"crf": "10", "g": "12"}

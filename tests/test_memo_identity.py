@@ -10,7 +10,7 @@ import pytest
 
 from revisit.core import InvalidEvidence
 from revisit.evidence.memory_clips import IdentityTokens
-from revisit.observers.lite.identity import identity_tokens, middle
+from revisit.observers.identity import identity_tokens, middle
 from revisit.suites.memobench.metrics.identity import identity, object_identity
 from revisit.suites.memobench.metrics.rules import spread
 from tests.looking import as_frames, look, wall, window
@@ -68,7 +68,7 @@ def test_what_cannot_be_told_is_unscored():
 def test_malformed_evidence_says_what_a_valid_one_looks_like():
     with pytest.raises(InvalidEvidence, match="must begin with frame 0"):
         object_identity(case(), frames(), replace(tokens(), index=np.arange(1, 41)))
-    with pytest.raises(InvalidEvidence, match="one row each"):
+    with pytest.raises(InvalidEvidence, match="it must be"):
         object_identity(case(), frames(), replace(tokens(), tokens=np.zeros((3, 5, 8))))
 
 

@@ -77,7 +77,7 @@ def test_reward_is_the_mean_sigmoid_of_five_frames():
 
 
 def test_malformed_evidence_says_what_a_valid_one_looks_like():
-    with pytest.raises(InvalidEvidence, match="one row each"):
+    with pytest.raises(InvalidEvidence, match="it must be"):
         aesthetic(frames(), AestheticScores(np.arange(3), np.zeros(2), "x"))
     with pytest.raises(InvalidEvidence, match="not finite"):
         image_reward(frames(), rated(ImageRewards, np.nan))

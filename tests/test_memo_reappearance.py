@@ -78,7 +78,7 @@ def test_coverage_can_be_swept():
 
 
 def test_malformed_evidence_says_what_a_valid_one_looks_like():
-    with pytest.raises(InvalidEvidence, match="one row per mask each"):
+    with pytest.raises(InvalidEvidence, match="it must be"):
         reappearance(case(), frames(), replace(found(), score=np.zeros(3)))
     with pytest.raises(InvalidEvidence, match="coverage must lie between 0 and 1"):
         reappearance(case(), frames(), found(coverage=12))

@@ -23,7 +23,7 @@ from revisit.evidence.camera import SeenCamera
 from revisit.evidence.memory_clips import Detections
 from revisit.evidence.poses import TruePoseTrack
 from revisit.geometry.rotations import axis_angle, geodesic, smoothed
-from revisit.observers.paper.detections import STYLES, words_of
+from revisit.observers.detections import STYLES, words_of
 from revisit.observers.sets import load_roles
 from revisit.results import Results
 from revisit.suites.memobench.metrics.camera import camera_controllability

@@ -367,13 +367,13 @@ def test_a_judge_that_failed_its_control_question_is_not_scored() -> None:
 def test_evidence_that_cannot_be_is_refused() -> None:
     found = answers(*PERFECT)
     for wrong, sentence in (
-        (replace(found, answer=np.array([1, 0])), "2 rows for 4 questions"),
-        (replace(found, answer=np.array([1, 0, 2, 0])), "1 .yes., 0 .no. or -1"),
-        (replace(found, question=np.array([1, 1, 2, 3])), "holds a number twice"),
-        (replace(found, p_yes=np.array([1.5, 0, 0, 0])), "between 0 and 1"),
+        ({"answer": np.array([1, 0])}, "Q is 4"),
+        ({"answer": np.array([1, 0, 2, 0])}, "between -1 and 1"),
+        ({"question": np.array([1, 1, 2, 3])}, "holds a number twice"),
+        ({"p_yes": np.array([1.5, 0, 0, 0])}, "between 0 and 1"),
     ):
         with pytest.raises(InvalidEvidence, match=sentence):
-            vqa_if(wrong)
+            replace(found, **wrong)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no rule 'fast'"):
         vqa_if(found, rule="fast")
     assert isinstance(pass_rate(found, "Physics Adherence", "corrected"), Unscored)

@@ -12,8 +12,8 @@ import pytest
 from revisit.core import InvalidEvidence, Score, Unscored, Verdict
 from revisit.evidence.motion import FlowStats
 from revisit.metrics.motion import TOO_SHORT, camera_moved, flicker, frozen_camera, motion_amount, motion_smoothness
-from revisit.observers.lite.flow import fit_similarity, flow_stats
-from revisit.observers.lite.frames import frame_facts
+from revisit.observers.flow import fit_similarity, flow_stats
+from revisit.observers.frames import frame_facts
 from tests.looking import as_frames, look, read, wall, window
 
 
@@ -104,7 +104,7 @@ def test_one_frame_is_unscored():
 
 def test_malformed_evidence_says_what_a_valid_one_looks_like():
     good = still()
-    with pytest.raises(InvalidEvidence, match="one row each"):
+    with pytest.raises(InvalidEvidence, match="it must be"):
         motion_amount(replace(good, mean=good.mean[:2]))
     with pytest.raises(InvalidEvidence, match="not finite"):
         motion_smoothness(replace(good, warp_error=np.full(5, np.nan)))

@@ -19,10 +19,9 @@ from safetensors.torch import save_file  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from revisit.core import ClipInfo, Frame, MissingPrerequisite  # noqa: E402
+from revisit.core import OBSERVERS, MissingPrerequisite  # noqa: E402
 from revisit.networks import clip, pictures, runtime, siglip  # noqa: E402
 from revisit.networks.captions import Captions, read_clip_captions, read_siglip_captions  # noqa: E402
-from revisit.observers.paper import text  # noqa: E402
 
 WIDTH, TEXT_WIDTH, SIZE, LAYERS, PATCH = 128, 64, 32, 2, 32
 MERGES = [
@@ -412,21 +411,14 @@ def test_siglip_refuses_a_folder_without_vocabulary(siglip_folder: Path) -> None
 
 
 def observed(observer: Any, frames: list[np.ndarray], annotations: dict[str, Any], prompt: str) -> Any:
-    info = ClipInfo(frames[0].shape[1], frames[0].shape[0], len(frames), 8.0, np.arange(len(frames)) / 8)
     wanted = observer.wanted(len(frames), 8.0, [annotations, prompt], dict(observer.params)).tolist()
-    sight = observer.fn(info, annotations, prompt, **observer.params)
-    next(sight)
-    for number in wanted:
-        sight.send(Frame(number, number / 8, frames[number], ""))
-    with pytest.raises(StopIteration) as stop:
-        sight.send(None)
-    return wanted, stop.value.value
+    return wanted, observer(frames, fps=8.0, annotations=annotations, prompt=prompt)
 
 
 def test_frames_and_captions_of_segments(root: Path, state: dict[str, Any]) -> None:
     save_file(state, root / "clip-vit-b-32-laion2b.safetensors")
     frames = [one.permute(1, 2, 0).numpy() for one in photos(21)]
-    wanted, seen = observed(text.text_features, frames, {"segments": ["the red cup", "the table"]}, "ignored")
+    wanted, seen = observed(OBSERVERS["paper.text"], frames, {"segments": ["the red cup", "the table"]}, "ignored")
     assert len(wanted) == 16 and seen.frame.tolist() == wanted
     assert seen.segment.tolist() == [0] * 8 + [1] * 8 and min(wanted) == 0 and max(wanted) == 20
     assert seen.image.shape == (16, SIZE) and seen.text.shape == (2, SIZE) and not seen.cut
@@ -435,13 +427,13 @@ def test_frames_and_captions_of_segments(root: Path, state: dict[str, Any]) -> N
     with torch.no_grad():
         assert np.allclose(seen.image[9], network.images(photos(21)[wanted[9]][None])[0].numpy(), atol=1e-5)
         assert np.allclose(seen.text[1], network.texts(["the table"])[0][0].numpy(), atol=1e-5)
-    wanted, seen = observed(text.text_features, frames[:3], {}, "the cup")
+    wanted, seen = observed(OBSERVERS["paper.text"], frames[:3], {}, "the cup")
     assert wanted == [0, 1, 2] and seen.segment.tolist() == [0, 0, 0] and seen.text.shape == (1, SIZE)
-    wanted, seen = observed(text.text_features, frames[:3], {}, " ")
+    wanted, seen = observed(OBSERVERS["paper.text"], frames[:3], {}, " ")
     assert wanted == [] and len(seen.image) == len(seen.text) == 0
 
 
 def test_siglip_observes_too(siglip_folder: Path) -> None:
     frames = [one.permute(1, 2, 0).numpy() for one in photos(4)]
-    _, seen = observed(text.text_features_siglip, frames, {}, "the red cup")
+    _, seen = observed(OBSERVERS["paper.text_siglip"], frames, {}, "the red cup")
     assert seen.image.shape == (4, 64) and seen.text.shape == (1, 64) and seen.maker == "siglip-base"

@@ -15,7 +15,7 @@ from tests.looking import as_frames, look, read, wall, window
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'revisit-bench[networks]'")
 
 from revisit.networks import runtime, transnet  # noqa: E402
-from revisit.observers.small.cuts import shot_changes as observed  # noqa: E402
+from revisit.observers.cuts import shot_changes as observed  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -11,10 +11,9 @@ import pytest
 
 from revisit.core import Batch, MissingPrerequisite, Score
 from revisit.evidence.memory_clips import DepthMaps
-from revisit.observers.paper.depth import depth_maps as anything
-from revisit.observers.phase_samples import first_middle_last
-from revisit.observers.small.depth import depth_maps as fast
-from revisit.observers.small.depth import squeezed
+from revisit.observers.depth import depth_anything as sizes
+from revisit.observers.depth import fast_depth as fast
+from revisit.observers.depth import first_middle_last, squeezed
 from revisit.suites.memobench.metrics.geometry import geometry, likeness
 from tests.looking import as_frames
 from tests.memo import RULES, case
@@ -24,6 +23,7 @@ torch = pytest.importorskip("torch", reason="needs torch: pip install 'revisit-b
 
 from revisit.networks import depth_anything, runtime  # noqa: E402
 
+anything = sizes[0]
 SMALL = "depth-anything-v2-small"
 SIZES = ((360, 640), (480, 640), (640, 360), (357, 640), (64, 64), (518, 518), (1080, 1920), (200, 900))
 

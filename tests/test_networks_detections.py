@@ -17,9 +17,9 @@ transformers = pytest.importorskip("transformers", reason="needs transformers")
 transformers.utils.logging.disable_progress_bar()
 
 from revisit.networks import grounding_dino, hub, runtime, sam2, sam3  # noqa: E402
-from revisit.observers.paper import detections as asking  # noqa: E402
-from revisit.observers.paper import masks as masking  # noqa: E402
-from revisit.observers.paper import objects as describing  # noqa: E402
+from revisit.observers import detections as asking  # noqa: E402
+from revisit.observers.masks import masks_by_sam2  # noqa: E402
+from revisit.observers.objects import object_features_by_dino  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def test_observers_of_the_paper_set_fill_their_evidence(weights: Path) -> None:
     clip = as_frames(pictures(5), 8.0)
     target = Target("cup", (0.2, 0.2, 0.6, 0.7))
     grounding_dino.network("grounding-dino-tiny").short = 64
-    made = look(masking.masks, clip, 8.0, sought=target)
+    made = look(masks_by_sam2[0], clip, 8.0, target=target)
     assert made.mask.shape == (5, 60, 100) and made.maker == "sam2.1-hiera-tiny from a box in the first frame"
     words = {"ors_prompts": {"corrected": "a red cup"}}
     seen = look(asking.detections, clip, 8.0, annotations=words, target=None)
@@ -164,7 +164,7 @@ def test_observers_of_the_paper_set_fill_their_evidence(weights: Path) -> None:
     assert set(seen.index) == set(range(5)) and seen.maker == "sam3"
     boxed = look(asking.detections_grounding, clip, 8.0, annotations={}, target=target, threshold=0.0)
     assert boxed.prompt == "cup" and (boxed.coverage >= 0).all() and boxed.maker != seen.maker
-    features = look(describing.object_features, clip, 8.0, sought=target)
+    features = look(object_features_by_dino, clip, 8.0, target=target)
     assert len(features.index) == 5 and len(features.vector) == len(features.frame)
 
 
@@ -179,16 +179,16 @@ def test_a_named_target_is_looked_for_in_the_first_frame(weights: Path) -> None:
     clip = as_frames(frames, 8.0)
     net = grounding_dino.network("grounding-dino-tiny")
     net.short, net.long = 64, 128
-    made = look(masking.masks, clip, 8.0, sought="red cup", threshold=0.0)
+    made = look(masks_by_sam2[0], clip, 8.0, target="red cup", threshold=0.0)
     with runtime.inference():
         boxes = net.find(on_device(frames[:1]), "red cup", threshold=0.0)[0][1]
         following = sam2.Following(sam2.network("sam2.1-hiera-tiny"), on_device(frames[:1]), [tuple(boxes[0].tolist())])
         expected = [following.first[0], *(following.see(on_device([frame]))[0] for frame in frames[1:])]
     assert np.array_equal(made.mask, [sam2.masks_at(logits, (60, 100))[0] for logits in expected])
     assert made.maker == "sam2.1-hiera-tiny from a name, found by grounding-dino-tiny in the first frame"
-    none = look(masking.masks, clip, 8.0, sought="red cup", threshold=1.0)
+    none = look(masks_by_sam2[0], clip, 8.0, target="red cup", threshold=1.0)
     assert not none.mask.any() and list(none.index) == [0, 1, 2] and "found no 'red cup'" in none.maker
-    seen = look(describing.object_features, clip, 8.0, sought="red cup", threshold=1.0)
+    seen = look(object_features_by_dino, clip, 8.0, target="red cup", threshold=1.0)
     assert len(seen.index) == 3 and not len(seen.frame) and "found no 'red cup'" in seen.maker
 
 
@@ -196,7 +196,7 @@ def test_a_click_is_a_point_for_sam2(weights: Path) -> None:
     """As transformers documents it: one point with label 1, in pixels of the network's square."""
     frames = pictures(2)
     target = Target("cup", (0.2, 0.2, 0.6, 0.7), (0.31, 0.47))
-    made = look(masking.masks, as_frames(frames, 8.0), 8.0, sought=target)
+    made = look(masks_by_sam2[0], as_frames(frames, 8.0), 8.0, target=target)
     with runtime.inference():
         net = sam2.network("sam2.1-hiera-tiny")
         video = torch.cat([net.pixels(on_device([frame])) for frame in frames])

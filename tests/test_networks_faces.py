@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revisit.core import ClipInfo, Frame, MissingPrerequisite, Score, Unscored
+from revisit.core import MissingPrerequisite, Score, Unscored
 from revisit.evidence.mbench import FaceFeatures, FoldPairs
 from revisit.networks import faces as shapes
-from revisit.observers import people
+from revisit.observers import bodies as below
+from revisit.observers import faces as people
 from revisit.suites.mbench.metrics.entities import face_tracks, human_appearance, human_identity
 from tests.conftest import OFFLINE, Cli
+from tests.looking import as_frames, driven
 from tests.mbench import add_row, row, write_sample
 
 NO_PAIRS = FoldPairs(np.zeros(0, int), np.zeros(0, int), np.zeros(0), 100, "symmetric", "")
@@ -32,7 +33,7 @@ PHOTOS = {
 @pytest.fixture(autouse=True)
 def own_faces() -> None:
     """Tests differ in their weights, so none may find the faces of another."""
-    people.forget()
+    people._known.clear()
 
 
 @pytest.fixture(scope="session")
@@ -190,7 +191,7 @@ def test_mtcnn_finds_the_face_at_any_size_and_mirrored(small_weights: Path, astr
 
 def test_photos_without_people_have_no_face(small_weights: Path) -> None:
     data = pytest.importorskip("skimage.data")
-    from revisit.observers.small.faces import find
+    from revisit.observers.faces import find
 
     for picture in (data.coffee(), data.chelsea(), data.rocket(), np.dstack([data.brick()] * 3)):
         assert len(find(np.ascontiguousarray(picture)).box) == 0
@@ -199,7 +200,7 @@ def test_photos_without_people_have_no_face(small_weights: Path) -> None:
 def test_descriptors_keep_one_man_together_and_two_apart(
     small_weights: Path, photos: dict[str, np.ndarray], astronaut: np.ndarray
 ) -> None:
-    from revisit.observers.small.faces import SAME, find
+    from revisit.observers.faces import SAME, find
 
     found = {name: find(picture).vector for name, picture in {**photos, "astronaut": astronaut}.items()}
     assert all(len(vector) == 1 for vector in found.values()), "one face in each photo"
@@ -237,30 +238,17 @@ def test_frames_are_spread_over_the_clip_or_over_each_part() -> None:
 
 def test_the_body_lies_below_the_face() -> None:
     face = np.array([[100.0, 50, 120, 80], [0, 300, 40, 350]])
-    box = people.body_boxes(face, 360, 640)
+    box = below.body_boxes(face, 360, 640)
     assert box.tolist() == [[80, 50, 140, 260], [0, 300, 80, 360]]
-    assert people.body_points(face, box, 360, 640)[0] == [(110 / 640, 65 / 360), (110 / 640, 116 / 360)]
-    assert people.body_points(face, box, 360, 640)[1][1][1] == pytest.approx(355 / 360), "no chest in the frame"
+    assert below.body_points(face, box, 360, 640)[0] == [(110 / 640, 65 / 360), (110 / 640, 116 / 360)]
+    assert below.body_points(face, box, 360, 640)[1][1][1] == pytest.approx(355 / 360), "no chest in the frame"
     mask = np.zeros((360, 640), bool)
     mask[60:200, 90:130] = True
-    assert people.is_body(mask, face[0]) and not people.is_body(mask, face[1])
-    assert not people.is_body(mask & (np.arange(360)[:, None] > 90), face[0]), "somebody without this face"
+    assert below.is_body(mask, face[0]) and not below.is_body(mask, face[1])
+    assert not below.is_body(mask & (np.arange(360)[:, None] > 90), face[0]), "somebody without this face"
     mask[300:, 300:] = True
-    found = people.bodies_in(np.stack([mask, mask]), face, box)
+    found = below.bodies_in(np.stack([mask, mask]), face, box)
     assert list(found) == [0] and found[0].sum() == 140 * 40, "what lies outside of the box is not of this body"
-
-
-def driven(sight: Any, frames: Iterable[tuple[int, np.ndarray]]) -> Any:
-    next(sight)
-    for number, rgb in frames:
-        sight.send(Frame(number, number / 30, rgb, ""))
-    with pytest.raises(StopIteration) as stop:
-        sight.send(None)
-    return stop.value.value
-
-
-def info(count: int, rgb: np.ndarray) -> ClipInfo:
-    return ClipInfo(rgb.shape[1], rgb.shape[0], count, 30.0, np.arange(count) / 30)
 
 
 def test_bodies_name_the_rows_of_their_faces(small_weights: Path) -> None:
@@ -277,23 +265,25 @@ def test_bodies_name_the_rows_of_their_faces(small_weights: Path) -> None:
         which = list(range(1, len(face)))
         return which, np.full((len(which), 5), len(face), np.float32)
 
-    frames = list(enumerate(pictures))
+    frames = as_frames(pictures, 30)
     seen = driven(people.face_features(find, 3, "a net", 0.4), frames)
     assert seen.frame.tolist() == [1, 2, 2, 3, 3, 3] and seen.index.tolist() == [0, 1, 2, 3] and seen.same == 0.4
-    bodies = driven(people.body_features(find, describe, "another", np.array([0, 3])), frames)
+    bodies = driven(below.body_features(find, describe, "another", np.array([0, 3])), frames)
     assert bodies.face.tolist() == [4, 5] and bodies.vector.shape == (2, 5)
     assert calls == [0, 1, 2, 3], "each frame is searched once"
-    nothing = driven(people.body_features(find, describe, "another", np.zeros(0, int)), frames[:1])
+    nothing = driven(below.body_features(find, describe, "another", np.zeros(0, int)), frames[:1])
     assert nothing.vector.shape == (0, 0)
 
 
 def test_a_clip_without_faces_is_unscored_with_a_sentence(small_weights: Path) -> None:
-    from revisit.observers.small.faces import bodies, faces
+    from revisit.observers.bodies import bodies
+    from revisit.observers.faces import faces
 
     wall = np.random.default_rng(0).integers(0, 255, (120, 160, 3), dtype=np.uint8)
-    seen = driven(faces.fn(info(3, wall), {}), [(k, np.roll(wall, k, 1)) for k in range(3)])
+    shown = [np.roll(wall, k, 1) for k in range(3)]
+    seen = faces(shown)
     assert isinstance(seen, FaceFeatures) and seen.vector.shape == (0, 128)
-    none = driven(bodies.fn(info(3, wall), {}), [(k, np.roll(wall, k, 1)) for k in range(3)])
+    none = bodies(shown)
     identity, appearance = human_identity.fn(seen, NO_PAIRS), human_appearance.fn(seen, none, NO_PAIRS)
     assert isinstance(identity, Unscored) and identity.kind == "not_seen"
     assert isinstance(appearance, Unscored) and appearance.reason == identity.reason
@@ -301,7 +291,7 @@ def test_a_clip_without_faces_is_unscored_with_a_sentence(small_weights: Path) -
 
 @pytest.mark.slow
 def test_a_body_is_the_person_below_the_face(small_weights: Path, astronaut: np.ndarray) -> None:
-    from revisit.observers.small import faces as small
+    from revisit.observers import bodies as small
 
     seen = small.find(astronaut)
     mirrored = np.ascontiguousarray(astronaut[:, ::-1])
@@ -428,7 +418,8 @@ def test_a_picture_lies_in_the_upper_left_corner_of_the_square(size: tuple[int, 
 def test_the_paper_set_describes_faces_as_its_files_say(buffalo: Path) -> None:
     from revisit import weights
     from revisit.networks import arcface
-    from revisit.observers.paper.faces import faces, find
+    from revisit.observers.faces import faces_by_buffalo as faces
+    from revisit.observers.faces import find_by_buffalo as find
 
     path = weights.file("buffalo-arcface")
     weight = random_arcface(path)
@@ -440,7 +431,7 @@ def test_the_paper_set_describes_faces_as_its_files_say(buffalo: Path) -> None:
     assert arcface.embed(path, []).shape == (0, 512)
 
     rgb = np.random.default_rng(3).integers(0, 255, (160, 160, 3), dtype=np.uint8)
-    seen = driven(faces.fn(info(2, rgb), {}), [(0, rgb), (1, rgb)])
+    seen = faces([rgb, rgb])
     assert seen.same == 0.15 and seen.maker == "buffalo_l" and seen.vector.shape == (2 * len(find(rgb).box), 512)
 
 
@@ -448,24 +439,26 @@ def test_bodies_of_the_paper_set_belong_to_its_faces(buffalo: Path, monkeypatch:
     """With networks that know nothing: SAM answers once for each face, and its masks are taken to be all of the box."""
     pytest.importorskip("transformers", reason="needs transformers: pip install 'revisit-bench[networks]'")
     from revisit.networks import runtime, sam2, scrfd
-    from revisit.observers.paper.faces import bodies, faces, find
+    from revisit.observers.bodies import bodies_by_dino as bodies
+    from revisit.observers.faces import faces_by_buffalo as faces
+    from revisit.observers.faces import find_by_buffalo as find
     from tests.test_networks_detections import save_dinov2, save_sam2
 
     save_sam2(buffalo / "sam2.1-hiera-tiny")
     save_dinov2(buffalo / "dinov2-base")
     runtime.forget()
     rgb = np.random.default_rng(3).integers(0, 255, (160, 160, 3), dtype=np.uint8)
-    frames = [(0, rgb), (1, np.ascontiguousarray(rgb[::-1]))]
+    frames = [rgb, np.ascontiguousarray(rgb[::-1])]
     monkeypatch.setattr(sam2, "masks_at", lambda logits, size: np.ones((len(logits), *size), bool))
-    monkeypatch.setattr(people, "is_body", lambda mask, face: face[0] > 8)
+    monkeypatch.setattr(below, "is_body", lambda mask, face: face[0] > 8)
     monkeypatch.setattr(scrfd, "SURE", 0.6)
-    seen = driven(faces.fn(info(2, rgb), {}), frames)
-    made = driven(bodies.fn(info(2, rgb), {}), frames)
+    seen = faces(frames)
+    made = bodies(frames)
     assert made.maker == "dinov2-base on masks by sam2.1-hiera-tiny"
-    box = np.concatenate([find(picture).box for _, picture in frames])
+    box = np.concatenate([find(picture).box for picture in frames])
     assert len(box) == len(seen.frame) and made.face.tolist() == np.flatnonzero(box[:, 0] > 8).tolist()
     assert made.vector.shape == (len(made.face), 64) and len(made.face) > 2
-    alone = driven(bodies.fn(info(2, rgb), {}), frames[:1])
+    alone = bodies(frames[:1])
     first = made.face < len(find(rgb).box)
     assert alone.face.tolist() == made.face[first].tolist() and np.abs(alone.vector - made.vector[first]).max() < 1e-5
     runtime.forget()
@@ -492,12 +485,10 @@ def test_another_network_in_its_place_is_named(buffalo: Path) -> None:
 def tracks_of(clip: Path) -> tuple[FaceFeatures, Score]:
     from revisit.core import Clip
     from revisit.media import Limits, open_clip
-    from revisit.observers.small.faces import faces
+    from revisit.observers.faces import faces
 
     with open_clip(Clip(clip), Limits(), wanted=lambda count, fps: people.searched_frames(count, fps, {})) as stream:
-        wanted = set(people.searched_frames(stream.info.count, stream.info.fps, {}).tolist())
-        frames = ((frame.index, frame.rgb) for frame in stream if frame.index in wanted)
-        seen = driven(faces.fn(stream.info, {}), frames)
+        seen = faces(stream)
     made = human_identity.fn(seen, replace(NO_PAIRS, turnaround=stream.info.count // 2))
     assert isinstance(made, Score)
     return seen, made

@@ -17,7 +17,7 @@ pytest.importorskip("safetensors", reason="needs safetensors: pip install 'revis
 
 from safetensors.torch import save_file  # noqa: E402
 
-from revisit.core import Batch, Case, Clip, ClipInfo, MissingPrerequisite, Observer, Score  # noqa: E402
+from revisit.core import OBSERVERS, Batch, Case, Clip, ClipInfo, MissingPrerequisite, Observer, Score  # noqa: E402
 from revisit.engine import plan  # noqa: E402
 from revisit.engine.needs import ObserverSet  # noqa: E402
 from revisit.evidence.frames import FrameFacts  # noqa: E402
@@ -25,14 +25,14 @@ from revisit.evidence.mbench import GramDistances  # noqa: E402
 from revisit.metrics.integrity import wr_integrity  # noqa: E402
 from revisit.networks import gram, runtime  # noqa: E402
 from revisit.networks import pictures as shapes  # noqa: E402
-from revisit.networks.efficientnet_lite import ID, STAGES, EfficientNetLite0, build, described  # noqa: E402
-from revisit.observers.lite.frames import frame_facts  # noqa: E402
-from revisit.observers.small import features, grams  # noqa: E402
-from revisit.observers.small.objects import cut_out, object_vectors, whole_views  # noqa: E402
+from revisit.networks.efficientnet_lite import ID, STAGES, EfficientNetLite0, build, described, full_field  # noqa: E402
+from revisit.observers import grams  # noqa: E402
+from revisit.observers.frames import frame_facts  # noqa: E402
+from revisit.observers.objects import cut_out, object_vectors, whole_views  # noqa: E402
 from revisit.suites.memobench.metrics.identity import identity  # noqa: E402
 from revisit.worlds.state import TARGET  # noqa: E402
 from tests.conftest import Cli  # noqa: E402
-from tests.looking import as_frames, look, read  # noqa: E402
+from tests.looking import as_frames, driven, look, read  # noqa: E402
 
 EGYPTIAN_CAT, ESPRESSO = 285, 967
 
@@ -164,7 +164,7 @@ def test_gram_matrices_follow_their_formula(random_weights: Path) -> None:
 # The observers
 
 
-FRAME_OBSERVERS = (features.patches, features.identity_tokens, features.integrity_tokens, features.feature_error)
+FRAME_OBSERVERS = [OBSERVERS[f"small.{name}"] for name in ("patches", "identity", "integrity", "feature_error")]
 
 
 @pytest.mark.parametrize("observer", FRAME_OBSERVERS, ids=lambda observer: observer.id)
@@ -182,24 +182,24 @@ def test_a_frame_is_described_alike_alone_and_among_others(random_weights: Path,
 
 def test_full_field_and_crop(random_weights: Path) -> None:
     wide = batch(noise(2, (120, 200)))
-    patches = features.patches.fn(wide)
+    patches = OBSERVERS["small.patches"].fn(wide)
     assert patches.tokens.shape == (2, 12, 20, 112)
     assert patches.tokens.dtype == np.float16
     assert np.linalg.norm(patches.tokens.astype(float), axis=-1) == pytest.approx(1, abs=2e-3)
-    assert features.identity_tokens.fn(wide).tokens.shape == (2, 240, 112)
-    cropped = features.identity_tokens.fn(wide, crop=True)
+    assert OBSERVERS["small.identity"].fn(wide).tokens.shape == (2, 240, 112)
+    cropped = OBSERVERS["small.identity"].fn(wide, crop=True)
     assert cropped.tokens.shape == (2, 196, 112)
     assert cropped.cropped
     # 320 x 180 lies in 12 rows of 16 pixels, 6 of them above it and 6 below: the first and the last row hold padding
-    padded = features.integrity_tokens.fn(batch(noise(2, (144, 256))))
+    padded = OBSERVERS["small.integrity"].fn(batch(noise(2, (144, 256))))
     assert padded.valid.shape == (2, 240)
     assert padded.valid.reshape(2, 12, 20)[:, 1:-1].all()
     assert not padded.valid.reshape(2, 12, 20)[:, [0, -1]].any()
-    assert features.integrity_tokens.fn(wide, crop=True).valid.shape == (2, 196)
+    assert OBSERVERS["small.integrity"].fn(wide, crop=True).valid.shape == (2, 196)
 
 
 def test_identity_frames_are_those_of_the_classical_observer() -> None:
-    choose = features.identity_tokens.choose
+    choose = OBSERVERS["small.identity"].choose
     assert choose is not None
     assert choose(81, 16.0, (25, 55), samples=9, crop=False).tolist() == [0, 55, 58, 61, 64, 67, 70, 73, 76, 80]
 
@@ -227,13 +227,8 @@ def test_the_papers_style_is_over_all_frames_in_closed_form() -> None:
             found = torch.tensor([values[int(rgb[0, 0, 0])] for rgb in pictures], dtype=torch.float32)
             return [found[:, None, None] * torch.eye(1)]  # matrices of one number each
 
-        sight = grams.distances(pairs, matrices, "made up")
-        next(sight)
-        for frame in frames:
-            sight.send(frame)
-        with pytest.raises(StopIteration) as end:
-            sight.send(None)
-        score = rendering_style(end.value.value, rule="paper")
+        seen = driven(grams.distances(pairs, matrices, "made up"), frames)
+        score = rendering_style(seen, rule="paper")
         assert score.facts["pairs"] == 40
         assert score.value == pytest.approx(1 - np.abs(np.diff(values)).mean(), abs=1e-6)
     assert (
@@ -247,7 +242,7 @@ def test_a_file_of_poses_is_used_where_there_is_one_and_not_asked_for(random_wei
         case = Case("s@m", "mbench", "m", "s", Clip(Path("a.mp4")), artifacts=artifacts)
         known = ObserverSet("small", {})
         return plan.task_for(
-            case, GramDistances, grams.grams, known, {}, "clip", "auto", lambda path: f"digest of {path}"
+            case, GramDistances, OBSERVERS["small.grams"], known, {}, "clip", "auto", lambda path: f"digest of {path}"
         )
 
     without, given = task({}), task({"da3": tmp_path / "poses.npz"})
@@ -267,15 +262,7 @@ def test_grams_of_a_repeated_picture_do_not_differ(random_weights: Path) -> None
 
 def gram_distances(pictures: list[np.ndarray]) -> Any:
     """What `small.grams` makes of pictures, without a file of poses."""
-    frames = as_frames(pictures, 8)
-    info = ClipInfo(pictures[0].shape[1], pictures[0].shape[0], len(frames), 8.0, np.arange(len(frames)) / 8)
-    sight = grams.grams.fn(info, None, {})
-    next(sight)
-    for frame in frames:
-        sight.send(frame)
-    with pytest.raises(StopIteration) as end:
-        sight.send(None)
-    return end.value.value
+    return OBSERVERS["small.grams"](pictures, fps=8.0)
 
 
 def test_a_thing_is_cut_out_on_grey() -> None:
@@ -329,7 +316,7 @@ def test_on_real_clips_one_scene_is_above_another(shared: Path, in_use: Path) ->
         frames, fps = read(shared / f"clips/{clip}.mp4", [40, 41, 42, 43, 44, 45, 48, 50])
         gap = min(frames, key=lambda f: abs(f.index - 40 - fps / 3))
         views.append([cv2.resize(frame.rgb, (320, 180)) for frame in (frames[0], gap)])
-    seen = features.patches.fn(batch([view for pair in views for view in pair]))
+    seen = OBSERVERS["small.patches"].fn(batch([view for pair in views for view in pair]))
     n = len(REAL)
     for tokens in (seen.whole, seen.tokens.reshape(2 * n, -1, seen.tokens.shape[-1])):
         flat = tokens.reshape(2 * n, -1).astype(float) / np.sqrt(tokens[0].size / tokens.shape[-1])
@@ -337,8 +324,8 @@ def test_on_real_clips_one_scene_is_above_another(shared: Path, in_use: Path) ->
         same = [alike[2 * k, 2 * k + 1] for k in range(n)]
         other = [alike[i, j] for i in range(2 * n) for j in range(i) if i // 2 != j // 2]
         assert min(same) > max(other) + 0.1
-    error = features.feature_error.fn(batch([p[0] for p in views], [p[1] for p in views])).mse
-    wrong = features.feature_error.fn(batch([p[0] for p in views], [views[k - 1][0] for k in range(n)])).mse
+    error = OBSERVERS["small.feature_error"].fn(batch([p[0] for p in views], [p[1] for p in views])).mse
+    wrong = OBSERVERS["small.feature_error"].fn(batch([p[0] for p in views], [views[k - 1][0] for k in range(n)])).mse
     assert error.max() < wrong.min()
 
 
@@ -347,14 +334,14 @@ def test_identical_frames_lie_at_the_bound_and_blur_leads_away_from_it(shared: P
     frames, _ = read(shared / "clips/sam2_bedroom.mp4", [40])
     clear = frames[0].at(320)
     blurred = [clear, *(cv2.GaussianBlur(clear, (0, 0), sigma) for sigma in (0.7, 1.5, 3, 6))]
-    error = features.feature_error.fn(batch(blurred, [clear] * 5)).mse
+    error = OBSERVERS["small.feature_error"].fn(batch(blurred, [clear] * 5)).mse
     assert error[0] == 0
     assert (np.diff(error) > 0).all()
-    tokens = features.identity_tokens.fn(batch(blurred)).tokens
+    tokens = OBSERVERS["small.identity"].fn(batch(blurred)).tokens
     likeness = [identity(tokens[0], tokens[k : k + 1], 0.4).mean for k in range(5)]
     assert likeness[0] == pytest.approx(1, abs=1e-3)
     assert (np.diff(likeness) < 0).all()
-    layers = grams.matrices_of("lpips_vgg", gram.build_vgg16, blurred)
+    layers = grams.matrices_of("lpips_vgg", blurred)
     difference, norm, other = gram.gram_distances(layers, [layer[:1].expand_as(layer) for layer in layers])
     style = runtime.numbers((difference / (norm + other)).mean(dim=1))
     assert style[0] == 0
@@ -368,7 +355,7 @@ def test_integrity_of_a_clip_that_ends_in_another_place(shared: Path, in_use: Pa
         frames, fps = read(shared / f"clips/{clip}.mp4")
         frames = as_frames([cv2.resize(frame.rgb, (320, 180)) for frame in frames], fps)
         facts: FrameFacts = look(frame_facts, frames, fps)
-        score = wr_integrity(look(features.integrity_tokens, frames, fps), facts)
+        score = wr_integrity(look(OBSERVERS["small.integrity"], frames, fps), facts)
         assert isinstance(score, Score)
         assert score.facts["described_by"] == "efficientnet-lite0"
         scores[clip] = score.value
@@ -403,7 +390,7 @@ def test_the_more_of_an_object_is_swapped_the_lower(in_use: Path, change: str) -
     alike = vectors @ vectors[0]
     assert alike[0] == pytest.approx(1, abs=1e-5)
     assert (np.diff(alike) < 0).all()
-    error = features.feature_error.fn(batch([shot.rgb for shot in shots], [shots[0].rgb] * 5)).mse
+    error = OBSERVERS["small.feature_error"].fn(batch([shot.rgb for shot in shots], [shots[0].rgb] * 5)).mse
     assert error[0] == 0
     assert (np.diff(error) > 0).all()
 
@@ -416,7 +403,7 @@ def test_patches_of_one_place_find_each_other(in_use: Path) -> None:
     film = room()
     i, j = 0, len(film.rgb) - 1
     with runtime.inference():
-        tokens, _ = described(features.full_field(runtime.on_device([film.rgb[i], film.rgb[j]])))
+        tokens, _ = described(full_field(runtime.on_device([film.rgb[i], film.rgb[j]])))
     a, b = runtime.numbers(tokens)
     assert right_patches(film, i, j, a, b) > 0.85
 

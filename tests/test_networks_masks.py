@@ -27,7 +27,8 @@ from revisit.networks import mobile_sam, runtime, u2net  # noqa: E402
 from revisit.networks.mobile_sam import MobileSam  # noqa: E402
 from revisit.networks.sam import MaskDecoder, PromptEncoder  # noqa: E402
 from revisit.networks.tiny_vit import TinyViT  # noqa: E402
-from revisit.observers.small import masks as observers  # noqa: E402
+from revisit.observers import masks as observers  # noqa: E402
+from revisit.observers.detections import detections_by_look  # noqa: E402
 from revisit.observers.small.track import Tracker, cut_out, embedded  # noqa: E402
 
 # The network: small and random
@@ -191,10 +192,10 @@ def test_the_most_alike_place_is_the_middle_of_the_thing() -> None:
 
 def test_an_unknown_target_is_skipped_or_refused() -> None:
     frames = as_frames([np.zeros((40, 60, 3), np.uint8)] * 2, 8.0)
-    made = look(observers.detections, frames, 8.0, target=None, when_unknown="skip")
+    made = look(detections_by_look, frames, 8.0, target=None, when_unknown="skip")
     assert not len(made.index) and not len(made.frame)
     with pytest.raises(UsageError, match="when_unknown"):
-        look(observers.detections, frames, 8.0, target=None, when_unknown="guess")
+        look(detections_by_look, frames, 8.0, target=None, when_unknown="guess")
 
 
 # With the published weights
@@ -278,7 +279,7 @@ def test_observers_share_their_work(small_weights: Path, monkeypatch: pytest.Mon
     masks = look(observers.masks, clip, 16.0, target=target)
     assert masks.mask.shape == (3, 240, 416) and list(masks.mask.any((1, 2))) == [True, False, True]
     monkeypatch.setattr(MobileSam, "embed", None)  # the embeddings are there already
-    seen = look(observers.detections, clip, 16.0, target=target)
+    seen = look(detections_by_look, clip, 16.0, target=target)
     assert list(seen.frame) == [0, 2] and list(seen.index) == [0, 1, 2] and seen.prompt == observers.BOX
     assert (seen.score > 0.7).all() and (seen.score <= 1).all()
     np.testing.assert_allclose(seen.coverage, masks.mask[[0, 2]].mean((1, 2)))
@@ -315,7 +316,7 @@ def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
         path = tmp_path / f"{name}.mp4"
         encode_mp4(path, [np.ascontiguousarray(picture[:256, x : x + 320]) for x in (40, 60)], 4)
         inputs = {"target": Target(name, (0.25, 0.05, 0.85, 0.95))}
-        task = ObserverTask(name, "small.masks", "revisit.observers.small.masks", {"at_most": 2}, inputs)
+        task = ObserverTask(name, "small.masks", "revisit.observers.masks", {"at_most": 2}, inputs)
         jobs.append(Job((ClipTask(name, Clip(path), (task,)),), frozenset()))
     found: dict[tuple[str, str], ObjectMasks] = {}
     monkeypatch.setenv("REVISIT_NETWORKS", "host")

@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revisit.core import ClipInfo, Score, Target
+from revisit.core import Score, Target
 from revisit.evidence.mbench import FoldPairs
 from revisit.suites.mbench.metrics.entities import object_texture
 from revisit.worlds.film import play
 from revisit.worlds.places import make_world
 from revisit.worlds.state import TARGET
-from tests.looking import as_frames
 
 pytest.importorskip("torch", reason="needs torch: pip install 'revisit-bench[networks]'")
 
 from revisit.networks import runtime
-from revisit.observers.small.objects import object_features
+from revisit.observers.objects import object_features
 
 SIZE = (240, 416)
 FRAMES = 13
@@ -64,14 +63,7 @@ def box_of(mask: np.ndarray) -> tuple[float, float, float, float]:
 
 def texture(pictures: list[np.ndarray], target: Target) -> Any:
     """The score of object texture of two frames, one on each side of the turnaround."""
-    info = ClipInfo(SIZE[1], SIZE[0], len(pictures), 8.0, np.arange(len(pictures)) / 8)
-    sight = object_features.fn(info, target)
-    next(sight)
-    for frame in as_frames(pictures, 8):
-        sight.send(frame)
-    with pytest.raises(StopIteration) as end:
-        sight.send(None)
-    seen = end.value.value
+    seen = object_features(pictures, fps=8.0, target=target)
     none = np.zeros(0, int)
     return object_texture(seen, FoldPairs(none, none, none.astype(float), 0, "symmetric", ""))
 

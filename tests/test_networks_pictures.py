@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 Image = pytest.importorskip("PIL.Image", reason="Pillow is what resizing is checked against")
 
 from revisit.networks import pictures  # noqa: E402
-from revisit.observers.lite.fidelity import cover  # noqa: E402
+from revisit.observers.fidelity import cover  # noqa: E402
 
 SIZES = [((480, 832), (256, 443)), ((90, 64), (224, 159)), ((37, 61), (14, 28)), ((360, 640), (224, 224))]
 

@@ -18,9 +18,9 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from revisit import weights  # noqa: E402
-from revisit.core import Batch, Frame, MissingPrerequisite  # noqa: E402
+from revisit.core import OBSERVERS, Batch, Frame, MissingPrerequisite  # noqa: E402
 from revisit.networks import dino, pictures, runtime  # noqa: E402
-from revisit.observers.paper import grams, tokens  # noqa: E402
+from revisit.observers import feature_error, grams  # noqa: E402
 
 WIDTH, LAYERS, HEADS = 128, 2, 2
 transformers.utils.logging.disable_progress_bar()
@@ -241,7 +241,7 @@ def batch(*shown: np.ndarray, reference: tuple[np.ndarray, ...] = ()) -> Batch:
 def test_identity_as_memobench_prepares_it(here: Path) -> None:
     Image = pytest.importorskip("PIL.Image")
     shown = photo((96, 171), 0)  # 256 x 456, so that the crop starts at (456 - 224) / 2
-    seen = tokens.identity_tokens.fn(batch(shown), crop=True)
+    seen = OBSERVERS["paper.identity"].fn(batch(shown), crop=True)
     assert seen.tokens.shape == (1, 256, WIDTH) and seen.tokens.dtype == np.float16 and seen.cropped
     picture = np.asarray(Image.fromarray(shown).resize((456, 256), Image.Resampling.BICUBIC))[16:240, 116:340]
     levels = torch.from_numpy(picture.copy()).permute(2, 0, 1)[None]
@@ -252,34 +252,34 @@ def test_identity_as_memobench_prepares_it(here: Path) -> None:
 
 def test_identity_of_the_whole_field(here: Path) -> None:
     shown = [photo((96, 170), seed) for seed in range(3)]
-    seen = tokens.identity_tokens.fn(batch(*shown))
+    seen = OBSERVERS["paper.identity"].fn(batch(*shown))
     assert seen.tokens.shape == (3, 16 * 28, WIDTH) and seen.maker == "dinov2-base" and not seen.cropped
     assert np.abs(np.linalg.norm(seen.tokens.astype(float), axis=2) - 1).max() < 2e-3
-    alone = tokens.identity_tokens.fn(batch(shown[1]))
+    alone = OBSERVERS["paper.identity"].fn(batch(shown[1]))
     assert np.abs(alone.tokens[0].astype(float) - seen.tokens[1]).max() < 1e-3  # half floats
-    chosen = tokens.identity_tokens.wanted(40, 8.0, [(10, 20)], {"samples": 9, "crop": False})
+    chosen = OBSERVERS["paper.identity"].wanted(40, 8.0, [(10, 20)], {"samples": 9, "crop": False})
     assert chosen.tolist() == [0, 20, 22, 24, 27, 29, 31, 34, 36, 39]
 
 
 def test_integrity_counts_patches_that_are_picture(here: Path) -> None:
-    seen = tokens.integrity_tokens.fn(batch(photo((60, 104), 0), photo((60, 104), 1)))
+    seen = OBSERVERS["paper.integrity"].fn(batch(photo((60, 104), 0), photo((60, 104), 1)))
     assert seen.tokens.shape == (2, 19 * 32, WIDTH) and seen.whole.shape == (2, WIDTH)
     inside = seen.valid[0].reshape(19, 32)
     assert inside[1:-1].all() and not inside[0].any() and not inside[-1].any()  # 258 of 266 rows are picture
-    wide = tokens.integrity_tokens.fn(batch(photo((90, 160), 0)))
+    wide = OBSERVERS["paper.integrity"].fn(batch(photo((90, 160), 0)))
     assert wide.valid.shape == (1, 18 * 32) and wide.valid.all()  # 16:9 needs no padding
-    cropped = tokens.integrity_tokens.fn(batch(photo((60, 104), 0)), crop=True)
+    cropped = OBSERVERS["paper.integrity"].fn(batch(photo((60, 104), 0)), crop=True)
     assert cropped.tokens.shape == (1, 256, WIDTH) and cropped.valid.all() and cropped.cropped
 
 
 def test_feature_error_of_mind(here: Path) -> None:
     pair = Frame(0, 0.0, photo((72, 128), 0), ""), Frame(0, 0.0, photo((36, 64), 1), "")
-    shown, truth = tokens.covering_pair(pair, rescaled_twice=False)
+    shown, truth = feature_error.covering_pair(pair, rescaled_twice=False)
     assert shown.shape == truth.shape == (720, 1280, 3) and shown.dtype == np.uint8
     alike = pair[0], Frame(3, 0.0, photo((72, 128), 2), "")
-    assert all(a is b.rgb for a, b in zip(tokens.covering_pair(alike, rescaled_twice=False), alike, strict=True))
+    assert all(a is b.rgb for a, b in zip(feature_error.covering_pair(alike, rescaled_twice=False), alike, strict=True))
     shown, truth = pair[0].rgb, alike[1].rgb
-    seen = tokens.feature_error.fn(batch(shown, shown, reference=(truth, truth)))
+    seen = OBSERVERS["paper.feature_error"].fn(batch(shown, shown, reference=(truth, truth)))
     assert seen.reference.tolist() == [100, 101] and seen.net == "dinov3-base"
     network = dino.network("dinov3-base")
 
@@ -291,9 +291,9 @@ def test_feature_error_of_mind(here: Path) -> None:
 
     cosines = (described(shown) * described(truth)).sum(dim=-1)
     assert np.allclose(seen.mse, float((2 - 2 * cosines).mean()) / WIDTH, rtol=1e-4)
-    same = tokens.feature_error.fn(batch(shown, reference=(shown,)))
+    same = OBSERVERS["paper.feature_error"].fn(batch(shown, reference=(shown,)))
     assert same.mse[0] == 0
-    dark = tokens.feature_error.fn(batch(shown, reference=(truth,)), rescaled_twice=True)
+    dark = OBSERVERS["paper.feature_error"].fn(batch(shown, reference=(truth,)), rescaled_twice=True)
     assert 0 < dark.mse[0] < seen.mse[0] / 100 and "twice" in dark.net
 
 
@@ -313,7 +313,7 @@ def test_gram_distances_of_vgg19(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         number += 2 if isinstance(entry, int) else 1
     torch.save(state, tmp_path / "vgg19.pth")
     shown = [photo((64, 96), seed) for seed in range(2)]
-    matrices = grams.matrices_of("vgg19", grams_builder(), shown)
+    matrices = grams.matrices_of("vgg19", shown)
     x, number, found = pictures.normalised(torch.from_numpy(np.stack(shown)).permute(0, 3, 1, 2)), 0, []
     for position, entry in enumerate(layout[:-4]):
         if isinstance(entry, int):
@@ -331,15 +331,9 @@ def test_gram_distances_of_vgg19(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     runtime.forget()
 
 
-def grams_builder() -> Any:
-    from revisit.networks.gram import build_vgg19
-
-    return build_vgg19
-
-
 def test_missing_weights_are_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REVISIT_WEIGHTS", str(tmp_path))
-    for observer in (tokens.identity_tokens, tokens.integrity_tokens, tokens.feature_error, grams.grams):
+    for observer in (OBSERVERS[f"paper.{name}"] for name in ("identity", "integrity", "feature_error", "grams")):
         said = weights.why_missing(observer.weights)
         assert said is not None and f"revisit weights pull {observer.weights[0]}" in said
     assert "accept the licence at https://huggingface.co/facebook/dinov3" in str(weights.why_missing(("dinov3-base",)))

@@ -12,7 +12,7 @@ from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.frames import CasePhases
 from revisit.metrics.outcome import event_outcome
-from revisit.observers.lite.outcome import paired_views
+from revisit.observers.outcome import paired_views
 from tests.looking import as_frames, look, read, wall, window
 
 PHASES = CasePhases(4, 8, "given")
@@ -75,7 +75,7 @@ def test_another_view_is_unscored():
 
 def test_malformed_evidence_says_what_a_valid_one_looks_like():
     seen: PairedViews = look(paired_views, as_frames(TRUTH), reference=as_frames(TRUTH))
-    with pytest.raises(InvalidEvidence, match="of one size"):
+    with pytest.raises(InvalidEvidence, match="height is 89"):
         event_outcome(replace(seen, clip=seen.clip[:, :-1]), PHASES)
     late = event_outcome(seen, CasePhases(4, 99, "given"))
     assert isinstance(late, Unscored)

@@ -52,7 +52,7 @@ def test_a_judge_that_obeys_the_video_decides_nothing() -> None:
 
 def test_no_answers_are_unscored_and_malformed_ones_raise() -> None:
     assert isinstance(reobservation(judged("")), Unscored)
-    with pytest.raises(InvalidEvidence, match="for each second"):
+    with pytest.raises(InvalidEvidence, match="must be 0 or 1"):
         reobservation(Judgeability(np.array([1, 7]), "a cup", np.zeros(0), -1, -1, "test"))
 
 

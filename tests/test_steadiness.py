@@ -120,7 +120,7 @@ def test_chains_are_the_shortest_ways_of_an_independent_library() -> None:
 def test_a_real_loop_is_never_called_its_opposite(shared: Path, name: str) -> None:
     """Cut off levels once turned this loop from "left, returned" into "left, not returned"."""
     from revisit.metrics.view_gate import relate, view_phases, view_return
-    from revisit.observers.lite.views import views
+    from revisit.observers.views import views
     from tests.looking import look
 
     with open_clip(Clip(shared / "clips/lingbotmap_loop.mp4", disturbed=name)) as stream:

@@ -8,13 +8,13 @@ import json
 import numpy as np
 import pytest
 
-from revisit.core import InvalidEvidence, Score, Target, Unscored, Verdict, from_arrays, to_arrays
+from revisit.core import ClipInfo, InvalidEvidence, Score, Target, Unscored, Verdict, from_arrays, to_arrays
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetTrack
 from revisit.metrics.target_gate import target_phases, target_return
 from revisit.metrics.target_return import target_identity, target_reappearance
-from revisit.observers.lite.cells import FAINTEST, Probe, View, Whitening, cells_of, cut_out
+from revisit.observers.cells import FAINTEST, Probe, View, Whitening, cells_of, cut_out
 from revisit.observers.lite.target import track_target
-from tests.looking import as_frames, look, read, wall, window
+from tests.looking import as_frames, driven, look, read, wall, window
 
 BOX = (0.3, 0.3, 0.5, 0.75)
 
@@ -191,22 +191,14 @@ def test_no_frames_are_unscored():
 
 
 def look_at_nothing() -> TargetTrack:
-    from revisit.core import ClipInfo
-
-    sight = track_target.fn(ClipInfo(320, 180, 0, 24.0, np.zeros(0)), Target("thing", BOX))
-    next(sight)
-    with pytest.raises(StopIteration) as end:
-        sight.send(None)
-    return end.value.value
+    return driven(track_target.fn(ClipInfo(320, 180, 0, 24.0, np.zeros(0)), Target("thing", BOX)), [])
 
 
 def test_a_track_of_the_wrong_shape_says_what_a_valid_one_looks_like():
-    broken = dataclasses.replace(plain_track(np.full(9, 0.8)), peak=np.zeros(4))
-    with pytest.raises(InvalidEvidence, match="one value, or one box of four fractions, for each frame"):
-        target_return(broken)
-    backwards = dataclasses.replace(plain_track(np.full(9, 0.8)), index=np.arange(9)[::-1])
-    with pytest.raises(InvalidEvidence, match="counts upwards"):
-        target_return(backwards)
+    with pytest.raises(InvalidEvidence, match="it must be"):
+        dataclasses.replace(plain_track(np.full(9, 0.8)), peak=np.zeros(4))
+    with pytest.raises(InvalidEvidence, match="must rise"):
+        dataclasses.replace(plain_track(np.full(9, 0.8)), index=np.arange(9)[::-1])
 
 
 def test_the_same_frames_give_the_same_bytes_and_survive_saving(gone):

@@ -14,8 +14,8 @@ from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.views import ReturnPairs, ViewLinks
 from revisit.metrics.returning import corresponding, return_consistency, return_features, return_pairs
 from revisit.metrics.view_gate import AWAY, RETURNED, VISIBLE, relate, view_phases, view_return, visible_area
-from revisit.observers.lite.matching import correlate, find_points, link, structure
-from revisit.observers.lite.views import views
+from revisit.observers.matching import correlate, find_points, link, structure
+from revisit.observers.views import views
 from tests.looking import as_frames, look, read
 
 SIZE = (160, 288)
@@ -132,7 +132,7 @@ def test_too_few_frames_cannot_be_told(count: int) -> None:
 
 
 def test_malformed_links_say_what_valid_ones_look_like(returning: ViewLinks) -> None:
-    with pytest.raises(InvalidEvidence, match="one row and one column"):
+    with pytest.raises(InvalidEvidence, match="N, N"):
         relate.fn(replace(returning, inliers=returning.inliers[:3]))
     with pytest.raises(InvalidEvidence, match="must rise"):
         relate.fn(replace(returning, index=returning.index[::-1]))
@@ -227,7 +227,7 @@ def test_no_pairs_is_unscored_and_bad_shapes_raise() -> None:
     good = features(np.stack([unit((6, 8, 16), 0)] * 4))
     answer = return_consistency(good, some_pairs([], []))
     assert isinstance(answer, Unscored) and answer.kind == "no_return"
-    with pytest.raises(InvalidEvidence, match="frames, rows, columns"):
+    with pytest.raises(InvalidEvidence, match="N, rows, columns"):
         return_consistency(replace(good, tokens=good.tokens[0]), some_pairs([0], [1]))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from revisit.core import Batch, evidence, observer
 from revisit.evidence.fidelity import PerceptualDistance
-from revisit.observers.lite.fidelity import one_size
+from revisit.observers.fidelity import one_size
 
 
 @evidence(id="bench_seen")
@@ -106,9 +106,9 @@ def small_depth(batch: Batch) -> SmallDepth:
 )  # fmt: skip
 def lpips_distance(batch: Batch, *, resize: str = "area", long_side: int | None = 640) -> PerceptualDistance:
     """LPIPS with AlexNet against the reference."""
-    from revisit.observers.small.lpips import compare
+    from revisit.core import OBSERVERS
 
-    return compare("lpips_alex", batch)
+    return OBSERVERS["torch.lpips_alex"].fn(batch)
 
 
 OBSERVERS = ("bench.dino", "bench.clip", "bench.depth", "bench.lpips")

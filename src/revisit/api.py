@@ -11,13 +11,16 @@ Frames are (count, height, width, 3) of bytes: a numpy array, a torch tensor on 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from revisit.core import OBSERVERS, SUITES, Case, Clip, Observer, Target, UsageError, load_all
+from revisit import weights
+from revisit.core import OBSERVERS, SUITES, Case, Clip, Target, UsageError, load_all
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS, InMemory
+from revisit.core.frames import pixels
+from revisit.media import open_clip
 from revisit.results import Results
 
 Box = tuple[float, float, float, float]  # x0, y0, x1, y1 as fractions of the first frame
@@ -148,39 +151,31 @@ def observe(
     target: Target | Box | None = None,
     prompt: str = "",
     fps: float = FRAME_RATE_OF_FOLDERS,
-    **params: Any,
+    **given: Any,
 ) -> Any:
     """The evidence that one observer makes of frames, or of a video; `revisit list observers` names them.
+
+    Further names are its other inputs, such as `phases`, and its parameters.
 
     >>> flow = revisit.observe(frames, "lite.flow")
     >>> flow = revisit.observe("clip.mp4", "lite.flow")
     """
-    from revisit.engine.in_memory import observe_case
-
     load_all()
-    chosen: Observer = OBSERVERS[observer]
-    case = Case(
-        "clip", "folder", "model", "clip", _clip("clip", frames, fps),
-        reference=None if reference is None else _clip("reference", reference, fps),
-        target=_target(target), prompt=prompt,
-    )  # fmt: skip
-    return observe_case(case, chosen, params)
-
-
-def as_frames(given: Any, name: str = "frames") -> np.ndarray:
-    """(count, height, width, 3) bytes, from an array, a tensor or a list of pictures."""
-    if hasattr(given, "detach"):  # a torch tensor, wherever it lies
-        given = given.detach().cpu().numpy()
-    made = np.asarray(given)
-    if made.dtype != np.uint8:
-        raise UsageError(
-            f"{name}: pixels are bytes from 0 to 255 (uint8), not {made.dtype}; for values from 0 to 1 pass "
-            "(255 * frames).round().clip(0, 255) as uint8"
+    chosen = OBSERVERS[observer]
+    if why := weights.why_missing(chosen.weights):
+        raise UsageError(f"{observer}: {why}")
+    given |= {"target": _target(target)} if target is not None else {}
+    given |= {"prompt": prompt} if prompt else {}
+    inputs, params = chosen.arguments(given)
+    if chosen.kind == "file":
+        return chosen(frames, **given)
+    wanted = partial(chosen.wanted, inputs=inputs, params=params)
+    with ExitStack() as opened:
+        shown, truth = (
+            None if one is None else opened.enter_context(open_clip(_clip(name, one, fps), wanted=wanted))
+            for name, one in (("clip", frames), ("reference", reference))
         )
-    if made.ndim != 4 or made.shape[-1] != 3 or 0 in made.shape:
-        hint = "; put the channels last: frames.permute(0, 2, 3, 1)" if made.ndim == 4 and made.shape[1] == 3 else ""
-        raise UsageError(f"{name}: frames are (count, height, width, 3), not {made.shape}{hint}")
-    return made
+        return chosen(shown, reference=truth, **given)
 
 
 def _clip(name: str, given: Any, fps: float) -> Clip:
@@ -190,7 +185,7 @@ def _clip(name: str, given: Any, fps: float) -> Clip:
         return Clip(Path(given))
     if not 0 < fps < float("inf"):
         raise UsageError(f"{fps:g} frames a second is not a rate; give a number above zero")
-    return Clip(Path(name), fps=float(fps), frames=InMemory(as_frames(given, name)))
+    return Clip(Path(name), fps=float(fps), frames=InMemory(pixels(given, name)))
 
 
 def _is_several(given: Any) -> bool:

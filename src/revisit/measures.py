@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from revisit.api import as_frames, observe
+from revisit.api import observe
 from revisit.core import UsageError
+from revisit.core.frames import pixels
 
 
 def mse(a: Any, b: Any) -> float:
@@ -58,4 +59,4 @@ def _both(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _frames(given: Any) -> np.ndarray:
-    return as_frames(given[None] if getattr(given, "ndim", 0) == 3 else given)
+    return pixels(given[None] if getattr(given, "ndim", 0) == 3 else given)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import Score, Series, Unscored, metric
-from revisit.metrics.rows import require_rows
 from revisit_example.saturation_observer import Saturation
 
 
@@ -23,7 +22,6 @@ from revisit_example.saturation_observer import Saturation
 )
 def saturation_kept(seen: Saturation) -> Score | Unscored:
     """1 - |last - first| of the mean saturation."""
-    require_rows(seen, mean=())
     if len(seen.index) < 2:
         return Unscored("too_short", "one frame cannot drift")
     change = np.abs(seen.mean - seen.mean[0])

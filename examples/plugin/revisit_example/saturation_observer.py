@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from revisit.core import Batch, evidence, observer
+from revisit.core import Array, Batch, evidence, observer
 
 
 @evidence(id="saturation")
@@ -14,8 +15,8 @@ from revisit.core import Batch, evidence, observer
 class Saturation:
     """Mean saturation of each frame, 0 (grey) to 1."""
 
-    index: np.ndarray  # (N,)
-    mean: np.ndarray  # (N,)
+    index: Annotated[Array, "N; rising"]  # frame numbers
+    mean: Annotated[Array, "N; finite"]  # one for each of them
 
 
 @observer(id="example.saturation", version=1, kind="frame", makes=Saturation, size=320, sets=("lite",))

@@ -25,9 +25,7 @@ from revisit.core import (
     METRICS,
     Case,
     Clip,
-    ClipInfo,
     Frame,
-    Observer,
     Record,
     Score,
     Target,
@@ -40,9 +38,9 @@ from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.responses import evidence_for, signs_of
 from revisit.diagnosis.signs import CAMERA, Scores, signs
 from revisit.engine.score import plain
-from revisit.observers.lite.cuts import cut_signal
-from revisit.observers.lite.departures import departures
-from revisit.observers.lite.frames import frame_facts
+from revisit.observers.cuts import cut_signal
+from revisit.observers.departures import departures
+from revisit.observers.frames import frame_facts
 from revisit.worlds.failures import FAILURES, generate
 
 OBSERVERS = (departures, frame_facts, cut_signal)
@@ -64,20 +62,6 @@ def asked() -> list[str]:
     return [id for id in METRICS if METRICS[id].family in FAMILIES]
 
 
-def watched(observer: Observer, clip: Sequence[Frame], reference: Sequence[Frame]) -> Any:
-    """What an observer makes of frames, without the engine."""
-    height, width = clip[0].rgb.shape[:2]
-    sight = observer.fn(ClipInfo(width, height, len(clip), FPS, np.array([f.time for f in clip])))
-    next(sight)
-    for k in observer.frames.pick(len(clip), FPS):
-        sight.send((clip[k], reference[k]) if observer.pairs else clip[k])
-    try:
-        sight.send(None)
-    except StopIteration as stop:
-        return stop.value
-    raise AssertionError(f"{observer.id} did not end on None")
-
-
 def as_frames(pictures: Iterable[np.ndarray]) -> list[Frame]:
     """Frames with numbers and times."""
     return [Frame(k, k / FPS, rgb, f"{k:032x}") for k, rgb in enumerate(pictures)]
@@ -90,7 +74,7 @@ def records_of(
     target = Target("target", box)
     case = Case("clip", "folder", "model", "sample", Clip(Path("clip")), target=target, phases=phases)
     clip = as_frames(pictures)
-    known: dict[str, Any] = {evidence_id(o.makes): watched(o, clip, truth) for o in OBSERVERS}
+    known: dict[str, Any] = {evidence_id(o.makes): o(clip, reference=truth, fps=FPS) for o in OBSERVERS}
 
     def get(kind: type) -> Any:
         if kind is Case:

@@ -2,17 +2,16 @@
 
 from revisit.core.cases import ONLY_NAMED, Case, Clip, Rejected, Target
 from revisit.core.errors import InvalidEvidence, MediaError, MissingPrerequisite, RevisitError, UsageError
-from revisit.core.evidence import EVIDENCE, evidence, evidence_id, from_arrays, to_arrays
+from revisit.core.evidence import EVIDENCE, Array, evidence, evidence_id, from_arrays, to_arrays
+from revisit.core.frames import Batch, ClipInfo, Frame
 from revisit.core.observing import (
     OBSERVERS,
-    Batch,
-    ClipInfo,
-    Frame,
     Observer,
     Sampling,
     Sight,
     every,
     observer,
+    observers,
     per_second,
 )
 from revisit.core.protocol import digest
@@ -25,10 +24,10 @@ from revisit.core.suites import SUITES, Suite, suite
 
 __all__ = [
     "DERIVED", "EVIDENCE", "GATES", "KINDS", "METRICS", "OBSERVERS", "ONLY_NAMED", "SUITES",
-    "Batch", "Case", "Clip", "ClipInfo", "Derived", "Frame", "Gate", "InvalidEvidence", "MediaError", "Metric",
+    "Array", "Batch", "Case", "Clip", "ClipInfo", "Derived", "Frame", "Gate", "InvalidEvidence", "MediaError", "Metric",
     "MissingPrerequisite", "Observer", "Reason", "Record", "Rejected", "RevisitError", "Sampling", "Score", "Series",
     "Sight",
     "Suite", "Target", "Unscored", "UsageError", "Verdict",
     "derived", "digest", "every", "evidence", "evidence_id", "from_arrays", "gate", "load_all", "metric",
-    "observer", "per_second", "suite", "to_arrays",
+    "observer", "observers", "per_second", "suite", "to_arrays",
 ]  # fmt: skip

@@ -1,34 +1,46 @@
-"""Evidence: frozen dataclasses of arrays and plain values, saved without pickles.
+"""Evidence: frozen dataclasses of arrays and plain values, checked when they are made and saved without pickles.
 
 A kind of evidence has an id, which is also the role an observer set fills. Fields are numpy
 arrays, numbers, strings, booleans or None; `to_arrays` and `from_arrays` turn a record into
 members of an npz file and back.
+
+A field says what its array looks like: `box: Annotated[Array, "N, 4; finite"]`. Axes come first: numbers, or names that
+stand for one length wherever they occur in the record, such as N, also as N + 1 or N - 1. Then what its values are:
+
+    finite    none of them is nan or infinite
+    rising    each is above the one before; `in order`: none is below it; `each once`: none is there twice
+    0 to 1    none lies outside of these bounds, but for nan; `0 or 1`: each is one of the two
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from revisit.core.errors import InvalidEvidence
 from revisit.core.registry import Registry
 
 T = TypeVar("T", bound=type)
+Array = np.ndarray
+Declared = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
 PLAIN = "plain_fields_json"  # npz member that holds the fields that are not arrays
 
 EVIDENCE: Registry[type] = Registry("evidence")
 
 
 def evidence(id: str) -> Callable[[T], T]:
-    """Register a frozen dataclass as a kind of evidence."""
+    """Register a frozen dataclass as a kind of evidence; its arrays are checked whenever a record is made."""
 
     def register(cls: T) -> T:
         if not dataclasses.is_dataclass(cls):
             raise TypeError(f"{cls.__name__}: @evidence goes above @dataclass(frozen=True)")
         setattr(cls, "evidence_id", id)  # noqa: B010 - a name mypy need not know
+        _checks_when_made(cls)
         EVIDENCE.add(id, cls)
         return cls
 
@@ -41,6 +53,85 @@ def evidence_id(kind: type) -> str:
     if found is None:
         raise TypeError(f"{kind.__name__} is not a kind of evidence: decorate it with @evidence(id=...)")
     return str(found)
+
+
+def _checks_when_made(kind: type) -> None:
+    made = kind.__init__  # type: ignore[misc]
+    rules = functools.cache(lambda: declared(kind))  # read when the first record is made
+
+    @functools.wraps(made)
+    def init(record: Any, *values: Any, **named: Any) -> None:
+        made(record, *values, **named)
+        _check(record, rules())
+
+    setattr(kind, "__init__", init)  # noqa: B010 - of a dataclass, which has no other hook behind it
+
+
+def _check(record: Any, declared: Declared) -> None:
+    """Raise InvalidEvidence unless all arrays look as their fields say."""
+    kind = type(record).__name__
+    lengths: dict[str, tuple[int, str]] = {}  # axis -> its length, and the field that has it
+    for name, axes, rules in declared:
+        if (value := getattr(record, name)) is None:
+            continue
+        array = np.asarray(value)
+        _check_shape(f"{kind}.{name}", name, array.shape, axes, lengths)
+        for rule in rules:
+            if wrong := _wrong(array, rule):
+                raise InvalidEvidence(f"{kind}.{name} {wrong}")
+
+
+def declared(kind: type) -> Declared:
+    """Name, axes and rules of each field that declares them."""
+    found = []
+    hints = get_type_hints(kind, include_extras=True)
+    for f in dataclasses.fields(kind):
+        if get_origin(hints[f.name]) is Annotated:
+            axes, _, rules = get_args(hints[f.name])[1].partition(";")
+            found.append((f.name, tuple(_words(axes)), tuple(_words(rules))))
+    return tuple(found)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _check_shape(
+    field: str, name: str, shape: tuple[int, ...], axes: tuple[str, ...], lengths: dict[str, tuple[int, str]]
+) -> None:
+    if len(shape) == len(axes):
+        for axis, length in zip(axes, shape, strict=True):
+            if axis.isidentifier():
+                lengths.setdefault(axis, (length, name))
+    letters = [axis.partition(" ")[0] for axis in axes]
+    wanted = []
+    for axis, letter in zip(axes, letters, strict=True):
+        known = int(letter) if letter.isdecimal() else lengths.get(letter, (None, ""))[0]
+        more = int(axis.removeprefix(letter).replace(" ", "") or 0)  # of N + 1
+        wanted.append(None if known is None else max(known + more, 0))
+    if len(shape) != len(axes) or any(want not in (None, has) for want, has in zip(wanted, shape, strict=True)):
+        told = [f"{axis} is {lengths[axis][0]} as in {lengths[axis][1]}" for axis in {*letters} & lengths.keys()]
+        where = f", where {' and '.join(sorted(told))}" if told else ""
+        raise InvalidEvidence(f"{field} has shape {shape}; it must be ({', '.join(axes)}){where}")
+
+
+def _wrong(values: np.ndarray, rule: str) -> str:
+    """What is wrong with the values of an array by one of its rules; "" if nothing is."""
+    if rule == "finite":
+        good = values.dtype.kind != "f" or bool(np.isfinite(values).all())
+        return "" if good else "holds values that are not finite; every row needs a number"
+    if rule == "rising":
+        return "must rise: frame numbers in the order of the clip, each once" if (np.diff(values) <= 0).any() else ""
+    if rule == "in order":
+        return "must never fall: frame numbers in the order of the clip" if (np.diff(values) < 0).any() else ""
+    if rule == "each once":
+        return "" if len(np.unique(values)) == values.size else "holds a number twice; each stands there once"
+    if " or " in rule:
+        known = np.isin(values, [float(one) for one in rule.split(" or ")])
+        return "" if known.all() else f"must be {rule} in every row"
+    low, _, high = rule.partition(" to ")
+    outside = (values < float(low)) | (values > float(high))
+    return f"must lie between {low} and {high}; one value is {values[outside][0]:.4g}" if outside.any() else ""
 
 
 def to_arrays(record: Any) -> dict[str, np.ndarray]:

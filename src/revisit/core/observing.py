@@ -19,12 +19,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial, update_wrapper
 from typing import Any, Literal
 
 import numpy as np
 
+from revisit.core.cases import FRAME_RATE_OF_FOLDERS
+from revisit.core.errors import UsageError
 from revisit.core.evidence import evidence_id
+from revisit.core.frames import as_stream
 from revisit.core.registry import Registry
+from revisit.core.watching import watched
 
 Kind = Literal["frame", "sequence", "clip", "file", "judge"]
 
@@ -65,56 +70,12 @@ def per_second(rate: float, *, at_most: int | None = None) -> Sampling:
     return Sampling(rate=rate, at_most=at_most)
 
 
-@dataclass(frozen=True)
-class ClipInfo:
-    """What is known of a clip before its first frame arrives."""
-
-    width: int
-    height: int
-    count: int  # frames announced by the container; a broken file may hold fewer
-    fps: float
-    times: np.ndarray  # seconds of each announced frame
-
-
-class Frame:
-    """One decoded frame; `at(long_side)` gives it scaled down, once for all observers that ask."""
-
-    def __init__(self, index: int, time: float, rgb: np.ndarray, digest: str) -> None:
-        self.index, self.time, self.rgb, self.digest = index, time, rgb, digest
-        self._scaled: dict[int, np.ndarray] = {}
-
-    def at(self, long_side: int | None) -> np.ndarray:
-        """RGB with its longer side reduced to `long_side` by area averaging; never enlarged."""
-        height, width = self.rgb.shape[:2]
-        if long_side is None or max(height, width) <= long_side:
-            return self.rgb
-        if long_side not in self._scaled:
-            import cv2
-
-            scale = long_side / max(height, width)
-            size = max(1, round(width * scale)), max(1, round(height * scale))
-            self._scaled[long_side] = cv2.resize(self.rgb, size, interpolation=cv2.INTER_AREA)
-        return self._scaled[long_side]
-
-
-@dataclass(frozen=True)
-class Batch:
-    """A few frames, at the size the observer asked for. Those of a network are all of one size, from any clips."""
-
-    index: np.ndarray
-    time: np.ndarray
-    rgb: Sequence[np.ndarray]  # on a GPU one tensor (frames, height, width, 3)
-    reference: Sequence[np.ndarray] = ()  # the frame each is compared with, for observers of pairs
-    reference_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    inputs: Sequence[tuple[Any, ...]] = ()  # what the case says, for each frame: values of the observer's `inputs`
-
-
 Sight = Generator[None, Any, Any]  # what a sequence observer is: frames are sent in, evidence is returned
 
 
 @dataclass(frozen=True)
 class Observer:
-    """An observer with its request. Call `fn` through the engine, or directly in a test."""
+    """An observer with its request. `observer(frames)` is its evidence of frames in memory."""
 
     id: str
     version: int
@@ -145,6 +106,39 @@ class Observer:
             return self.frames.pick(count, fps)
         chosen = np.unique(np.asarray(self.choose(count, fps, *inputs, **params), dtype=np.int64))
         return chosen[(chosen >= 0) & (chosen < count)]
+
+    def __call__(self, frames: Any, *, reference: Any = None, fps: float = FRAME_RATE_OF_FOLDERS, **given: Any) -> Any:
+        """Its evidence of frames: (count, height, width, 3) bytes, frames or a stream of them; an importer's of a file.
+
+        A `reference` has as many frames. Further names are inputs and parameters: `flow(frames)`,
+        `masks(frames, target=Target("cup", box), at_most=8)`.
+        """
+        inputs, params = self.arguments(given)
+        if self.kind == "file":
+            return self.fn(frames, *inputs, **params)
+        if self.kind == "judge":
+            raise UsageError(f"{self.id} asks a judge, which only `revisit eval --judge` does")
+        if self.ready is not None and (why := self.ready()):
+            raise UsageError(f"{self.id}: {why}")
+        if self.pairs and reference is None:
+            raise UsageError(f"{self.id}: no reference video was given")
+        truth = as_stream(reference, fps) if self.pairs else None
+        return watched(self, as_stream(frames, fps), truth, inputs, params)
+
+    def arguments(self, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Inputs in their order and all parameters, from both by name: `artifacts.da3?` is called da3."""
+        names = {name: name.removesuffix("?").rpartition(".")[2].removesuffix("_or_name") for name in self.inputs}
+        unknown = sorted(set(given) - {*names.values(), *self.params})
+        if unknown:
+            takes = ", ".join([*names.values(), *self.params]) or "nothing but frames"
+            raise UsageError(f"{self.id} has no input or parameter {unknown[0]!r}; it takes {takes}")
+        inputs = []
+        for name, called in names.items():
+            value = given.get(called, {} if called == "annotations" else None)
+            if value is None and not name.endswith("?"):
+                raise UsageError(f"{self.id} needs {called}: pass {called}=")
+            inputs.append(value)
+        return inputs, {**self.params, **{name: given[name] for name in self.params if name in given}}
 
     @property
     def sees(self) -> str:
@@ -192,6 +186,26 @@ def observer(
         )  # fmt: skip
         OBSERVERS.add(id, made)
         return made
+
+    return register
+
+
+def observers(
+    networks: Mapping[str, str | tuple[str, ...]], **request: Any
+) -> Callable[[Callable[..., Any]], tuple[Observer, ...]]:
+    """Register one function as several observers that differ in their network: the id of each -> its weights.
+
+    The function is given the first of these weights as its first argument; its docstring names it as {network}.
+    """
+
+    def register(fn: Callable[..., Any]) -> tuple[Observer, ...]:
+        made = []
+        for id, named in networks.items():
+            weights = (named,) if isinstance(named, str) else named
+            one = update_wrapper(partial(fn, weights[0]), fn)
+            one.__doc__ = (fn.__doc__ or "").replace("{network}", weights[0])
+            made.append(observer(id=id, weights=weights, **request)(one))
+        return tuple(made)
 
     return register
 

@@ -25,10 +25,10 @@ ENTRY_POINT_GROUP = "revisit.plugins"
 # The rooms whose modules register something when they are imported. None of them imports OpenCV,
 # PyAV or torch at the top of a module, so that listing what exists stays fast.
 ROOMS = (
+    "revisit.observers",
     "revisit.observers.lite",
-    "revisit.observers.imports",
     "revisit.observers.small",
-    "revisit.observers.paper",
+    "revisit.observers.imports",
     "revisit.judges",
     "revisit.metrics",
 )

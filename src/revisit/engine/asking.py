@@ -8,7 +8,6 @@ asks only what is still open.
 
 from __future__ import annotations
 
-import importlib
 import queue
 import threading
 from collections import deque
@@ -21,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import OBSERVERS, Clip, Observer, RevisitError, Sampling
+from revisit.core import OBSERVERS, Clip, RevisitError, Sampling
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.plan import ObserverTask, Plan
+from revisit.engine.tasks import inputs_of, observer_of
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.asker import Asker
 from revisit.judges.asking import Answer, Frames, Talk, Usage
@@ -243,10 +243,7 @@ def _spent(asker: Asker) -> dict[str, Any]:
 
 def open_talk(task: ObserverTask, frames: Frames) -> Talk:
     """The talk of one observer about one clip, before its first question."""
-    if task.observer not in OBSERVERS:
-        importlib.import_module(task.module)
-    observer: Observer = OBSERVERS[task.observer]
-    talk: Talk = observer.fn(frames, *(task.inputs[name] for name in observer.inputs), **task.params)
+    talk: Talk = observer_of(task).fn(frames, *inputs_of(task), **task.params)
     return talk
 
 
@@ -258,17 +255,8 @@ def frames_of(shown: JudgeFrames) -> Frames:
 
 def look(path: Path, **params: Any) -> Frames:
     """The pictures of a clip, outside any run."""
-    observer = OBSERVERS["judge.frames"]
     with open_clip(Clip(path), Limits()) as stream:
-        sight = observer.fn(stream.info, **params)
-        next(sight)
-        for frame in stream:
-            sight.send(frame)
-        try:
-            sight.send(None)
-        except StopIteration as stop:
-            return frames_of(stop.value)
-    raise TypeError("a sequence observer returns its evidence when it receives None")
+        return frames_of(OBSERVERS["judge.frames"](stream, **params))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from revisit.core import MediaError, from_arrays, to_arrays
+from revisit.core import InvalidEvidence, MediaError, from_arrays, to_arrays
 from revisit.media import load_npz, save_npz
 from revisit.media.places import cache_root
 
@@ -42,7 +42,7 @@ class EvidenceCache:
             return None
         try:
             return from_arrays(kind, load_npz(path))
-        except (MediaError, TypeError, KeyError, ValueError, OSError):
+        except (MediaError, InvalidEvidence, TypeError, KeyError, ValueError, OSError):
             path.unlink(missing_ok=True)
             return None
 

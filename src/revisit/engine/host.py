@@ -33,10 +33,10 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Batch, ClipInfo, Frame, Observer, UsageError
-from revisit.engine.observe import steady_libraries
+from revisit.core.watching import joined, steady_libraries, watch
 from revisit.engine.plan import ObserverTask
 from revisit.engine.remote import Address, Row
-from revisit.engine.watch import joined, observer_of, sentence, watch
+from revisit.engine.tasks import inputs_of, observer_of, sentence
 from revisit.networks import settings
 
 FIRST, MOST = 8, 64  # rows of the first batch, by which memory is measured, and of the largest
@@ -271,7 +271,7 @@ class Host:
             observer = observer_of(task)
             if observer.kind != "frame":
                 try:
-                    clip.watchers[key] = watch(observer, clip.info, task)
+                    clip.watchers[key] = watch(observer, clip.info, inputs_of(task), task.params)
                 except Exception as error:  # one observer that fails must not cost the others their evidence
                     clip.failed[key] = sentence(error)
 
@@ -363,7 +363,7 @@ class Host:
                 together([rows_of(chunk, rows, chunk.pictures) for chunk, _, rows in taken]),
                 together([rows_of(chunk, rows, chunk.partners) for chunk, _, rows in taken]) if pairs else (),
                 np.array([row.partner for row in described if pairs], dtype=np.int64),
-                [_inputs(chunk.clip.tasks[key], q.observer) for chunk, key, rows in taken for _ in rows],
+                [inputs_of(chunk.clip.tasks[key]) for chunk, key, rows in taken for _ in rows],
             )
             record = q.observer.fn(batch, **q.params)
         except RuntimeError as error:
@@ -439,10 +439,6 @@ def _no_memory(error: RuntimeError) -> bool:
     import torch
 
     return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in NO_MEMORY)
-
-
-def _inputs(task: ObserverTask, observer: Observer) -> tuple[Any, ...]:
-    return tuple(task.inputs[name] for name in observer.inputs)
 
 
 def _rows(record: Any, start: int, end: int, count: int, observer: str) -> Any:

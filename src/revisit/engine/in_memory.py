@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from revisit.core import Case, Observer, Reason, Rejected, Suite, UsageError, evidence_id
+from revisit.core import Case, Rejected, Suite
 from revisit.engine.cache import MemoryCache
 from revisit.engine.needs import ObserverSet, Parameters
 from revisit.engine.observe import observe
-from revisit.engine.plan import ClipTask, Job, Plan, make_plan, task_for
+from revisit.engine.plan import Plan, make_plan
 from revisit.engine.score import Bench, answers
-from revisit.media import Limits, clip_digest
+from revisit.media import Limits
 from revisit.results import Results
 
 
@@ -53,28 +52,3 @@ def score_cases(plan: Plan) -> Results:
             if series is not None:
                 behind[case.id, record.question] = series
     return Results(plan.cases, records, plan.rejected, asks=plan.suite.asks, series=behind)
-
-
-def observe_case(case: Case, observer: Observer, parameters: Mapping[str, Any]) -> Any:
-    """The evidence that one observer makes of one case."""
-    observers = ObserverSet("by hand", {evidence_id(observer.makes): observer})
-    chosen = {observer.id: parameters}
-    digest = clip_digest(case.clip)
-    task = task_for(case, observer.makes, observer, observers, chosen, digest, case.align or "auto", _digest_of)
-    if isinstance(task, Reason):
-        raise UsageError(f"{observer.id}: {task.sentence}")
-    clips = [ClipTask(digest, case.clip, (task,))]
-    if task.reference is not None and case.reference is not None and task.reference != digest:
-        clips.insert(0, ClipTask(task.reference, case.reference, ()))
-    cache = MemoryCache()
-    job = Job(tuple(clips), frozenset({task.reference} if task.reference else ()))
-    for _, outcome in observe(job, cache, Limits()):
-        for sentence in (*outcome.broken.values(), *outcome.failed.values()):
-            raise UsageError(sentence)
-    return cache.load(observer.makes, task.key)
-
-
-def _digest_of(thing: Any) -> str:
-    from revisit.media import file_digest
-
-    return file_digest(thing) if isinstance(thing, Path) else clip_digest(thing)

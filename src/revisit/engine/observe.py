@@ -11,7 +11,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,11 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, MediaError, RevisitError
 from revisit.core.phase_pairs import RULE, phase_maps, read_phase_rule, stretched
+from revisit.core.watching import Watcher, steady_libraries, watch
 from revisit.engine.cache import EvidenceCache, MemoryCache
 from revisit.engine.plan import ClipTask, Job, ObserverTask
 from revisit.engine.remote import Remote, RemoteClip, ToldByHost, runs_at_host
-from revisit.engine.watch import Watcher, observer_of, sentence, wanted_frames, watch
+from revisit.engine.tasks import inputs_of, observer_of, sentence, wanted_frames
 from revisit.media import Limits, open_clip
 
 Use = tuple[str, int]  # (rule of alignment, frames of the clip that is compared)
@@ -130,7 +131,9 @@ def _observe_clip(
                     partners[todo.key] = _partner(todo, info, shelves, out, remarks)
                 hosted = far is not None and todo.key in far.tasks
                 wanted[todo.key] = set(wanted_frames(todo, info.count, info.fps).tolist())
-                watchers[todo.key] = far.watcher(todo) if far and hosted else watch(observer, info, todo)
+                watchers[todo.key] = (
+                    far.watcher(todo) if far and hosted else watch(observer, info, inputs_of(todo), todo.params)
+                )
             except Exception as error:  # as below
                 fail(todo.key, sentence(error))
                 continue
@@ -184,8 +187,7 @@ def _import(task: ClipTask, todo: ObserverTask, cache: EvidenceCache | MemoryCac
     runs = out.runs.setdefault(task.digest, {})
     runs[todo.key] = runs.get(todo.key, 0) + 1
     try:
-        inputs = [todo.inputs[name] for name in observer.inputs]
-        cache.save(todo.key, observer.fn(todo.file, *inputs, **todo.params))
+        cache.save(todo.key, observer.fn(todo.file, *inputs_of(todo), **todo.params))
     except RevisitError as error:
         out.failed[todo.key] = str(error)
     except Exception as error:  # one file that cannot be read must not cost the clip its other evidence
@@ -328,20 +330,3 @@ def alignment(rule: str, info: ClipInfo, count: int, times: np.ndarray) -> Any:
         return lambda frame: int(np.abs(times - frame.time).argmin())
     span = max(info.count - 1, 1)
     return lambda frame: min(round(frame.index * (count - 1) / span), count - 1)
-
-
-@contextmanager
-def steady_libraries() -> Iterator[None]:
-    """OpenCV and BLAS on one thread each: what some of their algorithms give depends on the number of threads."""
-    import cv2
-    from threadpoolctl import threadpool_limits
-
-    threads, opencl = cv2.getNumThreads(), cv2.ocl.useOpenCL()
-    cv2.setNumThreads(1)
-    cv2.ocl.setUseOpenCL(False)
-    try:
-        with threadpool_limits(1, "blas"):
-            yield
-    finally:
-        cv2.setNumThreads(threads)
-        cv2.ocl.setUseOpenCL(opencl)

@@ -11,11 +11,11 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from revisit.core import digest, evidence
+from revisit.core import Array, digest, evidence
 
 YES, NO, UNANSWERED = 1, 0, -1
 AROUND = " \t\r\n.,;:!*_`'\"()[]"  # what may stand around a yes or a no
@@ -36,11 +36,11 @@ class Question:
 class JudgeAnswers:
     """The answers to all questions of a bank about one clip, in the order of the bank."""
 
-    question: np.ndarray  # (Q,) numbers of the questions, each once
-    dimension: tuple[str, ...]  # (Q,) what each question is about
-    positive: np.ndarray  # (Q,) whether yes passes
-    answer: np.ndarray  # (Q,) YES, NO or UNANSWERED
-    p_yes: np.ndarray  # (Q,) the judge's probability of yes; nan where it gave none
+    question: Annotated[Array, "Q; each once"]  # numbers of the questions
+    dimension: Annotated[tuple[str, ...], "Q"]  # what each question is about
+    positive: Annotated[Array, "Q"]  # whether yes passes
+    answer: Annotated[Array, "Q; -1 to 1"]  # YES, NO or UNANSWERED
+    p_yes: Annotated[Array, "Q; 0 to 1"]  # the judge's probability of yes; nan where it gave none
     judge: str  # who answered: a model's name, or where the answers were read
     frames: str = ""  # digest of the frames the judge saw; "" where nobody recorded it
     bank: str = ""  # digest of the questions, see `bank_digest`

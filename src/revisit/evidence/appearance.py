@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-import numpy as np
-
-from revisit.core import evidence
+from revisit.core import Array, evidence
 
 
 @evidence(id="lab_stats")
@@ -14,9 +13,9 @@ from revisit.core import evidence
 class LabStats:
     """CIELAB statistics of whole frames: L in 0-100, a and b in their natural range."""
 
-    index: np.ndarray  # (N,)
-    mean: np.ndarray  # (N, 3)
-    std: np.ndarray  # (N, 3)
+    index: Annotated[Array, "N; rising"]
+    mean: Annotated[Array, "N, 3; finite"]
+    std: Annotated[Array, "N, 3"]
 
 
 @evidence(id="patch_features")
@@ -24,9 +23,9 @@ class LabStats:
 class PatchFeatures:
     """A unit descriptor for each patch of a grid, and one for the whole frame."""
 
-    index: np.ndarray  # (N,)
-    tokens: np.ndarray  # (N, rows, columns, D), unit length, half floats
-    whole: np.ndarray  # (N, E), unit length
+    index: Annotated[Array, "N; rising"]
+    tokens: Annotated[Array, "N, rows, columns, D; finite"]  # unit length, half floats
+    whole: Annotated[Array, "N, E; finite"]  # unit length
 
 
 @evidence(id="network_patches")
@@ -34,9 +33,9 @@ class PatchFeatures:
 class NetworkPatches:
     """As `PatchFeatures`, by a network: a kind of its own, since what was tuned on the one must not read the other."""
 
-    index: np.ndarray  # (N,)
-    tokens: np.ndarray  # (N, rows, columns, D), unit length, half floats
-    whole: np.ndarray  # (N, E), unit length
+    index: Annotated[Array, "N"]
+    tokens: Annotated[Array, "N, rows, columns, D; finite"]  # unit length, half floats
+    whole: Annotated[Array, "N, E"]  # unit length
     maker: str  # such as dinov2-base
 
 
@@ -45,10 +44,10 @@ class NetworkPatches:
 class IntegrityTokens:
     """A network's descriptors of the patches of frames some way apart, and of these frames as wholes."""
 
-    index: np.ndarray  # (N,) about three frames a second, both ends among them
-    tokens: np.ndarray  # (N, patches, D), half floats; of any length but 0
-    valid: np.ndarray  # (N, patches) bool: patches that hold nothing but picture
-    whole: np.ndarray  # (N, E), of any length but 0
+    index: Annotated[Array, "N; rising"]  # about three frames a second, both ends among them
+    tokens: Annotated[Array, "N, patches, D; finite"]  # half floats; of any length but 0
+    valid: Annotated[Array, "N, patches"]  # bool: patches that hold nothing but picture
+    whole: Annotated[Array, "N, E; finite"]  # of any length but 0
     maker: str  # such as dinov2-base
     cropped: bool  # whether they stand for the middle of the frame only
 
@@ -58,7 +57,7 @@ class IntegrityTokens:
 class StyleStats:
     """Texture and colour statistics of whole frames, where style shows and content matters little."""
 
-    index: np.ndarray  # (N,)
-    gradient: np.ndarray  # (N, S) mean gradient magnitude of luma (0-1 per pixel) at S scales, fine to coarse
-    contrast: np.ndarray  # (N,) standard deviation of luma, 0-0.5
-    saturation: np.ndarray  # (N,) mean chroma, max - min of R, G, B, 0-1
+    index: Annotated[Array, "N; rising"]
+    gradient: Annotated[Array, "N, S; finite"]  # mean gradient of luma (0-1 per pixel) at S scales, fine to coarse
+    contrast: Annotated[Array, "N; finite"]  # standard deviation of luma, 0-0.5
+    saturation: Annotated[Array, "N; finite"]  # mean chroma, max - min of R, G, B, 0-1

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-import numpy as np
-
-from revisit.core import evidence
+from revisit.core import Array, evidence
 
 
 @evidence(id="camera_path")
@@ -14,13 +13,13 @@ from revisit.core import evidence
 class CameraPath:
     """The camera's turns relative to the first frame. Axes as in OpenCV: x right, y down, z ahead."""
 
-    index: np.ndarray  # (N,) frame numbers
-    time: np.ndarray  # (N,) seconds
-    rotation: np.ndarray  # (N, 3, 3) camera to world; the world is the first camera
-    direction: np.ndarray  # (N, 3) unit step from the last key frame, in the world; nan where not observable
-    inliers: np.ndarray  # (N,) tracked points that the estimate explains
-    quality: np.ndarray  # (N,) their share of the tracked points
-    reliable: np.ndarray  # (N,) whether the turn since the sampled frame before is known
+    index: Annotated[Array, "N"]  # frame numbers
+    time: Annotated[Array, "N"]  # seconds
+    rotation: Annotated[Array, "N, 3, 3; finite"]  # camera to world; the world is the first camera
+    direction: Annotated[Array, "N, 3"]  # unit step from the last key frame, in the world; nan where not observable
+    inliers: Annotated[Array, "N"]  # tracked points that the estimate explains
+    quality: Annotated[Array, "N"]  # their share of the tracked points
+    reliable: Annotated[Array, "N"]  # whether the turn since the sampled frame before is known
     field_of_view: float  # horizontal, degrees
     field_of_view_estimated: bool  # False: assumed
 
@@ -30,9 +29,9 @@ class CameraPath:
 class SeenCamera:
     """The clip's camera, from a file of poses where one was given, else as the picture shows it."""
 
-    index: np.ndarray  # (N,) frame numbers
-    rotation: np.ndarray  # (N, 3, 3) camera to world
-    centre: np.ndarray | None  # (N, 3) in the source's own unit; None where only turns are known
+    index: Annotated[Array, "N; rising"]  # frame numbers
+    rotation: Annotated[Array, "N, 3, 3; finite"]  # camera to world
+    centre: Annotated[Array | None, "N, 3; finite"]  # in the source's own unit; None where only turns are known
     source: str  # the format of the file, or "odometry"
     field_of_view: float = 0.0  # degrees; 0 where the source does not rest on one
     field_of_view_estimated: bool = False
@@ -43,7 +42,7 @@ class SeenCamera:
 class AskedCamera:
     """The camera path that a clip was asked to show, one pose for each of its frames."""
 
-    c2w: np.ndarray  # (frames of the clip, 4, 4) without any generator's gain
+    c2w: Annotated[Array, "frames, 4, 4"]  # without any generator's gain
     kind: str  # yaw | sideways | static | other
     frames: tuple[int, ...]  # how many frames the request itself may be said to have
-    written: np.ndarray | None = None  # (M, 4, 4) the target as another tool wrote it, with that tool's gain
+    written: Annotated[Array | None, "M, 4, 4"] = None  # the target as another tool wrote it, with that tool's gain

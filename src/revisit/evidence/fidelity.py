@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-import numpy as np
-
-from revisit.core import evidence
+from revisit.core import Array, evidence
 
 SSIM_FAMILIES = ("rgb", "gray_border", "torchmetrics")
 
@@ -20,14 +19,14 @@ class FrameFidelity:
     Where the reference is aligned by phases, a frame has several rows; the first is that of the whole clip.
     """
 
-    index: np.ndarray  # (N,) frame numbers in the clip
-    reference: np.ndarray  # (N,) frame numbers in the reference
-    mse: np.ndarray  # (N,) over all pixels and channels, 0-65025; 0 means identical
+    index: Annotated[Array, "N; in order"]  # frame numbers in the clip
+    reference: Annotated[Array, "N"]  # frame numbers in the reference
+    mse: Annotated[Array, "N; finite, 0 to 65025"]  # over all pixels and channels; 0 means identical
     width: int  # size at which the frames were compared
     height: int
-    ssim_rgb: np.ndarray | None = None  # (N,) per channel, without the border
-    ssim_gray_border: np.ndarray | None = None  # (N,) on gray, all pixels kept
-    ssim_torchmetrics: np.ndarray | None = None  # (N,) per channel, all pixels kept
+    ssim_rgb: Annotated[Array | None, "N; finite"] = None  # per channel, without the border
+    ssim_gray_border: Annotated[Array | None, "N; finite"] = None  # on gray, all pixels kept
+    ssim_torchmetrics: Annotated[Array | None, "N; finite"] = None  # per channel, all pixels kept
 
 
 @evidence(id="perceptual_distance")
@@ -35,9 +34,10 @@ class FrameFidelity:
 class PerceptualDistance:
     """Distance between frames of a clip and the aligned frames of its reference in the features of a network."""
 
-    index: np.ndarray  # (N,) frame numbers in the clip
-    reference: np.ndarray  # (N,) frame numbers in the reference
-    distance: np.ndarray  # (N,) 0 means identical
+    index: Annotated[Array, "N; in order"]  # frame numbers in the clip
+    reference: Annotated[Array, "N"]  # frame numbers in the reference
+    # Learned weights are not negative: a distance below rounding noise means that they were loaded wrongly.
+    distance: Annotated[Array, "N; finite, -1e-6 to inf"]  # 0 means identical
     net: str  # such as lpips_alex
     weights: str  # start of the SHA-256 of the file with the network's weights
     width: int  # size at which the frames were compared
@@ -49,6 +49,6 @@ class PerceptualDistance:
 class PairedViews:
     """Small pictures of a clip and of its reference at aligned frames."""
 
-    index: np.ndarray  # (N,) frame numbers in the clip
-    clip: np.ndarray  # (N, height, width, 3) uint8 RGB
-    reference: np.ndarray  # (N, height, width, 3) uint8 RGB, at the clip's size
+    index: Annotated[Array, "N"]  # frame numbers in the clip
+    clip: Annotated[Array, "N, height, width, 3"]  # uint8 RGB
+    reference: Annotated[Array, "N, height, width, 3"]  # uint8 RGB, at the clip's size

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from revisit.core import evidence
+from revisit.core import Array, evidence
 
 
 @evidence(id="frame_facts")
@@ -17,11 +18,11 @@ class FrameFacts:
     Equal digests of neighbouring frames mean that the frame was repeated, bit for bit.
     """
 
-    index: np.ndarray  # (N,) frame numbers in the clip
-    time: np.ndarray  # (N,) seconds
-    digest: np.ndarray  # (N, 16) uint8, of the decoded pixels
-    luma: np.ndarray  # (N,) mean of BT.601 luma, 0-1
-    sharpness: np.ndarray  # (N,) variance of the Laplacian of luma (0-255) at a longer side of 320
+    index: Annotated[Array, "N; rising"]  # frame numbers in the clip
+    time: Annotated[Array, "N"]  # seconds
+    digest: Annotated[Array, "N, 16"]  # uint8, of the decoded pixels
+    luma: Annotated[Array, "N; finite"]  # mean of BT.601 luma, 0-1
+    sharpness: Annotated[Array, "N"]  # variance of the Laplacian of luma (0-255) at a longer side of 320
     width: int
     height: int
     fps: float
@@ -36,9 +37,9 @@ class FrameFacts:
 class Thumbnails:
     """Small JPEG pictures of some frames, one after the other in `jpeg`."""
 
-    index: np.ndarray  # (N,)
-    jpeg: np.ndarray  # (bytes,) uint8
-    offsets: np.ndarray  # (N + 1,) picture k is jpeg[offsets[k]:offsets[k + 1]]
+    index: Annotated[Array, "N"]
+    jpeg: Annotated[Array, "bytes"]  # uint8
+    offsets: Annotated[Array, "N + 1"]  # picture k is jpeg[offsets[k]:offsets[k + 1]]
     width: int
     height: int
 

@@ -8,10 +8,11 @@ the judge got wrong or left open) and `problems` (a sentence for every question 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from revisit.core import evidence
+from revisit.core import Array, evidence
 from revisit.evidence.answers import JudgeAnswers
 
 PASSED = "passed"  # the canary of a clip whose control questions were answered right
@@ -22,10 +23,10 @@ PASSED = "passed"  # the canary of a clip whose control questions were answered 
 class JudgeFrames:
     """The pictures a judge is shown, as JPEG files one after the other in `jpeg`."""
 
-    index: np.ndarray  # (N,) frame numbers
-    time: np.ndarray  # (N,) seconds
-    jpeg: np.ndarray  # (bytes,) uint8
-    offsets: np.ndarray  # (N + 1,) picture k is jpeg[offsets[k]:offsets[k + 1]]
+    index: Annotated[Array, "N"]  # frame numbers
+    time: Annotated[Array, "N"]  # seconds
+    jpeg: Annotated[Array, "bytes"]  # uint8
+    offsets: Annotated[Array, "N + 1"]  # picture k is jpeg[offsets[k]:offsets[k + 1]]
     width: int
     height: int
     digest: str  # of the decoded frames, their times, and the size and quality of the pictures
@@ -77,9 +78,9 @@ class Judgeability:
     The second look is taken only where the first finds no return; both are kept, apart from the scores.
     """
 
-    seconds: np.ndarray  # (S,) 1 judgeable, 0 not, of each whole second; empty where there is no valid answer
+    seconds: Annotated[Array, "S; 0 or 1"]  # 1 judgeable, 0 not, of each whole second; empty without a valid answer
     subject: str  # as the judge names it
-    second_seconds: np.ndarray  # (S,) of the second look; empty where it was not taken or not answered
+    second_seconds: Annotated[Array, "T; 0 or 1"]  # of the second look; empty where it was not taken or not answered
     second_spatial: int  # whether the second look says that place can be judged on return: 1, 0, or -1 unknown
     second_state: int  # the same of the state
     judge: str

@@ -6,10 +6,9 @@ Files from outside fill most of these kinds; `maker` names the network that wrot
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-import numpy as np
-
-from revisit.core import evidence
+from revisit.core import Array, evidence
 
 
 @evidence(id="geometry_track")
@@ -17,10 +16,10 @@ from revisit.core import evidence
 class GeometryTrack:
     """Camera of a clip from a file with poses, intrinsics and depth; all pixels are those of the depth's grid."""
 
-    frame: np.ndarray  # (N,) frame numbers; empty where the file has none, see geometry.fold_pairs.frame_numbers
-    c2w: np.ndarray  # (N, 4, 4) camera to world, OpenCV axes
-    intrinsics: np.ndarray  # (N, 3, 3)
-    median_depth: np.ndarray  # (N,) in the unit of the centres; nan without depth
+    frame: Annotated[Array, "K"]  # frame numbers; empty where the file has none, see `fold_pairs.frame_numbers`
+    c2w: Annotated[Array, "N, 4, 4; finite"]  # camera to world, OpenCV axes
+    intrinsics: Annotated[Array, "N, 3, 3; finite"]
+    median_depth: Annotated[Array, "N"]  # in the unit of the centres; nan without depth
     width: int  # of the grid
     height: int
     convention: str  # how the file writes poses: "w2c" or "c2w"
@@ -36,9 +35,9 @@ class GeometryTrack:
 class FoldPairs:
     """Frames that see one view on the way out and on the way back: worked out from `GeometryTrack` and the case."""
 
-    frame: np.ndarray  # (P,) early frame
-    other: np.ndarray  # (P,) late frame
-    distance: np.ndarray  # (P,) between their poses, as pairs are chosen by; nan without poses
+    frame: Annotated[Array, "P"]  # early frame
+    other: Annotated[Array, "P"]  # late frame
+    distance: Annotated[Array, "P"]  # between their poses, as pairs are chosen by; nan without poses
     turnaround: int  # frame at which the camera turns back; the middle one where that is not clear
     how: str  # "fold", "symmetric" or "segments"
     note: str
@@ -49,13 +48,13 @@ class FoldPairs:
 class PairMatches:
     """Points that match between the two frames of each pair, in pixels of the grid of `GeometryTrack`."""
 
-    frame: np.ndarray  # (P,)
-    other: np.ndarray  # (P,)
-    row: np.ndarray  # (P,) rows of these frames in the track
-    other_row: np.ndarray  # (P,)
-    distance: np.ndarray  # (P,) between their poses
-    offsets: np.ndarray  # (P + 1,) the matches of pair k are points[offsets[k]:offsets[k + 1]]
-    points: np.ndarray  # (M, 4) x and y in the frame, x and y in the other one
+    frame: Annotated[Array, "P"]
+    other: Annotated[Array, "P"]
+    row: Annotated[Array, "P"]  # rows of these frames in the track
+    other_row: Annotated[Array, "P"]
+    distance: Annotated[Array, "P"]  # between their poses
+    offsets: Annotated[Array, "P + 1"]  # the matches of pair k are points[offsets[k]:offsets[k + 1]]
+    points: Annotated[Array, "M, 4"]  # x and y in the frame, x and y in the other one
     how: str  # how pairs were chosen: "fold", "symmetric" or "segments"
     note: str
     matcher: str
@@ -66,11 +65,11 @@ class PairMatches:
 class WarpedViews:
     """The late frame of each pair, brought to the place of the early one by its depth and both poses. Grey levels."""
 
-    frame: np.ndarray  # (P,)
-    other: np.ndarray  # (P,)
-    picture: np.ndarray  # (P, height, width) uint8: the early frame
-    warped: np.ndarray  # (P, height, width) uint8: the late one as the early camera would see it
-    visible: np.ndarray  # (P, height, width) bool: where both frames see one point of the scene
+    frame: Annotated[Array, "P"]
+    other: Annotated[Array, "P"]
+    picture: Annotated[Array, "P, height, width"]  # uint8: the early frame
+    warped: Annotated[Array, "P, height, width"]  # uint8: the late one as the early camera would see it
+    visible: Annotated[Array, "P, height, width"]  # bool: where both frames see one point of the scene
     how: str
     note: str
 
@@ -80,8 +79,8 @@ class WarpedViews:
 class ObjectMasks:
     """Which pixels are the target's, in some frames."""
 
-    index: np.ndarray  # (N,) frames that were looked at
-    mask: np.ndarray  # (N, height, width) bool; empty masks where it is not seen
+    index: Annotated[Array, "N"]  # frames that were looked at
+    mask: Annotated[Array, "N, height, width"]  # bool; empty masks where it is not seen
     maker: str
 
 
@@ -90,10 +89,10 @@ class ObjectMasks:
 class ObjectRegion:
     """Where the target is: its masks, or a box around it where nobody segmented it."""
 
-    index: np.ndarray  # (N,)
-    visible: np.ndarray  # (N,) bool
-    box: np.ndarray  # (N, 4) fractions x0, y0, x1, y1; of the mask, where there is one
-    mask: np.ndarray  # (N, height, width) bool; (N, 0, 0) where there are boxes only
+    index: Annotated[Array, "N"]
+    visible: Annotated[Array, "N"]  # bool
+    box: Annotated[Array, "N, 4"]  # fractions x0, y0, x1, y1; of the mask, where there is one
+    mask: Annotated[Array, "N, height, width"]  # bool; (N, 0, 0) where there are boxes only
     source: str
 
 
@@ -102,9 +101,9 @@ class ObjectRegion:
 class ObjectFeatures:
     """A descriptor of the target in each frame that shows it."""
 
-    index: np.ndarray  # (F,) frames that were looked at
-    frame: np.ndarray  # (N,) those that show it
-    vector: np.ndarray  # (N, D)
+    index: Annotated[Array, "F"]  # frames that were looked at
+    frame: Annotated[Array, "N"]  # those that show it
+    vector: Annotated[Array, "N, D; finite"]
     maker: str
 
 
@@ -113,9 +112,9 @@ class ObjectFeatures:
 class FaceFeatures:
     """A descriptor of every face found."""
 
-    index: np.ndarray  # (F,) frames that were looked at
-    frame: np.ndarray  # (N,) the frame of each face, never falling
-    vector: np.ndarray  # (N, D)
+    index: Annotated[Array, "F"]  # frames that were looked at
+    frame: Annotated[Array, "N"]  # the frame of each face, never falling
+    vector: Annotated[Array, "N, D; finite"]
     maker: str
     same: float = 0.15  # least cosine of one person's faces, as it belongs to the network; published for ArcFace
 
@@ -125,8 +124,8 @@ class FaceFeatures:
 class BodyFeatures:
     """A descriptor of the body that belongs to a face."""
 
-    face: np.ndarray  # (N,) the row of `FaceFeatures` it belongs to, each once
-    vector: np.ndarray  # (N, D)
+    face: Annotated[Array, "N"]  # the row of `FaceFeatures` it belongs to, each once
+    vector: Annotated[Array, "N, D; finite"]
     maker: str
 
 
@@ -135,12 +134,12 @@ class BodyFeatures:
 class GramDistances:
     """How far Gram matrices of two frames differ, layer by layer, in Frobenius norms."""
 
-    frame: np.ndarray  # (P,) the later frame
-    other: np.ndarray  # (P,) the earlier one
-    fold: np.ndarray  # (P,) bool: a pair out and back; otherwise two frames next to each other in the sample
-    difference: np.ndarray  # (P, layers)
-    norm: np.ndarray  # (P, layers) of the later frame's matrix
-    other_norm: np.ndarray  # (P, layers)
+    frame: Annotated[Array, "P"]  # the later frame
+    other: Annotated[Array, "P"]  # the earlier one
+    fold: Annotated[Array, "P"]  # bool: a pair out and back; otherwise two frames next to each other in the sample
+    difference: Annotated[Array, "P, layers"]
+    norm: Annotated[Array, "P, layers"]  # of the later frame's matrix
+    other_norm: Annotated[Array, "P, layers"]
     maker: str
 
 
@@ -149,9 +148,9 @@ class GramDistances:
 class TextFeatures:
     """Descriptors of frames and of the caption of each segment, in one space."""
 
-    frame: np.ndarray  # (N,)
-    segment: np.ndarray  # (N,) the caption each frame belongs to, from 0
-    image: np.ndarray  # (N, D)
-    text: np.ndarray  # (M, D)
+    frame: Annotated[Array, "N"]
+    segment: Annotated[Array, "N"]  # the caption each frame belongs to, from 0
+    image: Annotated[Array, "N, D; finite"]
+    text: Annotated[Array, "M, D; finite"]
     cut: bool  # whether a caption was longer than the network reads
     maker: str

@@ -7,10 +7,9 @@ Every kind can be filled by classical vision, by a network, or from a file that 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-import numpy as np
-
-from revisit.core import evidence
+from revisit.core import Array, evidence
 
 
 @evidence(id="warp_errors")
@@ -21,15 +20,15 @@ class WarpErrors:
     The flow f leads from the earlier frame to the later one. Errors are mean absolute differences of RGB, 0-1.
     """
 
-    index: np.ndarray  # (P,) the earlier frame of each pair
-    other: np.ndarray  # (P,) the later frame
-    phase: np.ndarray  # (P,) 0 visible, 2 returned
-    error: np.ndarray  # (P,) the later frame at x + f against the earlier at x, over the pixels that can be compared
-    compared: np.ndarray  # (P,) share of those pixels
-    inside: np.ndarray  # (P,) share of pixels that the flow does not carry out of the frame
-    wrong_way: np.ndarray  # (P,) the earlier frame at x + f against the later at x, over all pixels
-    still: np.ndarray  # (P,) without any warp, over all pixels
-    length: np.ndarray  # (P,) mean length of the flow, in widths
+    index: Annotated[Array, "P; rising"]  # the earlier frame of each pair
+    other: Annotated[Array, "P"]  # the later frame
+    phase: Annotated[Array, "P; 0 or 2"]  # 0 visible, 2 returned
+    error: Annotated[Array, "P; finite, 0 to 1"]  # the later frame at x + f against the earlier at x, where comparable
+    compared: Annotated[Array, "P; finite"]  # share of those pixels
+    inside: Annotated[Array, "P; finite"]  # share of pixels that the flow does not carry out of the frame
+    wrong_way: Annotated[Array, "P; finite, 0 to 1"]  # the earlier frame at x + f against the later at x, all pixels
+    still: Annotated[Array, "P; finite, 0 to 1"]  # without any warp, over all pixels
+    length: Annotated[Array, "P; finite"]  # mean length of the flow, in widths
     step: int  # frames from one sampled frame to the next
     fps: float
     closed: bool  # whether a phase holds the first frame of the next one, too
@@ -43,8 +42,8 @@ class WarpErrors:
 class IdentityTokens:
     """Descriptors of the patches of chosen frames: the first one, and some after the return."""
 
-    index: np.ndarray  # (N,) frame numbers; 0 is among them
-    tokens: np.ndarray  # (N, patches, D), one order of patches for all frames; of any length but 0
+    index: Annotated[Array, "N; rising"]  # frame numbers; 0 is among them
+    tokens: Annotated[Array, "N, patches, D; finite"]  # one order of patches for all frames; of any length but 0
     maker: str  # such as the network
     cropped: bool  # whether they stand for the middle of the frame only
 
@@ -54,8 +53,8 @@ class IdentityTokens:
 class DepthMaps:
     """Depth of chosen frames, up to scale and shift."""
 
-    index: np.ndarray  # (N,)
-    depth: np.ndarray  # (N, height, width)
+    index: Annotated[Array, "N; rising"]
+    depth: Annotated[Array, "N, height, width; finite"]
     inverse: bool  # whether near things have large values
     maker: str
 
@@ -65,10 +64,10 @@ class DepthMaps:
 class Detections:
     """Masks that a detector returned when asked for the target by name."""
 
-    index: np.ndarray  # (N,) frames that were looked at, with or without a mask
-    frame: np.ndarray  # (M,) the frame of each mask
-    coverage: np.ndarray  # (M,) share of the frame's pixels in the mask
-    score: np.ndarray  # (M,) confidence, 0-1
+    index: Annotated[Array, "N; rising"]  # frames that were looked at, with or without a mask
+    frame: Annotated[Array, "M"]  # the frame of each mask
+    coverage: Annotated[Array, "M; finite, 0 to 1"]  # share of the frame's pixels in the mask
+    score: Annotated[Array, "M; finite, 0 to 1"]  # confidence
     prompt: str  # the words it was asked with; empty where the file does not say
     threshold: float  # confidence below which it returned nothing
     maker: str
@@ -79,8 +78,8 @@ class Detections:
 class AestheticScores:
     """Beauty of frames, from about 0 to 10, as the LAION predictor rates it."""
 
-    index: np.ndarray  # (N,)
-    value: np.ndarray  # (N,)
+    index: Annotated[Array, "N; rising"]
+    value: Annotated[Array, "N; finite"]
     maker: str
 
 
@@ -89,8 +88,8 @@ class AestheticScores:
 class ImageQuality:
     """Technical quality of frames without a reference, from 0 to 1, as CLIP-IQA+ rates it."""
 
-    index: np.ndarray  # (N,)
-    value: np.ndarray  # (N,)
+    index: Annotated[Array, "N; rising"]
+    value: Annotated[Array, "N; finite"]
     maker: str
 
 
@@ -99,8 +98,8 @@ class ImageQuality:
 class ImageRewards:
     """How well frames fit the prompt: ImageReward's own scale, about -2 to 2."""
 
-    index: np.ndarray  # (N,)
-    value: np.ndarray  # (N,)
+    index: Annotated[Array, "N; rising"]
+    value: Annotated[Array, "N; finite"]
     maker: str
 
 
@@ -109,9 +108,9 @@ class ImageRewards:
 class VisualHalves:
     """Both halves of visual quality of one clip, as far as they were observed."""
 
-    aesthetic_index: np.ndarray  # (N,)
-    aesthetic: np.ndarray  # (N,) about 0-10; empty where nobody rated it
-    quality_index: np.ndarray  # (M,)
-    quality: np.ndarray  # (M,) 0-1; likewise
+    aesthetic_index: Annotated[Array, "N"]
+    aesthetic: Annotated[Array, "N; finite"]  # about 0-10; empty where nobody rated it
+    quality_index: Annotated[Array, "M"]
+    quality: Annotated[Array, "M; finite"]  # 0-1; likewise
     aesthetic_maker: str
     quality_maker: str

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-import numpy as np
-
-from revisit.core import evidence
+from revisit.core import Array, evidence
 
 
 @evidence(id="outset")
@@ -14,5 +13,5 @@ from revisit.core import evidence
 class Outset:
     """Squared difference to the first frame, of the first, the middle and the last frame."""
 
-    index: np.ndarray  # (N,) frame numbers: at most three
-    mse: np.ndarray  # (N,) mean over pixels and channels of values from 0 to 1
+    index: Annotated[Array, "N"]  # frame numbers: at most three
+    mse: Annotated[Array, "N"]  # mean over pixels and channels of values from 0 to 1

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-import numpy as np
-
-from revisit.core import evidence
+from revisit.core import Array, evidence
 
 
 @evidence(id="pose_track")
@@ -14,8 +13,8 @@ from revisit.core import evidence
 class PoseTrack:
     """Where the camera of a clip was, frame by frame. OpenCV camera-to-world: x right, y down, z ahead."""
 
-    frame: np.ndarray  # (N,) frame numbers in the clip
-    c2w: np.ndarray  # (N, 4, 4)
+    frame: Annotated[Array, "N"]  # frame numbers in the clip
+    c2w: Annotated[Array, "N, 4, 4"]
     metres: bool  # whether lengths are metres; otherwise their unit is the file's own
     source: str  # who made it, where the file says so; else its format, such as colmap or vipe
 
@@ -25,8 +24,8 @@ class PoseTrack:
 class TruePoseTrack:
     """Where the camera should have been: as PoseTrack, with the frame numbers of its own file."""
 
-    frame: np.ndarray
-    c2w: np.ndarray
+    frame: Annotated[Array, "N"]
+    c2w: Annotated[Array, "N, 4, 4; finite"]
     metres: bool
     source: str
 
@@ -36,8 +35,8 @@ class TruePoseTrack:
 class ActionTrack:
     """Keys held in each frame of a recording, as four axes: 0 neither, 1 the first, 2 the second of its two keys."""
 
-    frame: np.ndarray  # (N,) frame numbers in the recording
-    forward: np.ndarray  # (N,) 1 forward, 2 backward
-    side: np.ndarray  # (N,) 1 left, 2 right
-    tilt: np.ndarray  # (N,) 1 look up, 2 look down
-    turn: np.ndarray  # (N,) 1 look left, 2 look right
+    frame: Annotated[Array, "N"]  # frame numbers in the recording
+    forward: Annotated[Array, "N"]  # 1 forward, 2 backward
+    side: Annotated[Array, "N"]  # 1 left, 2 right
+    tilt: Annotated[Array, "N"]  # 1 look up, 2 look down
+    turn: Annotated[Array, "N"]  # 1 look left, 2 look right

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-import numpy as np
-
-from revisit.core import evidence
+from revisit.core import Array, evidence
 
 
 @evidence(id="imaging_quality")
@@ -14,8 +13,8 @@ from revisit.core import evidence
 class ImagingQuality:
     """Technical quality of each frame as a network rates it, 0 to 1."""
 
-    index: np.ndarray  # (N,)
-    value: np.ndarray  # (N,)
+    index: Annotated[Array, "N"]
+    value: Annotated[Array, "N"]
     net: str
 
 
@@ -24,8 +23,8 @@ class ImagingQuality:
 class AestheticQuality:
     """Beauty of each frame as a network rates it, 0 to 1."""
 
-    index: np.ndarray  # (N,)
-    value: np.ndarray  # (N,)
+    index: Annotated[Array, "N"]
+    value: Annotated[Array, "N"]
     net: str
 
 
@@ -34,7 +33,7 @@ class AestheticQuality:
 class FeatureError:
     """Squared difference between normalised patch features of frames and of the aligned reference frames."""
 
-    index: np.ndarray  # (N,) frame numbers in the clip
-    reference: np.ndarray  # (N,) frame numbers in the reference
-    mse: np.ndarray  # (N,) mean over patches and channels
+    index: Annotated[Array, "N"]  # frame numbers in the clip
+    reference: Annotated[Array, "N"]  # frame numbers in the reference
+    mse: Annotated[Array, "N"]  # mean over patches and channels
     net: str

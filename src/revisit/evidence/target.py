@@ -8,10 +8,9 @@ reach depends on the target's size and is told by `second` and `place_second`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-import numpy as np
-
-from revisit.core import evidence
+from revisit.core import Array, evidence
 
 
 @evidence(id="target_track")
@@ -19,24 +18,24 @@ from revisit.core import evidence
 class TargetTrack:
     """What a target in the first frame looks like and where it seems to be, frame by frame."""
 
-    index: np.ndarray  # (N,) frame numbers
-    seconds: np.ndarray  # (N,) presentation times
-    box: np.ndarray  # (N, 4) followed by motion and looks; by the background's motion once lost
-    inside: np.ndarray  # (N,) share of that box inside the frame
-    flow: np.ndarray  # (N,) share of the box whose motion from the frame before survives the way back
-    near: np.ndarray  # (N,) best similarity close to the followed box
-    part: np.ndarray  # (N,) similarity of the half of the followed box that changed least: a glass that fills
-    peak: np.ndarray  # (N,) best similarity anywhere in the frame
-    peak_box: np.ndarray  # (N, 4)
-    second: np.ndarray  # (N,) best similarity anywhere clear of the peak: what clutter reaches
-    first: np.ndarray  # (N,) similarity of the peak to the very first view (others: to any view before it was lost)
-    early: np.ndarray  # (N,) similarity of the peak to the views remembered first, which cannot have drifted far
-    colour: np.ndarray  # (N,) overlap of the colours at the peak with those of the most alike of the same views, 0-1
-    place: np.ndarray  # (N,) best similarity to what surrounded the target in the first frame
-    place_box: np.ndarray  # (N, 4) where the target would be, judged by its surroundings
-    place_second: np.ndarray  # (N,) the same, clear of the best: what clutter reaches
-    at_place: np.ndarray  # (N,) similarity of what is at `place_box` to the target
-    camera: np.ndarray  # (N,) motion of the background from the frame before, in frame widths
+    index: Annotated[Array, "N; rising"]  # frame numbers
+    seconds: Annotated[Array, "N"]  # presentation times
+    box: Annotated[Array, "N, 4"]  # followed by motion and looks; by the background's motion once lost
+    inside: Annotated[Array, "N"]  # share of that box inside the frame
+    flow: Annotated[Array, "N"]  # share of the box whose motion from the frame before survives the way back
+    near: Annotated[Array, "N"]  # best similarity close to the followed box
+    part: Annotated[Array, "N"]  # similarity of the half of the followed box that changed least: a glass that fills
+    peak: Annotated[Array, "N"]  # best similarity anywhere in the frame
+    peak_box: Annotated[Array, "N, 4"]
+    second: Annotated[Array, "N"]  # best similarity anywhere clear of the peak: what clutter reaches
+    first: Annotated[Array, "N"]  # similarity of the peak to the very first view (others: to any before it was lost)
+    early: Annotated[Array, "N"]  # similarity of the peak to the views remembered first, which cannot have drifted far
+    colour: Annotated[Array, "N"]  # overlap of the colours at the peak with those of the most alike of these views
+    place: Annotated[Array, "N"]  # best similarity to what surrounded the target in the first frame
+    place_box: Annotated[Array, "N, 4"]  # where the target would be, judged by its surroundings
+    place_second: Annotated[Array, "N"]  # the same, clear of the best: what clutter reaches
+    at_place: Annotated[Array, "N"]  # similarity of what is at `place_box` to the target
+    camera: Annotated[Array, "N"]  # motion of the background from the frame before, in frame widths
     cells: int  # size of the target in cells of the layout: how much there is to compare
     texture: float  # how far the target's cells differ from the frame's average cell, in deviations
     width_px: float  # size of the target's box in the clip's own pixels
@@ -51,9 +50,9 @@ VISIBLE, HIDDEN, RETURNED = 0, 1, 2
 class TargetPhases:
     """When the target was in view: worked out from `TargetTrack`, one state per frame."""
 
-    index: np.ndarray  # (N,) frame numbers
-    seconds: np.ndarray  # (N,)
-    state: np.ndarray  # (N,) VISIBLE before it was hidden, HIDDEN, or RETURNED
-    sure: np.ndarray  # (N,) whether this frame itself decided, or its neighbours did
-    box: np.ndarray  # (N, 4) where the target is taken to be; its last or expected place while hidden
-    lead: np.ndarray  # (N,) similarity beyond what clutter reaches
+    index: Annotated[Array, "N"]  # frame numbers
+    seconds: Annotated[Array, "N"]
+    state: Annotated[Array, "N"]  # VISIBLE before it was hidden, HIDDEN, or RETURNED
+    sure: Annotated[Array, "N"]  # whether this frame itself decided, or its neighbours did
+    box: Annotated[Array, "N, 4"]  # where the target is taken to be; its last or expected place while hidden
+    lead: Annotated[Array, "N"]  # similarity beyond what clutter reaches

@@ -1,6 +1,6 @@
 """Media: the only room that opens files from outside. Clips in, frames out; arrays in and out."""
 
-from revisit.media.decode import ClipStream, Wanted, frame_digest, open_clip
+from revisit.media.decode import ClipStream, Wanted, open_clip
 from revisit.media.digest import clip_digest, file_digest
 from revisit.media.encode import encode_mp4
 from revisit.media.folder import natural as natural_order
@@ -24,7 +24,6 @@ __all__ = [
     "clip_digest",
     "encode_mp4",
     "file_digest",
-    "frame_digest",
     "load_npz",
     "natural_order",
     "npz_shapes",

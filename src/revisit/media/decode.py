@@ -22,7 +22,6 @@ while the caller looks at this one; at most three are in flight.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import importlib.util
 import json
 import math
@@ -45,6 +44,7 @@ import numpy as np
 
 from revisit.core import Clip, ClipInfo, Frame, MediaError, MissingPrerequisite, UsageError
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS
+from revisit.core.frames import frame_digest
 from revisit.media.colour import Plane, layout_of, rgb_of
 from revisit.media.container import demuxer_of
 from revisit.media.disturb import disturbed
@@ -387,13 +387,6 @@ class _Worker:
             f"decoding needs more than {in_words(self._limits.memory)} of memory; if the clip is meant to be this "
             f"large, raise the limit with --limits memory={max(1, round(2 * self._limits.memory / GIB))}G"
         )
-
-
-def frame_digest(rgb: np.ndarray) -> str:
-    """The first 128 bits of the SHA-256 of a frame's shape and bytes, in hex."""
-    made = hashlib.sha256("x".join(map(str, rgb.shape)).encode())
-    made.update(rgb.data)
-    return made.hexdigest()[:32]
 
 
 def _folder_job(clip: Clip, found: FrameFiles) -> dict[str, Any]:

@@ -12,21 +12,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Reason, Score, Series, Unscored, metric
+from revisit.core import Reason, Score, Series, Unscored, metric
 from revisit.evidence.appearance import LabStats, StyleStats
 from revisit.evidence.views import ReturnPairs
-from revisit.metrics.rows import nearest_rows, require_rows
+from revisit.metrics.rows import nearest_rows
 
 NO_RETURN = Reason("no_return", "no frame sees an earlier view again")
 
 
 def usable_pairs(pairs: ReturnPairs, least_overlap: float) -> np.ndarray:
     """Which pairs share enough of their view."""
-    if not len(pairs.i) == len(pairs.j) == len(pairs.overlap):
-        raise InvalidEvidence(
-            f"ReturnPairs has {len(pairs.i)} i, {len(pairs.j)} j and {len(pairs.overlap)} overlap; "
-            "each pair has one of each"
-        )
     return np.asarray(pairs.overlap) >= least_overlap
 
 
@@ -48,7 +43,6 @@ def lighting_consistency(
     lab: LabStats, pairs: ReturnPairs, *, alpha: float = 0.5, tau: float = 10.0, least_overlap: float = 0.7
 ) -> Score | Unscored:
     """exp(-D / tau), with D the mean over return pairs of alpha |dL| + (1 - alpha) |dab| in CIELAB units."""
-    require_rows(lab, mean=(3,))
     usable = usable_pairs(pairs, least_overlap)
     if not len(pairs.i) or not len(lab.index):
         return Unscored(NO_RETURN)
@@ -82,7 +76,6 @@ def style_consistency(style: StyleStats, pairs: ReturnPairs, *, least_overlap: f
 
     A statistic that doubles or halves while the others stay costs about 0.13 of the score.
     """
-    require_rows(style, gradient=(None,), contrast=(), saturation=())
     usable = usable_pairs(pairs, least_overlap)
     if not len(pairs.i) or not len(style.index):
         return Unscored(NO_RETURN)

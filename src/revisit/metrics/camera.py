@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, Reason, Score, Series, Unscored, metric
+from revisit.core import Case, Reason, Score, Series, Unscored, metric
 from revisit.evidence.camera import CameraPath
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
 from revisit.geometry.alignment import SAME_PLACE, STILL, Alignment, align, apply, matched
@@ -34,7 +34,6 @@ from revisit.geometry.trajectory_errors import (
     relative_errors,
     statistics,
 )
-from revisit.metrics.rows import require_finite
 
 LEAST_RELIABLE = 0.6  # of the frames, as for the camera's turning: with more gaps the steps are a guess
 ONE_POSE = Reason("too_short", "fewer than two frames have poses to compare")
@@ -57,11 +56,6 @@ def paths(case: Case, track: PoseTrack, truth: TruePoseTrack) -> tuple[Trajector
     origin = int(case.annotations.get("true_poses_from", 0))
     both = []
     for record, first in ((track, 0), (truth, origin)):
-        if record.frame.shape != (len(record.c2w),):
-            raise InvalidEvidence(
-                f"{type(record).__name__}.frame has shape {record.frame.shape}; "
-                f"{len(record.c2w)} poses need ({len(record.c2w)},): one frame number each"
-            )
         later = record.frame >= first
         if not later.any():
             return Unscored("mismatch", f"the file of poses ends before frame {first}, where the clip begins")
@@ -205,8 +199,6 @@ def camera_turn_seen(case: Case, path: CameraPath, truth: TruePoseTrack) -> Scor
     Rests on lite.odometry, whose field of view is often assumed: a description to fall back on where no file of
     poses was given. Its steps have no lengths, so translation is not compared.
     """
-    require_finite(path, "rotation")
-    require_finite(truth, "c2w")
     if len(path.index) < 2:
         return Unscored(ONE_POSE)
     if float(path.reliable.mean()) < LEAST_RELIABLE:

@@ -12,7 +12,7 @@ import numpy as np
 
 from revisit.core import Score, Series, Unscored, derived, metric
 from revisit.evidence.departures import CameraWays, Departures
-from revisit.metrics.overlay import MOST_GAPS, ROLL_WEIGHT, chained, step_vectors, trusted, validate
+from revisit.metrics.overlay import MOST_GAPS, ROLL_WEIGHT, chained, step_vectors, trusted
 
 LEAST_WAY = 0.15  # widths: a reference that moves less has no way out and back
 SURE = 0.5  # share of the points at which clip and reference are joined beyond doubt
@@ -25,7 +25,6 @@ WAY_BACK = 0.6  # of the farthest point of the clip: where its return is timed
 @derived(makes=CameraWays, needs=(Departures,), version=1)
 def camera_ways(departures: Departures) -> CameraWays | Unscored:
     """The ways of both cameras along the axis on which the reference moves most."""
-    validate(departures)
     n = len(departures.index)
     if n < 4:
         return Unscored("too_short", f"a way out and back takes more than {n} compared frames")

@@ -8,21 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
+from revisit.core import Score, Series, Unscored, metric
 from revisit.evidence.motion import CutSignal, ShotChanges
-from revisit.metrics.rows import require_rows
-
-
-def validate(signal: CutSignal) -> None:
-    """Raise InvalidEvidence unless every cue has one value in 0-1 per step."""
-    names = ("histogram", "structure", "disagreement", "lasting", "score")
-    require_rows(signal, several=False, seconds=(), **dict.fromkeys(names, ()))
-    for name in names:
-        values = getattr(signal, name)
-        if len(values) and (values.min() < 0 or values.max() > 1):
-            raise InvalidEvidence(
-                f"CutSignal.{name} reaches from {values.min():.3g} to {values.max():.3g}; cues lie in 0-1"
-            )
 
 
 def find_cuts(score: np.ndarray, seconds: np.ndarray, threshold: float, apart: float) -> np.ndarray:
@@ -52,23 +39,11 @@ def scene_cuts(signal: CutSignal, *, threshold: float = 0.5, apart: float = 0.5)
     The signal is 0 where a frame continues as its neighbourhood does and 1 where nothing continues; the
     threshold is the middle.
     """
-    validate(signal)
     if not len(signal.index):
         return Unscored("too_short", "a cut takes two frames")
     rows = find_cuts(signal.score, signal.seconds, threshold, apart)
     units = Series(frame=signal.index[rows], seconds=signal.seconds[rows], value=signal.score[rows])
     return Score(len(rows), raw=float(signal.score.max()), units=units, facts={"frames": signal.index[rows].tolist()})
-
-
-def validate_changes(seen: ShotChanges) -> None:
-    """Raise InvalidEvidence unless every step has two probabilities."""
-    require_rows(seen, several=False, seconds=(), probability=(), during=())
-    for name in ("probability", "during"):
-        values = getattr(seen, name)
-        if len(values) and (values.min() < 0 or values.max() > 1):
-            raise InvalidEvidence(
-                f"ShotChanges.{name} reaches from {values.min():.3g} to {values.max():.3g}; probabilities lie in 0-1"
-            )
 
 
 @metric(
@@ -89,7 +64,6 @@ def shot_changes(seen: ShotChanges, *, threshold: float = 0.5, apart: float = 0.
 
     The threshold is the published one. It knows cuts and dissolves of films; a world that morphs in place is neither.
     """
-    validate_changes(seen)
     if not len(seen.index):
         return Unscored("too_short", "a cut takes two frames")
     rows = find_cuts(seen.probability, seen.seconds, threshold, apart)

@@ -18,23 +18,11 @@ from revisit.core import InvalidEvidence, Reason, Score, Series, Unscored, metri
 from revisit.core.phase_pairs import first_rows
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import CasePhases
-from revisit.metrics.rows import require_rows
 
 IDENTICAL_DB = 99.0
 Seen = TypeVar("Seen", FrameFidelity, PerceptualDistance)
 PHASES = ("visible", "hidden", "returned")
 NO_FRAMES = Reason("no_overlap", "no frame of the clip has an aligned frame in the reference")
-
-
-def validate(fidelity: FrameFidelity) -> None:
-    """Raise InvalidEvidence unless every frame has an error and the observed similarities in their ranges."""
-    observed = [f"ssim_{family}" for family in SSIM_FAMILIES if getattr(fidelity, f"ssim_{family}") is not None]
-    require_rows(fidelity, several=True, reference=(), mse=(), **dict.fromkeys(observed, ()))
-    if len(fidelity.mse) and (fidelity.mse.min() < 0 or fidelity.mse.max() > 255**2):
-        raise InvalidEvidence(
-            f"FrameFidelity.mse reaches from {fidelity.mse.min():.4g} to {fidelity.mse.max():.4g}; "
-            "8-bit pictures give 0 to 65025"
-        )
 
 
 def whole(seen: Seen) -> Seen:
@@ -110,7 +98,6 @@ def returned_score(
 )
 def psnr(fidelity: FrameFidelity) -> Score | Unscored:
     """Mean over frames of the PSNR against the aligned reference frame; 99 dB for an identical frame."""
-    validate(fidelity)
     fidelity = whole(fidelity)
     if not len(fidelity.index):
         return Unscored(NO_FRAMES)
@@ -140,7 +127,6 @@ def psnr(fidelity: FrameFidelity) -> Score | Unscored:
 )
 def ssim(fidelity: FrameFidelity, *, family: str = "rgb") -> Score | Unscored:
     """Mean over frames of the SSIM against the aligned reference frame."""
-    validate(fidelity)
     fidelity = whole(fidelity)
     values = ssim_per_frame(fidelity, family)
     if isinstance(values, Unscored):
@@ -166,7 +152,6 @@ def ssim(fidelity: FrameFidelity, *, family: str = "rgb") -> Score | Unscored:
 )
 def psnr_returned(fidelity: FrameFidelity, phases: CasePhases) -> Score | Unscored:
     """Mean PSNR over the frames after the view has returned; the facts hold all three phases."""
-    validate(fidelity)
     fidelity = whole(fidelity)
     return returned_score(psnr_per_frame(fidelity.mse), fidelity, phases)
 
@@ -186,18 +171,9 @@ def psnr_returned(fidelity: FrameFidelity, phases: CasePhases) -> Score | Unscor
 )
 def ssim_returned(fidelity: FrameFidelity, phases: CasePhases, *, family: str = "rgb") -> Score | Unscored:
     """Mean SSIM over the frames after the view has returned; the facts hold all three phases."""
-    validate(fidelity)
     fidelity = whole(fidelity)
     values = ssim_per_frame(fidelity, family)
     return values if isinstance(values, Unscored) else returned_score(values, fidelity, phases)
-
-
-def validate_distance(seen: PerceptualDistance) -> None:
-    """Raise InvalidEvidence unless every frame has a distance of 0 or more."""
-    require_rows(seen, several=True, reference=(), distance=())
-    # Learned weights are not negative, so a distance below rounding noise means they were loaded wrongly.
-    if len(seen.distance) and seen.distance.min() < -1e-6:
-        raise InvalidEvidence(f"PerceptualDistance.distance reaches down to {seen.distance.min():.4g}; 0 is identical")
 
 
 @metric(
@@ -215,7 +191,6 @@ def validate_distance(seen: PerceptualDistance) -> None:
 )
 def lpips(seen: PerceptualDistance) -> Score | Unscored:
     """Mean over frames of the LPIPS distance to the aligned reference frame; 0 is identical."""
-    validate_distance(seen)
     seen = whole(seen)
     if not len(seen.index):
         return Unscored(NO_FRAMES)
@@ -245,6 +220,5 @@ def lpips(seen: PerceptualDistance) -> Score | Unscored:
 )
 def lpips_returned(seen: PerceptualDistance, phases: CasePhases) -> Score | Unscored:
     """Mean LPIPS distance over the frames after the view has returned; the facts hold all three phases."""
-    validate_distance(seen)
     seen = whole(seen)
     return returned_score(seen.distance, seen, phases)

@@ -14,9 +14,7 @@ from revisit.evidence.departures import Departures, Looks
 from revisit.evidence.frames import CasePhases, FrameFacts
 from revisit.evidence.motion import CutSignal
 from revisit.metrics.cuts import find_cuts
-from revisit.metrics.cuts import validate as validate_cuts
-from revisit.metrics.overlay import NEIGHBOURS, blurred, lab_of, trusted, validate, ways_of
-from revisit.metrics.rows import require_rows
+from revisit.metrics.overlay import NEIGHBOURS, blurred, lab_of, trusted, ways_of
 
 CELL = 3  # pixels of the halved picture: side of the cells on which looks are compared
 WINDOW = 2  # pixels of the halved picture on each side of the window of local structure
@@ -31,7 +29,6 @@ NOT_LAID = Reason("no_overlap", "no frame after the return could be laid over th
 @derived(makes=Looks, needs=(Departures,), version=1)
 def looks(departures: Departures) -> Looks | Unscored:
     """What each compared frame looks like beside the reference's."""
-    validate(departures)
     n = len(departures.index)
     if not n:
         return Unscored("no_overlap", "no frame of the clip has an aligned frame in the reference")
@@ -209,7 +206,6 @@ def structure_kept(looks: Looks, row: int) -> float:
 )  # fmt: skip
 def unsteady_light(frames: FrameFacts) -> Score | Unscored:
     """Median |second difference| of mean luma, in gray levels of 255: a cut or a turn of the light does not count."""
-    require_rows(frames, luma=())
     if len(frames.index) < 5:
         return Unscored("too_short", f"unsteadiness takes five frames, and there are {len(frames.index)}")
     bend = 255 * np.abs(np.diff(np.asarray(frames.luma, dtype=float), n=2)) / 2
@@ -224,7 +220,6 @@ def unsteady_light(frames: FrameFacts) -> Score | Unscored:
 )  # fmt: skip
 def cut_away(signal: CutSignal, *, threshold: float = 0.5, apart: float = 0.2) -> Score | Unscored:
     """Share of the clip between a cut and the cut back, or the end: 0 without a cut."""
-    validate_cuts(signal)
     if not len(signal.index):
         return Unscored("too_short", "a cut takes two frames")
     rows = find_cuts(signal.score, signal.seconds, threshold, apart)

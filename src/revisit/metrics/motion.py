@@ -13,27 +13,9 @@ from revisit.core import Case, Reason, Score, Series, Unscored, Verdict, gate, m
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.motion import RESTS_AS_ASKED, FlowStats
 from revisit.metrics.camera_request import Request, request_of
-from revisit.metrics.rows import require_rows
 
 TOO_SHORT = Reason("too_short", "motion takes two frames")
 STILL_SPEED = 0.01  # widths per second: at this speed a view takes 25 s to leave by a quarter
-
-
-def validate(flow: FlowStats) -> None:
-    """Raise InvalidEvidence unless all statistics have one finite row per step."""
-    plain = (
-        "seconds",
-        "mean",
-        "p90",
-        "log_scale",
-        "rotation",
-        "agreement",
-        "residual",
-        "warp_error",
-        "inside",
-        "texture",
-    )
-    require_rows(flow, several=False, median=(2,), shift=(2,), **dict.fromkeys(plain, ()))
 
 
 def durations(flow: FlowStats) -> np.ndarray:
@@ -71,7 +53,6 @@ def excursion(flow: FlowStats) -> np.ndarray:
 )
 def motion_amount(flow: FlowStats) -> Score | Unscored:
     """Mean optical flow in frame widths per second, with the camera's and the objects' share beside it."""
-    validate(flow)
     if not len(flow.index):
         return Unscored(TOO_SHORT)
     seconds = durations(flow)
@@ -99,7 +80,6 @@ def motion_amount(flow: FlowStats) -> Score | Unscored:
 )
 def motion_smoothness(flow: FlowStats, *, tau: float = 0.15) -> Score | Unscored:
     """exp(-e / tau), with e the mean absolute difference (0-1) of successive frames after undoing the flow."""
-    validate(flow)
     if not len(flow.index):
         return Unscored(TOO_SHORT)
     mean = float(flow.warp_error.mean())
@@ -121,7 +101,6 @@ def motion_smoothness(flow: FlowStats, *, tau: float = 0.15) -> Score | Unscored
 )
 def frozen_camera(flow: FlowStats, *, still: float = STILL_SPEED) -> Score | Unscored:
     """Share of the clip's time in which the global motion is slower than `still` widths per second."""
-    validate(flow)
     if not len(flow.index):
         return Unscored(TOO_SHORT)
     seconds, speed = durations(flow), camera_speed(flow)
@@ -144,7 +123,6 @@ def frozen_camera(flow: FlowStats, *, still: float = STILL_SPEED) -> Score | Uns
 )
 def flicker(frames: FrameFacts) -> Score | Unscored:
     """Mean |second difference| of mean luma, in gray levels of 255: steady light and steady fades give 0."""
-    require_rows(frames, luma=())
     if len(frames.index) < 3:
         return Unscored("too_short", f"flicker takes three frames, and there are {len(frames.index)}")
     bend = 255 * np.abs(np.diff(np.asarray(frames.luma, dtype=float), n=2)) / 2
@@ -167,7 +145,6 @@ def camera_moved(
     explains it; between them a drift, a hand-held camera and a small turn look alike. A camera that was asked to
     rest is not called frozen for resting.
     """
-    validate(flow)
     if not len(flow.index):
         return Verdict("unsure", "cannot tell", TOO_SHORT.sentence)
     path = excursion(flow)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Reason, Score, Series, Unscored, metric
+from revisit.core import Reason, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.frames import CasePhases
 
@@ -38,17 +38,6 @@ class Mark:
     inside: np.ndarray  # (H, W) the mark
     around: np.ndarray  # (H, W) the rest, clear of the mark and of the edge
     change: float  # mean difference inside the mark, gray levels
-
-
-def validate(views: PairedViews) -> None:
-    """Raise InvalidEvidence unless clip and reference hold one RGB picture per frame, of one size."""
-    n = len(views.index)
-    shape = views.clip.shape
-    if views.reference.shape != shape or len(shape) != 4 or shape[0] != n or shape[3] != 3:
-        raise InvalidEvidence(
-            f"PairedViews has {n} frames, clip {shape} and reference {views.reference.shape}; "
-            "both are (frames, height, width, 3) of one size"
-        )
 
 
 def blurred(rgb: np.ndarray) -> np.ndarray:
@@ -144,7 +133,6 @@ def event_outcome(views: PairedViews, phases: CasePhases) -> Score | Unscored:
     from its return, once the mean colour of the surroundings agrees. A clip that shows neither falls in
     between.
     """
-    validate(views)
     returned = np.flatnonzero(views.index >= phases.first_returned)
     if not len(returned) or len(views.index) < 2 or returned[0] == 0:
         return Unscored("no_overlap", f"no frame before the return at frame {phases.first_returned}, or none after it")

@@ -17,7 +17,6 @@ import numpy as np
 from revisit.core import Case, Unscored, derived
 from revisit.evidence.departures import Departures, Overlay
 from revisit.evidence.frames import CasePhases
-from revisit.metrics.rows import require_rows
 
 MOST_ROWS = 3  # returned frames that speak: enough for a median, few enough to be quick
 WHOLE = 0.85  # of the target's box is inside the frame: in full view
@@ -192,7 +191,6 @@ def trusted(departures: Departures) -> np.ndarray:
 @derived(makes=Overlay, needs=(Departures, CasePhases, Case), version=1)
 def overlay(departures: Departures, phases: CasePhases, case: Case) -> Overlay | Unscored:
     """The returned frames that show the target's place best, laid over truth, first and last view."""
-    validate(departures)
     if case.target is None:
         return Unscored("no_target", "no target was given for this case")
     box = case.target.box
@@ -215,19 +213,6 @@ def overlay(departures: Departures, phases: CasePhases, case: Case) -> Overlay |
         return Unscored("no_overlap", "the clip's return shows too little of the target's place to compare it")
     columns = {name: np.stack([one[name] for one in made]) for name in made[0]}
     return Overlay(last_frame=int(departures.index[last]) if last >= 0 else -1, **columns)
-
-
-def validate(departures: Departures) -> None:
-    """Raise InvalidEvidence unless every pair has its pictures, warps and shares."""
-    height, width = departures.truth.shape[1:3] if departures.truth.ndim == 4 else (None, None)
-    names = ("offset", "clip_step", "reference_step", "reference_first")
-    tails: dict[str, tuple[int | None, ...]] = {
-        "shown": (height, width, 3), "truth": (height, width, 3), "covered": (height, width), "seconds": (),
-        "reference": (), "clip_detail": (None,), "reference_detail": (None,),
-    }  # fmt: skip
-    for name in names:
-        tails |= {name: (3, 3), f"{name}_share": ()}
-    require_rows(departures, several=False, **tails)
 
 
 def _laid(

@@ -15,10 +15,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Score, Series, Unscored, derived, metric
+from revisit.core import Score, Series, Unscored, derived, metric
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.views import ReturnPairs, ViewRelations
-from revisit.metrics.rows import require_finite
 from revisit.metrics.view_gate import AWAY, SURE, lasting, runs, states
 
 NEAR = 0.35  # strip of the earlier view that may be missing in the later one: most patches still correspond
@@ -63,19 +62,6 @@ def return_pairs(relations: ViewRelations) -> ReturnPairs:
         warp=relations.warp[earlier, later],
         confidence=relations.confidence[earlier, later],
     )
-
-
-def validate(patches: PatchFeatures | NetworkPatches, pairs: ReturnPairs) -> None:
-    """Raise InvalidEvidence unless tokens are (N, rows, columns, D) and every pair has a warp."""
-    if patches.tokens.ndim != 4 or len(patches.tokens) != len(patches.index):
-        raise InvalidEvidence(
-            f"{type(patches).__name__}.tokens has shape {patches.tokens.shape}; expected (frames, rows, columns, "
-            f"descriptor) with {len(patches.index)} frames"
-        )
-    if pairs.warp.shape != (len(pairs), 3, 3):
-        raise InvalidEvidence(
-            f"return_pairs.warp has shape {pairs.warp.shape}; {len(pairs)} pairs need ({len(pairs)}, 3, 3)"
-        )
 
 
 def corresponding(a: np.ndarray, b: np.ndarray, warp: np.ndarray) -> np.ndarray:
@@ -135,10 +121,8 @@ def return_features(patches: NetworkPatches, pairs: ReturnPairs) -> Score | Unsc
 
 def compared(patches: PatchFeatures | NetworkPatches, pairs: ReturnPairs) -> Score | Unscored:
     """How alike the patches of the pairs are, between the clip's own floor and ceiling."""
-    validate(patches, pairs)
     if not len(pairs):
         return Unscored("no_return", "no view was lost and seen again")
-    require_finite(patches, "tokens")
     if len(patches.index) < 2:
         return Unscored("not_observed", "fewer than two frames have patch descriptors")
     at = {int(frame): row for row, frame in enumerate(patches.index)}

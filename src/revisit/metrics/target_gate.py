@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Series, Unscored, Verdict, derived, gate
+from revisit.core import Series, Unscored, Verdict, derived, gate
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetPhases, TargetTrack
 from revisit.metrics.room import UNSURE, with_room
 
@@ -35,21 +35,6 @@ ABOVE_HIDDEN = 0.05  # what comes back is more alike than anything seen while it
 SMALLEST_CELLS, SMALLEST_PX = 16, 12
 STEP_OF_LEAD, STEP_OF_LIKENESS, STEP_OF_SECONDS = 0.01, 0.025, 0.1  # of room, see room.py
 FAINTEST = 1.0  # deviations; a target no more special than the average cell cannot be told from it
-
-
-def validate(track: TargetTrack) -> None:
-    """Raise InvalidEvidence unless all columns have one row per frame and the frames are in order."""
-    count = len(track.index)
-    wrong = [name for name in ("seconds", "inside", "flow", "near", "part", "peak", "second", "first", "place",
-                               "place_second", "at_place") if getattr(track, name).shape != (count,)]  # fmt: skip
-    wrong += [name for name in ("box", "peak_box", "place_box") if getattr(track, name).shape != (count, 4)]
-    if wrong:
-        raise InvalidEvidence(
-            f"target_track has {count} frames, but {', '.join(wrong)} have other shapes; "
-            "a valid track has one value, or one box of four fractions, for each frame"
-        )
-    if count and (np.diff(track.index) <= 0).any():
-        raise InvalidEvidence("the frames of target_track are out of order; a valid track counts upwards")
 
 
 @dataclass(frozen=True)
@@ -142,7 +127,6 @@ def away_frames(track: TargetTrack, cues: Cues, rule: Rule) -> tuple[np.ndarray,
 @derived(makes=TargetPhases, needs=(TargetTrack,), version=1)
 def target_phases(track: TargetTrack, *, hidden_for: float = 0.3, back_for: float = 0.3) -> TargetPhases | Unscored:
     """Visible, hidden or returned for each frame, with the target's box."""
-    validate(track)
     if not len(track.index):
         return Unscored("too_short", "the clip has no frames to look for the target in")
     rule = Rule(hidden_for=hidden_for, back_for=back_for)
@@ -175,7 +159,6 @@ def target_return(track: TargetTrack, *, hidden_for: float = 0.3, back_for: floa
     make tracking drop out for a frame or two, and what a model forgets in less cannot be called
     memory. Returned means shown for at least `back_for` seconds and two frames. `confidence` is that of `room.py`.
     """
-    validate(track)
     if not len(track.index):
         return Unscored("too_short", "the clip has no frames to look for the target in")
     rule = Rule(hidden_for=hidden_for, back_for=back_for)

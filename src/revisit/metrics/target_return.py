@@ -18,7 +18,6 @@ from revisit.metrics.target_gate import (
     NEVER,
     frames_for,
     target_return,
-    validate,
 )
 
 
@@ -89,7 +88,6 @@ def target_identity(track: TargetTrack, phases: TargetPhases) -> Score | Unscore
     The upper quartile, because a target that comes back is first cut off by the border and blurred
     by the turn of the camera; its better views are the fair ones. Position and size do not matter.
     """
-    validate(track)
     back = (phases.state == RETURNED) & (phases.lead >= LEAD)
     if not back.any():
         return Unscored("not_seen", "the target was not seen again after it was hidden")

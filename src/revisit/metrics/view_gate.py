@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Series, Verdict, derived, gate
+from revisit.core import Series, Verdict, derived, gate
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
 from revisit.metrics.room import with_room
 
@@ -36,27 +36,6 @@ STEP = 0.1  # of room: thresholds of recognition and of return a tenth higher or
 STEP_OF_LEFT = 0.05  # or that of leaving a twentieth
 
 VISIBLE, AWAY, RETURNED, UNKNOWN = 0, 1, 2, -1
-
-
-def validate(links: ViewLinks) -> None:
-    """Raise InvalidEvidence unless the links are square over the sampled frames."""
-    n = len(links.index)
-    for name, extra in (
-        ("inliers", ()),
-        ("support", ()),
-        ("structure", ()),
-        ("lead", ()),
-        ("shift", (2,)),
-        ("warp", (3, 3)),
-    ):
-        shape = getattr(links, name).shape
-        if shape != (n, n, *extra):
-            raise InvalidEvidence(
-                f"view_links.{name} has shape {shape}; {n} sampled frames need {(n, n, *extra)}: one row and one "
-                "column for each frame of `index`"
-            )
-    if n and (np.diff(links.index) <= 0).any():
-        raise InvalidEvidence("view_links.index must rise: frame numbers in the order of the clip, each once")
 
 
 def visible_area(warp: np.ndarray, cells: int = GRID) -> tuple[np.ndarray, np.ndarray]:
@@ -79,7 +58,6 @@ def visible_area(warp: np.ndarray, cells: int = GRID) -> tuple[np.ndarray, np.nd
 @derived(makes=ViewRelations, needs=(ViewLinks,), version=1)
 def relate(links: ViewLinks) -> ViewRelations:
     """What both cues and the chain say of every pair of sampled frames."""
-    validate(links)
     return _related(links)
 
 

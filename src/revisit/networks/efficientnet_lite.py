@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from revisit.networks import runtime
 from revisit.networks.loading import load_strictly
-from revisit.networks.pictures import unit
+from revisit.networks.pictures import long_side, multiple, resized, unit
 
 ID = "efficientnet-lite0"
 EPSILON = 1e-3  # of batch normalisation, as TensorFlow's
@@ -32,6 +32,7 @@ STAGES = (  # blocks, kernel, stride, expansion, channels
     (4, 5, 2, 6, 192),
     (1, 3, 1, 6, 320),
 )
+LONG_SIDE = 320  # pixels, at which frames are described: 20 patches
 PATCHES, PATCH = 4, 16  # the stage that describes patches, and pixels to a side of one
 
 
@@ -124,3 +125,8 @@ def described(levels: Tensor) -> tuple[Tensor, Tensor]:
 def build(path: Path) -> EfficientNetLite0:
     """The network with the weights of this file."""
     return load_strictly(EfficientNetLite0(), path)
+
+
+def full_field(pictures: Tensor) -> Tensor:
+    """The pictures with a longer side of 320 pixels, stretched to whole patches by half a patch at most."""
+    return resized(pictures, multiple(long_side(tuple(pictures.shape[-2:]), LONG_SIDE), PATCH))

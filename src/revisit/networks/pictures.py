@@ -96,6 +96,11 @@ def centre_crop(pictures: torch.Tensor, size: Size, *, odd: Literal["before", "e
     return pictures[..., top : top + size[0], left : left + size[1]]
 
 
+def middle(pictures: torch.Tensor, *, odd: Literal["before", "even"] = "before") -> torch.Tensor:
+    """Levels of the middle 224 x 224 of a shorter side of 256, as networks with square inputs take it."""
+    return centre_crop(resized(pictures, short_side(tuple(pictures.shape[-2:]), 256)), (224, 224), odd=odd)
+
+
 def padded_to(pictures: torch.Tensor, size: Size, fill: float = 0.0) -> tuple[torch.Tensor, tuple[int, int]]:
     """The pictures in the middle of a larger field, and the (top, left) corner at which they lie."""
     height, width = pictures.shape[-2:]

@@ -14,7 +14,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Sight, every, observer
 from revisit.evidence.camera import CameraPath
-from revisit.observers.lite.matching import Points, find_points, grey, match_points
+from revisit.observers.matching import Points, find_points, grey, match_points
 
 SIZE = 384
 AT_MOST = 96

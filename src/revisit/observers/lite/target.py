@@ -22,7 +22,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Sight, Target, every, observer
 from revisit.evidence.target import TargetTrack
-from revisit.observers.lite.cells import CELL, FAINTEST, Probe, View, Whitening, cells_of, cut_out
+from revisit.observers.cells import CELL, FAINTEST, Probe, View, Whitening, cells_of, cut_out
 
 LONG_SIDE = 480
 SEARCH_SIDE = 400  # the largest picture searched; finer ones cost much and add nothing for targets of this size

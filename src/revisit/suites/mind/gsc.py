@@ -17,7 +17,7 @@ from revisit.core import Case, Reason, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.outset import Outset
-from revisit.metrics.fidelity import IDENTICAL_DB, psnr_per_frame, ssim_per_frame, validate, validate_distance
+from revisit.metrics.fidelity import IDENTICAL_DB, psnr_per_frame, ssim_per_frame
 from revisit.suites.mind.lcm import psnr_score
 from revisit.suites.mind.selection import BATCH, MIRROR, another_network, check_rule
 
@@ -79,7 +79,6 @@ def gsc_mse(
     *, rule: str = "corrected", static: float = 3e-4, moving: float = 1e-3,
 ) -> Score | Unscored:  # fmt: skip
     """Mean squared error between the way out and the way back, values from 0 to 1."""
-    validate(seen)
     return over_pairs(case, frames, outset, seen, seen.mse / 255.0**2, rule, static, moving)
 
 
@@ -93,7 +92,6 @@ def gsc_psnr(
     *, rule: str = "corrected", static: float = 3e-4, moving: float = 1e-3,
 ) -> Score | Unscored:  # fmt: skip
     """Mean PSNR between the way out and the way back; 99 dB for identical frames."""
-    validate(seen)
     return psnr_score(over_pairs(case, frames, outset, seen, psnr_per_frame(seen.mse), rule, static, moving), rule)
 
 
@@ -107,7 +105,6 @@ def gsc_ssim(
     *, rule: str = "corrected", static: float = 3e-4, moving: float = 1e-3, family: str = "torchmetrics",
 ) -> Score | Unscored:  # fmt: skip
     """Mean SSIM between the way out and the way back."""
-    validate(seen)
     values = ssim_per_frame(seen, family)
     if isinstance(values, Unscored):
         return values
@@ -124,7 +121,6 @@ def gsc_lpips(
     *, rule: str = "corrected", static: float = 3e-4, moving: float = 1e-3,
 ) -> Score | Unscored:  # fmt: skip
     """Mean LPIPS between the way out and the way back."""
-    validate_distance(seen)
     if (other := another_network(seen.net, "lpips_alex", rule)) is not None:
         return other
     return over_pairs(case, frames, outset, seen, seen.distance, rule, static, moving)

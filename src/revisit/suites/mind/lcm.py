@@ -14,7 +14,7 @@ import numpy as np
 from revisit.core import Case, InvalidEvidence, Reason, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
-from revisit.metrics.fidelity import IDENTICAL_DB, psnr_per_frame, ssim_per_frame, validate, validate_distance
+from revisit.metrics.fidelity import IDENTICAL_DB, psnr_per_frame, ssim_per_frame
 from revisit.suites.mind.selection import CHUNK, MIRROR, another_network, check_rule, frames_scored
 
 DOES_NOT_APPLY = Reason("does_not_apply", "a mirror clip has no ground truth; gsc compares it with itself")
@@ -79,7 +79,6 @@ def lcm_mse(
     case: Case, frames: FrameFacts, seen: FrameFidelity, *, rule: str = "corrected", video_max_time: int | None = None
 ) -> Score | Unscored:
     """Mean squared error of the predicted frames against the true ones, values from 0 to 1."""
-    validate(seen)
     return over_frames(case, frames, seen.index, seen.reference, seen.mse / 255.0**2, rule, video_max_time)
 
 
@@ -92,7 +91,6 @@ def lcm_psnr(
     case: Case, frames: FrameFacts, seen: FrameFidelity, *, rule: str = "corrected", video_max_time: int | None = None
 ) -> Score | Unscored:
     """Mean PSNR of the predicted frames against the true ones; 99 dB for an identical frame."""
-    validate(seen)
     made = over_frames(case, frames, seen.index, seen.reference, psnr_per_frame(seen.mse), rule, video_max_time)
     return psnr_score(made, rule)
 
@@ -112,7 +110,6 @@ def lcm_ssim(
     family: str = "torchmetrics",
 ) -> Score | Unscored:
     """Mean SSIM of the predicted frames against the true ones."""
-    validate(seen)
     values = ssim_per_frame(seen, family)
     if isinstance(values, Unscored):
         return values
@@ -133,7 +130,6 @@ def lcm_lpips(
     video_max_time: int | None = None,
 ) -> Score | Unscored:
     """Mean LPIPS of the predicted frames against the true ones."""
-    validate_distance(seen)
     if (other := another_network(seen.net, "lpips_alex", rule)) is not None:
         return other
     return over_frames(case, frames, seen.index, seen.reference, seen.distance, rule, video_max_time)

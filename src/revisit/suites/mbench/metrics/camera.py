@@ -30,7 +30,7 @@ from revisit.geometry.fold_pairs import frame_numbers, pose_distance
 from revisit.geometry.poses import invert
 from revisit.geometry.rotations import to_axis_angle
 from revisit.suites.mbench.metrics.actions import IDEAL, WAIT, Asked, asked_of
-from revisit.suites.mbench.metrics.rules import PAPER, check_rule, scene_depth, validate_track
+from revisit.suites.mbench.metrics.rules import PAPER, check_rule, scene_depth
 
 SHORT = 0.1  # of the median step: a pause
 AT_REST = 1e-5  # radians or depths a step: what rounding leaves of no motion
@@ -96,7 +96,6 @@ def camera_interaction(
     Facts: share of steps that move, cosine of each direction, total turn in degrees (right is positive), and the
     other way of putting a cosine on 0 to 1, (1 + cosine) / 2.
     """
-    validate_track(track)
     literal = check_rule(rule) == "paper"
     action = str(case.annotations.get("action") or case.camera)
     asked = asked_of(action, case.annotations.get("motion"))

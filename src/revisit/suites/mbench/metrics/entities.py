@@ -102,14 +102,6 @@ def over_tracks(
     return float(np.mean(means)), Series(frame=frame[at], track=track[at], value=np.concatenate(values)), facts
 
 
-def validate(frame: np.ndarray, vectors: np.ndarray, kind: str) -> None:
-    """Raise InvalidEvidence unless each descriptor has its frame."""
-    if vectors.ndim != 2 or frame.shape != (len(vectors),) or not np.isfinite(vectors).all():
-        raise InvalidEvidence(
-            f"{kind} has {frame.shape} frames and descriptors of shape {vectors.shape}; N finite rows (N, D) need (N,)"
-        )
-
-
 @metric(
     id="mb_object_texture", version=1, title="Object texture", unit="score", range=(0, 1), higher_is_better=True,
     needs=(ObjectFeatures, FoldPairs), suites=("mbench",), paper=f"{PAPER} eq. 5", upstream="object_texture",
@@ -118,7 +110,6 @@ def validate(frame: np.ndarray, vectors: np.ndarray, kind: str) -> None:
 def object_texture(seen: ObjectFeatures, pairs: FoldPairs, *, rule: str = "corrected") -> Score | Unscored:
     """Mean cosine of the target's descriptors with their mean; frames that do not show it do not count."""
     check_rule(rule)
-    validate(seen.frame, seen.vector, "ObjectFeatures")
     returned = bool((seen.frame > pairs.turnaround).any())
     facts: dict[str, Any] = {
         "visible": len(seen.frame) / max(len(seen.index), 1), "return_visible": returned, "described_by": seen.maker,
@@ -151,7 +142,6 @@ def human_identity(
 ) -> Score | Unscored:
     """Mean over people of the cosine of their faces with the mean face."""
     check_rule(rule)
-    validate(seen.frame, seen.vector, "FaceFeatures")
     if not len(seen.frame):
         return Unscored("not_seen", nobody(seen), {"described_by": seen.maker})
     track, counted, facts = people(seen, rule, same_face)
@@ -180,8 +170,6 @@ def human_appearance(
 ) -> Score | Unscored:
     """Mean over people of the cosine of their bodies with the mean body; faces say who is who, and who counts."""
     check_rule(rule)
-    validate(seen.frame, seen.vector, "FaceFeatures")
-    validate(bodies.face, bodies.vector, "BodyFeatures")
     if len(bodies.face) and bodies.face.max() >= len(seen.frame):
         raise InvalidEvidence(f"BodyFeatures names face {bodies.face.max()} and there are {len(seen.frame)} faces")
     if not len(bodies.face):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import ONLY_NAMED, Case, InvalidEvidence, Score, Series, Unscored, derived, metric
+from revisit.core import ONLY_NAMED, Case, Score, Series, Unscored, derived, metric
 from revisit.evidence.mbench import ObjectMasks, ObjectRegion, WarpedViews
 from revisit.evidence.target import HIDDEN, TargetPhases
 from revisit.metrics.rows import nearest_rows
@@ -113,15 +113,6 @@ def mask_on_grid(region: ObjectRegion, row: int, shape: tuple[int, int]) -> np.n
     return np.asarray((x >= x0) & (x <= x1) & (y >= y0) & (y <= y1))
 
 
-def validate(views: WarpedViews, region: ObjectRegion) -> None:
-    """Raise InvalidEvidence unless pictures, warps and masks have one shape."""
-    shapes = {views.picture.shape, views.warped.shape, views.visible.shape}
-    if len(shapes) > 1 or views.picture.ndim != 3 or len(views.picture) != len(views.frame):
-        raise InvalidEvidence(f"WarpedViews has pictures of shapes {sorted(shapes)}; {len(views.frame)} pairs need one")
-    if region.box.shape != (len(region.index), 4) or len(region.mask) != len(region.index):
-        raise InvalidEvidence(f"ObjectRegion has boxes of shape {region.box.shape}; each frame in `index` needs one")
-
-
 @metric(
     id="mb_object_geometry", version=1, title="Object geometry", unit="score", range=(0, 1), higher_is_better=True,
     needs=(WarpedViews, ObjectRegion), suites=("mbench",), paper=f"{PAPER} eq. 4", upstream="object_geometry",
@@ -141,7 +132,6 @@ def object_geometry(
     Facts: the same with pictures set to zero outside the mask (the paper's reading), the share of the target that
     both frames see, who told where it is, and whether it was seen again.
     """
-    validate(views, region)
     check_rule(rule)
     later = region.index >= (views.other.min() if len(views.other) else 0)
     facts = {

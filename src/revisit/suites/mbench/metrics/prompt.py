@@ -12,7 +12,6 @@ import numpy as np
 
 from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
 from revisit.evidence.mbench import TextFeatures
-from revisit.metrics.rows import require_finite
 from revisit.suites.mbench.metrics.entities import unit
 from revisit.suites.mbench.metrics.rules import PAPER
 
@@ -26,13 +25,8 @@ from revisit.suites.mbench.metrics.rules import PAPER
 def prompt_interaction(case: Case, seen: TextFeatures) -> Score | Unscored:
     """Mean cosine of frames with the caption of their segment, each segment counting alike."""
     rows, captions = len(seen.frame), len(seen.text)
-    if seen.image.ndim != 2 or seen.text.ndim != 2 or seen.image.shape != (rows, seen.text.shape[1]):
-        raise InvalidEvidence(
-            f"TextFeatures has frames {seen.image.shape} and captions {seen.text.shape}; expected (N, D) and (M, D)"
-        )
-    if seen.segment.shape != (rows,) or (rows and not 0 <= seen.segment.min() <= seen.segment.max() < captions):
+    if rows and not 0 <= seen.segment.min() <= seen.segment.max() < captions:
         raise InvalidEvidence(f"TextFeatures.segment needs a number from 0 to {captions - 1} for each of {rows} frames")
-    require_finite(seen, "image", "text")
     asked = len(case.annotations.get("segments") or ()) or captions
     facts = {"captions": captions, "described_by": seen.maker, "captions_cut": seen.cut}
     if asked != captions:

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
+from revisit.core import Case, Score, Series, Unscored, metric
 from revisit.evidence.appearance import LabStats
 from revisit.evidence.mbench import FoldPairs, GramDistances
-from revisit.metrics.rows import nearest_rows, require_rows
+from revisit.metrics.rows import nearest_rows
 from revisit.suites.mbench.metrics.rules import PAPER, check_rule, no_pairs, setting
 
 AROUND = 2  # frames on either side of a frame of a pair
@@ -39,7 +39,6 @@ def rendering_lighting(
     case: Case, lab: LabStats, pairs: FoldPairs, *, alpha: float = 0.5, tau: float = 10.0
 ) -> Score | Unscored:
     """exp(-D / tau), with D the change of mean lightness and colour between the way out and the way back."""
-    require_rows(lab, mean=(3,))
     if len(lab.index) < 2:
         return Unscored("too_short", "light is compared between two segments, and there are fewer than two frames")
     if setting(case) == "T":
@@ -81,18 +80,12 @@ def around(lab: LabStats, frames: np.ndarray) -> np.ndarray:
 def rendering_style(grams: GramDistances, *, rule: str = "corrected") -> Score | Unscored:
     """1 minus the mean distance of Gram matrices of neighbouring frames, between 0 and 1."""
     check_rule(rule)
-    shape = grams.difference.shape
-    if len(shape) != 2 or grams.norm.shape != shape or grams.other_norm.shape != shape or len(grams.frame) != shape[0]:
-        raise InvalidEvidence(
-            f"GramDistances has differences {shape} and norms {grams.norm.shape}, {grams.other_norm.shape} for "
-            f"{len(grams.frame)} pairs; each needs (pairs, layers)"
-        )
     if not (~grams.fold).any():
         return Unscored("not_observed", "no neighbouring frames were compared")
     distance = distances(grams, rule)
     near = ~grams.fold
     value = 1 - distance
-    facts: dict[str, Any] = {"pairs": int(near.sum()), "layers": shape[1], "described_by": grams.maker}
+    facts: dict[str, Any] = {"pairs": int(near.sum()), "layers": grams.difference.shape[1], "described_by": grams.maker}
     if grams.fold.any():
         facts["return_score"] = float(np.clip(value[grams.fold].mean(), 0, 1))
     units = Series(frame=grams.frame[near], other=grams.other[near], value=value[near], raw=distance[near])

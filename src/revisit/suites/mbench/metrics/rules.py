@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, Unscored, UsageError, derived
+from revisit.core import Case, Unscored, UsageError, derived
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.mbench import FoldPairs, GeometryTrack
 from revisit.geometry.fold_pairs import frame_numbers, returning_pairs, symmetric_pairs
-from revisit.metrics.rows import require_finite
 
 RULES = ("corrected", "paper")
 PAPER = "arXiv:2606.00793"
@@ -33,17 +32,6 @@ def check_rule(rule: str) -> str:
 def setting(case: Case) -> str:
     """A for clips that follow camera actions, T for those that follow text."""
     return "T" if case.annotations.get("setting") == "T" else "A"
-
-
-def validate_track(track: GeometryTrack) -> None:
-    """Raise InvalidEvidence unless each pose has its intrinsics and median depth."""
-    n = len(track.c2w)
-    if track.c2w.shape != (n, 4, 4) or track.intrinsics.shape != (n, 3, 3) or track.median_depth.shape != (n,):
-        raise InvalidEvidence(
-            f"GeometryTrack has poses {track.c2w.shape}, intrinsics {track.intrinsics.shape} and median depths "
-            f"{track.median_depth.shape}; N poses need (N, 4, 4), (N, 3, 3) and (N,)"
-        )
-    require_finite(track, "c2w", "intrinsics")
 
 
 def no_pairs(note: str, facts: Mapping[str, Any] | None = None) -> Unscored:
@@ -70,7 +58,6 @@ def pairs_of(
         found = symmetric_pairs(count, note=(track.refused or "the file has no poses") if track else "no file of poses")
         numbers, note = np.arange(count), ""
     else:
-        validate_track(track)
         numbers, note = frame_numbers(len(track.c2w), track.frame, count)
         found = returning_pairs(track.c2w, numbers, count, case.annotations, scene_depth(track), rule == "paper")
     notes = "; ".join(text for text in (note, found.note) if text)

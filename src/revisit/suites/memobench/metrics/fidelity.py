@@ -27,8 +27,6 @@ from revisit.metrics.fidelity import (
     PHASES,
     psnr_per_frame,
     ssim_per_frame,
-    validate,
-    validate_distance,
 )
 from revisit.suites.memobench.metrics.rules import PAPER, Marks, check_rule, marks, rounded
 
@@ -85,7 +83,6 @@ def phase_rows(case: Case, found: Marks, index: np.ndarray, reference: np.ndarra
 )  # fmt: skip
 def memo_psnr(case: Case, frames: FrameFacts, seen: FrameFidelity, *, rule: str = "corrected") -> Score | Unscored:
     """Mean PSNR over the whole clip; the facts hold each phase and the drop from visible to returned."""
-    validate(seen)
     return over_phases(case, frames, seen, psnr_per_frame(seen.mse), rule)
 
 
@@ -98,7 +95,6 @@ def memo_ssim(
     case: Case, frames: FrameFacts, seen: FrameFidelity, *, rule: str = "corrected", family: str = "gray_border"
 ) -> Score | Unscored:
     """Mean SSIM over the whole clip; the facts hold each phase and the drop from visible to returned."""
-    validate(seen)
     values = ssim_per_frame(seen, family)
     return values if isinstance(values, Unscored) else over_phases(case, frames, seen, values, rule)
 
@@ -113,7 +109,6 @@ def memo_lpips(
     case: Case, frames: FrameFacts, seen: PerceptualDistance, *, rule: str = "corrected"
 ) -> Score | Unscored:
     """Mean LPIPS over the whole clip; the facts hold each phase, the drop from visible to returned, and the network."""
-    validate_distance(seen)
     wanted = NETS.get(check_rule(rule), seen.net)
     if seen.net != wanted:
         return Unscored("other_settings", f"the rule {rule} takes {wanted}, and {seen.net} was run")

@@ -19,7 +19,6 @@ import numpy as np
 from revisit.core import Reason, Score, Series, Unscored, derived, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.memory_clips import AestheticScores, ImageQuality, ImageRewards, VisualHalves
-from revisit.metrics.rows import require_finite, require_rows
 from revisit.suites.memobench.metrics.rules import PAPER, check_rule, lacks, percent, rounded, rows, spread
 
 UPSTREAM_STEP = 4
@@ -73,7 +72,6 @@ def visual_quality(
 
     Facts: both halves, raw and in percent, the range the aesthetic score is taken in, and who rated.
     """
-    require_finite(seen, "aesthetic", "quality")
     low, high = AESTHETIC_RANGE[check_rule(rule)]
     halves = {
         "aesthetic": (seen.aesthetic_index, seen.aesthetic, seen.aesthetic_maker, low, high),
@@ -123,7 +121,6 @@ def image_quality(
 def _mean_score(
     frames: FrameFacts, seen: AestheticScores | ImageQuality, scale: tuple[float, float], rule: str, step: int
 ) -> Score | Unscored:
-    require_rows(seen, value=())
     mean = mean_over_frames(seen.index, seen.value, frames, rule, step)
     if isinstance(mean, Unscored):
         return mean
@@ -141,7 +138,6 @@ def image_reward(frames: FrameFacts, seen: ImageRewards, *, rule: str = "correct
 
     Facts: the mean before it is put on 0-100 (`reward`) and who rated.
     """
-    require_rows(seen, value=())
     check_rule(rule)
     if not len(frames.index):
         return Unscored("too_short", "the clip has no frames")

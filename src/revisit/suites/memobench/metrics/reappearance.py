@@ -22,7 +22,6 @@ import numpy as np
 from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.memory_clips import Detections
-from revisit.metrics.rows import require_rows
 from revisit.suites.memobench.metrics.rules import HIDDEN, PAPER, RETURNED, VISIBLE, check_rule, marks, rounded
 
 SMALLEST, LARGEST = 0.0005, 0.5  # coverage of a mask that counts
@@ -31,15 +30,7 @@ THRESHOLD = 0.5  # of `corrected`
 
 
 def validate(seen: Detections) -> None:
-    """Raise InvalidEvidence unless every mask belongs to a frame that was looked at, with its size and confidence."""
-    require_rows(seen)
-    shapes = [np.shape(getattr(seen, name)) for name in ("frame", "coverage", "score")]
-    if len(set(shapes)) > 1 or len(shapes[0]) != 1:
-        raise InvalidEvidence(f"Detections.frame, coverage and score have shapes {shapes}; one row per mask each")
-    for name in ("coverage", "score"):
-        values = np.asarray(getattr(seen, name), dtype=float)
-        if not ((values >= 0) & (values <= 1)).all():
-            raise InvalidEvidence(f"Detections.{name} must lie between 0 and 1 for every mask")
+    """Raise InvalidEvidence unless every mask belongs to a frame that was looked at."""
     strange = np.setdiff1d(seen.frame, seen.index)
     if len(strange):
         raise InvalidEvidence(

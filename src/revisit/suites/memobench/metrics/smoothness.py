@@ -20,33 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
+from revisit.core import Case, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.memory_clips import WarpErrors
-from revisit.metrics.rows import require_rows
 from revisit.suites.memobench.metrics.rules import PAPER, RETURNED, VISIBLE, Marks, check_rule, marks, percent, rounded
 
 PHASES = {VISIBLE: 0, RETURNED: 2}  # as WarpErrors numbers them
 LEAST_PAIRS = 2
 SHORTEST_RETURN = 2  # frames after the first returned one, below which upstream leaves the phase out
 UPSTREAM_STEP = 4
-
-
-def validate(seen: WarpErrors) -> None:
-    """Raise InvalidEvidence unless every pair has its errors, from 0 to 1, and lies in one of the two phases."""
-    require_rows(
-        seen, other=(), phase=(), error=(), compared=(), inside=(), wrong_way=(), still=(), length=()
-    )  # fmt: skip
-    for name in ("error", "wrong_way", "still"):
-        values = np.asarray(getattr(seen, name))
-        if len(values) and (values.min() < 0 or values.max() > 1):
-            raise InvalidEvidence(
-                f"WarpErrors.{name} must be differences of values from 0 to 1; got {values.max():.4g}"
-            )
-    if not np.isin(seen.phase, list(PHASES.values())).all():
-        raise InvalidEvidence(
-            "WarpErrors.phase must be 0 (visible) or 2 (returned); pairs of hidden frames do not count"
-        )
 
 
 def half_open(seen: WarpErrors, hidden: int) -> WarpErrors:
@@ -81,7 +63,6 @@ def motion_smoothness(
     Facts: the score before it is put on 0-100 (`temporal_score`) and that of each phase; the same clip's score with
     no flow at all (`without_flow`); how far the picture moves; the step in frames and seconds, and who made the flow.
     """
-    validate(seen)
     check_rule(rule)
     found = marks(case, frames)
     if isinstance(found, Unscored):

@@ -27,7 +27,6 @@ from revisit.evidence.camera import AskedCamera, SeenCamera
 from revisit.geometry.poses import resample, trajectory
 from revisit.geometry.rotations import geodesic
 from revisit.metrics.camera_request import peak, relative_yaw, request_of
-from revisit.metrics.rows import require_rows
 
 PAPER = "arXiv:2606.20545"
 RULES = ("corrected", "upstream")
@@ -40,11 +39,8 @@ STATIC_DEGREES, STATIC_WAY = 2.0, 0.05  # CamPrec of a resting camera: within th
 HOLD_DEGREES, HOLD_WAY = 5.0, 0.10  # static hold falls to 0 there
 
 
-def validate(seen: SeenCamera, rule: str) -> None:
-    """Raise InvalidEvidence unless there is a rotation for each frame, a centre too if there are any, and a rule."""
-    require_rows(seen, rotation=(3, 3))
-    if seen.centre is not None:
-        require_rows(seen, centre=(3,))
+def check_rule(rule: str) -> None:
+    """Raise InvalidEvidence unless there is such a rule."""
     if rule not in RULES:
         raise InvalidEvidence(f"there is no rule {rule!r}; choose one of {', '.join(RULES)}")
 
@@ -117,7 +113,7 @@ def camera_precision(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: 
     Any turn of 2 degrees to the right side of a 60 degree request scores 0.52 at once; the facts hold what a resting
     camera would get without that rule (`resting`).
     """
-    validate(seen, rule)
+    check_rule(rule)
     if case.annotations.get("viewpoint_condition") == "prompt_only":
         return Unscored("does_not_apply", "the generator was told in words, so it had no path to follow precisely")
     if asked.kind == "sideways" and seen.centre is None:
@@ -166,7 +162,7 @@ def camera_alignment(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: 
 
     `upstream` takes 30 degrees for every request; so does `corrected` for generators that were told in words.
     """
-    validate(seen, rule)
+    check_rule(rule)
     if asked.kind != "yaw":
         return Unscored("does_not_apply", f"alignment is asked of turns only, and the request is {asked.kind}")
     seen = on_frames(seen, len(asked.c2w))
@@ -196,7 +192,7 @@ def camera_alignment(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: 
 )  # fmt: skip
 def static_hold(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str = "corrected") -> Score | Unscored:
     """1 - max(largest turn / 5 degrees, largest way / 0.1), not below 0, of a camera that was asked to rest."""
-    validate(seen, rule)
+    check_rule(rule)
     if asked.kind != "static":
         return Unscored("does_not_apply", "static hold is asked of resting cameras only, and this one should move")
     seen = on_frames(seen, len(asked.c2w))

@@ -15,7 +15,7 @@ import numpy as np
 from revisit.core import Score, Series, Unscored, metric
 from revisit.evidence.answers import UNANSWERED, YES, JudgeAnswers
 from revisit.evidence.judged import ProbeAnswers
-from revisit.metrics.judge_answers import mistrusted, validate
+from revisit.metrics.judge_answers import mistrusted
 
 PAPER = "arXiv:2606.20545 eq. 4-6"
 
@@ -28,7 +28,6 @@ def p_yes_of(answers: JudgeAnswers) -> np.ndarray:
 
 def probe_score(answers: ProbeAnswers, axis: str) -> Score | Unscored:
     """Mean probability of the right answer over the probes of an axis."""
-    validate(answers)
     if doubt := mistrusted(answers.canary):
         return doubt
     mine = np.array([name == axis for name in answers.dimension], bool)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Series, Unscored, Verdict, gate
+from revisit.core import Series, Unscored, Verdict, gate
 from revisit.evidence.judged import Judgeability, regime
 from revisit.metrics.judge_answers import mistrusted
 
@@ -32,17 +32,9 @@ REASONS = {
 }
 
 
-def validate(judged: Judgeability) -> None:
-    """Raise InvalidEvidence unless every second has a yes or a no."""
-    for name in ("seconds", "second_seconds"):
-        if not np.isin(getattr(judged, name), (0, 1)).all():
-            raise InvalidEvidence(f"Judgeability.{name} holds 1 (judgeable) or 0 (not) for each second")
-
-
 @gate(id="wr_reobservation", version=1, title="Return that can be judged", needs=(Judgeability,))
 def reobservation(judged: Judgeability) -> Verdict | Unscored:
     """Open if the subject was seen, then hidden, then seen again, as a judge says second by second."""
-    validate(judged)
     found, seconds = regime(judged.seconds), judged.seconds
     facts: dict[str, Any] = {"judge": judged.judge, "subject": judged.subject, "problems": list(judged.problems)}
     # The second look adds support only where the judge also says that place and state can be judged.

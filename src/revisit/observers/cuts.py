@@ -6,6 +6,8 @@ cut makes strangers of the frames on both sides of a step (`step`), and keeps th
 a second further out (`lasting`), which a flash, a dropped or a damaged frame does not. What the
 neighbourhood shows anyway is taken off, so that a fast pan or a restless texture is not a row of cuts.
 Not seen: fades and morphs that take longer than about half a second.
+
+`small.cuts` asks TransNetV2 instead. Frames are squeezed to 48 x 27 by area; 4 kB each are kept until the clip ends.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, observer
-from revisit.evidence.motion import CutSignal
-from revisit.observers.lite.pictures import flow_maker, follow, gray, small
+from revisit.evidence.motion import CutSignal, ShotChanges
+from revisit.observers.pictures import flow_maker, follow, gray, small
 
 LONG_SIDE = 160
 WINDOW = 9  # pixels, side of the window in which local structure is compared
@@ -26,6 +28,7 @@ RETRY = 0.4  # strangers above this get a second chance with the best plain shif
 NOISE = 4.0  # variance in gray levels squared below which structure is noise
 FURTHER_SECONDS = 0.1  # how much further out `lasting` looks on each side
 NEIGHBOURHOOD_SECONDS = 1.0  # on each side
+TRANSNET_SIZE = 48, 27
 
 
 @dataclass(frozen=True)
@@ -155,3 +158,33 @@ def above_neighbourhood(values: np.ndarray, reach: int) -> np.ndarray:
         near = np.r_[values[max(0, k - reach) : k], values[k + 1 : k + 1 + reach]]
         above[k] = max(0.0, values[k] - (np.median(near) if len(near) else 0.0))
     return above
+
+
+@observer(id="small.cuts", version=1, kind="sequence", makes=ShotChanges, weights=("transnetv2",))
+def shot_changes(clip: ClipInfo) -> Sight:
+    """How sure TransNetV2 is, at each step, that a shot ends."""
+    import cv2
+
+    from revisit.networks import runtime, transnet
+
+    index: list[int] = []
+    seconds: list[float] = []
+    pictures: list[np.ndarray] = []
+    frame: Frame
+    while (frame := (yield)) is not None:
+        index.append(frame.index)
+        seconds.append(frame.time)
+        pictures.append(cv2.resize(frame.rgb, TRANSNET_SIZE, interpolation=cv2.INTER_AREA))
+    network = runtime.network(transnet.ID, transnet.build)
+    if pictures:
+        ends, during = transnet.probabilities(network, np.stack(pictures))
+    else:
+        ends = during = np.zeros(0)
+    # The network marks the last frame of a shot; a step is named by its later frame.
+    return ShotChanges(
+        index=np.array(index[1:], dtype=np.int64),
+        seconds=np.array(seconds[1:], dtype=np.float64),
+        probability=np.asarray(ends[:-1], dtype=np.float64),
+        during=np.asarray(during[:-1], dtype=np.float64),
+        maker=transnet.ID,
+    )

@@ -15,9 +15,9 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, every, observer
 from revisit.evidence.departures import Departures
-from revisit.observers.lite.fidelity import same_size
-from revisit.observers.lite.matching import Structure, correlate, structure
-from revisit.observers.lite.pictures import SHARED_LONG_SIDE, flow_maker, follow, gray, small
+from revisit.observers.fidelity import same_size
+from revisit.observers.matching import Structure, correlate, structure
+from revisit.observers.pictures import SHARED_LONG_SIDE, flow_maker, follow, gray, small
 
 LONG_SIDE = 192
 AT_MOST = 33

@@ -1,16 +1,23 @@
-"""Watching: an observer at work on one clip, whatever its kind, fed frame by frame."""
+"""Watching: an observer at work on one clip, whatever its kind. This is the one place that drives observers.
+
+`watch` makes an observer ready for the first frame of a clip, and whoever has the frames shows them one by one: the
+engine, which feeds many observers in one pass, or `watched`, which feeds one.
+"""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from revisit.core import OBSERVERS, Batch, ClipInfo, Frame, MediaError, Observer, RevisitError
-from revisit.engine.plan import ObserverTask
+from revisit.core.errors import MediaError, UsageError
+from revisit.core.frames import Batch, ClipInfo, Frame, Stream
+
+if TYPE_CHECKING:
+    from revisit.core.observing import Observer
 
 BATCH = 16  # frames handed to a frame observer at a time, where it works on one clip
 
@@ -23,36 +30,48 @@ class Watcher(Protocol):
     def finish(self) -> Any: ...
 
 
-def observer_of(task: ObserverTask) -> Observer:
-    """The observer that a task names."""
-    if task.observer not in OBSERVERS:
-        importlib.import_module(task.module)  # a plugin that registered itself in the parent process only
-    return OBSERVERS[task.observer]
-
-
-def wanted_frames(task: ObserverTask, count: int, fps: float) -> np.ndarray:
-    """Numbers of the frames that a task wants of a clip."""
-    observer = observer_of(task)
-    return observer.wanted(count, fps, [task.inputs[name] for name in observer.inputs], task.params)
-
-
-def watch(observer: Observer, info: ClipInfo, task: ObserverTask) -> Watcher:
-    """An observer that is ready for the first frame of a clip."""
-    inputs = [task.inputs[name] for name in observer.inputs]
+def watch(observer: Observer, info: ClipInfo, inputs: Sequence[Any], params: Mapping[str, Any]) -> Watcher:
+    """An observer that is ready for the first frame of a clip; `inputs` are in the order of `observer.inputs`."""
     if observer.kind == "sequence":
-        return _Sequence(observer, info, inputs, task.params)
+        return _Sequence(observer, info, inputs, params)
     if observer.kind == "frame":
-        return _Frames(observer, inputs, task.params, limit=BATCH)
-    return _Frames(observer, inputs, {**task.params, **dict(zip(observer.inputs, inputs, strict=True))}, limit=None)
+        return _Frames(observer, inputs, params, limit=BATCH)
+    return _Frames(observer, inputs, {**params, **dict(zip(observer.inputs, inputs, strict=True))}, limit=None)
+
+
+def watched(
+    observer: Observer, clip: Stream, reference: Stream | None, inputs: Sequence[Any], params: Mapping[str, Any]
+) -> Any:
+    """The evidence that one observer makes of a clip; with a reference, frames of the same number are a pair."""
+    info = clip.info
+    if reference is not None and reference.info.count != info.count:
+        raise UsageError(
+            f"the reference has {reference.info.count} frames and the clip {info.count}; cut the longer one"
+        )
+    wanted = set(observer.wanted(info.count, info.fps, inputs, params).tolist())
+    with steady_libraries():
+        watcher = watch(observer, info, inputs, params)
+        partners: Iterable[Frame | None] = _of(reference, wanted) if reference is not None else _nobody()
+        for frame, partner in zip(_of(clip, wanted), partners, strict=False):
+            watcher.see(frame, partner)
+        return watcher.finish()
+
+
+def _of(stream: Stream, wanted: set[int]) -> Iterator[Frame]:
+    return (frame for frame in stream if frame.index in wanted)
+
+
+def _nobody() -> Iterator[None]:
+    while True:
+        yield None
 
 
 class _Sequence:
     """Drives a generator that receives frames through `yield`."""
 
-    def __init__(self, observer: Observer, info: ClipInfo, inputs: list[Any], params: Mapping[str, Any]) -> None:
+    def __init__(self, observer: Observer, info: ClipInfo, inputs: Sequence[Any], params: Mapping[str, Any]) -> None:
         self.pairs = observer.pairs
         self.sight = observer.fn(info, *inputs, **params)
-        self.result: Any = None
         next(self.sight)
 
     def see(self, frame: Frame, reference: Frame | None) -> None:
@@ -150,7 +169,18 @@ def joined(parts: Sequence[Any]) -> Any:
     return type(first)(**together)
 
 
-def sentence(error: Exception) -> str:
-    """What went wrong, in one line."""
-    text = " ".join(str(error).split())
-    return text if isinstance(error, RevisitError) else f"{type(error).__name__}: {text[:300]}"
+@contextmanager
+def steady_libraries() -> Iterator[None]:
+    """OpenCV and BLAS on one thread each: what some of their algorithms give depends on the number of threads."""
+    import cv2
+    from threadpoolctl import threadpool_limits
+
+    threads, opencl = cv2.getNumThreads(), cv2.ocl.useOpenCL()
+    cv2.setNumThreads(1)
+    cv2.ocl.setUseOpenCL(False)
+    try:
+        with threadpool_limits(1, "blas"):
+            yield
+    finally:
+        cv2.setNumThreads(threads)
+        cv2.ocl.setUseOpenCL(opencl)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, observer
+from revisit.core import ClipInfo, Frame, Sight, observers
 from revisit.evidence.mbench import TextFeatures
 from revisit.geometry.fold_pairs import segment_bounds
 
@@ -40,44 +40,24 @@ def _wanted(count: int, fps: float, annotations: Mapping[str, Any], prompt: str,
     return np.array(list(segment_frames(count, len(captions_of(annotations, prompt)), per_segment)), dtype=np.int64)
 
 
-@observer(
-    id="paper.text", version=1, kind="sequence", makes=TextFeatures, inputs=("annotations", "prompt"), choose=_wanted,
-    weights=("clip-vit-b-32-laion2b", "clip-vocabulary"),
+@observers(
+    {
+        "paper.text": ("clip-vit-b-32-laion2b", "clip-vocabulary"),
+        "paper.text_large": ("clip-vit-l-14-openai", "clip-vocabulary"),
+        "paper.text_siglip": "siglip-base",
+    },
+    version=1, kind="sequence", makes=TextFeatures, inputs=("annotations", "prompt"), choose=_wanted,
 )  # fmt: skip
-def text_features(clip: ClipInfo, annotations: Mapping[str, Any], prompt: str, *, per_segment: int = 8) -> Sight:
-    """OpenCLIP ViT-B/32 (LAION-2B) vectors of frames and captions."""
-    from revisit.networks import clip as networks
+def text_features(
+    network: str, clip: ClipInfo, annotations: Mapping[str, Any], prompt: str, *, per_segment: int = 8
+) -> Sight:
+    """Vectors of frames and of the captions of their segments by {network}."""
+    from revisit.networks import clip as openclip
+    from revisit.networks import runtime, siglip
 
-    return (yield from compared(networks, "clip-vit-b-32-laion2b", clip, captions_of(annotations, prompt), per_segment))
-
-
-@observer(
-    id="paper.text_large", version=1, kind="sequence", makes=TextFeatures, inputs=("annotations", "prompt"),
-    choose=_wanted, weights=("clip-vit-l-14-openai", "clip-vocabulary"),
-)  # fmt: skip
-def text_features_large(clip: ClipInfo, annotations: Mapping[str, Any], prompt: str, *, per_segment: int = 8) -> Sight:
-    """OpenAI's CLIP ViT-L/14 vectors of frames and captions."""
-    from revisit.networks import clip as networks
-
-    return (yield from compared(networks, "clip-vit-l-14-openai", clip, captions_of(annotations, prompt), per_segment))
-
-
-@observer(
-    id="paper.text_siglip", version=1, kind="sequence", makes=TextFeatures, inputs=("annotations", "prompt"),
-    choose=_wanted, weights=("siglip-base",),
-)  # fmt: skip
-def text_features_siglip(clip: ClipInfo, annotations: Mapping[str, Any], prompt: str, *, per_segment: int = 8) -> Sight:
-    """SigLIP ViT-B/16 vectors of frames and captions."""
-    from revisit.networks import siglip as networks
-
-    return (yield from compared(networks, "siglip-base", clip, captions_of(annotations, prompt), per_segment))
-
-
-def compared(networks: Any, id: str, clip: ClipInfo, captions: list[str], per_segment: int) -> Sight:
-    """Vectors of captions and of the frames of their segments, by a network of one of two modules."""
-    from revisit.networks import runtime
-
-    net = networks.network(id)
+    networks = siglip if network.startswith("siglip") else openclip
+    captions = captions_of(annotations, prompt)
+    net = networks.network(network)
     belongs = segment_frames(clip.count, len(captions), per_segment)
     frames: list[int] = []
     vectors: list[np.ndarray] = []
@@ -105,5 +85,5 @@ def compared(networks: Any, id: str, clip: ClipInfo, captions: list[str], per_se
         image=np.concatenate([np.zeros((0, text.shape[1]), np.float32), *vectors]),
         text=text,
         cut=cut,
-        maker=id,
+        maker=network,
     )

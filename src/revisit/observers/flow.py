@@ -11,7 +11,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, observer
 from revisit.evidence.motion import FlowStats
-from revisit.observers.lite.pictures import SHARED_LONG_SIDE, flow_maker, follow, gray
+from revisit.observers.pictures import SHARED_LONG_SIDE, flow_maker, follow, gray
 
 GRID = 8  # pixels between the places whose flow enters the fit
 TEXTURED = 6.0  # gradient in gray levels per pixel that flow can follow; sensor noise stays below it

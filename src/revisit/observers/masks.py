@@ -1,12 +1,16 @@
-"""Masks of the target by MobileSAM and the tracker of `small.track`, and where MemoBench's target is found again.
+"""Masks of the target, from where it is in the first frame: by MobileSAM and a tracker of ours, or by SAM 2.1.
 
-At most `at_most` frames, evenly spread, are looked at: the encoder takes about 1.5 seconds a frame on one core. A frame
-is encoded once for all observers of the clip.
+`small.masks` is MobileSAM with the tracker of `track.py`. At most `at_most` frames, evenly spread, are looked at: the
+encoder takes about 1.5 seconds a frame on one core. A frame is encoded once for all observers of the clip. Where a case
+names no box, `when_unknown` says what to do: `skip` (nothing is found, and `maker` says why) or `saliency` (the largest
+thing that U2-Net finds salient in the first frame). Masks of MBench skip, because its anchors say which object is meant
+and another one would be scored in its place; the detections of MemoBench, which names its targets in words only, take
+what is salient, and the prompt says so.
 
-Where a case names no box, `when_unknown` says what to do: `skip` (nothing is found, and `maker` says why) or `saliency`
-(the largest thing that U2-Net finds salient in the first frame). Masks of MBench skip, because its anchors say which
-object is meant and another one would be scored in its place; the detections of MemoBench, which names its targets in
-words only, take what is salient, and the prompt says so.
+`paper.masks` is SAM 2.1, from a box or a click, or from a name by Grounding DINO. MBench names SAM 2 without a size:
+the smallest of SAM 2.1 is ours, and the largest may be named in a set of your own. A target of which only a name is
+known (MBench's object cards) is looked for by Grounding DINO in the first frame, with its attributes and its name; the
+surest box at or above `threshold` is taken. Frames between those that are asked for are not shown to the network.
 """
 
 from __future__ import annotations
@@ -18,16 +22,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, Target, UsageError, every, observer
+from revisit.core import ClipInfo, Frame, Sight, Target, UsageError, every, observer, observers
 from revisit.evidence.mbench import ObjectMasks
-from revisit.evidence.memory_clips import Detections
 from revisit.observers.small.track import STORED_SIDE, Box, Tracker
 
 if TYPE_CHECKING:
     from revisit.networks.mobile_sam import Embedded, MobileSam
+    from revisit.networks.sam2 import Following
 
 MOBILE_SAM, U2NETP = "mobile-sam", "u2netp"
-AT_MOST = 32
+SAM2, SAM2_LARGE, DINO = "sam2.1-hiera-tiny", "sam2.1-hiera-large", "grounding-dino-tiny"
+AT_MOST = 32  # frames that MobileSAM looks at
+AT_MOST_BY_SAM2 = 160  # so that every frame of 800 has a mask no more than two frames away
+THRESHOLD = 0.35  # as published with Grounding DINO
 GROUP = 8  # frames that the encoder sees together
 KEPT = 2 * GROUP  # embeddings kept for the next observer of the same frames, 4 MB each
 BOX, SALIENT = "box in the first frame", "what is salient in the first frame"
@@ -35,9 +42,7 @@ NOTHING = "nothing: no box was given, and nothing stands out in the first frame"
 SKIP, SALIENCY = "skip", "saliency"
 
 
-def choose_frames(
-    count: int, fps: float, target: Target | None, *, at_most: int = AT_MOST, when_unknown: str = SKIP
-) -> np.ndarray:
+def choose_frames(count: int, fps: float, *inputs: object, at_most: int, **others: object) -> np.ndarray:
     """At most so many frames, evenly spread, the first and the last among them."""
     return every(at_most=at_most).pick(count, fps)
 
@@ -64,26 +69,28 @@ def masks_salient(
     return object_masks(clip, track)
 
 
-@observer(
-    id="small.detections", version=2, kind="sequence", makes=Detections, inputs=("target?",),
-    weights=(MOBILE_SAM, U2NETP), choose=choose_frames,
+@observers(
+    {"paper.masks": (SAM2, DINO), "paper.masks_large": (SAM2_LARGE, DINO)},
+    version=2, kind="sequence", makes=ObjectMasks, inputs=("target_or_name",), choose=choose_frames,
 )  # fmt: skip
-def detections(clip: ClipInfo, target: Target | None, *, at_most: int = AT_MOST, when_unknown: str = SALIENCY) -> Sight:
-    """Where the target is found again, and how sure that is: asked for by its first look, not by a name.
+def masks_by_sam2(
+    network: str, clip: ClipInfo, sought: Target | str, *, at_most: int = AT_MOST_BY_SAM2, threshold: float = THRESHOLD
+) -> Sight:
+    """Which pixels are the target's, followed by {network} from the first frame; empty where it is not seen."""
+    from revisit.networks import runtime
 
-    The score is likeness x expected overlap x sharpness of the mask; a mask that fails the tracker's rules is none.
-    """
-    track = yield from followed(None if target is None else target.box, when_unknown)
-    seen = [k for k, mask in enumerate(track.masks) if mask is not None]
-    return Detections(
-        index=track.index,
-        frame=track.index[seen],
-        coverage=np.array([float(mask.mean()) for mask in track.masks if mask is not None]),
-        score=np.array([track.score[k] for k in seen]),
-        prompt=track.prompt,
-        threshold=0.0,
-        maker=MOBILE_SAM,
-    )
+    follower = Follower(sought, threshold, network)
+    size = stored_size(clip)
+    index: list[int] = []
+    found: list[np.ndarray] = []
+    frame = yield
+    while frame is not None:
+        with runtime.inference():
+            found.append(follower.see(runtime.on_device([frame.rgb]), size))
+        index.append(frame.index)
+        frame = yield
+    stack = np.stack(found) if found else np.zeros((0, *size), bool)
+    return ObjectMasks(np.array(index, dtype=np.int64), stack, follower.maker)
 
 
 @dataclass
@@ -163,3 +170,42 @@ def stored_size(clip: ClipInfo) -> tuple[int, int]:
     """Height and width of the masks of a clip."""
     scale = min(1.0, STORED_SIDE / max(clip.height, clip.width))
     return max(1, round(clip.height * scale)), max(1, round(clip.width * scale))
+
+
+class Follower:
+    """A target through the frames of a clip, which are shown in order, the first one first."""
+
+    def __init__(self, sought: Target | str, threshold: float = THRESHOLD, sam: str = SAM2) -> None:
+        self.sought, self.threshold, self.sam = sought, threshold, sam
+        self.following: Following | None = None
+        self.begun = False
+
+    def see(self, picture: Any, size: tuple[int, int]) -> np.ndarray:
+        """(height, width) bool of the next frame, (1, 3, H, W)."""
+        from revisit.networks import sam2
+
+        if self.following is not None:
+            logits, _ = self.following.see(picture)
+        elif not self.begun and (prompt := self._prompt(picture)) is not None:
+            self.following = sam2.Following(sam2.network(self.sam), picture, [prompt])
+            logits = self.following.first[0]
+        self.begun = True
+        return np.zeros(size, bool) if self.following is None else np.asarray(sam2.masks_at(logits, size)[0])
+
+    def _prompt(self, picture: Any) -> tuple[float, ...] | None:
+        """What SAM 2 is shown: a box, a point, or the surest box of what the words name, if there is any."""
+        from revisit.networks import grounding_dino
+
+        if isinstance(self.sought, Target):
+            return self.sought.point or self.sought.box
+        score, boxes = grounding_dino.network(DINO).find(picture, self.sought, threshold=self.threshold)[0]
+        return tuple(boxes[0].tolist()) if len(score) else None
+
+    @property
+    def maker(self) -> str:
+        """Who found the target, to be asked at the end; the same words for all targets that were found alike."""
+        if isinstance(self.sought, Target):
+            return f"{self.sam} from {'a point' if self.sought.point else 'a box'} in the first frame"
+        if self.following is None:
+            return f"{DINO}, which found no {self.sought!r} in the first frame"
+        return f"{self.sam} from a name, found by {DINO} in the first frame"

@@ -6,8 +6,8 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, every, observer
 from revisit.evidence.fidelity import PairedViews
-from revisit.observers.lite.fidelity import same_size
-from revisit.observers.lite.pictures import SHARED_LONG_SIDE, small
+from revisit.observers.fidelity import same_size
+from revisit.observers.pictures import SHARED_LONG_SIDE, small
 
 LONG_SIDE = 160
 

@@ -1,4 +1,4 @@
-"""Frames carried into each other by optical flow: the arithmetic of warp errors, whoever makes the flow.
+"""Warp errors: frames of the visible and the returned phase, carried into each other by optical flow.
 
 Frames are sampled from the first of the visible and of the returned phase on, `step` apart; where no step is given, a
 quarter of a second.
@@ -10,19 +10,28 @@ few places where it happens not to.
 
 Sampling between pixels blurs, and the blur of one side alone would cost a perfect pan 5 points of 100. Both pictures
 are therefore smoothed by one pixel before `error` is taken; `wrong_way` and `still` are of the pictures as they are.
+
+    lite.warp   DIS on gray at the compared size, there and back. DIS alone loses a pan of more than a tenth of the
+                width, which a quarter of a second often brings, so it starts from the flow that is added up over the
+                frames between.
+    small.warp  GMFlow. It compares all places of two pictures, so large motion needs no help from the frames between,
+                and only sampled frames are looked at. It runs at a longer side of 512 at most.
+    paper.warp  RAFT-Large, as MemoBench has it. The network was trained on values from -1 to 1; the public evaluator
+                gives it values from 0 to 1, and so does `signed: false`, which the protocol `upstream` sets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight
+from revisit.core import ClipInfo, Frame, Sight, observer
 from revisit.evidence.memory_clips import WarpErrors
-from revisit.observers.lite.pictures import follow
+from revisit.observers.pictures import SHARED_LONG_SIDE, flow_maker, follow, gray
 
 SECONDS = 0.25  # 4 frames at 16 frames a second
 LEAST_FOLLOWED = 0.5
@@ -48,7 +57,7 @@ def sampled_frames(count: int, phases: tuple[int, int], step: int, closed: bool)
 def wanted_frames(
     count: int, fps: float, phases: tuple[int, int], *, step: int = 0, closed: bool = False, **_: Any
 ) -> np.ndarray:
-    """Numbers of all sampled frames, for `choose` of an observer."""
+    """Numbers of all sampled frames."""
     sampled = sampled_frames(count, phases, chosen_step(step, fps), closed)
     return np.array(sorted({k for frames in sampled.values() for k in frames}), dtype=np.int64)
 
@@ -87,9 +96,11 @@ def carried(
     step: int,
     closed: bool,
     long_side: int | None,
-    batch: int,
 ) -> Sight:
-    """Errors of pairs of successive sampled frames, whose flow is asked for `batch` pairs at a time."""
+    """Errors of pairs of successive sampled frames, by the flow of a network."""
+    from revisit.networks.flow_runs import pairs_at_once
+
+    batch = pairs_at_once()
     step = chosen_step(step, clip.fps)
     sampled = sampled_frames(clip.count, phases, step, closed)
     phase_of = {k: phase for phase, frames in sampled.items() for k in frames}
@@ -119,6 +130,130 @@ def carried(
     if waiting:
         compare()
     return found.record(step=step, fps=clip.fps, closed=closed, maker=maker, width=width, height=height)
+
+
+@observer(
+    id="small.warp", version=1, kind="sequence", makes=WarpErrors, inputs=("phases",), weights=("gmflow",),
+    choose=wanted_frames,
+)  # fmt: skip
+def gmflow_warp(
+    clip: ClipInfo,
+    phases: tuple[int, int],
+    *,
+    step: int = 0,
+    closed: bool = False,
+    long_side: int = 640,
+    flow_side: int = 512,
+) -> Sight:
+    """Errors of GMFlow between sampled frames of the visible and of the returned phase.
+
+    `step` is in frames; 0 stands for a quarter of a second.
+    """
+    from revisit.networks.flow_runs import gmflow_of
+
+    flow = partial(gmflow_of, side=flow_side)
+    return (yield from carried(clip, phases, flow, maker="gmflow", step=step, closed=closed, long_side=long_side))
+
+
+@observer(
+    id="paper.warp", version=1, kind="sequence", makes=WarpErrors, inputs=("phases",), weights=("raft-large",),
+    choose=wanted_frames,
+)  # fmt: skip
+def raft_warp(
+    clip: ClipInfo,
+    phases: tuple[int, int],
+    *,
+    step: int = 0,
+    closed: bool = False,
+    long_side: int = 640,
+    signed: bool = True,
+) -> Sight:
+    """Errors of RAFT's flow between sampled frames of the visible and of the returned phase.
+
+    `step` is in frames; 0 stands for a quarter of a second.
+    """
+    from revisit.networks.flow_runs import raft_of
+
+    flow = partial(raft_of, signed=signed)
+    maker = "raft-large" if signed else "raft-large on values from 0 to 1"
+    return (yield from carried(clip, phases, flow, maker=maker, step=step, closed=closed, long_side=long_side))
+
+
+@observer(id="lite.warp", version=1, kind="sequence", makes=WarpErrors, inputs=("phases",), sets=("lite",))
+def dis_warp(
+    clip: ClipInfo, phases: tuple[int, int], *, step: int = 0, closed: bool = False, long_side: int = 640
+) -> Sight:
+    """Errors of flow between sampled frames of the visible and of the returned phase.
+
+    `step` is in frames; 0 stands for a quarter of a second.
+    """
+    import cv2
+
+    step = chosen_step(step, clip.fps)
+    sampled = sampled_frames(clip.count, phases, step, closed)
+    phase_of = {k: phase for phase, chosen in sampled.items() if chosen for k in range(chosen[0], chosen[-1] + 1)}
+    maker = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
+    found = Found()
+    before: tuple[int, np.ndarray] | None = None  # the sampled frame before, of the same phase
+    way: Way | None = None  # from that frame to the last one seen
+    width = height = 0
+    frame: Frame
+    while (frame := (yield)) is not None:
+        phase = phase_of.get(frame.index)
+        if phase is None:
+            continue
+        if frame.index == sampled[phase][0]:
+            before = way = None
+        small = gray(frame.at(SHARED_LONG_SIDE))
+        way = Way(small) if way is None else way.to(small)
+        if frame.index not in sampled[phase]:
+            continue
+        picture = frame.at(long_side)
+        height, width = picture.shape[:2]
+        if before is not None:
+            earlier, shown = before
+            there, back = way.at(height, width)
+            grays = gray(shown), gray(picture)
+            there, back = maker.calc(*grays, there), maker.calc(*grays[::-1], back)
+            found.add((earlier, frame.index, phase), shown, picture, there, back)
+        before, way = (frame.index, picture), way.restarted()
+    return found.record(step=step, fps=clip.fps, closed=closed, maker="DIS", width=width, height=height)
+
+
+@dataclass(frozen=True)
+class Way:
+    """Flow from a frame to a later one and back, at a small size, added up over the frames between."""
+
+    last: np.ndarray  # gray picture of the later frame
+    there: np.ndarray | None = None  # None: the later frame is the frame itself
+    back: np.ndarray | None = None
+    step: tuple[np.ndarray, np.ndarray] | None = None  # there and back over the last frame alone
+
+    def to(self, picture: np.ndarray) -> Way:
+        """The way as far as the next frame; cameras move steadily, so flow is looked for where it was before."""
+        maker = flow_maker()
+        guess = [flow.copy() for flow in self.step] if self.step is not None else [None, None]
+        on, home = maker.calc(self.last, picture, guess[0]), maker.calc(picture, self.last, guess[1])
+        there, back = on, home
+        if self.there is not None and self.back is not None:
+            there, back = self.there + follow(self.there, on)[0], home + follow(home, self.back)[0]
+        return Way(picture, there, back, (on, home))
+
+    def restarted(self) -> Way:
+        """A way that begins here."""
+        return Way(self.last, step=self.step)
+
+    def at(self, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+        """Flow there and back in pixels of a picture of this size."""
+        import cv2
+
+        made = []
+        for flow in (self.there, self.back):
+            assert flow is not None
+            rows, columns = flow.shape[:2]
+            scale = np.array([width / columns, height / rows], dtype=np.float32)
+            made.append(np.ascontiguousarray(cv2.resize(flow, (width, height)) * scale))
+        return made[0], made[1]
 
 
 def unit(rgb: np.ndarray) -> np.ndarray:

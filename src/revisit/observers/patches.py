@@ -1,6 +1,6 @@
-"""Dense patch descriptors by classical means, where a learned network would give patch tokens.
+"""Dense patch descriptors: by classical means, or by a network (`small.patches`, EfficientNet-Lite0).
 
-A patch of 16 pixels (at a longer side of 320) is described by
+A classical patch of 16 pixels (at a longer side of 320) is described by
 
 - histograms of signed gradient orientation, 8 bins, in the 2 x 2 cells of the patch and in the 2 x 2
   cells of a window twice as wide, with one more bin that stands for "flat";
@@ -17,8 +17,9 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import Batch, every, observer
-from revisit.evidence.appearance import PatchFeatures
+from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 
+EFFICIENTNET = "efficientnet-lite0"
 LONG_SIDE = 320
 PATCH = 16
 CELL = PATCH // 2
@@ -44,6 +45,20 @@ def patch_features(frames: Batch) -> PatchFeatures:
     tokens = np.stack([patch_tokens(rgb) for rgb in frames.rgb])
     whole = np.stack([whole_token(grid) for grid in tokens])
     return PatchFeatures(index=frames.index, tokens=tokens.astype(np.float16), whole=whole.astype(np.float32))
+
+
+@observer(
+    id="small.patches", version=1, kind="frame", makes=NetworkPatches, frames=every(at_most=256),
+    weights=(EFFICIENTNET,),
+)  # fmt: skip
+def network_patches(batch: Batch) -> NetworkPatches:
+    """Unit descriptors of a grid of patches, 20 on the longer side, and of the whole frame."""
+    from revisit.networks import runtime
+    from revisit.networks.efficientnet_lite import described, full_field
+
+    with runtime.inference():
+        tokens, whole = described(full_field(runtime.on_device(batch.rgb)))
+    return NetworkPatches(batch.index, runtime.numbers(tokens, np.float16), runtime.numbers(whole), EFFICIENTNET)
 
 
 def patch_tokens(rgb: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Sight, every, observer
 from revisit.evidence.views import ViewLinks
-from revisit.observers.lite.matching import (
+from revisit.observers.matching import (
     CELLS,
     Points,
     correlate,

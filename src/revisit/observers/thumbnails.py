@@ -6,7 +6,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, every, observer
 from revisit.evidence.frames import Thumbnails
-from revisit.observers.lite.pictures import small
+from revisit.observers.pictures import small
 
 LONG_SIDE = 192
 JPEG_QUALITY = 80

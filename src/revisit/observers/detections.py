@@ -1,8 +1,11 @@
-"""Object reappearance as MemoBench asks for it: SAM 3 with the words of the dataset; or Grounding DINO and SAM 2.1.
+"""Where the target is found again, as MemoBench asks for it: every mask, with its share of the frame and its score.
 
-Every mask with a score above `threshold` is written down, with its share of the frame; `memo_ors` decides which count.
-The words are part of the protocol: those of `rule` (corrected, upstream or paper, see docs/memobench-metrics.md), or
-the name of the target where the dataset gives none; `style` puts them as Table S4 of MemoBench does, in five ways.
+`paper.detections` is SAM 3, asked with the words of the dataset, and `paper.detections_grounding` Grounding DINO and
+SAM 2.1. Every mask with a score above `threshold` is written down; `memo_ors` decides which count. The words are part
+of the protocol: those of `rule` (corrected, upstream or paper, see docs/memobench-metrics.md), or the name of the
+target where the dataset gives none; `style` puts them as Table S4 of MemoBench does, in five ways.
+
+`small.detections` needs no words: the target is asked for by its first look, and followed as in `small.masks`.
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ import numpy as np
 
 from revisit.core import ClipInfo, Sight, Target, UsageError, observer
 from revisit.evidence.memory_clips import Detections
+from revisit.observers.masks import AT_MOST, DINO, MOBILE_SAM, SALIENCY, SAM2, U2NETP, choose_frames, followed
 
-SAM3, DINO, SAM2 = "sam3", "grounding-dino-tiny", "sam2.1-hiera-tiny"
+SAM3 = "sam3"
 GROUP = 4  # frames at a time
 # How the words are put to the detector (Table S4); `first` is the first word alone.
 STYLES = {
@@ -85,6 +89,30 @@ def detections_grounding(
         return rows
 
     return (yield from _asked(words_of(annotations, target, rule, style), ask, threshold, f"{DINO} + {SAM2}"))
+
+
+@observer(
+    id="small.detections", version=2, kind="sequence", makes=Detections, inputs=("target?",),
+    weights=(MOBILE_SAM, U2NETP), choose=choose_frames,
+)  # fmt: skip
+def detections_by_look(
+    clip: ClipInfo, target: Target | None, *, at_most: int = AT_MOST, when_unknown: str = SALIENCY
+) -> Sight:
+    """Where the target is found again, and how sure that is: asked for by its first look, not by a name.
+
+    The score is likeness x expected overlap x sharpness of the mask; a mask that fails the tracker's rules is none.
+    """
+    track = yield from followed(None if target is None else target.box, when_unknown)
+    seen = [k for k, mask in enumerate(track.masks) if mask is not None]
+    return Detections(
+        index=track.index,
+        frame=track.index[seen],
+        coverage=np.array([float(mask.mean()) for mask in track.masks if mask is not None]),
+        score=np.array([track.score[k] for k in seen]),
+        prompt=track.prompt,
+        threshold=0.0,
+        maker=MOBILE_SAM,
+    )
 
 
 def words_of(annotations: Mapping[str, Any], target: Target | None, rule: str, style: str = "original") -> str:

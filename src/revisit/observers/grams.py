@@ -1,4 +1,4 @@
-"""How far the styles of frames lie apart: Gram matrices of VGG16, whose convolutions come with LPIPS.
+"""How far the styles of frames lie apart: Gram matrices of VGG16, whose convolutions come with LPIPS, or of VGG-19.
 
 MBench names VGG-19; the matrices of the two networks are not of one size, and `maker` says which one it was. Compared
 are neighbours of 32 frames spread over the clip (of all frames with `samples: 0`, as MBench's eq. 13 has it), and pairs
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, MediaError, Sight, observer
+from revisit.core import ClipInfo, Frame, MediaError, Sight, observers
 from revisit.evidence.mbench import GramDistances
 from revisit.geometry.fold_pairs import frame_numbers, returning_pairs, symmetric_pairs
 from revisit.geometry.poses import InvalidPoses
@@ -57,11 +57,12 @@ def wanted_frames(
     return np.array([number for later, earlier, _ in pairs for number in (later, earlier)], dtype=np.int64)
 
 
-@observer(
-    id="small.grams", version=1, kind="sequence", makes=GramDistances, inputs=("artifacts.da3?", "annotations"),
-    choose=wanted_frames, weights=("lpips_vgg",),
+@observers(
+    {"small.grams": "lpips_vgg", "paper.grams": "vgg19"},
+    version=1, kind="sequence", makes=GramDistances, inputs=("artifacts.da3?", "annotations"), choose=wanted_frames,
 )  # fmt: skip
 def grams(
+    network: str,
     clip: ClipInfo,
     path: Path | None,
     annotations: Mapping[str, Any],
@@ -70,13 +71,10 @@ def grams(
     rule: str = "corrected",
     convention: str = "auto",
 ) -> Sight:
-    """Distances of Gram matrices between neighbouring sampled frames, and between frames out and back."""
-    from revisit.networks.gram import build_vgg16
-
-    pairs = compared_frames(
-        clip.count, path, annotations, samples=samples, rule=rule, convention=convention
-    )  # fmt: skip
-    return (yield from distances(pairs, partial(matrices_of, "lpips_vgg", build_vgg16), "vgg16"))
+    """Distances of Gram matrices ({network}) between neighbouring sampled frames, and between frames out and back."""
+    pairs = compared_frames(clip.count, path, annotations, samples=samples, rule=rule, convention=convention)
+    maker = "vgg16" if network == "lpips_vgg" else network
+    return (yield from distances(pairs, partial(matrices_of, network), maker))
 
 
 def distances(pairs: list[Compared], matrices: Any, maker: str) -> Any:
@@ -128,13 +126,15 @@ def distances(pairs: list[Compared], matrices: Any, maker: str) -> Any:
     )
 
 
-def matrices_of(weights: str, build: Any, pictures: list[np.ndarray]) -> Any:
+def matrices_of(network: str, pictures: list[np.ndarray]) -> Any:
     """Gram matrices of pictures, (frames, channels, channels) for each depth."""
     from revisit.networks import pictures as shapes
     from revisit.networks import runtime
+    from revisit.networks.gram import build_vgg16, build_vgg19
 
+    build = build_vgg16 if network == "lpips_vgg" else build_vgg19
     with runtime.inference():
         levels = runtime.on_device(pictures)
         size = tuple(levels.shape[-2:])
         size = shapes.long_side(size, min(LONG_SIDE, max(size)))  # never enlarged
-        return runtime.network(weights, build)(shapes.resized(levels, size))
+        return runtime.network(network, build)(shapes.resized(levels, size))

@@ -1,0 +1,134 @@
+"""Faces: which frames are searched for them, and a descriptor of each that is found.
+
+32 frames are spread over the clip; in MBench's setting T, where each part of a clip has its own caption, 32 over each
+part. Frames are searched at a longer side of 1280 pixels at most. The observers of faces and of bodies share all this,
+so that both number the same faces in the same way, and a face is searched for once. Positions are pixels of the frame
+as it is searched.
+
+`small.faces` is MTCNN and SFace. A face counts from 24 pixels of width on: shrunk to that, 32 faces in photos kept a
+cosine of at least 0.68 with their own large picture, and at 16 pixels 0.52 was left. It needs a score of 0.9, because
+three of four boxes below that, in photos, were no faces, and a descriptor long enough (networks/sface.py). Of more than
+ten faces the largest count: a crowd in the background is nobody to come back to, and each face costs time. Two faces
+are one person's from a cosine of 0.363 on, which OpenCV's model zoo states for SFace. Of 312 pairs of different people
+in photos one reaches it (0.368); three photos of one man have 0.74 to 0.78.
+
+`paper.faces` is InsightFace's `buffalo_l` (SCRFD and ArcFace), as MBench takes it. All faces count that the detector is
+sure of by 0.5. Two faces are one person's from a cosine of 0.15 on, as published.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from revisit.core import ClipInfo, Sight, observer
+from revisit.evidence.mbench import FaceFeatures
+from revisit.geometry.fold_pairs import SEGMENTS, segment_bounds
+
+FRAMES = 32  # of a clip, or of each part of it
+LONG_SIDE = 1280
+KEPT = 1024  # frames whose faces are remembered, for the observer that comes second
+BUFFALO = ("buffalo-detector", "buffalo-arcface")
+LEAST_WIDTH = 24.0
+SURE = 0.9
+MOST_FACES = 10
+SAME = 0.363
+
+
+@dataclass(frozen=True)
+class Found:
+    """The faces of a frame."""
+
+    box: np.ndarray  # (N, 4) x0, y0, x1, y1 in pixels
+    vector: np.ndarray  # (N, D)
+
+
+Find = Callable[[np.ndarray], Found]
+
+
+def searched_frames(count: int, fps: float, annotations: Mapping[str, Any], **params: Any) -> np.ndarray:
+    """Numbers of the frames in which faces are searched."""
+    parts = (len(annotations.get("segments") or ()) or SEGMENTS) if annotations.get("setting") == "T" else 1
+    bounds = segment_bounds(count, parts)
+    spread = [np.linspace(a, b - 1, FRAMES) for a, b in pairwise(bounds) if b > a]
+    return np.unique(np.concatenate([np.zeros(0), *spread]).round().astype(np.int64))
+
+
+@observer(
+    id="small.faces", version=1, kind="sequence", makes=FaceFeatures, inputs=("annotations",),
+    choose=searched_frames, weights=("mtcnn", "sface"),
+)  # fmt: skip
+def faces(clip: ClipInfo, annotations: Mapping[str, Any]) -> Sight:
+    """Descriptors of the faces in 32 frames, or in 32 of each part with a caption of its own."""
+    return (yield from face_features(find, 128, "mtcnn + sface", SAME))
+
+
+@observer(
+    id="paper.faces", version=1, kind="sequence", makes=FaceFeatures, inputs=("annotations",),
+    choose=searched_frames, weights=BUFFALO,
+)  # fmt: skip
+def faces_by_buffalo(clip: ClipInfo, annotations: Mapping[str, Any]) -> Sight:
+    """Descriptors of the faces in 32 frames, or in 32 of each part with a caption of its own."""
+    return (yield from face_features(find_by_buffalo, 512, "buffalo_l", FaceFeatures.same))
+
+
+def face_features(find: Find, width: int, maker: str, same: float) -> Sight:
+    """Observe faces: what `find` finds in each frame that is sent."""
+    index, frame, vectors = [], [], [np.zeros((0, width), np.float32)]
+    while (seen := (yield)) is not None:
+        found = remembered(find, seen.at(LONG_SIDE))
+        index.append(seen.index)
+        frame += [seen.index] * len(found.box)
+        vectors.append(found.vector)
+    return FaceFeatures(np.array(index, np.int64), np.array(frame, np.int64), np.concatenate(vectors), maker, same)
+
+
+def find(picture: np.ndarray) -> Found:
+    """The faces in a frame that count, the surest first."""
+    from revisit import weights
+    from revisit.networks import mtcnn, sface
+    from revisit.networks.faces import aligned
+
+    folder, embedder = weights.folder("mtcnn"), weights.file("sface")
+    stages = folder / "pnet.onnx", folder / "rnet.onnx", folder / "onet.onnx"
+    mtcnn.check(stages)
+    sface.check(embedder)
+    seen = mtcnn.detect(stages, picture, least=LEAST_WIDTH)
+    wide = seen.box[:, 2] - seen.box[:, 0]
+    rows = np.flatnonzero((seen.score >= SURE) & (wide >= LEAST_WIDTH))
+    rows = np.sort(rows[np.argsort(-wide[rows], kind="stable")][:MOST_FACES])
+    vector, length = sface.embed(embedder, [aligned(picture, points) for points in seen.points[rows]])
+    clear = length >= sface.LEAST_LENGTH
+    return Found(seen.box[rows][clear], vector[clear])
+
+
+def find_by_buffalo(picture: np.ndarray) -> Found:
+    """The faces in a frame, the surest first."""
+    from revisit import weights
+    from revisit.networks import arcface, scrfd
+    from revisit.networks.faces import aligned
+
+    detector, embedder = (weights.file(id) for id in BUFFALO)
+    scrfd.check(detector)
+    arcface.check(embedder)
+    seen = scrfd.detect(detector, picture)
+    return Found(seen.box, arcface.embed(embedder, [aligned(picture, points) for points in seen.points]))
+
+
+_known: OrderedDict[tuple[Find, bytes], Found] = OrderedDict()
+
+
+def remembered(find: Find, picture: np.ndarray) -> Found:
+    """The faces of a frame; those of the last frames are known already."""
+    key = find, hashlib.blake2b(picture.tobytes(), digest_size=16).digest()
+    if key not in _known:
+        _known[key] = find(picture)
+        if len(_known) > KEPT:
+            _known.popitem(last=False)
+    return _known[key]

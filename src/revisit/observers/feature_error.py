@@ -1,0 +1,69 @@
+"""How far the patches of a clip's frames are from those of the aligned reference frames, in a network's features.
+
+small.feature_error  EfficientNet-Lite0 at a longer side of 320
+paper.feature_error  MIND: DINOv3-B. Frames cover 1280 x 720 (bilinear, no antialias) and are squashed to 224 x 224
+                     (bilinear, antialias). Upstream divides by 255 twice, so that the network sees pictures that
+                     are all but black; `rescaled_twice` does so, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from revisit.core import Batch, Frame, observer
+from revisit.evidence.quality import FeatureError
+from revisit.observers.fidelity import cover
+from revisit.observers.patches import EFFICIENTNET
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+MIND_SIZE, MIND_SQUARE = (720, 1280), (224, 224)
+
+
+@observer(id="small.feature_error", version=1, kind="frame", makes=FeatureError, pairs=True, weights=(EFFICIENTNET,))
+def feature_error_by_efficientnet(batch: Batch) -> FeatureError:
+    """Squared difference of the unit descriptors of patches from those of the aligned reference frame."""
+    from revisit.networks import runtime
+    from revisit.networks.efficientnet_lite import described, full_field
+
+    with runtime.inference():
+        shown = full_field(runtime.on_device(batch.rgb))
+        truth = full_field(runtime.on_device(batch.reference))
+        difference = described(shown)[0] - described(truth)[0]
+        error = difference.square().mean(dim=(1, 2, 3))
+    return FeatureError(batch.index, batch.reference_index, runtime.numbers(error), EFFICIENTNET)
+
+
+def covering_pair(pair: tuple[Frame, Frame], *, rescaled_twice: bool) -> tuple[np.ndarray, np.ndarray]:
+    """A frame and its reference at one size: their own, or where these differ MIND's, in whole levels."""
+    shown, truth = pair[0].rgb, pair[1].rgb
+    if shown.shape == truth.shape:
+        return shown, truth
+    height, width = MIND_SIZE
+    first, second = (np.rint(cover(rgb, width, height)).astype(np.uint8) for rgb in (shown, truth))
+    return first, second
+
+
+@observer(
+    id="paper.feature_error", version=2, kind="frame", makes=FeatureError, pairs=True, prepare=covering_pair,
+    weights=("dinov3-base",),
+)  # fmt: skip
+def feature_error_by_dino(batch: Batch, *, rescaled_twice: bool = False) -> FeatureError:
+    """Squared difference of DINOv3-B's unit patch tokens from those of the aligned reference frame."""
+    from revisit.networks import dino, pictures, runtime
+
+    net = dino.network("dinov3-base")
+
+    def tokens(shown: Tensor) -> Tensor:
+        levels = pictures.resized(pictures.covering(shown, MIND_SIZE), MIND_SQUARE, "bilinear", exact=True)
+        return pictures.unit(net(pictures.normalised(levels / 255 if rescaled_twice else levels))[1])
+
+    # Half precision knows ten levels between the darkest and the brightest pixel of what upstream shows the network.
+    with runtime.inference(None if rescaled_twice else dino.HALF):
+        difference = tokens(runtime.on_device(batch.rgb)) - tokens(runtime.on_device(batch.reference))
+        error = difference.square().mean(dim=(1, 2))
+    maker = "dinov3-base, rescaled twice" if rescaled_twice else "dinov3-base"
+    return FeatureError(batch.index, batch.reference_index, runtime.numbers(error, np.float64), maker)

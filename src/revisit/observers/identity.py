@@ -1,0 +1,103 @@
+"""Patch descriptors of the first frame and of frames after the return, by classical means or by a network.
+
+lite.identity   the classical descriptors of `patches.py`. With `crop` the middle only: a square of 7/8 of the shorter
+                side, as networks with square inputs take it.
+small.identity  EfficientNet-Lite0. The whole field at a longer side of 320: 20 patches, as many as `lite.patches`
+                has, the shorter side stretched to whole patches because all of them count. With `crop` the middle
+                224 x 224 of a shorter side of 256.
+paper.identity  DINOv2, as MemoBench has it, in the size B; S and L may be named in a set of your own. Upstream limits
+                the longer side to 640 first, by area (`long_side`). With `crop` as upstream: shorter side 256 by
+                PIL's bicubic filter, the middle 224 x 224 as torchvision cuts it, positions as torch.hub resizes
+                them: 256 patches, in 16:9 half of the width. Without (default) the whole field: shorter side 224,
+                the longer one as the frame's shape asks, both stretched to whole patches (by half a patch at most).
+                On a GPU it runs in float16; vectors are made unit in float32 and kept in float16.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Batch, ClipInfo, Frame, Sight, observer, observers
+from revisit.evidence.memory_clips import IdentityTokens
+from revisit.observers.patches import EFFICIENTNET, LONG_SIDE, patch_tokens
+
+KEPT = 7 / 8  # a side of 224 out of 256
+SHORT_SIDE = 224
+
+
+@observer(id="lite.identity", version=1, kind="sequence", makes=IdentityTokens, inputs=("phases",), sets=("lite",))
+def identity_tokens(clip: ClipInfo, phases: tuple[int, int], *, samples: int = 9, crop: bool = False) -> Sight:
+    """Descriptors of the patches of the first frame and of `samples` frames spread over the returned phase."""
+    wanted = set(compared_frames(clip.count, phases, samples))
+    index: list[int] = []
+    tokens: list[np.ndarray] = []
+    frame: Frame
+    while (frame := (yield)) is not None:
+        if frame.index in wanted:
+            grid = patch_tokens(middle(frame.rgb) if crop else frame.at(LONG_SIDE))
+            index.append(frame.index)
+            tokens.append(grid.reshape(-1, grid.shape[2]).astype(np.float16))
+    return IdentityTokens(np.array(index, dtype=np.int64), np.stack(tokens), "gradients and colour", crop)
+
+
+def _compared(count: int, fps: float, phases: tuple[int, int], *, samples: int, **_: Any) -> np.ndarray:
+    return np.array(compared_frames(count, phases, samples))
+
+
+@observer(
+    id="small.identity", version=1, kind="frame", makes=IdentityTokens, inputs=("phases",), choose=_compared,
+    weights=(EFFICIENTNET,),
+)  # fmt: skip
+def identity_by_efficientnet(batch: Batch, *, samples: int = 9, crop: bool = False) -> IdentityTokens:
+    """Descriptors of the patches of the first frame and of `samples` frames spread over the returned phase."""
+    from revisit.networks import pictures, runtime
+    from revisit.networks.efficientnet_lite import described, full_field
+
+    with runtime.inference():
+        shown = runtime.on_device(batch.rgb)
+        tokens, _ = described(pictures.middle(shown) if crop else full_field(shown))
+    return IdentityTokens(batch.index, runtime.numbers(tokens.flatten(1, 2), np.float16), EFFICIENTNET, crop)
+
+
+@observers(
+    {
+        "paper.identity": "dinov2-base",
+        "paper.identity_small": "dinov2-small",
+        "paper.identity_large": "dinov2-large",
+    },
+    version=1, kind="frame", makes=IdentityTokens, inputs=("phases",), choose=_compared, size="long_side",
+)  # fmt: skip
+def identity_by_dino(
+    network: str, batch: Batch, *, samples: int = 9, crop: bool = False, long_side: int | None = None
+) -> IdentityTokens:
+    """Patch tokens by {network} of the first frame and of `samples` frames spread over the returned phase."""
+    from revisit.networks import dino, pictures, runtime
+
+    net = dino.network(network)
+    with runtime.inference(dino.HALF):
+        shown = runtime.on_device(batch.rgb)
+        if crop:
+            levels = pictures.middle(shown, odd="even")
+        else:
+            size = pictures.short_side(tuple(shown.shape[-2:]), SHORT_SIDE)
+            levels = pictures.resized(shown, pictures.multiple(size, net.patch))
+        _, tokens = net(pictures.normalised(levels), as_hub=crop)
+        unit = pictures.unit(tokens)
+    return IdentityTokens(batch.index, runtime.numbers(unit, np.float16), network, crop)
+
+
+def compared_frames(count: int, phases: tuple[int, int], samples: int) -> list[int]:
+    """Numbers of the first frame and of `samples` frames spread over the returned phase of a clip of `count` frames."""
+    first, last = phases[1], count - 1
+    spread = {first + int(k * (last - first) / max(samples - 1, 1)) for k in range(samples) if first <= last}
+    return sorted({0, *spread})
+
+
+def middle(rgb: np.ndarray) -> np.ndarray:
+    """The square in the middle of a picture."""
+    height, width = rgb.shape[:2]
+    side = max(1, int(KEPT * min(height, width)))
+    top, left = (height - side) // 2, (width - side) // 2
+    return np.ascontiguousarray(rgb[top : top + side, left : left + side])

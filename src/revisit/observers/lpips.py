@@ -1,0 +1,34 @@
+"""LPIPS of a clip against its reference, with AlexNet or VGG16 (`networks.lpips` says how it is computed)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit import weights
+from revisit.core import Batch, observers
+from revisit.evidence.fidelity import PerceptualDistance
+from revisit.observers.fidelity import one_size
+
+
+@observers(
+    {"torch.lpips_alex": "lpips_alex", "torch.lpips_vgg": "lpips_vgg"},
+    version=2, kind="frame", makes=PerceptualDistance, pairs=True, prepare=one_size,
+)  # fmt: skip
+def lpips(network: str, batch: Batch, *, resize: str = "area", long_side: int | None = 640) -> PerceptualDistance:
+    """LPIPS ({network}) of every frame against the aligned frame of the reference."""
+    from revisit.networks import lpips, runtime
+
+    with runtime.inference():
+        net = runtime.network(network, getattr(lpips, network))
+        shown, truth = runtime.on_device(batch.rgb), runtime.on_device(batch.reference)
+        found = runtime.numbers(net(shown, truth), np.float64)
+    height, width = shown.shape[-2:]
+    return PerceptualDistance(
+        index=batch.index,
+        reference=batch.reference_index,
+        distance=found,
+        net=network,
+        weights=weights.digests([network])[0].partition("=")[2][:16],
+        width=width,
+        height=height,
+    )

@@ -1,1 +1,0 @@
-"""Observers of the paper set: the networks that the papers name."""
