@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from revisit.core import MissingPrerequisite, Target, UsageError
-from revisit.observers.small.track import LikeTarget, box_of, most_alike, overlap
+from revisit.observers.track import LikeTarget, box_of, most_alike, overlap
 from revisit.worlds.failures import generate
 from revisit.worlds.film import Film, play
 from revisit.worlds.places import make_world
@@ -29,7 +29,7 @@ from revisit.networks.sam import MaskDecoder, PromptEncoder  # noqa: E402
 from revisit.networks.tiny_vit import TinyViT  # noqa: E402
 from revisit.observers import masks as observers  # noqa: E402
 from revisit.observers.detections import detections_by_look  # noqa: E402
-from revisit.observers.small.track import Tracker, cut_out, embedded  # noqa: E402
+from revisit.observers.track import Tracker, cut_out, embedded  # noqa: E402
 
 # The network: small and random
 

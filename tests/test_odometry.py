@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.evidence.camera import CameraPath
 from revisit.metrics.camera_path import angle, camera_path, yaw_pitch
-from revisit.observers.lite.odometry import focal, odometry
+from revisit.observers.odometry import focal, odometry
 from tests.looking import as_frames, look, read
 
 SIZE = (216, 384)  # rows, columns

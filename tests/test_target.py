@@ -13,7 +13,7 @@ from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetTrack
 from revisit.metrics.target_gate import target_phases, target_return
 from revisit.metrics.target_return import target_identity, target_reappearance
 from revisit.observers.cells import FAINTEST, Probe, View, Whitening, cells_of, cut_out
-from revisit.observers.lite.target import track_target
+from revisit.observers.target import track_target
 from tests.looking import as_frames, driven, look, read, wall, window
 
 BOX = (0.3, 0.3, 0.5, 0.75)

@@ -428,7 +428,7 @@ def test_neighbouring_frames_share_500_features(place: str, seed: int) -> None:
 @pytest.mark.parametrize("place", ONE_BY_DEFAULT)
 def test_lite_odometry_finds_the_turn_within_two_degrees(place: str) -> None:
     from revisit.metrics.camera_path import yaw_pitch
-    from revisit.observers.lite.odometry import odometry
+    from revisit.observers.odometry import odometry
 
     world = world_of(3, place)
     away, back = ("right", "left") if world.turn == "right" else ("left", "right")

@@ -26,8 +26,6 @@ ENTRY_POINT_GROUP = "revisit.plugins"
 # PyAV or torch at the top of a module, so that listing what exists stays fast.
 ROOMS = (
     "revisit.observers",
-    "revisit.observers.lite",
-    "revisit.observers.small",
     "revisit.observers.imports",
     "revisit.judges",
     "revisit.metrics",

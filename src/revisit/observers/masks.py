@@ -24,7 +24,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, Target, UsageError, every, observer, observers
 from revisit.evidence.mbench import ObjectMasks
-from revisit.observers.small.track import STORED_SIDE, Box, Tracker
+from revisit.observers.track import STORED_SIDE, Box, Tracker
 
 if TYPE_CHECKING:
     from revisit.networks.mobile_sam import Embedded, MobileSam

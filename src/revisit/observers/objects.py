@@ -21,7 +21,7 @@ import numpy as np
 from revisit.core import ClipInfo, Frame, Sight, Target, observer
 from revisit.evidence.mbench import ObjectFeatures
 from revisit.observers.masks import AT_MOST, DINO, SAM2, THRESHOLD, Follower, Track, choose_frames, followed
-from revisit.observers.small.track import box_of
+from revisit.observers.track import box_of
 
 DINOV2 = "dinov2-base"
 LEAST_SHARE = 0.001  # of the frame: a smaller mask has hardly a patch of the network's

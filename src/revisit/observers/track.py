@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revisit.observers.lite.target import (
+from revisit.observers.target import (
     COVERED,
     FLOW_SIDE,
     LONG_SIDE,
