@@ -6,7 +6,6 @@ import numpy as np
 
 from revisit.core import Score, Unscored, metric
 from revisit.evidence.appearance import LabStats
-from revisit.metrics.rows import require_finite
 
 
 @metric(
@@ -23,7 +22,6 @@ from revisit.metrics.rows import require_finite
 )
 def flashback_light(looks: LabStats) -> Score | Unscored:
     """1 - the difference of the mean lightness of the first and the last frame, in full ranges."""
-    require_finite(looks, "mean")
     if len(looks.index) < 2:
         return Unscored("too_short", "one frame cannot come back")
     return Score(float(np.clip(1 - abs(looks.mean[-1, 0] - looks.mean[0, 0]) / 100, 0, 1)))
