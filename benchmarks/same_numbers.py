@@ -22,7 +22,7 @@ from typing import Any
 
 RENDERED = {
     "folder": "folder/manifest.jsonl",
-    "memobench": "memobench",
+    "memobench": "memobench/output=memobench,gt={root}/memobench/data,targets={root}/memobench/targets.json",
     "wrbench": "wrbench",
     "mind": "mind/predictions=mind,gt={root}/mind/MIND-Data",
     "mbench": "mbench",
