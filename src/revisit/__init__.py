@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from revisit.api import evaluate, load, observe, score
+    from revisit.api import evaluate, generate, load, observe, score
     from revisit.core import (
         Batch,
         Case,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from revisit.results import Results
 
 _HOMES = {
-    "revisit.api": ("evaluate", "load", "observe", "score"),
+    "revisit.api": ("evaluate", "generate", "load", "observe", "score"),
     "revisit.core": (
         "Batch", "Case", "Clip", "Reason", "Record", "Rejected", "Score", "Series", "Suite", "Target", "Unscored",
         "Verdict", "derived", "gate", "metric", "observer", "suite",
@@ -49,8 +49,8 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Batch", "Case", "Clip", "Reason", "Record", "Rejected", "Results", "Score", "Series", "Suite", "Target",
-    "Unscored", "Verdict", "derived", "evaluate", "gate", "load", "lpips", "metric", "mse", "observe", "observer",
-    "psnr", "score", "ssim", "suite",
+    "Unscored", "Verdict", "derived", "evaluate", "gate", "generate", "load", "lpips", "metric", "mse", "observe",
+    "observer", "psnr", "score", "ssim", "suite",
 ]  # fmt: skip
 
 

@@ -4,17 +4,19 @@
     results = revisit.load("runs/videos")                   # what a run found
     results = revisit.score(frames, reference=truth)        # arrays or tensors, in this process, no files
     flow = revisit.observe(frames, "lite.flow")             # the evidence that one observer makes
+    revisit.generate("mind", my_model, data="MIND-Data", model="mine")   # clips of a benchmark by a function
 
 Frames are (count, height, width, 3) of bytes: a numpy array, a torch tensor on any device, or whatever numpy can read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace as replace_
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from revisit import weights
 from revisit.core import OBSERVERS, SUITES, Case, Clip, Target, UsageError, load_all
@@ -22,6 +24,9 @@ from revisit.core.cases import FRAME_RATE_OF_FOLDERS, InMemory
 from revisit.core.frames import pixels
 from revisit.media import open_clip
 from revisit.results import Results
+
+if TYPE_CHECKING:
+    from revisit.control.generation import Generation
 
 Box = tuple[float, float, float, float]  # x0, y0, x1, y1 as fractions of the first frame
 
@@ -176,6 +181,63 @@ def observe(
             for name, one in (("clip", frames), ("reference", reference))
         )
         return chosen(shown, reference=truth, **given)
+
+
+def generate(
+    suite: str,
+    by: Callable[[dict[str, Any]], Any] | str,
+    *,
+    data: str | Path | None = None,
+    model: str = "",
+    out: str | Path | None = None,
+    serve: bool = False,
+    generator: str = "",
+    frames: int | None = None,
+    size: tuple[int, int] | None = None,
+    fps: float | None = None,
+    seed: int = 0,
+    first_frame: bool = True,
+    only: Sequence[str] = (),
+    limit: int | None = None,
+    options: Mapping[str, str] | None = None,
+    workers: int = 0,
+    gpus: Sequence[int | str] = (),
+    timeout: float = 3600,
+    retries: int = 0,
+    replace: bool = False,
+) -> Generation:
+    """Make the clips of a benchmark's dataset, as `revisit generate` does; the same call resumes.
+
+    >>> made = revisit.generate("mind", my_model, data="MIND-Data", model="mine")
+    >>> made.good, made.source          # whether every clip is there; what `revisit.evaluate` is given
+
+    `by` is a function of a job (see docs/generate.md) that writes job["out"] or returns frames; or a command, which
+    with `serve` is started once per worker; or the name of a baseline: pan, hold, repeat or world.
+    """
+    from revisit.control import generation
+    from revisit.control.generators import generator as card
+    from revisit.control.standins import STANDINS
+    from revisit.worlds.on_demand import world
+
+    baselines = {**STANDINS, "world": world}
+    who = generation.By(workers=workers, gpus=[str(gpu) for gpu in gpus])
+    name = model
+    if not isinstance(by, str):
+        who = replace_(who, function=by)
+    elif by in baselines:
+        who, name = replace_(who, baseline=by), model or by
+    else:
+        who = replace_(who, serve=by) if serve else replace_(who, command=by)
+    if not name:
+        raise UsageError("model= says what your model is called in tables and folders")
+    to = card(generator) if generator else None
+    how = generation.how_of(who, timeout=timeout, retries=retries, replace="any" if replace else "", to=to)
+    (wanted,) = generation.conditions(
+        name, [f"{size[0]}x{size[1]}"] if size else [], first_frame, to=to, frames=frames, fps=fps, seed=seed,
+        only=tuple(only), limit=limit, options=dict(options or {}),
+    )  # fmt: skip
+    batch = generation.batch_of(suite, None if data is None else Path(data), None if out is None else Path(out), wanted)
+    return generation.Generation(tuple(generation.carry_out(batch, who, how, {"world": world})), batch)
 
 
 def _clip(name: str, given: Any, fps: float) -> Clip:

@@ -14,6 +14,7 @@ from revisit.cli import (
     demo,
     doctor,
     eval_,
+    generate,
     import_,
     judge,
     leaderboard,
@@ -40,6 +41,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("eval")(eval_.eval_)
+app.command("generate")(generate.generate)
 app.command("report")(report.report)
 app.command("leaderboard")(leaderboard.leaderboard)
 app.command("plan")(plan.plan)

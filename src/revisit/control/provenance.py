@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import revisit
@@ -29,6 +30,7 @@ class Inputs:
     image_sha256: str | None = None
     video_sha256: str | None = None
     policy: str = "none"
+    more: Mapping[str, Any] = field(default_factory=dict)  # caption segments, keys, context, asked size and length
 
     def __post_init__(self) -> None:
         if self.policy not in INPUT_POLICIES:
@@ -41,28 +43,15 @@ def leaks(policy: str) -> bool:
 
 
 def provenance(
-    record: str,
-    plan: CameraPlan,
-    to: Generator,
-    delivery: Delivery,
-    inputs: Inputs,
-    output: dict[str, Any] | None = None,
+    record: str, plan: CameraPlan | None, to: Generator | None, delivery: Delivery | None, inputs: Inputs
 ) -> dict[str, Any]:
-    """The record of one generation. `output` is what is known of the clip once it is there."""
+    """The record of one generation, before there is a clip. Without a card, a generator is told the plain path."""
     return {
         "record": record,
-        "generator": to.id,
-        "viewpoint_condition": to.condition,
-        "intended": {
-            "script": plan.script,
-            "frames": len(plan),
-            "fps": plan.fps,
-            "size": list(plan.size),
-            "convention": "OpenCV camera-to-world, first frame at the origin",
-            "peak_yaw_degrees": round(plan.peak_yaw, 6),
-            "path_digest": digest(plan.path.c2w.round(9).tolist(), 24),
-        },
-        "delivered": delivery.facts(),
+        "generator": to.id if to else "",
+        "viewpoint_condition": to.condition if to else None,
+        "intended": None if plan is None else _intended(plan),
+        "delivered": None if delivery is None else delivery.facts(),
         "inputs": {
             "prompt": inputs.prompt,
             "seed": inputs.seed,
@@ -70,7 +59,19 @@ def provenance(
             "video_sha256": inputs.video_sha256,
             "policy": inputs.policy,
             "enters_memory_tables": not leaks(inputs.policy),
+            **inputs.more,
         },
         "versions": {"revisit": revisit.__version__},
-        "output": output,
+    }
+
+
+def _intended(plan: CameraPlan) -> dict[str, Any]:
+    return {
+        "script": plan.script,
+        "frames": len(plan),
+        "fps": plan.fps,
+        "size": list(plan.size),
+        "convention": "OpenCV camera-to-world, first frame at the origin",
+        "peak_yaw_degrees": round(plan.peak_yaw, 6),
+        "path_digest": digest(plan.path.c2w.round(9).tolist(), 24),
     }

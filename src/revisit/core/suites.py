@@ -37,6 +37,8 @@ class Suite:
     board_of_files: Callable[..., Any] | None = None
     # (with the supplement) -> the tables of the paper, as boards
     published: Callable[[bool], Sequence[Any]] | None = None
+    # (dataset, out or None, control.jobs.Wanted) -> control.jobs.Batch: the clips that a generator shall make
+    jobs: Callable[..., Any] | None = None
 
     @property
     def title(self) -> str:

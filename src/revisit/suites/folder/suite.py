@@ -2,6 +2,7 @@
 
 from revisit.core.suites import Suite, read_card, suite
 from revisit.results.tables import standard_summary
+from revisit.suites.folder.jobs import jobs
 from revisit.suites.folder.metrics import metrics
 from revisit.suites.folder.read import read, recognises
 
@@ -13,5 +14,6 @@ FOLDER = suite(
         recognises=recognises,
         metrics=metrics,
         summarise=standard_summary,
+        jobs=jobs,
     )
 )

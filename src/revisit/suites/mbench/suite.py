@@ -2,6 +2,7 @@
 
 from revisit.core.suites import Suite, read_card, suite
 from revisit.suites.mbench.exports import export
+from revisit.suites.mbench.jobs import jobs
 from revisit.suites.mbench.leaderboard import boards_of
 from revisit.suites.mbench.names import metrics
 from revisit.suites.mbench.read import read, recognises
@@ -17,5 +18,6 @@ MBENCH = suite(
         summarise=summarise,
         export=export,
         boards=boards_of,
+        jobs=jobs,
     )
 )

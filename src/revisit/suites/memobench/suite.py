@@ -2,6 +2,7 @@
 
 from revisit.core.suites import Suite, read_card, suite
 from revisit.suites.memobench.exports import export
+from revisit.suites.memobench.jobs import jobs
 from revisit.suites.memobench.leaderboard import board_of_files, boards_of
 from revisit.suites.memobench.metrics import metrics
 from revisit.suites.memobench.published import published_boards
@@ -20,5 +21,6 @@ MEMOBENCH = suite(
         boards=boards_of,
         board_of_files=board_of_files,
         published=published_boards,
+        jobs=jobs,
     )
 )

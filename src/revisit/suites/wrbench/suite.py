@@ -2,6 +2,7 @@
 
 from revisit.core.suites import Suite, read_card, suite
 from revisit.suites.wrbench.exports import export
+from revisit.suites.wrbench.jobs import jobs
 from revisit.suites.wrbench.leaderboard import boards_of, published_boards
 from revisit.suites.wrbench.metrics import metrics
 from revisit.suites.wrbench.read import read, recognises, settings
@@ -19,5 +20,6 @@ WRBENCH = suite(
         settings=settings,
         boards=boards_of,
         published=published_boards,
+        jobs=jobs,
     )
 )

@@ -1,0 +1,177 @@
+"""Generation: from a suite and its dataset to clips where its reader looks for them, by whoever makes them."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from revisit.control.jobs import Batch, Job, Wanted, distinct, is_plain
+from revisit.control.makers import LOADING, Called, Live, Maker, OneShot, Request, worker_environment
+from revisit.control.running import Generated, How, disk_needed, run_jobs
+from revisit.control.standins import FLOOR, STANDINS
+from revisit.core import SUITES, UsageError
+
+NO_FIRST_FRAME = "no-first-frame"  # a condition of a run: what the model is called with it
+
+
+@dataclass(frozen=True)
+class By:
+    """Who makes the clips: one of a command for each job, a command that serves many, a stand-in, or a function."""
+
+    command: str = ""
+    serve: str = ""
+    baseline: str = ""
+    function: Callable[[Request], Any] | None = None
+    workers: int = 0  # 0: one, or one for each GPU
+    gpus: Sequence[str] = ()
+    loading: float = LOADING
+
+    def makers(self, further: Mapping[str, Callable[[Request], Any]]) -> list[Callable[[], Maker]]:
+        """Who works, a starter for each worker."""
+        named = [name for name in ("command", "serve", "baseline", "function") if getattr(self, name)]
+        if len(named) != 1:
+            raise UsageError(
+                "somebody has to make the clips: give --command (once for each clip), --serve (one process for many) "
+                f"or --baseline ({', '.join([*STANDINS, *further])}); exactly one of them"
+            )
+        if self.command:
+            OneShot(self.command, {})  # what is wrong with it is told before anything is done
+        function = self.function or (self._baseline(further) if self.baseline else None)
+        return [self._maker(number, function) for number in range(self.workers or max(1, len(self.gpus)))]
+
+    def _baseline(self, further: Mapping[str, Callable[[Request], Any]]) -> Callable[[Request], Any]:
+        known = {**STANDINS, **further}
+        if self.baseline not in known:
+            raise UsageError(f"there is no baseline {self.baseline!r}; there are {', '.join(known)}")
+        return known[self.baseline]
+
+    def _maker(self, number: int, function: Callable[[Request], Any] | None) -> Callable[[], Maker]:
+        if function is not None:
+            return lambda: Called(function)
+        env = worker_environment(number, self.gpus)
+        if self.command:
+            return lambda: OneShot(self.command, env)
+        return lambda: Live(self.serve, env, self.loading)
+
+    @property
+    def words(self) -> str:
+        """How the clips are made, for the provenance."""
+        return self.command or self.serve or (f"baseline {self.baseline}" if self.baseline else "a Python function")
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What became of every job, and how to score the clips."""
+
+    ended: tuple[Generated, ...]
+    batch: Batch
+
+    @property
+    def good(self) -> bool:
+        """Whether every clip is there."""
+        return all(made.good for made in self.ended)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many clips were made, kept, crashed, ..."""
+        return dict(sorted(Counter(made.status for made in self.ended).items()))
+
+    @property
+    def source(self) -> Path:
+        """What `revisit.evaluate` is given."""
+        return Path(self.batch.evaluate[0])
+
+
+def conditions(model: str, sizes: Sequence[str], first_frame: bool, **facts: Any) -> list[Wanted]:
+    """What is wanted under each condition: sizes, with or without the first frame. Each is a row of its own."""
+    name = model if first_frame else f"{model}@{NO_FIRST_FRAME}"
+    asked = [size_of(text) for text in sizes]
+    if len(asked) < 2:
+        return [Wanted(name, size=asked[0] if asked else None, first_frame=first_frame, **facts)]
+    return [Wanted(f"{name}@{w}x{h}", size=(w, h), first_frame=first_frame, **facts) for w, h in asked]
+
+
+def size_of(text: str) -> tuple[int, int]:
+    """Width and height."""
+    try:
+        width, height = (int(part) for part in text.lower().split("x"))
+    except ValueError:
+        raise UsageError(f"{text!r} is no size; a size is width x height, such as 832x480") from None
+    return width, height
+
+
+def batch_of(suite: str, data: Path | None, out: Path | None, wanted: Wanted) -> Batch:
+    """The jobs of a suite's dataset."""
+    chosen = SUITES[suite]
+    if chosen.jobs is None:
+        raise UsageError(f"the suite {suite} does not say how its clips are generated")
+    if data is not None and not data.exists():
+        raise UsageError(f"{data}: no such file or folder; --data names the dataset of {suite}")
+    if data is None and suite != "wrbench":
+        raise UsageError(f"--data names the dataset of {suite}")
+    name = wanted.model.replace("@", "-")
+    if not is_plain(name):
+        raise UsageError(f"{wanted.model!r} cannot name a model: it becomes a folder; use letters, digits, _, . and -")
+    made: Batch = chosen.jobs(data, out, wanted)
+    distinct(made.jobs)
+    if not made.jobs:
+        raise UsageError(f"there is nothing to generate in {data}" + "".join(f"; {said}" for said in made.left_out[:3]))
+    return made
+
+
+def carry_out(
+    batch: Batch, by: By, how: How, further: Mapping[str, Callable[[Request], Any]] | None = None
+) -> Iterator[Generated]:
+    """Make the clips that are not there, and write the lists that the suite's reader goes by."""
+    makers = by.makers(further or {})
+    try:
+        yield from run_jobs(batch.jobs, makers, batch.home, how)
+    finally:
+        if batch.index is not None:
+            batch.index(batch.jobs)
+
+
+def how_of(by: By, **facts: Any) -> How:
+    """How jobs are carried out: clips of stand-ins are marked as floors."""
+    return How(command=by.words, category=FLOOR if by.baseline else "", **facts)
+
+
+def plan_rows(jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    """The plan, a row for each subset and condition."""
+    kinds = Counter((job.subset, job.condition) for job in jobs)
+    rows = []
+    for (subset, condition), count in kinds.items():
+        mine = [job for job in jobs if (job.subset, job.condition) == (subset, condition)]
+        rows.append(
+            {
+                "subset": subset, "condition": condition, "jobs": count,
+                "there": sum(job.out.is_file() for job in mine),
+                "frames": _span([job.frames for job in mine]), "fps": _span([job.fps for job in mine]),
+                "size": ", ".join(sorted({"x".join(map(str, job.size)) for job in mine})),
+                "seconds": round(sum(job.frames / job.fps for job in mine), 1),
+                "bytes": disk_needed(mine),
+            }
+        )  # fmt: skip
+    return rows
+
+
+def disk_free(place: Path) -> int:
+    """Bytes that are free where clips shall go."""
+    while not place.exists():
+        place = place.absolute().parent
+    return shutil.disk_usage(place).free
+
+
+def eval_command(batch: Batch) -> str:
+    """The command that scores what was made."""
+    return shlex.join(["revisit", "eval", *batch.evaluate])
+
+
+def _span(values: Sequence[float]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"

@@ -1,0 +1,231 @@
+"""Jobs: what one clip shall be made from, as a small JSON file that any generator's script can read.
+
+A suite turns its dataset into a `Batch` of jobs (`suites/<name>/jobs.py`); `running` carries them out. A job names its
+inputs (prompt, caption segments, first frame, context clip), its control (a camera script, the path in metres, rows of
+keys, and the payload in the generator's own dialect), frames, size, frame rate and seed, and where the clip must lie.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.control.generators import Generator
+from revisit.core import Clip, UsageError
+from revisit.geometry.poses import invert, resample, trajectory
+
+SCHEMA = 1
+LONGEST_NAME = 120  # characters of an id that a file's name keeps
+FRAMES, FPS, SIZE = 81, 16.0, (832, 480)  # where neither the user, the dataset nor a generator's card says another
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A caption and the frames it is meant for."""
+
+    prompt: str
+    first: int
+    frames: int
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One clip to make."""
+
+    id: str  # of the sample and condition; unique in a batch
+    out: Path
+    frames: int
+    fps: float = FPS
+    size: tuple[int, int] = SIZE  # width, height
+    suite: str = ""
+    model: str = ""
+    sample: str = ""
+    subset: str = ""
+    condition: str = ""
+    seed: int = 0
+    prompt: str = ""
+    segments: tuple[Segment, ...] = ()
+    image: Path | Clip | None = None  # the first frame: a picture, or one frame of a video
+    context: Clip | None = None  # what was seen before the clip begins
+    source_video: Path | None = None
+    camera: str = ""  # a script
+    path: np.ndarray | None = None  # (frames, 4, 4) OpenCV camera-to-world in metres, where poses are known
+    actions: tuple[Mapping[str, Any], ...] = ()  # keys frame by frame
+    policy: str = "none"
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def moves(self) -> bool | None:
+        """Whether the camera is asked to move; None where nothing says so."""
+        if self.path is not None:
+            return bool(np.abs(self.path - self.path[0]).max() > 1e-6)
+        return None
+
+    def as_json(self, out: Path, image: Path | None, control: Mapping[str, Any]) -> dict[str, Any]:
+        """The job as its generator is given it; the clip is written to `out` and checked before it takes its place."""
+        return {
+            "schema": SCHEMA,
+            "id": self.id,
+            "suite": self.suite,
+            "model": self.model,
+            "sample": self.sample,
+            "subset": self.subset,
+            "condition": self.condition,
+            "seed": self.seed,
+            "frames": self.frames,
+            "fps": self.fps,
+            "size": list(self.size),
+            "inputs": {
+                "prompt": self.prompt,
+                "segments": [vars(segment) for segment in self.segments],
+                "image": _absolute(image),
+                "context": _stretch(self.context),
+                "source_video": _absolute(self.source_video),
+            },
+            "control": {"script": self.camera, "actions": [dict(row) for row in self.actions], **control},
+            "out": str(out.absolute()),
+        }
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a user asks of all jobs of a batch; None leaves it to the dataset or the generator's card."""
+
+    model: str
+    to: Generator | None = None  # the card whose dialect is spoken
+    frames: int | None = None
+    size: tuple[int, int] | None = None
+    fps: float | None = None
+    seed: int = 0
+    first_frame: bool = True
+    only: tuple[str, ...] = ()  # subsets, conditions, samples or ids; all where nothing is named
+    limit: int | None = None  # jobs, spread evenly over subsets and conditions
+    options: Mapping[str, str] = field(default_factory=dict)  # of the suite
+
+    @property
+    def clip(self) -> dict[str, Any]:
+        """Size of all clips, for a Job."""
+        size = self.size or (self.to.size if self.to else SIZE)
+        if min(size) < 16 or size[0] % 2 or size[1] % 2:
+            raise UsageError(f"a size is width x height in even numbers of 16 or more, not {size[0]}x{size[1]}")
+        return {"size": size, "model": self.model, "seed": self.seed}
+
+    @property
+    def rate(self) -> float:
+        """Frames a second."""
+        return self.fps or (self.to.fps if self.to else FPS)
+
+    def length(self, usual: int) -> int:
+        """Frames of a clip of which the dataset says that it usually has so many."""
+        if self.frames is not None:
+            frames = self.frames
+        elif self.to is None or self.to.makes(usual):
+            frames = usual
+        else:  # the longest that the generator makes and the dataset has
+            frames = next((n for n in range(usual, 1, -1) if self.to.makes(n)), self.to.frames)
+        if frames < 2:
+            raise UsageError(f"a clip has 2 frames or more, not {frames}")
+        return frames
+
+    def option(self, name: str, usual: str = "") -> str:
+        """An option of the suite."""
+        return self.options.get(name, usual)
+
+    def known(self, *names: str) -> None:
+        """Raise UsageError where an option was given that the suite does not have."""
+        unknown = sorted(set(self.options) - set(names))
+        if unknown:
+            said = f"it has {', '.join(names)}" if names else "it has none"
+            raise UsageError(f"jobs of this suite have no option {unknown[0]!r}; {said}")
+
+    def chosen(self, jobs: Iterable[Job]) -> list[Job]:
+        """The jobs that are asked for: those named, at most `limit`, spread evenly over subsets and conditions."""
+        all_ = list(jobs)
+        names = [{job.id, job.sample, job.subset, job.condition, *job.id.split("/")} for job in all_]
+        unknown = [name for name in self.only if not any(name in mine for mine in names)]
+        if unknown:
+            raise UsageError(f"--only {unknown[0]}: there is no sample, subset or condition of that name")
+        mine = [job for job, said in zip(all_, names, strict=True) if not self.only or said & set(self.only)]
+        if self.limit is None or len(mine) <= self.limit:
+            return mine
+        turn: Counter[tuple[str, str]] = Counter()
+        order = []
+        for number, job in enumerate(mine):
+            kind = (job.subset, job.condition)
+            order.append((turn[kind], number))
+            turn[kind] += 1
+        kept = {number for _, number in sorted(order)[: self.limit]}
+        return [job for number, job in enumerate(mine) if number in kept]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Jobs of one model in one dataset, and what a suite's reader needs besides their clips."""
+
+    jobs: Sequence[Job]
+    home: Path  # the folder of the model: the log and extracted first frames lie there
+    evaluate: Sequence[str]  # arguments of `revisit eval`
+    index: Callable[[Sequence[Job]], None] | None = None  # writes the lists that the reader goes by
+    left_out: Sequence[str] = ()  # sentences: samples that no job can be made of
+
+
+def distinct(jobs: Sequence[Job]) -> None:
+    """Raise UsageError where two jobs have one id, or would write one file."""
+    ids = Counter(job.id for job in jobs)
+    twice = next((id for id, count in ids.items() if count > 1), None)
+    if twice is not None:
+        raise UsageError(f"two jobs are called {twice!r}; every sample and condition has an id of its own")
+    places: dict[str, str] = {}
+    for job in jobs:
+        place = str(job.out.with_suffix("").absolute())
+        if place in places:
+            raise UsageError(f"{places[place]!r} and {job.id!r} would both be written to {job.out}; rename one of them")
+        places[place] = job.id
+
+
+def file_name(id: str) -> str:
+    """A name for the clip of an id. Where an id cannot be a name as it is, a digest keeps it apart from all others."""
+    name = re.sub(r"[^A-Za-z0-9_.@-]+", "_", id).strip("._")[:LONGEST_NAME]
+    if name != id:
+        name = f"{name or 'clip'}-{hashlib.sha256(id.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+    return name
+
+
+def is_plain(name: str) -> bool:
+    """Whether a name can be that of a folder, wherever the clips go."""
+    return bool(name) and name == file_name(name)
+
+
+def over_frames(c2w: np.ndarray, frames: int) -> np.ndarray:
+    """A path seen from its first pose, spread over so many frames."""
+    seen = invert(c2w[0]) @ c2w
+    if len(seen) == frames:
+        return seen
+    return resample(trajectory(seen), np.linspace(0, len(seen) - 1, frames)).c2w.copy()
+
+
+def share_out(frames: int, shares: Sequence[float]) -> list[int]:
+    """Whole numbers of frames, at least one each, in proportion to shares."""
+    if frames < len(shares):
+        raise UsageError(f"{frames} frames are too few for {len(shares)} parts")
+    ends = [round(frames * sum(shares[: k + 1]) / sum(shares)) for k in range(len(shares))]
+    counts: list[int] = []
+    for k, end in enumerate(ends):
+        rest = len(shares) - 1 - k
+        counts.append(max(1, min(end, frames - rest) - sum(counts)))
+    return counts
+
+
+def _absolute(path: Path | None) -> str | None:
+    return None if path is None else str(path.absolute())
+
+
+def _stretch(clip: Clip | None) -> dict[str, Any] | None:
+    return None if clip is None else {"video": _absolute(clip.path), "start": clip.start, "frames": clip.count}

@@ -1,0 +1,91 @@
+"""Jobs of a folder's manifest: every id once, from the first frame of its reference, for a model of the user's own."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from revisit.control.compiling import compile_script
+from revisit.control.jobs import FRAMES, SIZE, Batch, Job, Wanted, file_name
+from revisit.control.running import measured
+from revisit.core import Case, Clip, UsageError
+from revisit.media.files import replacing
+from revisit.suites.clips import MANIFEST, read_manifest
+
+
+def jobs(data: Path, out: Path | None, wanted: Wanted) -> Batch:
+    """The jobs of a manifest; clips go to `out`, a folder per model, beside a manifest of all of them."""
+    wanted.known()
+    source = data / MANIFEST if data.is_dir() else data
+    if not source.is_file():
+        raise UsageError(f"{source}: no such file; jobs are made from a manifest, {MANIFEST} in the folder")
+    root = out or Path("generated/folder")
+    home = root / wanted.model
+    left_out: list[str] = []
+    found = list(_jobs(source, home, wanted, left_out))
+    words = [str(root), "--suite", "folder", "--root", str(source.parent)]
+    return Batch(wanted.chosen(found), home, words, lambda made: _index(root, made), left_out)
+
+
+def _jobs(source: Path, home: Path, wanted: Wanted, left_out: list[str]) -> Iterator[Job]:
+    seen: set[tuple[str, int]] = set()
+    for case in read_manifest(source):
+        if not isinstance(case, Case):
+            left_out.append(f"{case.id}: {case.reason}")
+            continue
+        id = case.id.removesuffix(f"@{case.model}#{case.seed}")
+        if (id, case.seed) in seen:  # another model's clip of the same
+            continue
+        seen.add((id, case.seed))
+        truth = case.reference or case.clip
+        known = measured(truth.path) if truth.path.is_file() else {}
+        frames = wanted.length(known.get("frames") or FRAMES)
+        size = wanted.size or (wanted.to.size if wanted.to else tuple(known.get("size") or SIZE))
+        path = compile_script(case.camera, frames=frames).path.c2w if case.camera else None
+        yield Job(
+            id=id if not case.seed else f"{id}#{case.seed}",
+            out=home / f"{file_name(id if not case.seed else f'{id}#{case.seed}')}.mp4",
+            suite="folder",
+            model=wanted.model,
+            sample=case.sample,
+            subset=case.subset,
+            condition=case.condition,
+            seed=case.seed,
+            frames=frames,
+            fps=wanted.fps or (wanted.to.fps if wanted.to else known.get("fps") or wanted.rate),
+            size=(size[0], size[1]),
+            prompt=case.prompt,
+            image=Clip(truth.path, truth.fps, count=1) if wanted.first_frame else None,
+            camera=case.camera,
+            path=path,
+            annotations=_line(case, id),
+        )
+
+
+def _line(case: Case, id: str) -> dict[str, Any]:
+    """What the manifest says of the clip, whoever makes it."""
+    target = case.target and {"name": case.target.name, "box": list(case.target.box)}
+    facts = {
+        "id": id, "reference": case.reference and str(case.reference.path), "prompt": case.prompt, "target": target,
+        "camera": case.camera, "phases": case.phases and list(case.phases), "group": case.sample, "subset": case.subset,
+        "condition": case.condition, "seed": case.seed, "annotations": dict(case.annotations),
+    }  # fmt: skip
+    return {name: value for name, value in facts.items() if value not in (None, "", {}, [])}
+
+
+def _index(root: Path, jobs: Sequence[Job]) -> None:
+    """The manifest of all models in the folder."""
+    path = root / MANIFEST
+    there = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line.strip()] if path.is_file() else []
+    lines = {(line["model"], line["video"]): line for line in there if (root / line["video"]).is_file()}
+    for job in jobs:
+        if job.out.is_file():
+            line = {**job.annotations, "model": job.model, "video": job.out.relative_to(root).as_posix()}
+            if "reference" in line:
+                line["reference"] = os.path.relpath(str(line["reference"]), root.resolve())
+            lines[job.model, line["video"]] = line
+    with replacing(path) as temporary:
+        temporary.write_text("".join(json.dumps(line) + "\n" for line in lines.values()), encoding="utf-8")

@@ -1,0 +1,181 @@
+"""Jobs of MBench: exit–wait–reenter sequences from a first frame (A), and caption segments in a row (T).
+
+What is generated is the list of assignments: a file that the user names, `assignments.jsonl` of the dataset, or what
+any model of the dataset has on its list. Clips go to the dataset itself, where the evaluator looks for them, or to
+`out`, which becomes a dataset with the same card and samples.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from revisit.control.jobs import Batch, Job, Segment, Wanted, share_out
+from revisit.core import Clip, Reason, UsageError
+from revisit.geometry.camera_script import Move, Step, parse_script
+from revisit.geometry.script_path import timed_path
+from revisit.media.files import replacing
+from revisit.suites.mbench.dataset import ANCHORS, CARD, LIST, NEEDED, Dataset, Item, is_name, open_dataset
+from revisit.suites.mbench.metrics.actions import WAIT, asked_of
+from revisit.suites.mbench.names import SETTINGS
+from revisit.suites.mbench.package import read_assignments
+from revisit.suites.mbench.read import segments_of
+
+ASSIGNMENTS = "assignments.jsonl"
+FPS = 16.0  # A: 10 s are 161 frames, 25 s are 401
+SECONDS = 25.0  # of a condition that does not say how long it is
+SEGMENT = 5.0  # seconds of a caption segment
+EXIT, STAY, REENTER = 0.4, 0.2, 0.4  # shares of a wait that nobody declares
+MOVES = {
+    "left": ("yaw", "left"), "right": ("yaw", "right"), "up": ("tilt", "up"), "down": ("tilt", "down"),
+    "forward": ("dolly", "forward"), "backward": ("dolly", "back"),
+    "strafe_left": ("truck", "left"), "strafe_right": ("truck", "right"),
+}  # fmt: skip
+NUMBER = re.compile(r"_(\d+)$")
+
+
+def jobs(data: Path, out: Path | None, wanted: Wanted) -> Batch:
+    """The jobs of a dataset."""
+    wanted.known("assignments", "degrees", "metres")
+    opened = open_dataset(data)
+    root = opened.root if out is None else out
+    place = Dataset(root, opened.card, opened.setting)
+    home = root / "models" / wanted.model
+    if not is_name(wanted.model):
+        raise UsageError(f"{wanted.model!r} cannot name a model: it becomes a folder")
+    left_out: list[str] = []
+    found = list(_jobs(opened, place, wanted, left_out))
+
+    def index(made: Sequence[Job]) -> None:
+        if out is not None:
+            _shell(opened, root)
+        _list(home, opened.setting, made)
+
+    return Batch(wanted.chosen(found), home, [str(root), "--suite", "mbench"], index, left_out)
+
+
+def _jobs(data: Dataset, place: Dataset, wanted: Wanted, left_out: list[str]) -> Iterator[Job]:
+    for row in _assigned(data, wanted.option("assignments")):
+        subset, sample, condition = (row[name] for name in NEEDED)
+        id = ":".join((subset, sample, condition))
+        facts, problems = data.sample(subset, sample)
+        if problems:
+            left_out.append(f"{id}: {problems[0].text}")
+            continue
+        item = Item(wanted.model, subset, sample, condition, 0, {}, facts, None, {})
+        try:
+            control = _told(item, wanted) if data.setting == "T" else _moved(data, item, wanted)
+        except UsageError as error:
+            left_out.append(f"{id}: {error}")
+            continue
+        caption = facts.get("caption")
+        yield Job(
+            id=id,
+            out=place.place("output_video", model_id=wanted.model, **row),
+            suite="mbench",
+            sample=sample,
+            subset=subset,
+            condition=condition,
+            prompt=caption.strip() if isinstance(caption, str) else " ".join(segments_of(facts)),
+            image=_first_frame(data.root / "samples" / subset / sample) if wanted.first_frame else None,
+            **wanted.clip,
+            **control,
+        )
+
+
+def _assigned(data: Dataset, file: str) -> list[dict[str, str]]:
+    """Subset, sample and condition of every clip to make."""
+    path = Path(file) if file else data.root / ASSIGNMENTS
+    if file or path.is_file():
+        return list(read_assignments(path, data))
+    lists = [data.root / "models" / model / LIST for model in data.models]
+    rows = {tuple(row.values()): row for path in lists for row in read_assignments(path, data)}
+    if not rows:
+        raise UsageError(
+            f"{data.root}: nothing says which samples go with which conditions; expected {ASSIGNMENTS}, the list of a "
+            "model, or --option assignments=FILE with subset, sample_id and condition_id in every line"
+        )
+    return list(rows.values())
+
+
+def _moved(data: Dataset, item: Item, wanted: Wanted) -> dict[str, Any]:
+    """Length and camera of an action-conditioned clip."""
+    asked = asked_of(item.action, data.motion(item))
+    if isinstance(asked, Reason):
+        raise UsageError(asked.sentence)
+    usual = round((item.length or SECONDS) * (wanted.fps or FPS)) + 1
+    frames = wanted.length(usual)
+    phases = list(asked.phases)
+    if asked.waits:
+        phases = [(phases[0][0], EXIT), (WAIT, STAY), (phases[1][0], REENTER)]
+    parts = [part for part in item.action.split("_then_") if not part.startswith(WAIT)]
+    amounts = iter([int(found[1]) if (found := NUMBER.search(part)) else None for part in parts])
+    steps = []
+    for (word, _), count in zip(phases, share_out(frames - 1, [share for _, share in phases]), strict=True):
+        if word == WAIT:
+            steps.append(Step((), count))
+            continue
+        kind, direction = MOVES[word]
+        usual_amount = wanted.option("degrees", "60") if kind in ("yaw", "tilt") else wanted.option("metres", "1")
+        steps.append(Step((Move(kind, direction, float(next(amounts, None) or usual_amount)),), count))
+    script = ",".join(map(str, steps))
+    return {
+        "frames": frames, "fps": wanted.fps or FPS, "camera": script, "path": timed_path(parse_script(script), frames),
+        "actions": tuple({"action": word} for step, (word, _) in zip(steps, phases, strict=True)
+                         for _ in range(step.frames)),
+    }  # fmt: skip
+
+
+def _told(item: Item, wanted: Wanted) -> dict[str, Any]:
+    """Length and captions of a text-conditioned clip: segments of about five seconds."""
+    texts = segments_of(item.facts)
+    if not texts:
+        raise UsageError("its sample has no caption_segments, which tell what happens when")
+    frames = wanted.length(round(SEGMENT * (wanted.fps or FPS)) * len(texts) + 1)
+    counts = share_out(frames, [1.0] * len(texts))
+    firsts = [sum(counts[:k]) for k in range(len(counts))]
+    parts = tuple(Segment(*part) for part in zip(texts, firsts, counts, strict=True))
+    return {"frames": frames, "fps": wanted.fps or FPS, "segments": parts}
+
+
+def _first_frame(sample: Path) -> Path | Clip | None:
+    for name in ("first_frame.png", "first_frame.jpg"):
+        if (sample / name).is_file():
+            return sample / name
+    video = sample / "source_video.mp4"
+    return Clip(video, count=1) if video.is_file() else None
+
+
+def _shell(data: Dataset, root: Path) -> None:
+    """The card and the samples of the dataset, for clips that lie elsewhere."""
+    root.mkdir(parents=True, exist_ok=True)
+    for name in (CARD, ANCHORS, ASSIGNMENTS):
+        if (data.root / name).is_file() and not (root / name).exists():
+            shutil.copyfile(data.root / name, root / name)
+    if not (root / "samples").exists():
+        (root / "samples").symlink_to((data.root / "samples").resolve(), target_is_directory=True)
+
+
+def _list(home: Path, setting: str, jobs: Sequence[Job]) -> None:
+    """The list of the model: every clip that was asked for, so that coverage counts those that are missing."""
+    path = home / LIST
+    there = (
+        [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()] if path.is_file() else []
+    )
+    rows = {str(row.get("item_id")): row for row in there} | {job.id: _row(home, setting, job) for job in jobs}
+    with replacing(path) as temporary:
+        temporary.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows.values()), "utf-8")
+
+
+def _row(home: Path, setting: str, job: Job) -> Mapping[str, Any]:
+    inside = job.out.relative_to(home) if job.out.is_relative_to(home) else job.out.relative_to(home.parents[1])
+    return {
+        "item_id": job.id, "dataset_id": SETTINGS[setting], "subset": job.subset, "sample_id": job.sample,
+        "condition_id": job.condition, "model_id": job.model,
+        "media": {"videos": [{"path": inside.as_posix(), "role": "generated"}]},
+        "artifacts": {}, "annotations": {}, "metadata": {},
+    }  # fmt: skip

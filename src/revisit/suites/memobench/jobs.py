@@ -1,0 +1,102 @@
+"""Jobs of MemoBench: each clip of the dataset from its first frame, its prompt and its key-framed camera path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from revisit.control.jobs import FRAMES, Batch, Job, Wanted, over_frames
+from revisit.core import Clip
+from revisit.geometry.formats import from_c2w_array, from_mapanything, parse_camera_table
+from revisit.geometry.path_script import script_of
+from revisit.geometry.poses import InvalidPoses
+from revisit.media import load_npz
+from revisit.media.folder import frame_files
+from revisit.suites.memobench.keyframes import FEWEST_FRAMES, key_frames, problem_of
+from revisit.suites.memobench.names import SYNTHETIC, ClipName
+from revisit.suites.memobench.read import metadata_of
+from revisit.suites.memobench.sheets import SHEETS, Marks
+from revisit.suites.memobench.truth import Dataset, TrueClip, open_dataset
+
+CENTIMETRES = 0.01  # of a synthetic clip's engine, in metres
+
+
+def jobs(data: Path, out: Path | None, wanted: Wanted) -> Batch:
+    """The jobs of a dataset; clips are laid out in `out`, a folder per model."""
+    wanted.known()
+    opened = open_dataset(data)
+    home = (out or Path("generated/memobench")) / wanted.model
+    left_out: list[str] = []
+    found = list(_clips(opened, home, wanted, left_out))
+    words = [str(home.parent), "--suite", "memobench", "--option", f"gt={data}"]
+    if (data.parent / "targets.json").is_file():
+        words += ["--option", f"targets={data.parent / 'targets.json'}"]
+    return Batch(wanted.chosen(found), home, words, left_out=left_out)
+
+
+def _clips(data: Dataset, home: Path, wanted: Wanted, left_out: list[str]) -> Iterator[Job]:
+    metadata = metadata_of(data.root)
+    for subset in SHEETS:
+        sheet = data.sheets.get(subset)
+        left_out += sheet.unusable.values() if sheet else ()
+        for name in sorted(sheet.marks if sheet else {clip for clip in data.clips if clip.subset == subset}):
+            truth, marks = data.clip(name), sheet.marks[name] if sheet else None
+            problem = truth if isinstance(truth, str) else None
+            if isinstance(truth, TrueClip) and marks is not None:
+                problem = problem_of(marks.exits, marks.returns, truth.frames)
+            if isinstance(truth, str) or problem:
+                left_out.append(f"{name.title}: {problem}")
+                continue
+            prompt = metadata.get(name, {}).get("prompt") or (marks.prompt if marks else "")
+            yield _job(name, truth, marks, prompt, home, wanted, left_out)
+
+
+def _job(
+    name: ClipName, truth: TrueClip, marks: Marks | None, prompt: str, home: Path, wanted: Wanted, left_out: list[str]
+) -> Job:
+    frames = wanted.length(FRAMES)
+    phases = None
+    if marks is not None and frames >= FEWEST_FRAMES:
+        phases = key_frames(marks.exits, marks.returns, truth.frames, frames)
+    path = None
+    try:
+        path = _path(name, truth, frames)
+    except InvalidPoses as error:
+        left_out.append(f"{name.title}: its clip is made without a camera path, because {error}")
+    return Job(
+        id=name.title,
+        out=home / name.subset / name.scene / name.id / "video.mp4",
+        suite="memobench",
+        sample=name.id,
+        subset=name.subset,
+        condition=name.scene or name.subset,
+        frames=frames,
+        fps=wanted.rate,
+        prompt=prompt,
+        image=_first_frame(truth.clip) if wanted.first_frame else None,
+        path=path,
+        camera="" if path is None else script_of(path, phases or ()),
+        annotations={} if phases is None else {"phases": list(phases)},
+        **wanted.clip,
+    )
+
+
+def _first_frame(clip: Clip) -> Path | Clip:
+    return frame_files(clip.path).paths[0] if clip.path.is_dir() else Clip(clip.path, count=1)
+
+
+def _path(name: ClipName, truth: TrueClip, frames: int) -> np.ndarray | None:
+    if truth.poses is None:
+        return None
+    if truth.poses.suffix == ".csv":
+        c2w = parse_camera_table(truth.poses.read_text(encoding="utf-8-sig")).c2w
+    elif truth.poses.suffix == ".npz":
+        c2w = from_mapanything(load_npz(truth.poses)).c2w
+    else:
+        c2w = from_c2w_array(next(iter(load_npz(truth.poses).values()))).c2w
+    path = over_frames(c2w, frames)
+    if name.subset == SYNTHETIC:
+        path[:, :3, 3] *= CENTIMETRES
+    return path

@@ -1,0 +1,362 @@
+"""`revisit generate`: jobs of every suite, carried out by commands, live processes, functions and stand-ins."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import revisit as package
+from revisit.control.generation import By, batch_of, carry_out, conditions, how_of
+from revisit.control.generators import generator
+from revisit.control.jobs import Batch, Job, Wanted, distinct, file_name, over_frames, share_out
+from revisit.control.makers import Live
+from revisit.control.running import job_file, known_of, sidecar
+from revisit.core import SUITES, UsageError
+from revisit.geometry.camera_script import camera_path, parse_script
+from revisit.geometry.path_script import script_of
+from revisit.geometry.rotations import to_yaw_pitch
+from revisit.geometry.script_path import timed_path
+from revisit.media import encode_mp4
+from tests.datasets import DATASETS
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A dataset of every suite, by its name."""
+    return {suite: make(tmp_path_factory.mktemp(suite)) for suite, make in DATASETS.items()}
+
+
+def batch(worlds: dict[str, Path], suite: str, out: Path | None = None, **facts: Any) -> Batch:
+    (wanted,) = conditions("mine", ["112x64"], True, **facts)
+    return batch_of(suite.partition("-")[0], worlds[suite], out, wanted)
+
+
+# -- jobs -------------------------------------------------------------------------------------------------------------
+
+
+def test_every_suite_brings_jobs_that_lie_where_its_reader_looks(worlds: dict[str, Path], tmp_path: Path) -> None:
+    for suite in ("mind", "memobench", "mbench", "mbench-t", "wrbench", "folder"):
+        made = batch(worlds, suite, tmp_path / suite)
+        assert made.jobs and not made.left_out, suite
+        for job in made.jobs:  # a file where each clip must lie is all that a reader needs
+            job.out.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(worlds["folder"] / "truth/c0.mp4", job.out)
+        if made.index is not None:
+            made.index(made.jobs)
+        source, options = Path(made.evaluate[0]), made.evaluate[3:]
+        asked = dict(
+            text.split("=", 1) for word, text in zip(options[::2], options[1::2], strict=True) if word == "--option"
+        )
+        roots = [Path(text) for word, text in zip(options[::2], options[1::2], strict=True) if word == "--root"]
+        cases = list(SUITES[suite.partition("-")[0]].read(source, roots, **asked))
+        refused = [case for case in cases if not hasattr(case, "clip")]
+        assert not refused, (suite, refused[:2])
+        assert {case.clip.path.resolve() for case in cases} == {job.out.resolve() for job in made.jobs}, suite
+
+
+def test_jobs_of_mind_hold_keys_context_and_path(worlds: dict[str, Path], tmp_path: Path) -> None:
+    made = {job.id: job for job in batch(worlds, "mind", tmp_path).jobs}
+    job = made["1st_data/mem_test/data-25"]
+    rows = json.loads((worlds["mind"] / "1st_data/test/mem_test/data-25/action.json").read_text())
+    mark = rows["mark_time"]
+    assert job.context is not None and (job.context.start, job.context.count) == (0, mark)
+    assert job.frames == rows["total_time"] - mark == len(job.actions) == len(job.path)
+    assert [row["lr"] for row in job.actions] == [row["lr"] for row in rows["data"][mark:]]
+    yaw = [row["actor_rpy"]["z"] for row in rows["data"][mark:]]  # the engine's own angles
+    assert np.allclose(to_yaw_pitch(job.path[:, :3, :3])[0], np.array(yaw) - yaw[0], atol=1e-6)
+    assert job.camera == "yaw:right:24@8,yaw:left:24@8"
+    mirrors = [id for id in made if id.startswith("3rd_data/mirror_test/")]
+    assert [made[id].annotations["trajectory"] for id in mirrors] == ["-a", "-wr"]
+    assert len({job.out for job in made.values()}) == len(made)
+
+
+def test_jobs_of_memobench_follow_the_marks_and_poses(worlds: dict[str, Path], tmp_path: Path) -> None:
+    for job in batch(worlds, "memobench", tmp_path, frames=9).jobs:
+        assert job.frames == len(job.path) == 9 and job.prompt and job.image is not None
+        assert np.allclose(job.path[0], np.eye(4))
+        hidden, back = job.annotations["phases"]
+        assert 0 < hidden < back < 9
+        turned = np.abs(np.array(to_yaw_pitch(job.path[:, :3, :3]))).max()
+        assert turned > 20 and np.abs(job.path[:, :3, 3]).max() < 1  # a synthetic clip's centimetres became metres
+
+
+def test_jobs_of_mbench_are_exit_wait_reenter_and_five_segments(worlds: dict[str, Path], tmp_path: Path) -> None:
+    job = batch(worlds, "mbench", tmp_path).jobs[0]
+    assert job.frames == 49 and job.fps == 16  # three seconds at 16 and the first frame
+    yaw = to_yaw_pitch(job.path[:, :3, :3])[0]
+    assert abs(yaw[0]) < 1e-9 and abs(yaw[-1]) < 1e-6 and abs(np.abs(yaw).max() - 60) < 1e-6
+    told = batch(worlds, "mbench-t", tmp_path).jobs[0]
+    assert len(told.segments) == 5 and told.frames == 401
+    assert [part.first for part in told.segments] == [0, 80, 160, 241, 321]
+    assert sum(part.frames for part in told.segments) == 401 and told.path is None
+
+
+def test_declared_waits_and_degrees_reach_the_script(worlds: dict[str, Path], tmp_path: Path) -> None:
+    data = DATASETS["mbench"](tmp_path)
+    row = json.loads((data / "assignments.jsonl").read_text().splitlines()[0])
+    names = ["left_then_wait_then_right_10s", "right_360_10s", "leave_10s"]
+    rows = [{**row, "condition_id": name} for name in names]
+    (data / "assignments.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with (data / "dataset.yaml").open("a") as card:
+        card.write("actions:\n  leave: [{left: 4}, {wait: 2}, {right: 4}]\n")
+    scripts = [job.camera for job in batch_of("mbench", data, None, Wanted("mine")).jobs]
+    assert scripts == [
+        "yaw:left:60@64,hold@32,yaw:right:60@64", "yaw:right:360@160", "yaw:left:60@64,hold@32,yaw:right:60@64"
+    ]  # fmt: skip
+
+
+def test_limits_are_spread_and_names_choose(worlds: dict[str, Path], tmp_path: Path) -> None:
+    few = batch(worlds, "mind", tmp_path, limit=6).jobs
+    assert {(job.subset, job.condition) for job in few} == {
+        (subset, test)
+        for subset in ("1st_data", "3rd_data")
+        for test in ("mem_test", "action_space_test", "mirror_test")
+    }
+    assert {job.sample for job in batch(worlds, "mind", tmp_path, only=("data-26",)).jobs} == {"data-26"}
+    with pytest.raises(UsageError, match="no sample, subset or condition"):
+        batch(worlds, "mind", tmp_path, only=("data-99",))
+
+
+def test_a_path_becomes_a_script_that_follows_it() -> None:
+    for script in (
+        "yaw:left:60@40,hold@9,yaw:right:60@31",
+        "tilt:up:20+dolly:forward:1@20,truck:left:0.5@20",
+        "hold@8",
+    ):
+        path = camera_path(parse_script(script))
+        told = timed_path(parse_script(script_of(path)), len(path))
+        assert np.abs(told - path).max() < 0.02, (script, script_of(path))
+    assert script_of(camera_path(parse_script("yaw:left:60@4,yaw:right:60@4"))) == "yaw:left:60@4,yaw:right:60@4"
+    assert share_out(10, [1, 1, 1]) == [3, 4, 3] and sum(share_out(7, [0.4, 0.2, 0.4])) == 7
+    assert over_frames(path, 5).shape == (5, 4, 4)
+
+
+def test_two_ids_never_share_a_file() -> None:
+    ids = ["a/b", "a_b", "a b", "猫", "犬", "x" * 300, "x" * 301]
+    assert len({file_name(id) for id in ids}) == len(ids)
+    one = Job("a", Path("clips/a.mp4"), 9)
+    with pytest.raises(UsageError, match="two jobs are called"):
+        distinct([one, Job("a", Path("clips/b.mp4"), 9)])
+    with pytest.raises(UsageError, match="would both be written"):
+        distinct([one, Job("b", Path("clips/a.mp4"), 9)])
+
+
+def test_a_generator_is_told_in_its_own_dialect(worlds: dict[str, Path], tmp_path: Path) -> None:
+    (wanted,) = conditions("wan", [], True, to=generator("lingbot-world"), frames=17, limit=1)
+    made = batch_of("memobench", worlds["memobench"], tmp_path, wanted)
+    seen = []
+    by = By(function=lambda job: seen.append(job) or [np.zeros((16, 16, 3), np.uint8)] * 17)
+    (ended,) = carry_out(made, by, how_of(by, to=wanted.to))
+    assert ended.good and "the clip is 16x16, and 832x480 was asked for" in ended.remarks
+    control = seen[0]["control"]
+    assert control["dialect"] == "latent_folder" or np.load(Path(control["payload"]) / "poses.npy").shape[1:] == (4, 4)
+    assert np.load(control["path"]).shape == (17, 4, 4)
+    assert known_of(made.jobs[0].out)["delivered"]["family"] == control["dialect"]
+
+
+# -- carrying out -----------------------------------------------------------------------------------------------------
+
+SERVER = """
+import json, os, pathlib, shutil, sys, time
+place, clip, short = map(pathlib.Path, sys.argv[1:4])
+with (place / "loads.txt").open("a") as file: file.write(os.environ["REVISIT_WORKER"] + " " + os.environ.get("CUDA_VISIBLE_DEVICES", "") + "\\n")
+print("loading weights", flush=True)
+print(json.dumps({"ready": True}), flush=True)
+for line in sys.stdin:
+    job = json.loads(line)
+    said = job["inputs"]["prompt"]
+    once = place / ("once-" + job["id"])
+    first = not once.exists()
+    once.touch()
+    if "crash" in said and first: sys.exit("out of memory")
+    if "hang" in said and first: time.sleep(60)
+    if "refuse" in said:
+        print(json.dumps({"id": job["id"], "error": "no such scene"}), flush=True)
+        continue
+    if "nothing" not in said: shutil.copy(short if "short" in said else clip, job["out"])
+    print("made", job["id"], flush=True)
+    print(json.dumps({"id": job["id"], "status": "done"}), flush=True)
+"""
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Callable[[list[str]], tuple[list[Job], str]]:
+    frames = np.random.default_rng(0).integers(0, 255, (9, 16, 16, 3), dtype=np.uint8)
+    encode_mp4(tmp_path / "clip.mp4", frames, 16)
+    encode_mp4(tmp_path / "short.mp4", frames[:5], 16)
+    (tmp_path / "serve.py").write_text(SERVER)
+    command = f"'{sys.executable}' '{tmp_path}/serve.py' '{tmp_path}' '{tmp_path}/clip.mp4' '{tmp_path}/short.mp4'"
+
+    def make(prompts: list[str]) -> tuple[list[Job], str]:
+        jobs = [
+            Job(f"j{k}", tmp_path / "out" / f"j{k}.mp4", 9, 16, (16, 16), "x", "m", f"j{k}", prompt=prompt)
+            for k, prompt in enumerate(prompts)
+        ]
+        return jobs, command
+
+    return make
+
+
+def run(jobs: list[Job], by: By, home: Path, **facts: object):
+    from revisit.control.running import run_jobs
+
+    return {made.id: made for made in run_jobs(jobs, by.makers({}), home, how_of(by, **facts))}
+
+
+def test_a_live_process_serves_many_jobs_and_is_started_again_when_it_dies(serving, tmp_path: Path) -> None:
+    jobs, command = serving(["fine", "crash", "fine", "hang", "refuse", "nothing", "short", "fine"])
+    ended = run(jobs, By(serve=command, gpus=["3"]), tmp_path / "out", timeout=3, retries=1)
+    assert [ended[job.id].status for job in jobs] == [
+        "made", "made", "made", "made", "failed", "wrote nothing", "wrong length", "made"
+    ]  # fmt: skip
+    assert (ended["j1"].tries, ended["j3"].tries, ended["j4"].tries) == (2, 2, 2)
+    assert "no such scene" in ended["j4"].reason and "5 frames, and 9" in ended["j6"].reason
+    loads = (tmp_path / "loads.txt").read_text().splitlines()
+    assert loads == ["0 3"] * 3  # at the start, and after the crash and the hang
+    assert [json.loads(line)["id"] for line in (tmp_path / "out/generation.jsonl").read_text().splitlines()] == [
+        job.id for job in jobs
+    ]
+    again = run(jobs, By(serve=command), tmp_path / "out", timeout=3)
+    assert {made.status for made in again.values()} == {"kept", "failed", "wrote nothing", "wrong length"}
+
+
+def test_a_process_that_cannot_start_or_says_nothing(tmp_path: Path, serving) -> None:
+    jobs, _ = serving(["fine"])
+    assert "cannot be started" in run(jobs, By(serve="no-such-program-here"), tmp_path / "out")["j0"].reason
+    ended = run(jobs, By(serve=f"'{sys.executable}' -c 'raise SystemExit(3)'"), tmp_path / "out")["j0"]
+    assert ended.status == "crashed" and "ended with 3" in ended.reason
+    with pytest.raises(UsageError, match="needs a command"):
+        Live("", {})
+
+
+def test_nothing_is_overwritten_in_silence(serving, tmp_path: Path) -> None:
+    (job,), command = serving(["fine"])
+    assert run([job], By(serve=command), tmp_path / "out")["j0"].status == "made"
+    before = job.out.read_bytes()
+    (other,), _ = serving(["another wish"])
+    ended = run([other], By(serve=command), tmp_path / "out")["j0"]
+    assert ended.status == "refused" and "made from other inputs" in ended.reason and job.out.read_bytes() == before
+    assert run([other], By(serve=command), tmp_path / "out", replace="any")["j0"].status == "made"
+    sidecar(job.out).unlink()
+    assert "no record of how it was made" in run([other], By(serve=command), tmp_path / "out")["j0"].reason
+    job.out.write_bytes(b"spoilt")
+    assert run([other], By(serve=command), tmp_path / "out")["j0"].status == "refused"
+    assert json.loads(job_file(job.out).read_text())["inputs"]["prompt"] == "another wish"
+
+
+def test_one_run_at_a_time(serving, tmp_path: Path) -> None:
+    jobs, command = serving(["fine", "fine"])
+    from revisit.control.running import run_jobs
+
+    by = By(serve=command)
+    first = run_jobs(jobs, by.makers({}), tmp_path / "out", how_of(by))
+    next(first)
+    with pytest.raises(UsageError, match="another run"):
+        list(run_jobs(jobs, by.makers({}), tmp_path / "out", how_of(by)))
+    assert next(first).good
+
+
+def test_a_function_may_write_or_return_frames_or_fail(worlds: dict[str, Path], tmp_path: Path) -> None:
+    def mine(job: dict) -> object:
+        if job["sample"] == "data-26":
+            raise RuntimeError("no idea")
+        frames = np.full((job["frames"], 64, 112, 3), 90, np.uint8)
+        if job["condition"] == "mirror_test":
+            encode_mp4(Path(job["out"]), frames, job["fps"])
+            return None
+        return frames
+
+    made = package.generate("mind", mine, data=worlds["mind"], model="mine", out=tmp_path, size=(112, 64), workers=2)
+    assert made.counts == {"crashed": 2, "made": 8} and made.source == tmp_path and not made.good
+    assert "RuntimeError: no idea" in next(end.reason for end in made.ended if not end.good)
+
+
+# -- the command, end to end ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suite", ["mind", "memobench", "mbench", "mbench-t", "wrbench", "folder"])
+def test_two_commands_end_in_a_table(suite: str, worlds: dict[str, Path], tmp_path: Path, revisit) -> None:
+    name = suite.partition("-")[0]
+    data = DATASETS[suite](tmp_path)
+    words = ["generate", name, "--data", data, "--baseline", "pan", "--size", "112x64", "--frames", 17, "--limit", 4]
+    out = [] if name == "mbench" else ["--out", tmp_path / "clips"]
+    done = revisit(*words, *out, "--json")
+    told = json.loads(done.stdout)
+    assert told["counts"] == {"made": 4}
+    clips = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.mp4"))}
+    again = json.loads(revisit(*words, *out, "--json").stdout)
+    assert again["counts"] == {"kept": 4} and clips == {
+        path: path.read_bytes() for path in sorted(tmp_path.rglob("*.mp4"))
+    }
+    made = [path for path in clips if known_of(path)]
+    assert len(made) == 4 and all(known_of(path)["category"] == "floor" for path in made)
+    (command,) = told["evaluate"]
+    import shlex
+
+    scored = revisit(*shlex.split(command)[1:], "--out", tmp_path / "run", "--workers", 0, check=None)
+    assert scored.returncode == 0, scored.stderr
+    assert "pan" in scored.stdout
+
+
+def test_a_dry_run_makes_nothing(worlds: dict[str, Path], tmp_path: Path, revisit) -> None:
+    words = ("generate", "mind", "--data", worlds["mind"], "--model", "m", "--out", tmp_path / "clips")
+    said = revisit(*words, "--dry-run").stdout
+    assert "10 clips, 0 of them there" in said and "GB free" in said and "mirror_test" in said
+    assert not (tmp_path / "clips").exists()
+    plan = json.loads(revisit(*words, "--dry-run", "--json", "--size", "64x48").stdout)
+    assert plan["bytes"] == int(sum(row["bytes"] for row in plan["plan"])) > 0
+    assert "exactly one of them" in revisit(*words, check=2).stderr
+    assert "cannot name a model" in revisit(*words[:5], "a/b", "--baseline", "pan", check=2).stderr
+
+
+def test_conditions_are_rows_of_their_own(worlds: dict[str, Path], tmp_path: Path, revisit) -> None:
+    revisit(
+        "generate", "memobench", "--data", worlds["memobench"], "--baseline", "hold", "--frames", 9, "--limit", 1,
+        "--size", "112x64,96x48", "--no-first-frame", "--out", tmp_path / "clips",
+    )  # fmt: skip
+    assert sorted(path.name for path in (tmp_path / "clips").iterdir()) == [
+        "hold@no-first-frame@112x64", "hold@no-first-frame@96x48"
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_killing_and_repeating_changes_nothing(worlds: dict[str, Path], tmp_path: Path) -> None:
+    """The whole command is killed with its clips half made; the same command ends with the same clips."""
+    words = [
+        sys.executable, "-m", "revisit", "generate", "mind", "--data", str(worlds["mind"]), "--baseline", "pan",
+        "--size", "112x64", "--out",
+    ]  # fmt: skip
+    subprocess.run([*words, str(tmp_path / "whole")], check=True, capture_output=True)
+    for wait in (1, 6):  # so many clips, then kill
+        running = subprocess.Popen(
+            [*words, str(tmp_path / "killed")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        until = time.monotonic() + 120
+        while (
+            running.poll() is None
+            and len(list((tmp_path / "killed").rglob("*.mp4"))) < wait
+            and time.monotonic() < until
+        ):
+            time.sleep(0.01)
+        if running.poll() is None:
+            os.kill(running.pid, signal.SIGKILL)
+        running.wait()
+    subprocess.run([*words, str(tmp_path / "killed")], check=True, capture_output=True)
+    clips = {
+        place: {path.relative_to(tmp_path / place): path.read_bytes() for path in (tmp_path / place).rglob("*.mp4")}
+        for place in ("whole", "killed")
+    }
+    assert clips["whole"] == clips["killed"] and len(clips["whole"]) == 10
+    assert not list((tmp_path / "killed").rglob(".making-*")) and not list((tmp_path / "killed").rglob(".writing-*"))
