@@ -112,9 +112,11 @@ def memobench(folder: Path, clips: int = 2) -> Path:
         )
         sheets["Real"].append([n + 6, 8, 15])
         metadata["Real"].append([n + 6, "a beaker", "", "A beaker fills while nobody looks."])
-    table(data / "Synthetic_processed/Synthetic_ExitReenter.csv", ["video_folder", "exits", "re-enter", "frame_num", "skip", "prompt"], sheets["Synthetic"])  # fmt: skip
+    marks = ["video_folder", "exits", "re-enter", "frame_num", "skip", "prompt"]
+    table(data / "Synthetic_processed/Synthetic_ExitReenter.csv", marks, sheets["Synthetic"])
     table(data / "Real_Raw/Real_ExitReenter.csv", ["id", "exit", "reenter"], sheets["Real"])
-    table(data / "sam3_metadata/synthetic_metadata.csv", ["scene", "video_id", "subject", "exr_path", "prompt"], metadata["Synthetic"])  # fmt: skip
+    facts = ["scene", "video_id", "subject", "exr_path", "prompt"]
+    table(data / "sam3_metadata/synthetic_metadata.csv", facts, metadata["Synthetic"])
     table(
         data / "sam3_metadata/real_metadata.csv", ["video_id", "subject", "full_image_path", "prompt"], metadata["Real"]
     )
@@ -136,7 +138,7 @@ def mbench(folder: Path, setting: str = "A") -> Path:
     root = folder / f"MBench-{setting}"
     root.mkdir(parents=True)
     (root / "dataset.yaml").write_text(
-        f"dataset_id: mbench{setting.lower()}\nsubsets: {{environment: {{}}, human: {{}}, object: {{}}, causal: {{}}}}\n"
+        f"dataset_id: mbench{setting.lower()}\nsubsets: [environment, human, object, causal]\n"
     )
     rows = []
     for number, subset in enumerate(SUBSETS):
@@ -172,13 +174,15 @@ def wrbench(folder: Path) -> Path:
         frames.append({"family_id": name, "image_path": f"first_frames/{name}.png"})
         roles = ("anchor", "anchor", "interactor")
         families.append({
-            "family_id": name, "scene": "kitchen", "t2i_scene": "A kitchen.", "primary_object": {"id": "a", "name": "cook"},
+            "family_id": name, "scene": "kitchen", "t2i_scene": "A kitchen.",
+            "primary_object": {"id": "a", "name": "cook"},
             "supporting_objects": [{"id": role, "name": f"{role} {k}", "role": role} for k, role in enumerate(roles)],
         })  # fmt: skip
         for tier, (delta, divergence) in tiers.items():
             for gap in ("none", "static", "yaw_LR", "yaw_RL"):
                 variants.append({
-                    "variant_id": f"{name}__{tier}__{gap}", "family_id": name, "reasoning_tier": tier[:2], "oov_gap": gap,
+                    "variant_id": f"{name}__{tier}__{gap}", "family_id": name, "reasoning_tier": tier[:2],
+                    "oov_gap": gap,
                     "event_delta": delta, "divergence_id": divergence, "world_state_prompt": "The cook sits.",
                     "expected_state": "The cook sits.", "ti2v_prompt": "A kitchen. The cook sits.",
                 })  # fmt: skip

@@ -170,7 +170,8 @@ def test_a_generator_is_told_in_its_own_dialect(worlds: dict[str, Path], tmp_pat
 SERVER = """
 import json, os, pathlib, shutil, sys, time
 place, clip, short = map(pathlib.Path, sys.argv[1:4])
-with (place / "loads.txt").open("a") as file: file.write(os.environ["REVISIT_WORKER"] + " " + os.environ.get("CUDA_VISIBLE_DEVICES", "") + "\\n")
+mine = os.environ["REVISIT_WORKER"] + " " + os.environ.get("CUDA_VISIBLE_DEVICES", "")
+with (place / "loads.txt").open("a") as file: file.write(mine + "\\n")
 print("loading weights", flush=True)
 print(json.dumps({"ready": True}), flush=True)
 for line in sys.stdin:
