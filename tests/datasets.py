@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import cv2
@@ -208,7 +208,7 @@ def folder(place: Path, clips: int = 4) -> Path:
     return root
 
 
-DATASETS = {
+DATASETS: dict[str, Callable[[Path], Path]] = {
     "mind": mind, "memobench": memobench, "mbench": mbench, "mbench-t": lambda place: mbench(place, "T"),
     "wrbench": wrbench, "folder": folder,
 }  # fmt: skip

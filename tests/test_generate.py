@@ -155,8 +155,13 @@ def test_two_ids_never_share_a_file() -> None:
 def test_a_generator_is_told_in_its_own_dialect(worlds: dict[str, Path], tmp_path: Path) -> None:
     (wanted,) = conditions("wan", [], True, to=generator("lingbot-world"), frames=17, limit=1)
     made = batch_of("memobench", worlds["memobench"], tmp_path, wanted)
-    seen = []
-    by = By(function=lambda job: seen.append(job) or [np.zeros((16, 16, 3), np.uint8)] * 17)
+    seen: list[dict[str, Any]] = []
+
+    def mine(job: dict[str, Any]) -> list[np.ndarray]:
+        seen.append(job)
+        return [np.zeros((16, 16, 3), np.uint8)] * 17
+
+    by = By(function=mine)
     (ended,) = carry_out(made, by, how_of(by, to=wanted.to))
     assert ended.good and "the clip is 16x16, and 832x480 was asked for" in ended.remarks
     control = seen[0]["control"]

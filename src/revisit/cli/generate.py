@@ -62,7 +62,7 @@ def generate(
 
     if not model and not baseline:
         raise UsageError("--model says what your model is called in tables and folders")
-    by = By(command, serve, baseline, None, workers, _parts([gpus]), load_timeout)
+    by = By(command, serve, baseline, None, workers, parts([gpus]), load_timeout)
     if not dry_run:
         by.makers({"world": world})
     to = card(generator, own) if generator else None
@@ -72,8 +72,8 @@ def generate(
     batches = [
         batch_of(suite, data, out, wanted)
         for wanted in conditions(
-            model or baseline, _parts(size), first_frame, to=to, frames=frames, fps=fps, seed=seed,
-            only=tuple(_parts(only)), limit=limit, options=options_of(option),
+            model or baseline, parts(size), first_frame, to=to, frames=frames, fps=fps, seed=seed,
+            only=tuple(parts(only)), limit=limit, options=options_of(option),
         )
     ]  # fmt: skip
     ended: list[Generated] = []
@@ -122,7 +122,8 @@ def options_of(given: list[str]) -> dict[str, str]:
     return dict(text.split("=", 1) for text in given)
 
 
-def _parts(values: list[str]) -> list[str]:
+def parts(values: list[str]) -> list[str]:
+    """What was given several times, or with commas between."""
     return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
 

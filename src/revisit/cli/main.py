@@ -11,6 +11,7 @@ from revisit.cli import (
     audit,
     cache,
     camera,
+    check,
     demo,
     doctor,
     eval_,
@@ -42,6 +43,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("eval")(eval_.eval_)
 app.command("generate")(generate.generate)
+app.command("check")(check.check)
 app.command("report")(report.report)
 app.command("leaderboard")(leaderboard.leaderboard)
 app.command("plan")(plan.plan)

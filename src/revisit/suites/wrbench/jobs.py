@@ -46,8 +46,10 @@ def _lines(data: Path | None, wanted: Wanted) -> list[dict[str, Any]]:
     cameras = [name for name in wanted.option("cameras").split(",") if name]
     nothing = not wanted.first_frame or (wanted.to is not None and wanted.to.takes == "nothing")
     views = chosen_views(tasks, interface, cameras, first_frame=not nothing)
-    folders = [Path(name) if (name := wanted.option(option)) else None for option in ("first_frames", "source_videos")]
-    return [starting_from(view, *folders, wanted.frames or _usual(wanted), wanted.seed) for view in views]
+    images, videos = (
+        Path(name) if (name := wanted.option(option)) else None for option in ("first_frames", "source_videos")
+    )
+    return [starting_from(view, images, videos, wanted.frames or _usual(wanted), wanted.seed) for view in views]
 
 
 def _usual(wanted: Wanted) -> int:
@@ -55,9 +57,13 @@ def _usual(wanted: Wanted) -> int:
 
 
 def _of_line(line: dict[str, Any], home: Path, wanted: Wanted) -> Job:
-    files = {name: Path(line[name]) if line.get(name) else None for name in ("image", "source_video")}
-    return _of_record(GenerationRecord(line["id"], line["prompt"], line["camera"], **files, seed=line["seed"],
-                                       annotations=line["annotations"]), home, wanted)  # fmt: skip
+    image, video = (Path(line[name]) if line.get(name) else None for name in ("image", "source_video"))
+    notes, seed = line["annotations"], line["seed"]
+    return _of_record(
+        GenerationRecord(line["id"], line["prompt"], line["camera"], image, video, seed, annotations=notes),
+        home,
+        wanted,
+    )
 
 
 def _of_record(record: GenerationRecord, home: Path, wanted: Wanted) -> Job:

@@ -1,0 +1,91 @@
+"""`revisit check`: before clips are made, whether their inputs are there; afterwards, whether the clips are right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from revisit.cli import console
+
+SHOWN = 4  # clips that a row of the table names
+
+
+def check(
+    what: str = typer.Argument(help="A suite, or a folder of clips (with their job files, where they were generated)."),
+    data: Path = typer.Option(None, help="The dataset of the suite, as for `revisit generate`."),
+    model: str = typer.Option("", help="The model whose clips are looked at."),
+    out: Path = typer.Option(None, help="Folder of the clips; generated/SUITE, or for mbench the dataset itself."),
+    generator: str = typer.Option("", help="The card of the generator, as for `revisit generate`."),
+    frames: int = typer.Option(None, min=2, help="Frames of a clip."),
+    size: str = typer.Option("", help="Width x height."),
+    fps: float = typer.Option(None, help="Frames a second."),
+    first_frame: bool = typer.Option(True, "--first-frame/--no-first-frame", help="Whether clips have a first frame."),
+    only: list[str] = typer.Option([], help="Only these subsets, conditions or samples; repeat it, or use commas."),
+    limit: int = typer.Option(None, min=1, help="At most so many clips."),
+    option: list[str] = typer.Option([], help="An option of the suite's jobs, name=value; repeat it."),
+    workers: int = typer.Option(1, min=1, help="Clips at a time."),
+    own: Path = typer.Option(None, "--generators", help="A YAML file with generators of your own."),
+    json: bool = typer.Option(False, "--json", help="Print JSON."),
+) -> None:
+    """Look for missing, broken, frozen, black, doubled and mixed-up clips, and for cameras that went astray.
+
+    The exit code is 0 if nothing is wrong, and 1 if anything is. Without any clip only the inputs are checked.
+    """
+    from revisit.core import SUITES, UsageError
+    from revisit.preflight.check import KINDS
+    from revisit.preflight.check import check as checked
+    from revisit.preflight.expected import in_folder, of_jobs
+
+    if what in SUITES and not Path(what).is_dir():
+        from revisit.cli.generate import options_of, parts
+        from revisit.control.generation import batch_of, conditions
+        from revisit.control.generators import generator as card
+
+        if not model:
+            raise UsageError("--model names the model whose clips are looked at")
+        (wanted,) = conditions(
+            model, parts([size]), first_frame, to=card(generator, own) if generator else None, frames=frames, fps=fps,
+            only=tuple(parts(only)), limit=limit, options=options_of(option),
+        )  # fmt: skip
+        batch = batch_of(what, data, out, wanted)
+        for sentence in dict.fromkeys(batch.left_out):
+            console.message(f"left out: {sentence}")
+        expected = of_jobs(batch.jobs, batch.home)
+    elif Path(what).is_dir():
+        expected = in_folder(Path(what))
+    else:
+        raise UsageError(f"{what}: there is no such suite and no such folder; suites are {', '.join(SUITES)}")
+    if not expected:
+        raise UsageError(f"{what}: there is no clip and no job to check")
+    count = console.Counter("looked at")
+    made = checked(expected, workers=workers, tell=lambda done, total: count(done, total, ""))
+    if json:
+        faults = [{**vars(fault), "clip": str(fault.clip)} for fault in made.faults]
+        console.data({"clips": made.clips, "there": made.there, "faults": faults, "not_checked": made.unchecked})
+        raise typer.Exit(1 if made.faults else 0)
+    rows = []
+    for kind, meaning in KINDS.items():
+        mine = [fault for fault in made.faults if fault.kind == kind]
+        if mine:
+            rows += [["", "", _named(fault.model, fault.id), fault.sentence] for fault in mine[:SHOWN]]
+            rows[-min(len(mine), SHOWN)][:2] = [kind, str(len(mine))]
+            if len(mine) > SHOWN:
+                rows.append(["", "", f"and {len(mine) - SHOWN} more", meaning])
+    if rows:
+        console.table(["fault", "clips", "which", "what"], rows)
+    for said, clips in made.unchecked.items():
+        console.message(f"not checked in {clips} of {made.there} clips, {said}")
+    if made.before:
+        typer.echo(f"no clip is there yet; inputs of {made.clips} clips were checked: {_found(len(made.faults))}")
+    else:
+        typer.echo(f"{made.there} of {made.clips} clips are there; {_found(len(made.faults))}")
+    raise typer.Exit(1 if made.faults else 0)
+
+
+def _named(model: str, id: str) -> str:
+    return f"{model} {id}" if model else id
+
+
+def _found(count: int) -> str:
+    return f"{count} {'fault' if count == 1 else 'faults'} found" if count else "nothing is wrong"

@@ -1,0 +1,171 @@
+"""Check: everything that is wrong with a set of clips, each fault with its clip and a sentence."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from revisit.core import RevisitError
+from revisit.preflight import camera
+from revisit.preflight.expected import Expected
+from revisit.preflight.looks import APART, NEARER, Look, blank, distance, frozen, look, one_clip, picture
+
+# kind -> what it means; in the order of the table
+KINDS = {
+    "bad input": "a first frame, context clip or job that cannot be used",
+    "missing": "no clip where it must lie",
+    "unreadable": "a file that is no whole video",
+    "wrong length": "another number of frames than asked for",
+    "wrong size": "another width or height than asked for",
+    "wrong rate": "another frame rate than asked for",
+    "black": "black or blank frames",
+    "frozen": "one picture all the time, though the camera was to move",
+    "duplicate": "the same clip as another one, though something else was asked for",
+    "another sample": "begins with the first frame of another sample",
+    "first frame": "does not begin with the given first frame",
+    "camera": "turned to another side, or by another amount, than asked for",
+}
+RATE = 0.01  # relative: frame rates that are nearer are one
+UNLIKE = 45.0  # of 255: a first frame that is so far from the given one is another picture
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that is wrong with a clip."""
+
+    kind: str
+    id: str
+    model: str
+    clip: Path
+    sentence: str
+
+
+@dataclass
+class Checked:
+    """What was looked at, what is wrong, and what could not be told."""
+
+    clips: int = 0
+    there: int = 0
+    faults: list[Fault] = field(default_factory=list)
+    unchecked: dict[str, int] = field(default_factory=dict)  # what could not be held to anything -> clips
+
+    @property
+    def before(self) -> bool:
+        """Whether there is no clip yet: then only inputs were checked."""
+        return self.there == 0
+
+
+def check(
+    expected: Sequence[Expected], *, workers: int = 1, tell: Callable[[int, int], None] = lambda done, total: None
+) -> Checked:
+    """Everything that is wrong with clips, and with what they are to be made from."""
+    made = Checked(len(expected), sum(one.clip.exists() for one in expected))
+    for one in expected:
+        if one.problem:
+            made.faults.append(_fault("bad input", one, one.problem))
+        if not one.clip.exists() and not made.before:
+            made.faults.append(_fault("missing", one, f"there is no {one.clip}"))
+    there = [one for one in expected if one.clip.exists()]
+    looks: dict[int, Look] = {}
+    with ThreadPoolExecutor(max(workers, 1)) as pool:
+        for number, (one, (seen, faults, untold)) in enumerate(zip(there, pool.map(_alone, there), strict=True), 1):
+            made.faults += faults
+            for what in untold:
+                made.unchecked[what] = made.unchecked.get(what, 0) + 1
+            if seen is not None:
+                looks[id(one)] = seen
+            tell(number, len(there))
+    seen_ones = [one for one in there if id(one) in looks]
+    made.faults += _duplicates(seen_ones, looks)
+    made.faults += _starts(seen_ones, looks, made.unchecked)
+    order = list(KINDS)
+    made.faults.sort(key=lambda fault: (order.index(fault.kind), fault.model, fault.id))
+    return made
+
+
+def _alone(one: Expected) -> tuple[Look | None, list[Fault], list[str]]:
+    """What is wrong with a clip by itself, and what nobody can tell."""
+    try:
+        seen = look(one.clip)
+    except RevisitError as error:
+        return None, [_fault("unreadable", one, str(error))], []
+    found, untold = [], []
+    if one.frames is not None and seen.frames != one.frames:
+        found.append(_fault("wrong length", one, f"it has {seen.frames} frames, and {one.frames} were asked for"))
+    if one.size is not None and seen.size != tuple(one.size):
+        is_, asked = ("x".join(map(str, size)) for size in (seen.size, one.size))
+        found.append(_fault("wrong size", one, f"it is {is_}, and {asked} was asked for"))
+    if one.fps is not None and abs(seen.fps - one.fps) > RATE * one.fps:
+        found.append(_fault("wrong rate", one, f"it has {seen.fps:g} frames a second, and {one.fps:g} were asked for"))
+    said = blank(seen)
+    if said:
+        return seen, [*found, _fault("black", one, said)], untold
+    rests = one.path is not None and not camera.moves(one.path)
+    said = "" if rests else frozen(seen, camera.moves(one.path))
+    if said:
+        return seen, [*found, _fault("frozen", one, said)], untold
+    if one.path is None or not camera.is_checked(one.path):
+        untold.append("camera: no turn was asked for that could be seen")
+    else:
+        wrong = camera.camera_fault(one.clip, one.path)
+        if wrong is None:
+            untold.append("camera: the picture does not tell how it turns")
+        elif wrong:
+            found.append(_fault("camera", one, wrong))
+    return seen, found, untold
+
+
+def _duplicates(there: Sequence[Expected], looks: dict[int, Look]) -> list[Fault]:
+    """Clips of one model that are the same, though their jobs are not. A stand-in knows no prompt, and may repeat."""
+    found = []
+    groups: dict[tuple[str, int, tuple[int, ...]], list[Expected]] = defaultdict(list)
+    for one in there:
+        if not one.floor:
+            seen = looks[id(one)]
+            groups[one.model, seen.frames, seen.small.shape].append(one)
+    for group in groups.values():
+        means = np.array([looks[id(one)].small.mean(axis=(0, 1, 2)) for one in group])
+        for k, one in enumerate(group):
+            for j in np.nonzero(np.abs(means[:k] - means[k]).max(axis=1) < 1)[0] if k else ():
+                other = group[int(j)]
+                alike = one.inputs and one.inputs == other.inputs
+                if not alike and one_clip(looks[id(one)], looks[id(other)]):
+                    found.append(_fault("duplicate", one, f"it is the same clip as {other.id}"))
+                    break
+    return found
+
+
+def _starts(there: Sequence[Expected], looks: dict[int, Look], unchecked: dict[str, int]) -> list[Fault]:
+    """Clips that begin with another picture than they were given."""
+    given: dict[Path, np.ndarray | None] = {one.first: None for one in there if one.first is not None}
+    for path in given:
+        given[path] = picture(path)
+    known = {path: small for path, small in given.items() if small is not None}
+    found = []
+    for one in there:
+        own = known.get(one.first) if one.first else None
+        if own is None:
+            what = "first frame: none was given"
+            unchecked[what] = unchecked.get(what, 0) + 1
+            continue
+        if blank(looks[id(one)]):
+            continue  # told already
+        first = looks[id(one)].small[0]
+        mine = distance(first, own)
+        others = {path: distance(first, small) for path, small in known.items() if path != one.first}
+        nearest = min(others, key=lambda path: others[path], default=None)
+        if nearest is not None and mine > APART and others[nearest] < NEARER * mine:
+            whose = next(other for other in there if other.first == nearest)
+            found.append(_fault("another sample", one, f"it begins with the first frame of {whose.id}"))
+        elif mine > UNLIKE:
+            found.append(_fault("first frame", one, f"its first frame is not the given one (off by {mine:.0f} of 255)"))
+    return found
+
+
+def _fault(kind: str, one: Expected, sentence: str) -> Fault:
+    return Fault(kind, one.id, one.model, one.clip, sentence)

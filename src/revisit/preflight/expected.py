@@ -1,0 +1,92 @@
+"""Expected: what is known of a clip before it is opened, from a suite's jobs or from the job files beside clips."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.control.jobs import Job
+from revisit.control.running import first_frame, known_of, plan_of
+from revisit.control.standins import FLOOR
+from revisit.core import Clip, RevisitError
+from revisit.media import VIDEO_SUFFIXES, natural_order
+
+JOB = ".job.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """One clip, and what was asked of it as far as anybody says so."""
+
+    id: str
+    clip: Path
+    model: str = ""
+    frames: int | None = None
+    fps: float | None = None
+    size: tuple[int, int] | None = None
+    first: Path | None = None  # the picture it is to begin with
+    path: np.ndarray | None = None  # (frames, 4, 4)
+    inputs: str = ""  # the same for two clips that may well be alike
+    floor: bool = False  # made by a stand-in, which knows no prompt
+    problem: str = ""  # what is wrong with its inputs
+
+
+def of_jobs(jobs: Sequence[Job], home: Path) -> list[Expected]:
+    """What a suite's jobs expect."""
+    return [_of_job(job, home) for job in jobs]
+
+
+def _of_job(job: Job, home: Path) -> Expected:
+    first, problem, path = None, "", None
+    try:
+        for file in (job.image, job.context, job.source_video):
+            place = file.path if isinstance(file, Clip) else file
+            if place is not None and not place.exists():
+                problem = f"{place}: no such file"
+        first = first_frame(job, home) if not problem else None
+        plan = plan_of(job)
+        path = None if plan is None else plan.path.c2w
+    except RevisitError as error:
+        problem = str(error)
+    known = known_of(job.out) or {}
+    told = json.dumps([job.prompt, [s.prompt for s in job.segments], str(job.image), job.seed, job.camera], default=str)
+    return Expected(
+        job.id, job.out, job.model, job.frames, job.fps, job.size, first, path, told,
+        known.get("category") == FLOOR, problem,
+    )  # fmt: skip
+
+
+def in_folder(folder: Path) -> list[Expected]:
+    """What job files in a folder expect; of videos without one nothing is known."""
+    found = {expected.clip: expected for expected in _job_files(folder)}
+    for path in sorted(folder.rglob("*"), key=natural_order):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file() and not hidden and path not in found:
+            found[path] = Expected(path.relative_to(folder).as_posix(), path)
+    return list(found.values())
+
+
+def _job_files(folder: Path) -> Iterator[Expected]:
+    for file in sorted(folder.rglob(f"*{JOB}"), key=natural_order):
+        try:
+            job = json.loads(file.read_text(encoding="utf-8"))
+            inputs, control = job["inputs"], job["control"]
+            clip = file.with_name(file.name.removesuffix(JOB) + Path(job["out"]).suffix)
+            path = file.with_name(Path(control["path"]).name) if control.get("path") else None
+            told = [inputs["prompt"], inputs["segments"], inputs["image"], job["seed"], control["script"]]
+            yield Expected(
+                str(job["id"]), clip, str(job["model"]), int(job["frames"]), float(job["fps"]), tuple(job["size"]),
+                _existing(inputs["image"]), np.load(path, allow_pickle=False) if path and path.is_file() else None,
+                json.dumps(told), (known_of(clip) or {}).get("category") == FLOOR,
+            )  # fmt: skip
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            yield Expected(file.name, file.with_suffix(""), problem=f"{file}: this is no job file ({error})")
+
+
+def _existing(name: Any) -> Path | None:
+    return Path(name) if name and Path(name).is_file() else None

@@ -1,0 +1,60 @@
+"""The generator's loop of examples/serve_generator.py: 200 jobs with three crashes and a hang, and nothing lost."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from revisit.control.generation import By, how_of
+from revisit.control.jobs import Job
+from revisit.control.running import known_of, run_jobs
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+FAULTY = """
+import os, pathlib, sys, time
+sys.path.insert(0, sys.argv[1])
+import serve_generator as example
+place = pathlib.Path(sys.argv[2])
+load, frames_of = example.load, example.frames_of
+
+def counted():
+    with (place / "loads").open("a") as file: file.write(os.environ["REVISIT_WORKER"] + "\\n")
+    return load()
+
+def faulty(net, job):
+    once = place / job["id"]
+    if job["id"] in ("j020", "j090", "j150", "j120") and not once.exists():
+        once.touch()
+        if job["id"] == "j120": time.sleep(600)
+        os._exit(7)
+    return frames_of(net, job)
+
+example.load, example.frames_of = counted, faulty
+example.main()
+"""
+
+
+@pytest.mark.slow
+def test_two_hundred_jobs_three_crashes_and_a_hang(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the example's network is in torch: pip install 'revisit-bench[networks]'")
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    jobs = [
+        Job(f"j{k:03d}", tmp_path / f"out/j{k:03d}.mp4", 5, 16, (16, 16), "x", "tiny", f"j{k:03d}", seed=k)
+        for k in range(200)
+    ]
+    by = By(serve=f"'{sys.executable}' '{tmp_path / 'faulty.py'}' '{EXAMPLES}' '{tmp_path}'", workers=2)
+    ended = list(run_jobs(jobs, by.makers({}), tmp_path / "out", how_of(by, timeout=15, retries=1)))
+    assert Counter(made.status for made in ended) == {"made": 200}
+    assert {made.id for made in ended if made.tries == 2} == {"j020", "j090", "j120", "j150"}
+    loads = Counter((tmp_path / "loads").read_text().split())
+    assert set(loads) == {"0", "1"} and sum(loads.values()) == 2 + 4  # once per worker, and once after each loss
+    log = [json.loads(line) for line in (tmp_path / "out/generation.jsonl").read_text().splitlines()]
+    assert len(log) == 200 and len(list((tmp_path / "out").glob("*.mp4"))) == 200
+    assert len({known_of(job.out)["output"]["sha256"] for job in jobs}) == 200  # nobody got another's clip
+    again = list(run_jobs(jobs, by.makers({}), tmp_path / "out", how_of(by, timeout=15)))
+    assert {made.status for made in again} == {"kept"}
+    assert sum(Counter((tmp_path / "loads").read_text().split()).values()) == 6  # what is there needs no weights
