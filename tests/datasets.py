@@ -1,4 +1,4 @@
-"""Datasets of every suite in their published layouts, tiny and without rendering: a view that slides over a wall."""
+"""Datasets of every suite in their published layouts, tiny: a camera that turns in the middle of a round wall."""
 
 from __future__ import annotations
 
@@ -12,36 +12,35 @@ import numpy as np
 
 from revisit.geometry.camera_script import camera_path, parse_script
 from revisit.geometry.poses import to_unreal
-from revisit.geometry.rotations import to_yaw_pitch
 from revisit.media import encode_mp4
 
-SIZE = (64, 112)  # height, width
-FOCAL = 97.0  # pixels: 60 degrees across
+SIZE = (96, 160)  # height, width
+FOCAL = 138.6  # pixels: 60 degrees across
 
 
 def wall(seed: int) -> np.ndarray:
     """A long picture with something to see at every scale."""
     rng = np.random.default_rng(seed)
-    made = np.zeros((SIZE[0] * 2, SIZE[1] * 6, 3))
+    made = np.zeros((SIZE[0] * 3, SIZE[1] * 6, 3))
     for cell in (4, 12, 40):
         coarse = rng.uniform(0, 255, (-(-made.shape[0] // cell), -(-made.shape[1] // cell), 3))
         made += cv2.resize(coarse, made.shape[1::-1], interpolation=cv2.INTER_CUBIC) / 3
     return np.clip(made, 0, 255).astype(np.uint8)
 
 
-def film(script: str, seed: int = 0, start: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Frames and camera-to-world poses of a camera that turns before a wall."""
+def film(script: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Frames and camera-to-world poses of a camera that turns in the middle of a round wall."""
     poses = camera_path(parse_script(script))
-    yaw, pitch = to_yaw_pitch(poses[:, :3, :3])
-    picture, (height, width) = wall(seed), SIZE
-    x0, y0 = (picture.shape[1] - width) // 2, (picture.shape[0] - height) // 2
-    frames = [
-        cv2.getRectSubPix(
-            picture, (width, height),
-            (x0 + width / 2 + FOCAL * np.radians(x + start), y0 + height / 2 - FOCAL * np.radians(y)),
-        )
-        for x, y in zip(yaw, pitch, strict=True)
-    ]  # fmt: skip
+    height, width = SIZE
+    x, y = np.meshgrid((np.arange(width) + 0.5 - width / 2) / FOCAL, (np.arange(height) + 0.5 - height / 2) / FOCAL)
+    rays = np.stack([x, y, np.ones_like(x)], axis=-1)
+    around = wall(seed)
+    middle = around.shape[1] / 2, around.shape[0] / 2
+    frames = []
+    for pose in poses:
+        X, Y, Z = np.moveaxis(rays @ pose[:3, :3].T, -1, 0)
+        at = middle[0] + FOCAL * np.arctan2(X, Z), middle[1] + FOCAL * Y / np.hypot(X, Z)
+        frames.append(cv2.remap(around, at[0].astype(np.float32), at[1].astype(np.float32), cv2.INTER_LINEAR))
     return np.stack(frames), poses
 
 
@@ -108,7 +107,7 @@ def memobench(folder: Path, clips: int = 2) -> Path:
         np.savez(
             place / f"raw/{n + 6:03d}_mapanything.npz",
             cam_c2w=poses,
-            intrinsic=np.array([[FOCAL, 0, 56], [0, FOCAL, 32], [0, 0, 1]]),
+            intrinsic=np.array([[FOCAL, 0, 80], [0, FOCAL, 48], [0, 0, 1]]),
         )
         sheets["Real"].append([n + 6, 8, 15])
         metadata["Real"].append([n + 6, "a beaker", "", "A beaker fills while nobody looks."])
@@ -151,7 +150,7 @@ def mbench(folder: Path, setting: str = "A") -> Path:
             "caption_segments": [f"Part {k}." for k in range(5)],
             "object_card": {"name": "wall"},
         }
-        anchor = {"center_x": 56, "center_y": 32, "width": 112, "height": 64}
+        anchor = {"center_x": 80, "center_y": 48, "width": 160, "height": 96}
         content = {"sample_id": f"sample_{number}", "subset": subset, "metadata": {**facts, "object_anchor": anchor}}
         (place / "sample.json").write_text(json.dumps(content))
         rows.append({"subset": subset, "sample_id": f"sample_{number}", "condition_id": condition})

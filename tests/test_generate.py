@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 import revisit as package
 from revisit.control.generation import By, batch_of, carry_out, conditions, how_of
@@ -308,6 +309,9 @@ def test_two_commands_end_in_a_table(suite: str, worlds: dict[str, Path], tmp_pa
     }
     made = [path for path in clips if known_of(path)]
     assert len(made) == 4 and all(known_of(path)["category"] == "floor" for path in made)
+    assert [yaml.safe_load(path.read_text()) for path in tmp_path.rglob("models.yaml")] == [
+        {"models": {"pan": {"category": "floor"}}}
+    ]
     (command,) = told["evaluate"]
     import shlex
 

@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from revisit.control.jobs import Batch, Job, Wanted, distinct, is_plain
 from revisit.control.makers import LOADING, Called, Live, Maker, OneShot, Request, worker_environment
 from revisit.control.running import Generated, How, disk_needed, run_jobs
 from revisit.control.standins import FLOOR, STANDINS
 from revisit.core import SUITES, UsageError
+from revisit.media.files import replacing
 
+MODELS = "models.yaml"  # facts of models, beside their clips
 NO_FIRST_FRAME = "no-first-frame"  # a condition of a run: what the model is called with it
 
 
@@ -134,6 +138,23 @@ def carry_out(
     finally:
         if batch.index is not None:
             batch.index(batch.jobs)
+        if how.category:
+            mark(Path(batch.evaluate[0]), batch.jobs[0].model, how.category)
+
+
+def mark(clips: Path, model: str, category: str) -> None:
+    """Write the category of a model into models.yaml beside the clips, where tables look for facts of models."""
+    path = clips / MODELS
+    try:
+        known = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
+        facts = known.setdefault("models", {}) if "models" in known or not known else known
+        if facts.get(model, {}).get("category") == category:
+            return
+        facts[model] = {**facts.get(model, {}), "category": category}
+    except (yaml.YAMLError, AttributeError, TypeError) as error:
+        raise UsageError(f"{path}: expected names of models with facts ({error}); mend it or move it away") from error
+    with replacing(path) as temporary:
+        temporary.write_text(yaml.safe_dump(known, sort_keys=False, allow_unicode=True), encoding="utf-8")
 
 
 def how_of(by: By, **facts: Any) -> How:

@@ -94,7 +94,8 @@ def _alone(one: Expected) -> tuple[Look | None, list[Fault], list[str]]:
         seen = look(one.clip)
     except RevisitError as error:
         return None, [_fault("unreadable", one, str(error))], []
-    found, untold = [], []
+    found: list[Fault] = []
+    untold: list[str] = []
     if one.frames is not None and seen.frames != one.frames:
         found.append(_fault("wrong length", one, f"it has {seen.frames} frames, and {one.frames} were asked for"))
     if one.size is not None and seen.size != tuple(one.size):

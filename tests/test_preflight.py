@@ -1,0 +1,176 @@
+"""`revisit check`: planted faults of every kind are found, and where there are none nothing is said."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from revisit.control.generation import batch_of, conditions
+from revisit.control.jobs import Job
+from revisit.core import Clip
+from revisit.geometry.camera_script import parse_script
+from revisit.geometry.formats import parse_realestate10k
+from revisit.geometry.script_path import timed_path
+from revisit.media import encode_mp4, open_clip
+from revisit.preflight.camera import asked_turns, camera_fault, judged
+from revisit.preflight.check import KINDS, check
+from revisit.preflight.expected import in_folder, of_jobs
+from tests.datasets import DATASETS, film, picture
+
+# The first half turns, the others rest or are as short as clips come.
+SCRIPTS = [
+    "yaw:left:40@20,yaw:right:40@20", "yaw:right:40@20,yaw:left:40@20", "tilt:up:20@10,tilt:down:20@10",
+    "yaw:left:30@20", "yaw:right:60@20,hold@8,yaw:left:60@20", "yaw:left:40@20,yaw:right:40@20",
+    "yaw:right:40@20,yaw:left:40@20", "yaw:left:40@20,yaw:right:40@20", "yaw:right:40@20,yaw:left:40@20",
+    "yaw:left:40@20,yaw:right:40@20", "yaw:right:40@20,yaw:left:40@20", "hold@20", "hold@20", "hold@2", "yaw:left:4@2",
+]  # fmt: skip
+CLIP = {"fps": 16.0, "size": (160, 96), "suite": "x", "model": "m"}
+
+
+@pytest.fixture(scope="module")
+def faultless(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every clip begins with its picture and turns as asked."""
+    folder = tmp_path_factory.mktemp("faultless")
+    for number, script in enumerate(SCRIPTS):
+        frames, _ = film(script, 100 + number)
+        noise = np.random.default_rng(number).normal(0, 2, frames.shape)
+        encode_mp4(folder / f"c{number:02d}.mp4", np.clip(frames + noise, 0, 255).astype(np.uint8), 16)
+        picture(folder / f"given/c{number:02d}.png", frames[0])
+    return folder
+
+
+def jobs_in(folder: Path) -> list[Job]:
+    found = []
+    for number, script in enumerate(SCRIPTS):
+        steps = parse_script(script)
+        frames = 1 + sum(step.frames for step in steps)
+        found.append(
+            Job(f"c{number:02d}", folder / f"c{number:02d}.mp4", frames, sample=f"c{number:02d}", camera=script,
+                path=timed_path(steps, frames), image=folder / f"given/c{number:02d}.png", prompt=f"scene {number}",
+                **CLIP)
+        )  # fmt: skip
+    return found
+
+
+def test_a_set_without_faults_is_left_alone(faultless: Path) -> None:
+    found = check(of_jobs(jobs_in(faultless), faultless))
+    assert not found.faults, found.faults
+    assert found.clips == found.there == len(SCRIPTS)
+    assert found.unchecked == {"camera: no turn was asked for that could be seen": 1}  # the three frames
+
+
+def plant(folder: Path) -> dict[str, set[str]]:
+    """A fault of every kind, each in a clip of its own; kind -> the clips that have it."""
+
+    def frames(number: int) -> np.ndarray:
+        with open_clip(Clip(folder / f"c{number:02d}.mp4")) as stream:
+            return np.stack([frame.rgb for frame in stream])
+
+    def write(number: int, rgb: np.ndarray, fps: float = 16) -> None:
+        encode_mp4(folder / f"c{number:02d}.mp4", rgb, fps)
+
+    (folder / "c02.mp4").unlink()
+    content = (folder / "c03.mp4").read_bytes()
+    (folder / "c03.mp4").write_bytes(content[: len(content) // 2])
+    write(4, frames(4)[:-2])
+    write(5, frames(5)[:, :90, :150])
+    write(6, frames(6), fps=24)
+    write(7, np.zeros_like(frames(7)))
+    write(8, np.repeat(frames(8)[:1], 41, axis=0))
+    write(9, _mirrored(9))
+    first, second = frames(0), frames(1)  # swapped samples
+    write(0, second)
+    write(1, first)
+    shutil.copy(folder / "c10.mp4", folder / "c11.mp4")  # a clip that moves in the place of one that rests
+    (folder / "given/c12.png").unlink()
+    return {
+        "missing": {"c02"}, "unreadable": {"c03"}, "wrong length": {"c04"}, "wrong size": {"c05"},
+        "wrong rate": {"c06"},
+        "black": {"c07"}, "frozen": {"c08"}, "camera": {"c09"}, "another sample": {"c00", "c01", "c11"},
+        "duplicate": {"c11"}, "bad input": {"c12"},
+    }  # fmt: skip
+
+
+def _mirrored(number: int) -> np.ndarray:
+    """The same start, turned to the other side."""
+    words = SCRIPTS[number].replace("left", "X").replace("right", "left").replace("X", "right")
+    return film(words, 100 + number)[0]
+
+
+def test_planted_faults_of_every_kind_are_found(faultless: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "faulty"
+    shutil.copytree(faultless, folder)
+    planted = plant(folder)
+    found = check(of_jobs(jobs_in(folder), folder), workers=2)
+    said: dict[str, set[str]] = {}
+    for fault in found.faults:
+        said.setdefault(fault.kind, set()).add(fault.id)
+    for kind, clips in planted.items():
+        assert clips <= said.get(kind, set()), (kind, found.faults)
+    # Swapped samples turn to the other side, and so does the clip in another's place: the camera is told there, too.
+    assert said["camera"] <= {"c00", "c01", "c09", "c11"}
+    assert {kind: clips for kind, clips in said.items() if kind != "camera"} == {
+        kind: clips for kind, clips in planted.items() if kind != "camera"
+    }
+    by_id = {(fault.kind, fault.id): fault.sentence for fault in found.faults}
+    assert "40 degrees to the right, and 40 degrees to the left was asked for" in by_id["camera", "c09"]
+    assert by_id["another sample", "c00"] == "it begins with the first frame of c01"
+    assert list(KINDS) == sorted(KINDS, key=list(KINDS).index) and [f.kind for f in found.faults] == sorted(
+        (f.kind for f in found.faults), key=list(KINDS).index
+    )
+
+
+def test_turns_are_held_to_side_and_amount() -> None:
+    asked = asked_turns(timed_path(parse_script("yaw:left:60@20,yaw:right:60@20"), 41))
+    assert judged(asked, asked, False) == judged(asked, 0.7 * asked, False) == judged(asked, 1.6 * asked, False) == ""
+    assert "the other way" in judged(asked, -asked, False)
+    assert "by 6 degrees, and 60 were asked for" in judged(asked, 0.1 * asked, False)
+    assert "by 240 degrees" in judged(asked, 4 * asked, False)
+    assert "another way" in judged(asked, asked[:, ::-1], False)
+    assert judged(0 * asked, 0.1 * asked, True) == "" and "should rest" in judged(0 * asked, asked, True)
+
+
+def test_before_there_are_clips_only_inputs_are_checked(tmp_path: Path, revisit) -> None:
+    data = DATASETS["memobench"](tmp_path)
+    words = ("check", "memobench", "--data", data, "--model", "pan", "--out", tmp_path / "clips", "--frames", 17)
+    said = revisit(*words, "--size", "160x96")
+    assert "no clip is there yet; inputs of 4 clips were checked: nothing is wrong" in said.stdout
+    make = ("generate", *words[1:4], "--baseline", "pan", *words[6:], "--size", "160x96")
+    revisit(*make)
+    assert "4 of 4 clips are there; nothing is wrong" in revisit(*words, "--size", "160x96").stdout
+    assert "nothing is wrong" in revisit("check", tmp_path / "clips").stdout  # by the job files alone
+    found = json.loads(revisit(*words, "--size", "144x96", "--json", check=1).stdout)
+    assert {fault["kind"] for fault in found["faults"]} == {"wrong size"}
+    next((tmp_path / "clips").rglob("*.mp4")).unlink()
+    assert "missing" in revisit(*words, "--size", "160x96", check=1).stdout
+    assert "missing" in revisit("check", tmp_path / "clips", check=1).stdout
+    assert "no such suite and no such folder" in revisit("check", "nowhere", check=2).stderr
+
+
+def test_a_held_first_frame_is_frozen_where_the_camera_was_to_move(tmp_path: Path, revisit) -> None:
+    data = DATASETS["wrbench"](tmp_path)
+    words = ("--data", data, "--out", tmp_path / "clips", "--frames", 17, "--size", "160x96", "--limit", 5)
+    revisit("generate", "wrbench", *words, "--baseline", "hold")
+    (wanted,) = conditions("hold", ["160x96"], True, frames=17, limit=5)
+    batch = batch_of("wrbench", data, tmp_path / "clips", wanted)
+    found = check(of_jobs(batch.jobs, batch.home))
+    assert {fault.kind for fault in found.faults} == {"frozen"}
+    assert len(found.faults) == sum(job.condition != "static" for job in batch.jobs) == 4
+
+
+@pytest.mark.slow
+def test_real_clips_raise_no_alarm(shared: Path) -> None:
+    expected = in_folder(shared / "clips")[:8]
+    assert not check(expected).faults
+    for text in sorted((shared / "clips").glob("re10k_*.txt")):
+        true = parse_realestate10k(text.read_text())
+        video = text.with_suffix(".mp4")
+        assert camera_fault(video, true.c2w) in ("", None), video
+        mirrored = true.c2w.copy()
+        mirrored[:, :3, :3] = np.swapaxes(true.c2w[0, :3, :3].T @ true.c2w[:, :3, :3], 1, 2)
+        if np.abs(asked_turns(true.c2w)).max() > 20:
+            assert "other way" in (camera_fault(video, mirrored) or ""), video
