@@ -56,6 +56,7 @@ def jobs_in(folder: Path) -> list[Job]:
     return found
 
 
+@pytest.mark.slow
 def test_a_set_without_faults_is_left_alone(faultless: Path) -> None:
     found = check(of_jobs(jobs_in(faultless), faultless))
     assert not found.faults, found.faults
@@ -88,7 +89,7 @@ def plant(folder: Path) -> dict[str, set[str]]:
     shutil.copy(folder / "c10.mp4", folder / "c11.mp4")  # a clip that moves in the place of one that rests
     (folder / "given/c12.png").unlink()
     return {
-        "missing": {"c02"}, "unreadable": {"c03"}, "wrong length": {"c04"}, "wrong size": {"c05"},
+        "missing": {"c02"}, "unreadable": {"c03"}, "wrong length": {"c04", "c11"}, "wrong size": {"c05"},
         "wrong rate": {"c06"},
         "black": {"c07"}, "frozen": {"c08"}, "camera": {"c09"}, "another sample": {"c00", "c01", "c11"},
         "duplicate": {"c11"}, "bad input": {"c12"},
@@ -101,6 +102,7 @@ def _mirrored(number: int) -> np.ndarray:
     return film(words, 100 + number)[0]
 
 
+@pytest.mark.slow
 def test_planted_faults_of_every_kind_are_found(faultless: Path, tmp_path: Path) -> None:
     folder = tmp_path / "faulty"
     shutil.copytree(faultless, folder)
@@ -134,6 +136,7 @@ def test_turns_are_held_to_side_and_amount() -> None:
     assert judged(0 * asked, 0.1 * asked, True) == "" and "should rest" in judged(0 * asked, asked, True)
 
 
+@pytest.mark.slow
 def test_before_there_are_clips_only_inputs_are_checked(tmp_path: Path, revisit) -> None:
     data = DATASETS["memobench"](tmp_path)
     words = ("check", "memobench", "--data", data, "--model", "pan", "--out", tmp_path / "clips", "--frames", 17)

@@ -27,6 +27,8 @@ def jobs(data: Path, out: Path | None, wanted: Wanted) -> Batch:
     left_out: list[str] = []
     found = list(_jobs(source, home, wanted, left_out))
     words = [str(root), "--suite", "folder", "--root", str(source.parent)]
+    if any(job.annotations["frames"] not in (None, job.frames) for job in found):
+        words += ["--align", "stretch"]  # the clips have another length than their references
     return Batch(wanted.chosen(found), home, words, lambda made: _index(root, made), left_out)
 
 
@@ -61,7 +63,7 @@ def _jobs(source: Path, home: Path, wanted: Wanted, left_out: list[str]) -> Iter
             image=Clip(truth.path, truth.fps, count=1) if wanted.first_frame else None,
             camera=case.camera,
             path=path,
-            annotations=_line(case, id),
+            annotations={"line": _line(case, id), "frames": known.get("frames")},
         )
 
 
@@ -83,7 +85,7 @@ def _index(root: Path, jobs: Sequence[Job]) -> None:
     lines = {(line["model"], line["video"]): line for line in there if (root / line["video"]).is_file()}
     for job in jobs:
         if job.out.is_file():
-            line = {**job.annotations, "model": job.model, "video": job.out.relative_to(root).as_posix()}
+            line = {**job.annotations["line"], "model": job.model, "video": job.out.relative_to(root).as_posix()}
             if "reference" in line:
                 line["reference"] = os.path.relpath(str(line["reference"]), root.resolve())
             lines[job.model, line["video"]] = line
