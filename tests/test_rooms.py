@@ -47,7 +47,7 @@ ALLOWED = {
         "results",
     },
     "posing": {"core", "evidence", "media", "geometry", "observers", "engine"},
-    "preflight": {"core", "evidence", "media", "geometry", "control", "engine"},
+    "preflight": {"core", "evidence", "media", "geometry", "control"},
     "report": {"core", "evidence", "media", "stats", "engine", "diagnosis", "results"},
     "web": {"core", "media"},
     "labels": {

@@ -6,14 +6,15 @@ of view is rarely known, so amounts are held to loose bounds; the side is not.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from revisit.core import OBSERVERS, Case, Clip, RevisitError
-from revisit.engine.in_memory import observe_case
+from revisit.core import OBSERVERS, Clip, RevisitError
 from revisit.evidence.camera import CameraPath
 from revisit.geometry.rotations import to_yaw_pitch
+from revisit.media import open_clip
 
 ODOMETRY = "lite.odometry"
 ASKED = 12.0  # degrees: turns that are smaller are not held to anything
@@ -43,7 +44,10 @@ def is_checked(path: np.ndarray | None) -> bool:
 def camera_fault(clip: Path, path: np.ndarray) -> str | None:
     """What is wrong with the camera of a clip; empty where nothing is, None where its turns cannot be told."""
     try:
-        seen: CameraPath = observe_case(Case("clip", "folder", "", "clip", Clip(clip)), OBSERVERS[ODOMETRY], {})
+        odometry = OBSERVERS[ODOMETRY]
+        inputs, params = odometry.arguments({})
+        with open_clip(Clip(clip), wanted=partial(odometry.wanted, inputs=inputs, params=params)) as stream:
+            seen: CameraPath = odometry(stream)
     except RevisitError:
         return None
     asked = asked_turns(path)
