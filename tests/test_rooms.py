@@ -57,6 +57,7 @@ ALLOWED = {
         "results",
         "diagnosis",
         "evidence",
+        "geometry",
         "judges",
         "metrics",
         "suites",

@@ -8,6 +8,7 @@ import typer
 
 from revisit import __version__
 from revisit.cli import (
+    annotate,
     audit,
     cache,
     camera,
@@ -52,6 +53,7 @@ app.command("list")(list_.list_)
 app.command("show")(show.show)
 app.command("audit")(audit.audit)
 app.command("sweep")(sweep.sweep)
+app.command("annotate")(annotate.annotate)
 app.command("doctor")(doctor.doctor)
 app.command("poses")(poses.poses)
 app.add_typer(import_.app, name="import")

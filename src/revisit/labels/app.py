@@ -1,0 +1,381 @@
+"""The application: pages for raters and for whoever runs the project.
+
+A rater's link holds a token; opening it sets a cookie, and everything else goes by that. A rater may see the item that
+is held for them, their own answers and the media of the project, and nothing else; media go by random names. The page
+of the project (progress, links, files) needs the admin token. Forms carry a signature of project and session.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import io
+import time
+import zipfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from revisit.core import RevisitError, UsageError
+from revisit.core.texts import counted
+from revisit.labels import forms
+from revisit.labels.export import exported
+from revisit.labels.items import JUDGEABLE, Item
+from revisit.labels.label import BACK, CANNOT, GONE
+from revisit.labels.project import Project
+from revisit.labels.quality import rater_rows
+from revisit.labels.queue import Queue, swapped
+from revisit.labels.store import Rater, Store
+from revisit.web.media import media_response
+from revisit.web.server import Rates, needs, static_files
+
+WORDS = {
+    "left": "left is better", "right": "right is better", "tie": "equally good", "both_bad": "both bad",
+    CANNOT: "cannot judge", "both": "both", "neither": "neither", "yes": "yes", "no": "no", "keep": "keep",
+    "edit": "edit", "drop": "drop",
+}  # fmt: skip
+TITLES = {
+    "trigger": "Does it pose the test?", "pairwise": "Compare two videos", "answer": "Answer questions",
+    "review": "Review questions", "marks": "Mark the target", "failure": "Name what goes wrong",
+}  # fmt: skip
+Endpoint = Callable[[Any], Awaitable[Any]]
+
+
+class Refused(Exception):
+    """A request that is not answered, and what is said instead."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence = status, sentence
+
+
+class Pages:
+    """The pages of a project."""
+
+    def __init__(self, project: Project, store: Store, token: str) -> None:
+        self.project, self.store, self.token = project, store, token
+        self.queue = Queue(project, store)
+        self.name = hashlib.sha256(project.secret.encode()).hexdigest()[
+            :8
+        ]  # cookies know no ports: two projects, two names
+        self.static = static_files(Path(__file__).parent / "static")
+        self.asking, self.guessing = Rates(20, 60), Rates(0.2, 12)
+        self.templates = Environment(
+            loader=PackageLoader("revisit.labels"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+            lstrip_blocks=True,
+        )  # fmt: skip
+
+    def application(self) -> Any:
+        """The application, for any server."""
+        needs("starlette")
+        from starlette.applications import Starlette
+        from starlette.routing import Route
+
+        ways: list[tuple[str, str, Callable[[Any, forms.Fields], Any]]] = [
+            ("/", "GET", self.home),
+            ("/r/{token}", "GET", self.enter),
+            ("/work", "GET", self.work),
+            ("/guide", "GET", self.guide),
+            ("/item/{id}", "GET", self.item),
+            ("/item/{id}", "POST", self.submit),
+            ("/right/{id}", "GET", self.right),
+            ("/draft/{id}", "POST", self.draft),
+            ("/undo", "POST", self.undo),
+            ("/media/{name}", "GET", self.media),
+            ("/static/{name}", "GET", self.asset),
+            ("/admin/enter/{token}", "GET", self.enter_admin),
+            ("/admin", "GET", self.admin),
+            ("/admin/raters", "POST", self.add_raters),
+            ("/admin/raters/{id}/{what}", "POST", self.change_rater),
+            ("/admin/labels.zip", "GET", self.download),
+        ]
+        return Starlette(routes=[Route(path, self._guarded(does), methods=[method]) for path, method, does in ways])
+
+    # For raters
+
+    def home(self, request: Any, fields: forms.Fields) -> Any:
+        rater = self._rater(request)
+        tasks = [
+            {"id": task, "title": TITLES[task], "progress": self.queue.progress(rater, task)}
+            for task in self.project.settings.tasks
+        ]
+        return self._page(request, "home.html", rater=rater, tasks=tasks, guide=self.project.guide)
+
+    def enter(self, request: Any, fields: forms.Fields) -> Any:
+        token = request.path_params["token"]
+        if self.store.rater_of(token) is None:
+            self._slow_down(request)
+            raise Refused(404, "This link does not work, or no longer. Ask for a new one.")
+        return self._with_cookie(self._redirect("/"), "rater", token)
+
+    def guide(self, request: Any, fields: forms.Fields) -> Any:
+        return self._page(request, "guide.html", rater=self._rater(request), guide=self.project.guide)
+
+    def work(self, request: Any, fields: forms.Fields) -> Any:
+        rater = self._rater(request)
+        task = request.query_params.get("task", "")
+        item = self.queue.next(rater, task if task in self.project.settings.tasks else "")
+        if item is None:
+            return self._page(request, "done.html", rater=rater, done=len(self.store.answered(rater.id)))
+        return self._redirect(f"/item/{item.id}")
+
+    def item(self, request: Any, fields: forms.Fields, problem: str = "", status: int = 200) -> Any:
+        rater = self._rater(request)
+        item = self._own_item(rater, request.path_params["id"])
+        turned = swapped(self.project, item, rater.id)
+        draft = self.store.drafted(item.id, rater.id)
+        given = dict(fields) if problem else forms.filled(item, draft, turned)
+        cases = [self.project.cases[id] for id in (reversed(item.cases) if turned else item.cases)]
+        shots = [self.project.shots[case.id] for case in cases]
+        names = ("left", "right") if len(shots) == 2 else ("",)
+        videos = [
+            {"src": f"/media/{shot.media}", "fps": shot.fps, "frames": shot.frames, "title": name}
+            for shot, name in zip(shots, names, strict=True)
+        ]
+        first = cases[0]
+        target = None if first.target is None else {"name": first.target.name, "box": list(first.target.box)}
+        context = {
+            "rater": rater, "item": item, "videos": videos, "given": given, "problem": problem, "words": _words(item),
+            "title": TITLES[item.task], "progress": self.queue.progress(rater, item.task), "target": target,
+            "aspect": [shots[0].width, shots[0].height], "judgeable": JUDGEABLE, "gone": GONE, "back": BACK,
+            "guide": self.project.guide, "can_undo": bool(self.store.answered(rater.id)),
+        }  # fmt: skip
+        return self._page(request, "item.html", status=status, **context)
+
+    def submit(self, request: Any, fields: forms.Fields) -> Any:
+        rater = self._rater(request)
+        self._signed(request, fields)
+        item = self._own_item(rater, request.path_params["id"])
+        turned = swapped(self.project, item, rater.id)
+        try:
+            answer = forms.answer_of(item, rater.id, fields, turned, [self.project.shots[id] for id in item.cases])
+        except UsageError as error:
+            return self.item(request, fields, problem=str(error), status=422)
+        since = self.store.held_since(item.id, rater.id)
+        if since is not None and answer.seconds > time.time() - since + 5:
+            raise Refused(422, "The page says that it was looked at for longer than it was open. Load it again.")
+        self.store.submit(answer)
+        return self._redirect(f"/right/{item.id}" if item.example else f"/work?task={item.task}")
+
+    def right(self, request: Any, fields: forms.Fields) -> Any:
+        """After an example: what was said, what is right, and why."""
+        rater = self._rater(request)
+        item = self._own_item(rater, request.path_params["id"])
+        given = next((a for a in self.store.answers() if a.item == item.id and a.rater == rater.id), None)
+        if given is None or not item.example:
+            raise Refused(404, "There is no such page.")
+        swap = swapped(self.project, item, rater.id)
+        words = _words(item)
+
+        def shown(answer: str) -> str:
+            return words.get(forms.turned(item, answer, swap), answer)
+
+        rows = [
+            (q.text, shown(given.answers.get(q.id, "")), shown(item.gold[q.id]))
+            for q in item.questions
+            if q.id in item.gold
+        ]
+        return self._page(request, "right.html", rater=rater, rows=rows, note=item.note, task=item.task)
+
+    def draft(self, request: Any, fields: forms.Fields) -> Any:
+        from starlette.responses import Response
+
+        rater = self._rater(request)
+        self._signed(request, fields)
+        item = self._own_item(rater, request.path_params["id"])
+        self.store.draft(item.id, rater.id, forms.draft_of(item, fields))
+        return Response(status_code=204)
+
+    def undo(self, request: Any, fields: forms.Fields) -> Any:
+        rater = self._rater(request)
+        self._signed(request, fields)
+        item = self.store.undo(rater.id)
+        return self._redirect("/" if item is None else f"/item/{item}")
+
+    def media(self, request: Any, fields: forms.Fields) -> Any:
+        if self._admin(request) is None:
+            self._rater(request)
+        return media_response(self.project.files, request.path_params["name"], request)
+
+    def asset(self, request: Any, fields: forms.Fields) -> Any:
+        from starlette.responses import FileResponse
+
+        path = self.static.get(request.path_params["name"])
+        if path is None:
+            raise Refused(404, "There is no such file.")
+        return FileResponse(path)
+
+    # For whoever runs the project
+
+    def enter_admin(self, request: Any, fields: forms.Fields) -> Any:
+        if not hmac.compare_digest(request.path_params["token"].encode(), self.token.encode()):
+            self._slow_down(request)
+            raise Refused(404, "This link does not work.")
+        return self._with_cookie(self._redirect("/admin"), "admin", self.token)
+
+    def admin(self, request: Any, fields: forms.Fields, links: dict[str, str] | None = None, problem: str = "") -> Any:
+        self._need_admin(request)
+        counts = self.store.counts()
+        wanted = self.project.settings.raters
+        items = [item for item in self.project.items if not item.example]
+        full = sum(counts.get(item.id, 0) >= wanted for item in items)
+        facts = [
+            f"{counted(len(items), 'item')}, {full} with {wanted} or more answers",
+            f"{counted(sum(counts.values()), 'answer')} so far",
+            *(
+                f"{TITLES[task]}: {counted(sum(i.task == task for i in items), 'item')}"
+                for task in self.project.settings.tasks
+            ),
+        ]
+        return self._page(
+            request, "admin.html", facts=facts, rows=rater_rows(self.project, self.store), links=links or {},
+            problem=problem, raters=self.store.raters(), status=422 if problem else 200,
+        )  # fmt: skip
+
+    def add_raters(self, request: Any, fields: forms.Fields) -> Any:
+        self._need_admin(request)
+        self._signed(request, fields, "admin")
+        names = [name for name in forms.one(fields, "names").splitlines() if name.strip()]
+        links, problem = {}, ""
+        for name in names[:200]:
+            try:
+                rater, token = self.store.add_rater(name)
+                links[rater.name] = self._address(request, f"/r/{token}")
+            except UsageError as error:
+                problem = str(error)
+        return self.admin(request, fields, links, problem)
+
+    def change_rater(self, request: Any, fields: forms.Fields) -> Any:
+        self._need_admin(request)
+        self._signed(request, fields, "admin")
+        rater = next((one for one in self.store.raters() if one.id == request.path_params["id"]), None)
+        if rater is None or request.path_params["what"] not in ("renew", "close"):
+            raise Refused(404, "There is no such rater.")
+        if request.path_params["what"] == "close":
+            self.store.close_rater(rater.id)
+            return self._redirect("/admin")
+        return self.admin(request, fields, {rater.name: self._address(request, f"/r/{self.store.renew(rater.id)}")})
+
+    def download(self, request: Any, fields: forms.Fields) -> Any:
+        from starlette.responses import Response
+
+        self._need_admin(request)
+        made = io.BytesIO()
+        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in exported(self.project, self.store, self.project.folder).items():
+                archive.writestr(name, content)
+        headers = {"content-disposition": 'attachment; filename="labels.zip"', "cache-control": "no-store"}
+        return Response(made.getvalue(), media_type="application/zip", headers=headers)
+
+    # What they share
+
+    def _guarded(self, does: Callable[[Any, forms.Fields], Any]) -> Endpoint:
+        """The endpoint, with its form read, its rate limited and its refusals as pages."""
+        from starlette.concurrency import run_in_threadpool
+        from starlette.exceptions import HTTPException
+        from starlette.responses import PlainTextResponse
+
+        async def endpoint(request: Any) -> Any:
+            fields = forms.fields_of(await request.body()) if request.method == "POST" else {}
+            try:
+                return await run_in_threadpool(answered, request, fields)
+            except Refused as refused:
+                headers = {"retry-after": "10"} if refused.status == 429 else None
+                return PlainTextResponse(refused.sentence, refused.status, headers)
+
+        def answered(request: Any, fields: forms.Fields) -> Any:
+            if not request.url.path.startswith(("/media/", "/static/")):
+                who = request.cookies.get(f"rater_{self.name}") or request.client.host
+                if not self.asking.allow(who):
+                    raise Refused(429, "That was too fast. Wait a few seconds and load the page again.")
+            try:
+                return does(request, fields)
+            except RevisitError as error:
+                raise Refused(422, str(error)) from None
+
+        async def whole(request: Any) -> Any:
+            try:
+                return await endpoint(request)
+            except UsageError as error:
+                return PlainTextResponse(str(error), 400)
+            except HTTPException as error:
+                return PlainTextResponse(str(error.detail), error.status_code)
+
+        return whole
+
+    def _page(self, request: Any, template: str, status: int = 200, **content: Any) -> Any:
+        from starlette.responses import HTMLResponse
+
+        kind = "admin" if template == "admin.html" else "rater"
+        content = {"csrf": self._signature(self._cookie(request, kind)), "problem": "", **content}
+        text = self.templates.get_template(template).render(**content)
+        return HTMLResponse(text.encode(errors="replace"), status, {"cache-control": "no-store"})
+
+    def _redirect(self, path: str) -> Any:
+        from starlette.responses import RedirectResponse
+
+        return RedirectResponse(path, 303)
+
+    def _with_cookie(self, response: Any, kind: str, token: str) -> Any:
+        response.set_cookie(
+            f"{kind}_{self.name}", token, max_age=90 * 24 * 3600, httponly=True, samesite="lax", path="/"
+        )
+        return response
+
+    def _cookie(self, request: Any, kind: str) -> str:
+        return str(request.cookies.get(f"{kind}_{self.name}", ""))
+
+    def _rater(self, request: Any) -> Rater:
+        token = self._cookie(request, "rater")
+        rater = self.store.rater_of(token) if token else None
+        if rater is None:
+            raise Refused(403, "Open the link that you were given: it tells who you are.")
+        return rater
+
+    def _admin(self, request: Any) -> bool | None:
+        token = self._cookie(request, "admin")
+        return True if token and hmac.compare_digest(token.encode(), self.token.encode()) else None
+
+    def _need_admin(self, request: Any) -> None:
+        if self._admin(request) is None:
+            raise Refused(
+                403, "This page is for whoever runs the project. Open the link that was printed at the start."
+            )
+
+    def _own_item(self, rater: Rater, id: str) -> Item:
+        """An item that is shown to this rater, or that they have answered."""
+        item = self.project.item(id)
+        mine = item is not None and (
+            self.store.held_since(id, rater.id) is not None or id in self.store.answered(rater.id)
+        )
+        if item is None or not mine:
+            raise Refused(404, "This is not one of your items. Go on from the first page.")
+        return item
+
+    def _signature(self, session: str) -> str:
+        return hmac.new(bytes.fromhex(self.project.secret), f"form {session}".encode(), hashlib.sha256).hexdigest()
+
+    def _signed(self, request: Any, fields: forms.Fields, kind: str = "rater") -> None:
+        expected = self._signature(self._cookie(request, kind))
+        if not hmac.compare_digest(forms.one(fields, "csrf").encode(), expected.encode()):
+            raise Refused(403, "This form is not one that was given to you. Load the page again.")
+
+    def _slow_down(self, request: Any) -> None:
+        if not self.guessing.allow(request.client.host):
+            raise Refused(429, "Too many wrong links. Wait a minute.")
+
+    def _address(self, request: Any, path: str) -> str:
+        return f"{request.url.scheme}://{request.headers['host']}{path}"
+
+
+def _words(item: Item) -> dict[str, str]:
+    """Answers as they are shown."""
+    from revisit.diagnosis.kinds import KINDS
+
+    kinds = {id: kind.title for id, kind in KINDS.items()} | {"none": "nothing goes wrong"}
+    if item.task == "failure":
+        return kinds
+    judged = {"left": "left only", "right": "right only"}
+    return {**WORDS, **{f"{JUDGEABLE}.{name}": text for name, text in judged.items()}}

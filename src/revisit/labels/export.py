@@ -1,0 +1,251 @@
+"""Export: raw labels, and the files that other tools and our own suites read.
+
+Several raters become one by majority (verdicts, answers), or by the median (frames, boxes). What they are split on has
+no verdict.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from revisit.core import Case, MissingPrerequisite
+from revisit.labels import shapes
+from revisit.labels.items import JUDGEABLE
+from revisit.labels.label import BACK, CANNOT, GONE, Box, Label, lines, to_line
+from revisit.labels.project import Project
+from revisit.labels.store import Answer, Store
+from revisit.stats.agreement import majority
+
+Files = dict[str, str | bytes]
+
+
+def labels_of(project: Project, store: Store) -> list[Label]:
+    """Every answer of every rater, a label each, with positions un-swapped."""
+    names = {rater.id: rater.name for rater in store.raters()}
+    return [label for answer in store.answers() for label in _labels(project, answer, names)]
+
+
+def _labels(project: Project, answer: Answer, names: Mapping[str, str]) -> list[Label]:
+    item = project.item(answer.item)
+    if item is None:
+        return []
+    case = project.cases[item.cases[0]]
+    other = project.cases[item.cases[1]] if len(item.cases) == 2 else None
+    known = {question.id: question for question in item.questions}
+    boxes = tuple(Box(str(b["name"]), tuple(b["box"]), int(b["frame"])) for b in answer.boxes)
+    made = []
+    for id, said in answer.answers.items():
+        question = known.get(id) or item.questions[0]  # kinds of failure are answers to one question
+        made.append(
+            Label(
+                item.task, item.id, names.get(answer.rater, answer.rater), id, said, case.id, case.model, case.sample,
+                case.subset, case.condition, case.seed, str(case.clip.path), project.digests.get(case.id, ""),
+                other=other.id if other else "", other_model=other.model if other else "",
+                other_clip=str(other.clip.path) if other else "",
+                other_digest=project.digests.get(other.id, "") if other else "",
+                dimension=question.dimension, text=answer.texts.get(id) or question.text, polarity=question.polarity,
+                frames=dict(answer.frames), boxes=boxes, comment=answer.comment, swapped=answer.swapped, form=item.form,
+                right=item.gold.get(id, ""), example=item.example, seconds=answer.seconds, at=answer.at,
+            )
+        )  # fmt: skip
+    return made
+
+
+def exported(project: Project, store: Store, folder: Path) -> Files:
+    """All files of a project, for a folder."""
+    return files_of(labels_of(project, store), folder, project.cases)
+
+
+def files_of(labels: Sequence[Label], folder: Path, cases: Mapping[str, Case] | None = None) -> Files:
+    """Name -> content of every file that these labels give."""
+    counted = [label for label in labels if not label.example]
+    made: Files = {"labels.jsonl": _text(lines(labels, folder))}
+    with suppress(MissingPrerequisite):
+        made["labels.parquet"] = parquet(labels, folder)
+    made["label_studio.json"] = json.dumps(shapes.to_label_studio(labels), indent=1, ensure_ascii=False) + "\n"
+    by = {
+        "targets.json": lambda: _json(targets(counted)),
+        "marks.csv": lambda: marks_sheet(counted),
+        "judge_labels.jsonl": lambda: _text(map(_dumps, judge_labels(counted, folder))),
+        "wrbench_labels.jsonl": lambda: _text(map(_dumps, shapes.to_wrbench(counted))),
+        "mbench_labels.jsonl": lambda: _text(map(_dumps, shapes.to_mbench(counted))),
+        "preferences.jsonl": lambda: _text(map(_dumps, preferences(counted, cases or {}))),
+        "reviews.json": lambda: _json(reviews(counted)),
+    }
+    return made | {name: text for name, make in by.items() if (text := make())}
+
+
+def write(files: Files, folder: Path) -> list[Path]:
+    """Write files into a folder; return where they are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return [folder / name for name in files]
+
+
+def parquet(labels: Sequence[Label], folder: Path) -> bytes:
+    """Labels as a Parquet file: a column per field; frames and boxes as JSON."""
+    try:
+        import pyarrow
+        from pyarrow import parquet as writer
+    except ModuleNotFoundError:
+        raise MissingPrerequisite("Parquet needs pyarrow: pip install 'revisit-bench[tables]'") from None
+    from revisit.labels.label import NAMES
+
+    rows = [{**dict.fromkeys(NAMES), **json.loads(line)} for line in lines(labels, folder)]
+    defaults = to_line(Label("", "", "", "", "", ""))
+    kinds = {"seed": pyarrow.int64(), "form": pyarrow.int64(), "seconds": pyarrow.float64()}
+    kinds |= dict.fromkeys(("swapped", "example"), pyarrow.bool_())
+    columns = {}
+    for name in NAMES:
+        empty: Any = 0 if name in kinds and name not in ("swapped", "example") else False if name in kinds else ""
+        values = [row[name] if row[name] is not None else empty for row in rows]
+        if name in ("frames", "boxes"):
+            values = [json.dumps(value) if value else "" for value in values]
+        columns[name] = pyarrow.array(values, kinds.get(name, pyarrow.string()))
+    columns["schema"] = pyarrow.array([defaults["schema"]] * len(rows), pyarrow.int64())
+    made = io.BytesIO()
+    writer.write_table(pyarrow.table(columns), made)
+    return made.getvalue()
+
+
+def targets(labels: Sequence[Label]) -> dict[str, dict[str, Any]]:
+    """Clip -> box of its target in the first frame and what becomes of it, as `import scan --targets` and suites read.
+
+    A clip is called by its file's name; by model/name where several models' files are called alike; MemoBench's by
+    clip_model.
+    """
+    by_clip: dict[tuple[str, str, str, str], list[Label]] = defaultdict(list)
+    for label in labels:
+        if label.task == "marks":
+            by_clip[label.case, label.model, label.sample, Path(label.clip).stem or label.sample].append(label)
+    stems = Counter(stem for _, _, _, stem in by_clip)
+    found = {}
+    for (_, model, _, stem), said in by_clip.items():
+        verdicts = [label.answer for label in said]
+        boxes = [box for label in said for box in label.boxes if box.frame == 0]
+        entry: dict[str, Any] = {"gate": majority(verdicts) or "borderline", "raters": len(said)}
+        if entry["gate"] == "cannot tell":
+            entry["gate"] = "borderline"
+        if boxes:
+            middle = [round(statistics.median(box.box[k] for box in boxes), 4) for k in range(4)]
+            entry = {"box": middle, "target": Counter(box.name for box in boxes).most_common(1)[0][0], **entry}
+        for name, frame in ((GONE, "first_hidden_frame"), (BACK, "first_returned_frame")):
+            marked = [label.frames[name] for label in said if name in label.frames and label.answer == entry["gate"]]
+            if marked:
+                entry[frame] = round(statistics.median(marked))
+        notes = " / ".join(dict.fromkeys(label.comment for label in said if label.comment))
+        found[stem if stems[stem] == 1 else f"{model}/{stem}"] = entry | ({"note": notes} if notes else {})
+    return found
+
+
+def marks_sheet(labels: Sequence[Label]) -> str:
+    """MemoBench's sheet of key frames: video_folder, exits, re-enter; of clips whose target is hidden and returns."""
+    by_sample: dict[str, list[Label]] = defaultdict(list)
+    for label in labels:
+        if label.task == "marks":
+            by_sample[label.sample].append(label)
+    rows = []
+    for sample, said in sorted(by_sample.items()):
+        models = {label.model for label in said}
+        chosen = [label for label in said if label.model == "reference"] if "reference" in models else said
+        if (
+            len({label.model for label in chosen}) > 1
+            or majority([label.answer for label in chosen]) != "hidden, returned"
+        ):
+            continue  # key frames are of one clip, the ground truth
+        agreeing = [label for label in chosen if label.answer == "hidden, returned"]
+        exits, returns = (round(statistics.median(label.frames[name] for label in agreeing)) for name in (GONE, BACK))
+        rows.append([sample, exits, returns])
+    if not rows:
+        return ""
+    made = io.StringIO(newline="")
+    csv.writer(made, lineterminator="\n").writerows([["video_folder", "exits", "re-enter"], *rows])
+    return made.getvalue()
+
+
+def judge_labels(labels: Sequence[Label], folder: Path) -> list[dict[str, Any]]:
+    """Rows that `revisit judge check` reads: yes and no of each rater; who could not judge is left out."""
+    rows = []
+    for label in labels:
+        if label.task in ("answer", "trigger") and label.answer != CANNOT:
+            moved = json.loads(next(lines([label], folder)))
+            row = {"clip": moved.get("clip", ""), "question": label.text, "label": label.answer, "rater": label.rater}
+            row |= {"subset": label.dimension} if label.dimension else {}
+            rows.append(row | ({"polarity": label.polarity} if label.polarity else {}))
+    return rows
+
+
+def preferences(labels: Sequence[Label], cases: Mapping[str, Case]) -> list[dict[str, Any]]:
+    """Pairs for training: the clip that most raters prefer and the other one, with prompts, digests and the rule.
+
+    Only where more than half of all who were asked prefer the same one. Gold questions are in it, examples are not.
+    """
+    made = []
+    for (case, other, question), said in _pairs(labels).items():
+        votes = Counter(label.answer for label in said)
+        winner = next((side for side in ("a", "b") if votes[side] * 2 > len(said)), None)
+        if winner is None:
+            continue
+        first = said[0]
+        sides = {
+            "a": {"case": case, "model": first.model, "video": first.clip, "digest": first.digest},
+            "b": {"case": other, "model": first.other_model, "video": first.other_clip, "digest": first.other_digest},
+        }
+        made.append(
+            {
+                "prompt": cases[case].prompt if case in cases else "",
+                "dimension": question,
+                "chosen": sides[winner],
+                "rejected": sides["b" if winner == "a" else "a"],
+                "votes": dict(sorted(votes.items())),
+                "rule": {"by": "people", "majority": "more than half of all votes", "raters": len(said)},
+            }
+        )
+    return made
+
+
+def _pairs(labels: Iterable[Label]) -> dict[tuple[str, str, str], list[Label]]:
+    found: dict[tuple[str, str, str], list[Label]] = defaultdict(list)
+    for label in labels:
+        if label.task == "pairwise" and label.question != JUDGEABLE:
+            found[label.case, label.other, label.question].append(label)
+    return found
+
+
+def reviews(labels: Sequence[Label]) -> dict[str, dict[str, Any]]:
+    """Sample -> number of a question -> what reviewers decide, the new words and their reasons."""
+    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    groups: dict[tuple[str, str], list[Label]] = defaultdict(list)
+    for label in labels:
+        if label.task == "review":
+            groups[label.sample, label.question].append(label)
+    for (sample, question), said in groups.items():
+        edits = [label.text for label in said if label.answer == "edit"]
+        found[sample][question] = {
+            "decision": majority([label.answer for label in said]) or "undecided",
+            "votes": dict(Counter(label.answer for label in said)),
+            **({"text": Counter(edits).most_common(1)[0][0]} if edits else {}),
+            "reasons": [f"{label.rater}: {label.comment}" for label in said if label.comment],
+        }
+    return dict(found)
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n" if content else ""
+
+
+def _dumps(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False, allow_nan=False)
+
+
+def _text(rows: Iterable[str]) -> str:
+    return "".join(f"{row}\n" for row in rows)

@@ -1,0 +1,175 @@
+"""Forms: what a page of ours sends, as an answer; what does not fit its item is refused with a sentence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qs
+
+from revisit.core import UsageError
+from revisit.labels.items import JUDGEABLE, Asked, Item
+from revisit.labels.label import BACK, CANNOT, GONE
+from revisit.labels.project import Shot
+from revisit.labels.store import Answer
+
+LONGEST = 4000  # characters of a comment or of a question
+MOST_FIELDS, MOST_BOXES = 200, 20
+SIDES = {"left": "a", "right": "b"}
+Fields = Mapping[str, Sequence[str]]
+
+
+def fields_of(body: bytes) -> Fields:
+    """The fields of a form."""
+    try:
+        return parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    except (UnicodeDecodeError, ValueError):
+        raise UsageError("this is not a form of ours") from None
+
+
+def one(fields: Fields, name: str) -> str:
+    """The value of a field, or nothing."""
+    return fields.get(name, [""])[0]
+
+
+def answer_of(item: Item, rater: str, fields: Fields, swapped: bool, shots: Sequence[Shot]) -> Answer:
+    """The whole answer of a form."""
+    answers: dict[str, str] = {}
+    judged = one(fields, f"q.{JUDGEABLE}") or "both"
+    for question in item.questions:
+        if question.returned and judged != "both":
+            answers[question.id] = CANNOT
+            continue
+        answers |= _answers(item, question, fields, swapped)
+    return Answer(item.id, rater, answers, **_rest(item, fields, shots), swapped=swapped, seconds=seconds_of(fields))
+
+
+def draft_of(item: Item, fields: Fields) -> str:
+    """What a half-filled form says, as it stands: fields of the item's own, not yet un-swapped."""
+    names = {f"q.{q.id}" for q in item.questions} | {f"text.{q.id}" for q in item.questions}
+    names |= {f"frame.{name}" for name in (GONE, BACK, "worst")} | {"boxes", "comment", "seconds"}
+    kept = {name: [value[:LONGEST] for value in values[:40]] for name, values in fields.items() if name in names}
+    return json.dumps({"form": kept}, ensure_ascii=False)
+
+
+def filled(item: Item, draft: Mapping[str, Any], swapped: bool) -> dict[str, list[str]]:
+    """The fields with which a page is opened again: of a draft, or of an answer that was taken back."""
+    if "form" in draft:
+        return {str(name): list(values) for name, values in draft["form"].items()}
+    if not draft:
+        return {}
+    made: dict[str, list[str]] = {}
+    for question in item.questions:
+        given = draft["answers"].get(question.id)
+        if question.several:
+            made[f"q.{question.id}"] = [kind for kind in question.answers if kind in draft["answers"]]
+        elif given is not None:
+            made[f"q.{question.id}"] = [turned(item, given, swapped)]
+    made |= {f"frame.{name}": [str(frame)] for name, frame in draft["frames"].items()}
+    made |= {f"text.{id}": [text] for id, text in draft["texts"].items()}
+    return made | {"boxes": [json.dumps(draft["boxes"])], "comment": [draft["comment"]]}
+
+
+def seconds_of(fields: Fields) -> float:
+    """Time on task as the page counted it; what cannot be is 0."""
+    try:
+        seconds = float(one(fields, "seconds") or 0)
+    except ValueError:
+        return 0.0
+    return round(seconds, 1) if 0 <= seconds <= 24 * 3600 else 0.0
+
+
+def _answers(item: Item, question: Asked, fields: Fields, swapped: bool) -> dict[str, str]:
+    given = list(fields.get(f"q.{question.id}", ()))
+    allowed = question.answers
+    if question.several:
+        if not given:
+            raise UsageError("choose at least one answer; there is one for nothing of the kind")
+        if "none" in given and len(given) > 1:
+            raise UsageError("nothing goes wrong, or something does: choose one of them")
+        wrong = [value for value in given if value not in allowed]
+        if wrong:
+            raise UsageError(f"there is no answer {wrong[0][:40]!r}")
+        return dict.fromkeys(given, "yes")
+    value = SIDES.get(given[0], given[0]) if given and item.task == "pairwise" else given[0] if given else ""
+    if not value:
+        raise UsageError(f"this question has no answer yet: {question.text}")
+    if value not in allowed or (given[0] in ("a", "b") and item.task == "pairwise"):
+        raise UsageError(f"there is no answer {given[0][:40]!r}")
+    if swapped:
+        value = {"a": "b", "b": "a"}.get(value, value)
+    return {question.id: value}
+
+
+def turned(item: Item, answer: str, swapped: bool) -> str:
+    """An answer as the page shows it."""
+    if item.task != "pairwise" or answer not in ("a", "b"):
+        return answer
+    return "left" if (answer == "a") != swapped else "right"
+
+
+def _rest(item: Item, fields: Fields, shots: Sequence[Shot]) -> dict[str, Any]:
+    """Frames, boxes, new words and the comment."""
+    frames = {}
+    for name in (GONE, BACK, "worst"):
+        text = one(fields, f"frame.{name}").strip()
+        if text:
+            if not text.isdecimal() or int(text) >= shots[0].frames:
+                raise UsageError(f"the frame {text[:20]!r} is not of this clip, which has {shots[0].frames} frames")
+            frames[name] = int(text)
+    made: dict[str, Any] = {
+        "frames": frames,
+        "boxes": _boxes(one(fields, "boxes")),
+        "comment": _text(one(fields, "comment")),
+    }
+    if item.task == "marks":
+        _check_marks(one(fields, "q.target"), made)
+    made["texts"] = {}
+    for question in item.questions:
+        if item.task == "review":
+            choice, words = one(fields, f"q.{question.id}"), _text(one(fields, f"text.{question.id}"))
+            if choice == "edit" and words in ("", question.text):
+                raise UsageError("to edit a question, change its words")
+            if choice in ("edit", "drop") and not made["comment"]:
+                raise UsageError("say in a few words why")
+            made["texts"] |= {question.id: words} if choice == "edit" else {}
+    return made
+
+
+def _check_marks(verdict: str, made: Mapping[str, Any]) -> None:
+    gone, back = made["frames"].get(GONE), made["frames"].get(BACK)
+    wanted = {"never hidden": (False, False), "hidden, returned": (True, True), "hidden, not returned": (True, False)}
+    if verdict in wanted and (gone is not None, back is not None) != wanted[verdict]:
+        raise UsageError(f"“{verdict}” does not fit the marked frames")
+    if gone is not None and back is not None and gone >= back:
+        raise UsageError("the target is gone before it is back")
+    if verdict in wanted and not made["boxes"]:
+        raise UsageError("draw a box around the target in the first frame")
+
+
+def _boxes(text: str) -> list[dict[str, Any]]:
+    try:
+        given = json.loads(text) if text else []
+        if not isinstance(given, list) or len(given) > MOST_BOXES:
+            raise ValueError
+        made = []
+        for entry in given:
+            box = [round(float(value), 4) for value in entry["box"]]
+            if len(box) != 4 or not (0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1):
+                raise ValueError
+            made.append(
+                {
+                    "name": _text(str(entry.get("name") or "target"))[:200],
+                    "frame": int(entry.get("frame", 0)),
+                    "box": box,
+                }
+            )
+        return made
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UsageError("a box is drawn from one corner to the other, within the picture") from None
+
+
+def _text(text: str) -> str:
+    if len(text) > LONGEST:
+        raise UsageError(f"a text has at most {LONGEST} characters")
+    return "".join(c for c in text.replace("\r\n", "\n").strip() if c.isprintable() or c in "\n\t")

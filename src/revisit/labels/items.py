@@ -1,0 +1,273 @@
+"""Items: what a rater is shown at once, and what is asked of it.
+
+| task | shown | asked |
+|---|---|---|
+| trigger | a clip and its captions | does it enter the challenge |
+| pairwise | two models' clips of one case, in step | which can be judged, then a question per dimension |
+| answer | a clip | questions of its bank, yes or no; several interleaved forms |
+| review | a clip and a question of its bank | keep, edit or drop, and why |
+| marks | a clip | its target's box in the first frame, when it is gone, when it is back |
+| failure | a clip | which kinds of failure it shows |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from itertools import combinations
+from typing import Any
+
+import yaml
+
+from revisit.core import SUITES, Case, UsageError, digest
+from revisit.diagnosis.kinds import KINDS
+from revisit.judges.protocols.mbench import TRIGGERS
+from revisit.labels.label import CANNOT, HIDDEN, PREFERENCES, TASKS
+
+JUDGEABLE = "judgeable"
+WHOSE = ("both", "a", "b", "neither")
+YES_NO = ("yes", "no", CANNOT)
+REVIEWS = ("keep", "edit", "drop")
+POSED = (
+    "Does the video put memory to the test? For example, the camera looks away from things, or they leave the view or "
+    "get covered, and later they can be seen again."
+)
+WATCHED = (
+    "In which video was what matters out of view for a while, and is it then back, so that you can judge what has "
+    "become of it?"
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question of an item."""
+
+    id: str
+    text: str
+    answers: tuple[str, ...]
+    dimension: str = ""
+    polarity: str = ""
+    returned: bool = False  # only where the return of both clips can be judged
+    several: bool = False  # any number of answers
+
+
+@dataclass(frozen=True)
+class Item:
+    """One or two clips with their questions."""
+
+    id: str
+    task: str
+    cases: tuple[str, ...]
+    questions: tuple[Asked, ...]
+    scene: str
+    stratum: str = ""  # what samples are balanced over: models, subset, condition
+    context: tuple[tuple[str, str], ...] = ()  # what raters are told: (heading, text)
+    captions: tuple[str, ...] = ()
+    form: int = 0
+    gold: Mapping[str, str] = field(default_factory=dict)  # question -> known answer
+    example: bool = False
+    note: str = ""  # why the known answer is right
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Item:
+        asked = tuple(Asked(**{**one, "answers": tuple(one["answers"])}) for one in content["questions"])
+        pairs = tuple((heading, text) for heading, text in content["context"])
+        tuples = {"cases": tuple(content["cases"]), "captions": tuple(content["captions"])}
+        return cls(**{**content, **tuples, "questions": asked, "context": pairs})
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """What two clips are compared in, and the metrics that measure it."""
+
+    id: str
+    title: str
+    text: str
+    metrics: tuple[str, ...] = ()
+    subset: str = ""
+    returned: bool = False
+
+
+@cache
+def _lists() -> Mapping[str, Any]:
+    content: Mapping[str, Any] = yaml.safe_load(
+        (files("revisit.labels") / "questions.yaml").read_text(encoding="utf-8")
+    )
+    return content
+
+
+def people_of(suite: str) -> Mapping[str, Any]:
+    """What a suite asks people: its own list, ours for it, or that of plain folders."""
+    card = SUITES[suite].card if suite in SUITES else {}
+    found: Mapping[str, Any] = card.get("people") or _lists().get(suite) or _lists()["folder"]
+    return found
+
+
+def dimensions_of(suite: str) -> tuple[Dimension, ...]:
+    """The dimensions in which people compare clips of a suite."""
+    return tuple(Dimension(**{**one, "metrics": tuple(one["metrics"])}) for one in people_of(suite)["dimensions"])
+
+
+def of_reference(cases: Iterable[Case]) -> list[Case]:
+    """The references of cases as cases of their own, once each."""
+    found: dict[str, Case] = {}
+    for case in cases:
+        if case.reference is not None and str(case.reference.path) not in found:
+            name = "/".join(part for part in (case.subset, case.sample) if part)
+            made = replace(case, id=f"{name}@reference", model="reference", clip=case.reference, reference=None, seed=0)
+            found[str(case.reference.path)] = made
+    if not found:
+        raise UsageError("no clip of these runs has a reference; leave --of out to label the clips themselves")
+    return list(found.values())
+
+
+def items_of(task: str, cases: Sequence[Case], *, forms: int = 1, dimensions: Sequence[str] = ()) -> list[Item]:
+    """All items of a task that these cases give."""
+    if task not in TASKS:
+        raise UsageError(f"there is no task {task!r}; there are {', '.join(TASKS)}")
+    if task == "pairwise":
+        made = [_pair(one, other, dimensions) for one, other in couples(cases)]
+        if not made:
+            raise UsageError("no two models have a clip of one and the same case, so there is nothing to compare")
+        return [item for item in made if len(item.questions) > 1 or item.questions[0].id != JUDGEABLE]
+    if task == "answer":
+        made = [item for case in cases for item in _forms(case, forms)]
+    elif task == "review":
+        made = [_review(case, question) for case in cases for question in bank_of(case)]
+    else:
+        made = [{"trigger": _trigger, "marks": _marks, "failure": _failure}[task](case) for case in cases]
+    if not made:
+        raise UsageError(
+            f"no clip of these runs has questions of a bank, which the task {task} asks (docs/memobench.md)"
+        )
+    return made
+
+
+def couples(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
+    """Two models' clips of one case, the models in alphabetical order."""
+    by: dict[tuple[Any, ...], list[Case]] = {}
+    for case in cases:
+        by.setdefault((case.suite, case.subset, case.condition, case.sample, case.seed), []).append(case)
+    return [
+        (one, other)
+        for same in by.values()
+        for one, other in combinations(sorted(same, key=lambda case: case.model), 2)
+        if one.model != other.model
+    ]
+
+
+def bank_of(case: Case) -> list[Mapping[str, Any]]:
+    """The questions of a case's bank: id, dimension, positive, text."""
+    return list(case.annotations.get("questions") or ())
+
+
+def _pair(one: Case, other: Case, wanted: Sequence[str]) -> Item:
+    known = dimensions_of(one.suite)
+    unknown = sorted(set(wanted) - {dimension.id for dimension in known})
+    if unknown:
+        raise UsageError(f"there is no dimension {unknown[0]!r}; there are {', '.join(d.id for d in known)}")
+    chosen = [
+        dimension
+        for dimension in known
+        if (not wanted or dimension.id in wanted) and dimension.subset in ("", one.subset or dimension.subset)
+    ]
+    name = target_of(one)
+    asked = [
+        Asked(one_.id, one_.text.replace("{target}", name), PREFERENCES, one_.id, returned=one_.returned)
+        for one_ in chosen
+    ]
+    if any(dimension.returned for dimension in chosen):
+        asked.insert(0, Asked(JUDGEABLE, WATCHED, WHOSE, JUDGEABLE))
+    return _item("pairwise", (one, other), asked)
+
+
+def _trigger(case: Case) -> Item:
+    return _item("trigger", (case,), [Asked("trigger", TRIGGERS.get(case.subset.lower(), POSED), YES_NO, "trigger")])
+
+
+def _forms(case: Case, forms: int) -> list[Item]:
+    """The questions of a clip's bank dealt over forms, so that every form has some of every clip."""
+    bank = bank_of(case)
+    dealt = [bank[form::forms] for form in range(forms)]
+    return [
+        replace(_item("answer", (case,), [_of_bank(one, YES_NO) for one in part], str(form)), form=form)
+        for form, part in enumerate(dealt)
+        if part
+    ]
+
+
+def _review(case: Case, question: Mapping[str, Any]) -> Item:
+    return _item("review", (case,), [_of_bank(question, REVIEWS)], str(question["id"]))
+
+
+def _of_bank(question: Mapping[str, Any], answers: tuple[str, ...]) -> Asked:
+    polarity = "positive" if question["positive"] else "negative"
+    return Asked(str(question["id"]), str(question["text"]), answers, str(question["dimension"]), polarity)
+
+
+def _marks(case: Case) -> Item:
+    text = f"Box {target_of(case)} in the first frame, mark when all of it is gone and when all of it is back."
+    return _item("marks", (case,), [Asked("target", text, HIDDEN, "target")])
+
+
+def _failure(case: Case) -> Item:
+    answers = (*KINDS, "none")
+    return _item(
+        "failure", (case,), [Asked("failure", "What goes wrong in this video?", answers, "failure", several=True)]
+    )
+
+
+def target_of(case: Case) -> str:
+    """The target in words."""
+    named = case.target.name if case.target is not None else case.target_name
+    return f"the {named}" if named and named != "target" else "what matters"
+
+
+def _item(task: str, cases: Sequence[Case], asked: Sequence[Asked], part: str = "") -> Item:
+    first = cases[0]
+    scene = "/".join(one for one in (first.subset, first.sample) if one)
+    stratum = " | ".join((" against ".join(case.model for case in cases), first.subset, first.condition))
+    id = digest("\n".join([task, part, *(case.id for case in cases)]), 16)
+    captions = tuple(str(one) for one in first.annotations.get("caption_segments") or ())
+    return Item(id, task, tuple(case.id for case in cases), tuple(asked), scene, stratum, context_of(first), captions)
+
+
+def context_of(case: Case) -> tuple[tuple[str, str], ...]:
+    """What a rater is told of a case, whoever made the clip."""
+    notes = case.annotations
+    told = [
+        ("Asked for", "" if notes.get("caption_segments") else case.prompt),
+        ("Camera", camera_words(case)),
+        ("Target", case.target.name if case.target is not None else case.target_name),
+        ("Event", str(notes.get("event") or "")),
+        ("Expected", str(notes.get("expected") or "")),
+    ]
+    return tuple((heading, text) for heading, text in told if text and text != "target")
+
+
+def camera_words(case: Case) -> str:
+    """What the camera was asked to do, in words."""
+    if case.suite == "wrbench":
+        from revisit.suites.wrbench.context import camera_words as words
+
+        return words(case)
+    from revisit.geometry.camera_script import parse_script
+
+    try:
+        steps = parse_script(case.camera) if case.camera else ()
+    except UsageError:
+        return case.camera.replace("_", " ")
+    return ", then ".join(" and ".join(map(_move_words, step.moves)) or "hold still" for step in steps)
+
+
+def _move_words(move: Any) -> str:
+    from revisit.geometry.camera_script import UNITS
+
+    verb = {"yaw": "turn", "tilt": "look", "roll": "roll", "orbit": "go round"}.get(move.kind)
+    unit = {"degrees": "°", "metres": " m"}.get(UNITS.get(move.kind, ""), "")
+    return f"{verb or ('move' if unit else move.kind)} {move.direction} by {move.amount:g}{unit}"

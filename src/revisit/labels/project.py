@@ -1,0 +1,247 @@
+"""Project: a folder with everything a labelling needs: what is asked, by which rules, and which files are shown.
+
+`project.json` is written once and holds no answers; these are in the store (labels.sqlite in the same folder, or a
+PostgreSQL database). Clips stay where they are; copies are made only of those that browsers cannot play.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from revisit.core import Case, UsageError
+from revisit.labels.items import Item, items_of, of_reference
+from revisit.labels.label import TASKS, Label
+from revisit.labels.sampling import least_certain, sample, survey
+from revisit.results.files import case_from_json, case_to_json, write_json
+from revisit.results.run import Run
+from revisit.web.media import shown
+
+SCHEMA = 1
+FILE, STORE, COPIES = "project.json", "labels.sqlite", "media"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is asked of whom."""
+
+    tasks: tuple[str, ...] = ("pairwise",)
+    of: str = "clips"  # or "reference"
+    raters: int = 3  # per item
+    agree: int = 0  # an item is done once so many agree on all its questions; 0: never before `raters`
+    sampling: str = "balanced"
+    count: int | None = None
+    metric: str = ""  # for sampling by uncertainty
+    dimensions: tuple[str, ...] = ()
+    forms: int = 1
+    per_scene: int | None = None  # questions of each scene in a survey
+    gold_every: int = 10  # every so manyeth item is a gold question, while there are any
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A clip as it is shown: the name of its file in addresses, and its clock."""
+
+    media: str
+    fps: float
+    frames: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Project:
+    """A labelling: cases, items, files, rules."""
+
+    folder: Path
+    settings: Settings
+    cases: Mapping[str, Case]
+    digests: Mapping[str, str]
+    shots: Mapping[str, Shot]  # case -> how its clip is shown
+    files: Mapping[str, Path]  # name in an address -> file
+    items: tuple[Item, ...]
+    secret: str
+    guide: str = ""
+    runs: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def item(self, id: str) -> Item | None:
+        return self._by_id.get(id)
+
+    @property
+    def _by_id(self) -> dict[str, Item]:
+        known: dict[str, Item] | None = self.__dict__.get("_items")
+        if known is None:
+            known = {item.id: item for item in self.items}
+            object.__setattr__(self, "_items", known)
+        return known
+
+    @property
+    def store(self) -> str:
+        return str(self.folder / STORE)
+
+
+def make(
+    folder: Path,
+    runs: Sequence[Path],
+    settings: Settings,
+    *,
+    gold: Sequence[Label] = (),
+    guide: str = "",
+    progress: Callable[[int, int, str], None] = lambda done, total, what: None,
+) -> Project:
+    """A new project in an empty folder."""
+    if (folder / FILE).exists():
+        raise UsageError(f"{folder} is a project already; leave --task and the other settings out to go on with it")
+    cases, digests, results = _cases(runs, settings.of)
+    items = _items(settings, list(cases.values()), results)
+    items = with_gold(items, gold, list(cases.values()), settings)
+    used = list(dict.fromkeys(case for item in items for case in item.cases))
+    folder.mkdir(parents=True, exist_ok=True)
+    shots, files = {}, {}
+    for done, id in enumerate(used, 1):
+        found = shown(cases[id].clip, folder / COPIES)
+        name = secrets.token_urlsafe(12)
+        shots[id] = Shot(name, found.fps, found.frames, found.width, found.height)
+        files[name] = found.path.resolve()
+        progress(done, len(used), id)
+    made = Project(
+        folder, settings, {id: cases[id] for id in used}, {id: digests.get(id, "") for id in used}, shots, files,
+        tuple(items), secrets.token_hex(32), guide, tuple(str(run.resolve()) for run in runs),
+        {"created": datetime.now(timezone.utc).isoformat(timespec="seconds")},
+    )  # fmt: skip
+    _write(made)
+    return made
+
+
+def open_project(folder: Path) -> Project:
+    """The project of a folder."""
+    path = folder / FILE
+    if not path.is_file():
+        raise UsageError(f"{folder}: no project in it; `revisit annotate RUN --task ...` makes one")
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if content.get("schema") != SCHEMA:
+        raise UsageError(f"{path}: schema {content.get('schema')!r}; this Revisit reads {SCHEMA}")
+    settings = Settings(
+        **{**content["settings"], **{n: tuple(content["settings"][n]) for n in ("tasks", "dimensions")}}
+    )
+    return Project(
+        folder,
+        settings,
+        {entry["id"]: case_from_json(entry) for entry in content["cases"]},
+        content["digests"],
+        {id: Shot(**shot) for id, shot in content["shots"].items()},
+        {name: Path(path) for name, path in content["files"].items()},
+        tuple(Item.from_json(item) for item in content["items"]),
+        content["secret"],
+        content["guide"],
+        tuple(content["runs"]),
+        content["facts"],
+    )
+
+
+def _write(project: Project) -> None:
+    path = project.folder / FILE
+    write_json(
+        path,
+        {
+            "schema": SCHEMA,
+            "settings": asdict(project.settings),
+            "runs": list(project.runs),
+            "facts": dict(project.facts),
+            "guide": project.guide,
+            "secret": project.secret,
+            "cases": [case_to_json(case) for case in project.cases.values()],
+            "digests": dict(project.digests),
+            "shots": {id: asdict(shot) for id, shot in project.shots.items()},
+            "files": {name: str(file) for name, file in project.files.items()},
+            "items": [item.as_json() for item in project.items],
+        },
+    )
+    path.chmod(0o600)  # it holds the key that forms are signed with
+
+
+def _cases(runs: Sequence[Path], of: str) -> tuple[dict[str, Case], dict[str, str], list[Any]]:
+    cases: dict[str, Case] = {}
+    digests: dict[str, str] = {}
+    results = []
+    for path in runs:
+        run = Run(path)
+        plan = run.plan
+        results.append(run.results)
+        found = [case_from_json(entry) for entry in plan["cases"]]
+        told = {entry["id"]: entry.get("digest") or "" for entry in plan["cases"]}
+        if of == "reference":
+            truth = {
+                entry["reference"]["path"]: entry.get("reference_digest") or ""
+                for entry in plan["cases"]
+                if entry.get("reference")
+            }
+            found = of_reference(found)
+            told = {case.id: truth.get(str(case.clip.path), "") for case in found}
+        for case in found:
+            if case.id in cases and told[case.id] != digests[case.id]:
+                raise UsageError(
+                    f"{case.id} is another clip in {path} than in a run before it; give models of several runs names "
+                    "of their own"
+                )
+            cases[case.id], digests[case.id] = case, told[case.id]
+    if not cases:
+        raise UsageError("these runs have no clip that could be shown")
+    return cases, digests, results
+
+
+def _items(settings: Settings, cases: Sequence[Case], results: Sequence[Any]) -> list[Item]:
+    chosen: list[Item] = []
+    for task in settings.tasks:
+        forms = 1 if settings.per_scene else settings.forms
+        items = items_of(task, cases, forms=forms, dimensions=settings.dimensions)
+        if task == "answer" and settings.per_scene:
+            chosen += survey(items, settings.per_scene, settings.forms, settings.seed)
+        elif settings.sampling == "uncertain":
+            gates = list(dict.fromkeys(gate for one in results for gate in one.gates))
+            chosen += least_certain(items, results, settings.metric, settings.count, gates)
+        else:
+            chosen += sample(items, settings.sampling, settings.count, settings.seed)
+    return chosen
+
+
+def with_gold(items: Sequence[Item], gold: Sequence[Label], cases: Sequence[Case], settings: Settings) -> list[Item]:
+    """The items with the answers that are known; known ones that were not drawn are added."""
+    known: dict[tuple[str, tuple[str, ...]], list[Label]] = {}
+    for label in gold:
+        if label.task not in TASKS:
+            continue
+        known.setdefault((label.task, tuple(c for c in (label.case, label.other) if c)), []).append(label)
+    made, found = [], set()
+    every = list(items)
+    for task in {task for task, _ in known}:
+        have = {(item.task, item.cases, item.form) for item in every}
+        more = items_of(task, cases, forms=settings.forms, dimensions=settings.dimensions)
+        every += [item for item in more if (task, item.cases) in known and (task, item.cases, item.form) not in have]
+    for item in every:
+        labels = [
+            label
+            for label in known.get((item.task, item.cases), ())
+            if any(q.id == label.question for q in item.questions)
+        ]
+        if labels:
+            found |= {id(label) for label in labels}
+            note = " ".join(dict.fromkeys(label.comment for label in labels if label.comment))
+            item = replace(
+                item, gold={label.question: label.right or label.answer for label in labels},
+                example=any(label.example for label in labels), note=note,
+            )  # fmt: skip
+        made.append(item)
+    lost = [label for label in gold if id(label) not in found]
+    if lost:
+        raise UsageError(
+            f"the gold label of {lost[0].case} ({lost[0].task}, {lost[0].question}) is about nothing these runs show"
+        )
+    return made

@@ -1,0 +1,116 @@
+"""Queue: what a rater is shown next, and when an item has been answered often enough.
+
+Examples come first, to everybody. Then the items of the rater's form in the order of the sample; every so manyeth is a
+gold question, which everybody gets. An item is done when so many raters have answered it, or, where the project says
+so, once so many of them agree on all its questions.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from revisit.labels.items import Item
+from revisit.labels.project import Project
+from revisit.labels.store import Rater, Store
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a rater is."""
+
+    done: int
+    of: int
+
+    @property
+    def share(self) -> float:
+        return self.done / self.of if self.of else 1.0
+
+
+class Queue:
+    """Hands out items."""
+
+    def __init__(self, project: Project, store: Store) -> None:
+        self.project, self.store = project, store
+        self.forms = max((item.form for item in project.items), default=0) + 1
+        self.multiple = {item.id for item in project.items if item.gold}
+
+    def mine(self, rater: Rater, task: str = "") -> list[Item]:
+        """The items that a rater may get, in order: examples, then those of the rater's form with gold in between."""
+        form = rater.number % self.forms
+        items = [i for i in self.project.items if i.form in (form, 0) or i.task != "answer"]
+        items = [
+            i for i in items if (not task or i.task == task) and (i.task != "answer" or i.form == form or i.example)
+        ]
+        examples = [item for item in items if item.example]
+        gold = [item for item in items if item.gold and not item.example]
+        rest = [item for item in items if not item.gold]
+        random.Random(f"{self.project.settings.seed} {rater.id}").shuffle(gold)
+        every = max(2, self.project.settings.gold_every)
+        mixed: list[Item] = []
+        for item in rest:
+            if gold and len(mixed) % every == every - 1:
+                mixed.append(gold.pop(0))
+            mixed.append(item)
+        return [*examples, *mixed, *gold]
+
+    def next(self, rater: Rater, task: str = "") -> Item | None:
+        """The next item for a rater, held for them; None when there is nothing left."""
+        order = self.mine(rater, task)
+        known = {item.id: item for item in order}
+        wanted = self.project.settings.raters
+        finished = self._agreed(order)
+
+        def choose(answered: set[str], busy: dict[str, int], held: list[str]) -> str | None:
+            for id in held:  # what was shown and not answered comes again
+                if id in known and id not in answered:
+                    return id
+            for item in order:
+                if item.id in answered or item.id in finished:
+                    continue
+                if item.id in self.multiple or busy.get(item.id, 0) < wanted:
+                    return item.id
+            return None
+
+        id = self.store.take(rater.id, choose)
+        return known.get(id) if id else None
+
+    def progress(self, rater: Rater, task: str = "") -> Progress:
+        """How many of the items that a rater may get are answered by them; those done by others count as gone."""
+        order = {item.id for item in self.mine(rater, task)}
+        answered = set(self.store.answered(rater.id)) & order
+        busy = self.store.counts()
+        agreed = self._agreed(self.project.items)
+        open_ = [
+            id
+            for id in order - answered
+            if id not in agreed and (id in self.multiple or busy.get(id, 0) < self.project.settings.raters)
+        ]
+        return Progress(len(answered), len(answered) + len(open_))
+
+    def _agreed(self, items: Sequence[Item]) -> set[str]:
+        """Items on which so many agree already that nobody else need be asked."""
+        least = self.project.settings.agree
+        if not least:
+            return set()
+        given = self.store.contents([item.id for item in items if not item.gold])
+        return {item.id for item in items if item.id in given and agreed(item, given[item.id], least)}
+
+
+def agreed(item: Item, given: Sequence[Mapping[str, str]], least: int) -> bool:
+    """Whether so many raters agree on every question of an item."""
+    for question in item.questions:
+        if question.several:
+            counts = Counter(",".join(sorted(answers)) for answers in given)
+        else:
+            counts = Counter(answers[question.id] for answers in given if question.id in answers)
+        if not counts or counts.most_common(1)[0][1] < least:
+            return False
+    return True
+
+
+def swapped(project: Project, item: Item, rater: str) -> bool:
+    """Whether a rater sees the second clip of a pair on the left: by chance, and the same whenever they look."""
+    return item.task == "pairwise" and random.Random(f"{project.secret} {item.id} {rater}").random() < 0.5

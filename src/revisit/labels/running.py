@@ -1,0 +1,97 @@
+"""Starting: a project from what was asked, or the one that is there, and its server."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from revisit.core import UsageError
+from revisit.labels.app import Pages
+from revisit.labels.label import read_labels
+from revisit.labels.project import FILE, Project, Settings, make, open_project
+from revisit.labels.store import Store
+from revisit.web.server import Where, checked, needs, serve
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What was asked on the command line."""
+
+    runs: tuple[Path, ...]
+    tasks: tuple[str, ...] = ()
+    out: Path | None = None
+    of: str = "clips"
+    names: tuple[str, ...] = ()
+    raters: int = 3
+    agree: int = 0
+    sample: str = "balanced"
+    count: int | None = None
+    metric: str = ""
+    dimensions: tuple[str, ...] = ()
+    forms: int = 1
+    per_scene: int | None = None
+    gold: Path | None = None
+    gold_every: int = 10
+    guide: Path | None = None
+    store: str = ""
+    seed: int = 0
+
+
+def project_of(wish: Wish, progress: Callable[[int, int, str], None]) -> Project:
+    """The project that is there, or a new one."""
+    if not wish.runs:
+        raise UsageError("name a run, or the folder of a project")
+    folder = wish.out or (wish.runs[0] if (wish.runs[0] / FILE).is_file() else wish.runs[0] / "labels")
+    settings = Settings(
+        wish.tasks or ("pairwise",), wish.of, wish.raters, wish.agree, wish.sample, wish.count, wish.metric,
+        wish.dimensions, wish.forms, wish.per_scene, wish.gold_every, wish.seed,
+    )  # fmt: skip
+    if (folder / FILE).is_file():
+        found = open_project(folder)
+        asked = settings != Settings() or wish.gold is not None or wish.guide is not None
+        if asked and settings != found.settings:
+            raise UsageError(
+                f"{folder} was made with other settings; leave them out to go on with it, or give another --out"
+            )
+        return found
+    if wish.of not in ("clips", "reference"):
+        raise UsageError(f"--of is clips or reference, not {wish.of!r}")
+    if wish.sample == "uncertain" and not wish.metric:
+        raise UsageError("--sample uncertain needs --metric: whose doubts come first?")
+    gold = read_labels([wish.gold]) if wish.gold else []
+    guide = wish.guide.read_text(encoding="utf-8") if wish.guide else ""
+    return make(folder, wish.runs, settings, gold=gold, guide=guide, progress=progress)
+
+
+def start(
+    wish: Wish,
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    token: str,
+    prepare: bool,
+    say: Callable[[str], object],
+    progress: Callable[[int, int, str], None],
+) -> None:
+    """Make or open the project, print the links, and serve until interrupted."""
+    needs("starlette"), needs("uvicorn")
+    where = checked(Where(host, port, names), token)
+    token = token or secrets.token_urlsafe(24)
+    project = project_of(wish, progress)
+    store = Store(wish.store or project.store)
+    links = [(name, store.add_rater(name)[1]) for name in wish.names]
+
+    def started(address: str) -> None:
+        say(f"project: {project.folder} ({len(project.items)} items)")
+        say(f"progress, links and files: {address}/admin/enter/{token}")
+        for name, link in links:
+            say(f"link for {name}: {address}/r/{link}")
+        if not store.raters():
+            say("nobody can answer yet: add raters on that page, or with --rater NAME")
+
+    if prepare:
+        started(f"http://{host}:{port}")
+        return
+    serve(Pages(project, store, token).application(), where, token, started)

@@ -1,0 +1,323 @@
+"""Store: raters and what they said, in SQLite (a file) or PostgreSQL (a connection string).
+
+An answer counts from the moment its transaction is on disk, and only then is it acknowledged; one rater has one answer
+to an item, so that sending a form twice cannot double it. Every answer that was ever sent stays in `history`.
+SQLite writes ahead (WAL) and syncs with every commit. Connections are one per thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any, TypeVar
+
+from revisit.core import UsageError
+from revisit.web.server import needs
+
+HOLD = 30 * 60  # seconds for which an item that was shown is kept for its rater
+TABLES = """
+CREATE TABLE IF NOT EXISTS raters (id TEXT PRIMARY KEY, name TEXT NOT NULL, token TEXT NOT NULL UNIQUE,
+  number INTEGER NOT NULL, closed INTEGER NOT NULL DEFAULT 0, at TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS answers (item TEXT NOT NULL, rater TEXT NOT NULL, content TEXT NOT NULL,
+  seconds DOUBLE PRECISION NOT NULL, swapped INTEGER NOT NULL, at TEXT NOT NULL, stamp DOUBLE PRECISION NOT NULL,
+  PRIMARY KEY (item, rater));
+CREATE INDEX IF NOT EXISTS answers_rater ON answers (rater, stamp);
+CREATE TABLE IF NOT EXISTS drafts (item TEXT NOT NULL, rater TEXT NOT NULL, content TEXT NOT NULL,
+  stamp DOUBLE PRECISION NOT NULL, PRIMARY KEY (item, rater));
+CREATE TABLE IF NOT EXISTS holds (item TEXT NOT NULL, rater TEXT NOT NULL, since DOUBLE PRECISION NOT NULL,
+  PRIMARY KEY (item, rater));
+CREATE TABLE IF NOT EXISTS history (id TEXT PRIMARY KEY, kind TEXT NOT NULL, item TEXT NOT NULL, rater TEXT NOT NULL,
+  content TEXT NOT NULL, at TEXT NOT NULL);
+"""
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Rater:
+    """Somebody who may answer."""
+
+    id: str
+    name: str
+    number: int  # 0 for the first: decides on the form of a survey
+    closed: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All that one rater said of one item: answers by question, and what goes with them."""
+
+    item: str
+    rater: str
+    answers: Mapping[str, str] = field(default_factory=dict)
+    frames: Mapping[str, int] = field(default_factory=dict)
+    boxes: Sequence[Mapping[str, Any]] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)  # question -> its new words
+    comment: str = ""
+    seconds: float = 0.0
+    swapped: bool = False
+    at: str = ""
+
+    @property
+    def content(self) -> str:
+        return json.dumps(
+            {
+                "answers": dict(self.answers),
+                "frames": dict(self.frames),
+                "boxes": list(self.boxes),
+                "texts": dict(self.texts),
+                "comment": self.comment,
+            },
+            ensure_ascii=False,
+            allow_nan=False,
+        )
+
+
+class Store:
+    """Raters, answers, drafts and what is being looked at."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.postgres = where.startswith(("postgresql://", "postgres://"))
+        self._local = threading.local()
+        self._writing = threading.Lock()  # SQLite has one writer: wait here and not by polling the file
+        with self._change() as run:
+            for statement in TABLES.split(";"):
+                if statement.strip():
+                    run(statement, ())
+
+    # Raters
+
+    def add_rater(self, name: str) -> tuple[Rater, str]:
+        """A new rater, and the token of the link; only its digest is kept."""
+        name = " ".join(name.split())[:80]
+        if not name or not name.isprintable():
+            raise UsageError("a rater has a name of printable characters")
+        token = secrets.token_urlsafe(24)
+        with self._change() as run:
+            taken = run("SELECT id FROM raters WHERE name = ?", (name,))
+            if taken:
+                raise UsageError(f"there is a rater {name!r} already")
+            number = run("SELECT COUNT(*) FROM raters", ())[0][0]
+            made = Rater(f"r{number + 1:02d}-{secrets.token_hex(3)}", name, number)
+            run(
+                "INSERT INTO raters (id, name, token, number, at) VALUES (?, ?, ?, ?, ?)",
+                (made.id, name, _digest(token), number, _now()),
+            )
+        return made, token
+
+    def rater_of(self, token: str) -> Rater | None:
+        """Whose link this is; None for nobody's, and for one that was closed."""
+        rows = self._rows("SELECT id, name, number, closed FROM raters WHERE token = ?", (_digest(token),))
+        return Rater(rows[0][0], rows[0][1], rows[0][2]) if rows and not rows[0][3] else None
+
+    def raters(self) -> list[Rater]:
+        rows = self._rows("SELECT id, name, number, closed FROM raters ORDER BY number", ())
+        return [Rater(id, name, number, bool(closed)) for id, name, number, closed in rows]
+
+    def renew(self, rater: str) -> str:
+        """A new link for a rater; the old one no longer works."""
+        token = secrets.token_urlsafe(24)
+        with self._change() as run:
+            run("UPDATE raters SET token = ?, closed = 0 WHERE id = ?", (_digest(token), rater))
+        return token
+
+    def close_rater(self, rater: str) -> None:
+        """Shut a rater's link; what was said stays."""
+        with self._change() as run:
+            run("UPDATE raters SET closed = 1 WHERE id = ?", (rater,))
+
+    # Answers
+
+    def submit(self, answer: Answer) -> None:
+        """Keep an answer; when this returns it is on disk. An earlier one of the same rater to the item is replaced."""
+        now = _now()
+        with self._change() as run:
+            run(
+                "INSERT INTO answers (item, rater, content, seconds, swapped, at, stamp) VALUES (?, ?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (item, rater) DO UPDATE SET content = excluded.content, seconds = excluded.seconds, "
+                "swapped = excluded.swapped, at = excluded.at, stamp = excluded.stamp",
+                (answer.item, answer.rater, answer.content, answer.seconds, int(answer.swapped), now, time.time()),
+            )
+            self._note(run, "submit", answer.item, answer.rater, answer.content, now)
+            for table in ("drafts", "holds"):
+                run(f"DELETE FROM {table} WHERE item = ? AND rater = ?", (answer.item, answer.rater))
+
+    def undo(self, rater: str) -> str | None:
+        """Take a rater's last answer back, as a draft; the item it is of, or None where there is none."""
+        with self._change() as run:
+            rows = run("SELECT item, content, stamp FROM answers WHERE rater = ? ORDER BY stamp DESC LIMIT 1", (rater,))
+            if not rows:
+                return None
+            item, content, _ = rows[0]
+            run("DELETE FROM answers WHERE item = ? AND rater = ?", (item, rater))
+            self._note(run, "undo", item, rater, content, _now())
+            _put(run, "drafts", item, rater, ("content", "stamp"), (content, time.time()))
+            _put(run, "holds", item, rater, ("since",), (time.time(),))
+        return str(item)
+
+    def draft(self, item: str, rater: str, content: str) -> None:
+        """Keep what a rater has chosen and not yet sent, unless it was sent meanwhile."""
+        with self._change() as run:
+            if not run("SELECT 1 FROM answers WHERE item = ? AND rater = ?", (item, rater)):
+                _put(run, "drafts", item, rater, ("content", "stamp"), (content, time.time()))
+
+    def drafted(self, item: str, rater: str) -> dict[str, Any]:
+        """What a rater has chosen and not yet sent."""
+        rows = self._rows("SELECT content FROM drafts WHERE item = ? AND rater = ?", (item, rater))
+        return dict(json.loads(rows[0][0])) if rows else {}
+
+    def answered(self, rater: str) -> list[str]:
+        """The items that a rater has answered, the newest last."""
+        return [row[0] for row in self._rows("SELECT item FROM answers WHERE rater = ? ORDER BY stamp", (rater,))]
+
+    def answers(self) -> list[Answer]:
+        """Everything that was said and not taken back, in the order it came."""
+        rows = self._rows(
+            "SELECT item, rater, content, seconds, swapped, at FROM answers ORDER BY stamp, item, rater", ()
+        )
+        return [
+            Answer(item, rater, **json.loads(content), seconds=seconds, swapped=bool(swapped), at=at)
+            for item, rater, content, seconds, swapped, at in rows
+        ]
+
+    def held_since(self, item: str, rater: str) -> float | None:
+        """When an item was shown to a rater."""
+        rows = self._rows("SELECT since FROM holds WHERE item = ? AND rater = ?", (item, rater))
+        return float(rows[0][0]) if rows else None
+
+    def take(self, rater: str, choose: Callable[[set[str], dict[str, int], list[str]], str | None]) -> str | None:
+        """Hold an item for a rater: `choose` is told what the rater has answered, by how many others each item is
+        answered or held, and what the rater holds; nobody else chooses meanwhile."""
+        with self._change() as run:
+            since = time.time() - HOLD
+            run("DELETE FROM holds WHERE since < ?", (since,))
+            mine = {row[0] for row in run("SELECT item FROM answers WHERE rater = ?", (rater,))}
+            busy: dict[str, int] = {}
+            for table in ("answers", "holds"):
+                for item, n in run(f"SELECT item, COUNT(*) FROM {table} WHERE rater <> ? GROUP BY item", (rater,)):
+                    busy[item] = busy.get(item, 0) + n
+            held = [row[0] for row in run("SELECT item FROM holds WHERE rater = ? ORDER BY since", (rater,))]
+            item = choose(mine, busy, held)
+            if item is not None and item not in held:
+                _put(run, "holds", item, rater, ("since",), (time.time(),))
+        return item
+
+    def counts(self) -> dict[str, int]:
+        """How many raters have answered each item."""
+        return {item: int(n) for item, n in self._rows("SELECT item, COUNT(*) FROM answers GROUP BY item", ())}
+
+    def contents(self, items: Sequence[str]) -> dict[str, list[Mapping[str, str]]]:
+        """What was answered to items, by question, rater by rater."""
+        found: dict[str, list[Mapping[str, str]]] = {}
+        for start in range(0, len(items), 500):
+            part = items[start : start + 500]
+            marks = ", ".join("?" for _ in part)
+            for item, content in self._rows(f"SELECT item, content FROM answers WHERE item IN ({marks})", tuple(part)):
+                found.setdefault(item, []).append(json.loads(content)["answers"])
+        return found
+
+    def close(self) -> None:
+        """Close this thread's connection."""
+        made = getattr(self._local, "connection", None)
+        if made is not None:
+            made.close()
+            self._local.connection = None
+
+    # Connections
+
+    def _note(self, run: Any, kind: str, item: str, rater: str, content: str, at: str) -> None:
+        run(
+            "INSERT INTO history (id, kind, item, rater, content, at) VALUES (?, ?, ?, ?, ?, ?)",
+            (secrets.token_hex(16), kind, item, rater, content, at),
+        )
+
+    def _rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return self._again(lambda connection: self._run(connection, sql, values))
+
+    @contextmanager
+    def _change(self) -> Iterator[Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]]:
+        """A transaction of which everything is kept or nothing; one at a time."""
+        connection = self._again(lambda made: self._begin(made))
+        try:
+            yield lambda sql, values: self._run(connection, sql, values)
+            self._run(connection, "COMMIT", ())
+        except BaseException:
+            self._run(connection, "ROLLBACK", ())
+            raise
+        finally:
+            if not self.postgres:
+                self._writing.release()
+
+    def _begin(self, connection: Any) -> Any:
+        if self.postgres:
+            self._run(connection, "BEGIN", ())
+            self._run(connection, "SELECT pg_advisory_xact_lock(7236583)", ())
+            return connection
+        self._writing.acquire()
+        try:
+            self._run(connection, "BEGIN IMMEDIATE", ())
+        except BaseException:
+            self._writing.release()
+            raise
+        return connection
+
+    def _again(self, does: Callable[[Any], Made]) -> Made:
+        """Do something with this thread's connection, with a new one where a server has dropped it."""
+        fresh = getattr(self._local, "connection", None) is None
+        if fresh:
+            self._local.connection = self._connect()
+        if not self.postgres:
+            return does(self._local.connection)
+        psycopg = needs("psycopg", "postgres")
+        try:
+            return does(self._local.connection)
+        except psycopg.OperationalError:
+            if fresh:
+                raise
+            self._local.connection = self._connect()
+            return does(self._local.connection)
+
+    def _connect(self) -> Any:
+        if self.postgres:
+            psycopg = needs("psycopg", "postgres")
+            try:
+                return psycopg.connect(self.where, autocommit=True)
+            except psycopg.OperationalError as error:
+                raise UsageError(f"the database cannot be reached: {str(error).splitlines()[0]}") from None
+        made = sqlite3.connect(self.where, timeout=30, isolation_level=None)
+        for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            made.execute(f"PRAGMA {setting}")
+        return made
+
+    def _run(self, connection: Any, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        if self.postgres:
+            found = connection.execute(sql.replace("?", "%s"), tuple(values) or None)
+        else:
+            found = connection.execute(sql, tuple(values))
+        return list(found.fetchall()) if found.description is not None else []
+
+
+def _put(run: Any, table: str, item: str, rater: str, names: Sequence[str], values: Sequence[Any]) -> None:
+    columns, marks = ", ".join(names), ", ".join("?" for _ in names)
+    changes = ", ".join(f"{name} = excluded.{name}" for name in names)
+    run(
+        f"INSERT INTO {table} (item, rater, {columns}) VALUES (?, ?, {marks}) "
+        f"ON CONFLICT (item, rater) DO UPDATE SET {changes}",
+        (item, rater, *values),
+    )
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
