@@ -35,7 +35,7 @@ POSED = (
     "get covered, and later they can be seen again."
 )
 WATCHED = (
-    "In which video was what matters out of view for a while, and is it then back, so that you can judge what has "
+    "In which video is {target} out of view for a while, and does the view then return, so that you can judge what has "
     "become of it?"
 )
 
@@ -182,7 +182,7 @@ def _pair(one: Case, other: Case, wanted: Sequence[str]) -> Item:
         for one_ in chosen
     ]
     if any(dimension.returned for dimension in chosen):
-        asked.insert(0, Asked(JUDGEABLE, WATCHED, WHOSE, JUDGEABLE))
+        asked.insert(0, Asked(JUDGEABLE, WATCHED.replace("{target}", name), WHOSE, JUDGEABLE))
     return _item("pairwise", (one, other), asked)
 
 
@@ -211,8 +211,7 @@ def _of_bank(question: Mapping[str, Any], answers: tuple[str, ...]) -> Asked:
 
 
 def _marks(case: Case) -> Item:
-    text = f"Box {target_of(case)} in the first frame, mark when all of it is gone and when all of it is back."
-    return _item("marks", (case,), [Asked("target", text, HIDDEN, "target")])
+    return _item("marks", (case,), [Asked("target", f"What becomes of {target_of(case)}?", HIDDEN, "target")])
 
 
 def _failure(case: Case) -> Item:
