@@ -19,6 +19,7 @@ from revisit.cli import (
     generate,
     import_,
     judge,
+    labels,
     leaderboard,
     list_,
     plan,
@@ -54,12 +55,15 @@ app.command("show")(show.show)
 app.command("audit")(audit.audit)
 app.command("sweep")(sweep.sweep)
 app.command("annotate")(annotate.annotate)
+app.command("agree")(labels.agree)
+app.command("align")(labels.align)
 app.command("doctor")(doctor.doctor)
 app.command("poses")(poses.poses)
 app.add_typer(import_.app, name="import")
 app.add_typer(camera.app, name="camera")
 app.add_typer(cache.app, name="cache")
 app.add_typer(judge.app, name="judge")
+app.add_typer(labels.app, name="labels")
 app.add_typer(weights.app, name="weights")
 app.add_typer(world.app, name="world")
 

@@ -106,9 +106,10 @@ class Suite:
 
 
 def read_card(package: str | None) -> dict[str, Any]:
-    """The card.yaml in the folder of a suite."""
+    """The card.yaml in the folder of a suite, with the people.yaml beside it, where there is one, as `people`."""
     card: dict[str, Any] = yaml.safe_load((files(package or "") / "card.yaml").read_text(encoding="utf-8"))
-    return card
+    people = files(package or "") / "people.yaml"
+    return {**card, "people": yaml.safe_load(people.read_text(encoding="utf-8"))} if people.is_file() else card
 
 
 def _is_id(name: str) -> bool:

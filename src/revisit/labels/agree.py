@@ -1,7 +1,7 @@
 """Agreement of raters: coefficients with intervals by dimension and by scene, the heat map, and who the raters are.
 
-Preferences become 1 (the first is better), 0 (a tie, or both bad) and -1; "cannot judge" is no rating. Marks and reviews
-are compared as they are. Intervals leave out one scene at a time, or one item where there are fewer than three scenes.
+Preferences become 1 (the first is better), 0 (a tie, or both bad) and -1; "cannot judge" is no rating. Marks and
+reviews are compared as they are. Intervals leave out one scene at a time, or one item where there are fewer than three.
 """
 
 from __future__ import annotations

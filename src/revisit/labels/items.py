@@ -14,16 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
-from importlib.resources import files
 from itertools import combinations
 from typing import Any
 
-import yaml
-
 from revisit.core import SUITES, Case, UsageError, digest
 from revisit.diagnosis.kinds import KINDS
-from revisit.judges.protocols.mbench import TRIGGERS
 from revisit.labels.label import CANNOT, HIDDEN, PREFERENCES, TASKS
 
 JUDGEABLE = "judgeable"
@@ -93,18 +88,10 @@ class Dimension:
     returned: bool = False
 
 
-@cache
-def _lists() -> Mapping[str, Any]:
-    content: Mapping[str, Any] = yaml.safe_load(
-        (files("revisit.labels") / "questions.yaml").read_text(encoding="utf-8")
-    )
-    return content
-
-
 def people_of(suite: str) -> Mapping[str, Any]:
-    """What a suite asks people: its own list, ours for it, or that of plain folders."""
+    """What a suite asks people: `people` of its card, or that of plain folders."""
     card = SUITES[suite].card if suite in SUITES else {}
-    found: Mapping[str, Any] = card.get("people") or _lists().get(suite) or _lists()["folder"]
+    found: Mapping[str, Any] = card.get("people") or SUITES["folder"].card["people"]
     return found
 
 
@@ -187,7 +174,8 @@ def _pair(one: Case, other: Case, wanted: Sequence[str]) -> Item:
 
 
 def _trigger(case: Case) -> Item:
-    return _item("trigger", (case,), [Asked("trigger", TRIGGERS.get(case.subset.lower(), POSED), YES_NO, "trigger")])
+    words = people_of(case.suite).get("triggers", {}).get(case.subset.lower(), POSED)
+    return _item("trigger", (case,), [Asked("trigger", words, YES_NO, "trigger")])
 
 
 def _forms(case: Case, forms: int) -> list[Item]:
@@ -251,10 +239,8 @@ def context_of(case: Case) -> tuple[tuple[str, str], ...]:
 
 def camera_words(case: Case) -> str:
     """What the camera was asked to do, in words."""
-    if case.suite == "wrbench":
-        from revisit.suites.wrbench.context import camera_words as words
-
-        return words(case)
+    if case.annotations.get("told_camera"):
+        return str(case.annotations["told_camera"])
     from revisit.geometry.camera_script import parse_script
 
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,6 +10,7 @@ from typing import Any
 
 from revisit.core import GATES, METRICS, OBSERVERS, SUITES, Case, evidence_id
 from revisit.core.texts import counted
+from revisit.report.plots import heat_map, scatter
 from revisit.report.tables import diagnosis_table, findings, funnel, in_words, plain_table, table
 from revisit.report.words import direction, is_bounded, span
 from revisit.results import Results
@@ -104,10 +106,26 @@ def page(
             }
             for expression, groups in (by or {}).items()
         ],
+        "people": _people(run),
         "diagnosis": diagnosis_table(summary.get("diagnosis") or {}),
         "cards": list(cards.values()),
         "trouble": _trouble(summary),
         "protocol": _protocol(facts, cards, gates, summary),
+    }
+
+
+def _people(run: Run) -> dict[str, Any] | None:
+    """What people say of the run (`revisit align`): tables of texts, and figures from numbers."""
+    path = run.path / "people.json"
+    if not path.is_file():
+        return None
+    content = json.loads(path.read_text(encoding="utf-8"))
+    shown = content["figures"]
+    return {
+        "tables": [{**plain_table(extra), "texts": True} for extra in content["tables"] if extra["rows"]],
+        "notes": content["notes"],
+        "heat": [{"title": one["title"], "picture": heat_map(one["columns"], one["rows"])} for one in shown["heat"]],
+        "ratios": [{"title": one["title"], "picture": scatter(one["points"])} for one in shown["ratios"]],
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from markupsafe import Markup
 
@@ -29,6 +30,76 @@ def whisker(mean: float, interval: Sequence[float] | None, low: float, high: flo
         '<svg class="whisker" width="100%" height="12" aria-hidden="true">'
         '<line class="axis" x1="4%" x2="96%" y1="6" y2="6"/>{}<circle cx="{:.1f}%" cy="6" r="3"/></svg>'
     ).format(line, x(mean))
+
+
+def heat_map(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Markup:
+    """Shares from 0 to 1 as a grid: names and, for each column, (share, n) or None. Darker is more."""
+    left, top, wide, high = 190, 26, 104, 26
+    drawn = [
+        Markup('<text x="{}" y="18" text-anchor="middle">{}</text>').format(
+            left + k * wide + wide // 2, _short(name, 16)
+        )
+        for k, name in enumerate(columns)
+    ]
+    for j, (name, cells) in enumerate(rows):
+        y = top + j * high
+        drawn.append(
+            Markup('<text x="{}" y="{}" text-anchor="end">{}</text>').format(left - 8, y + 17, _short(name, 28))
+        )
+        for k, cell in enumerate(cells):
+            if cell is None:
+                continue
+            share, n = _unit(float(cell[0])), int(cell[1])
+            drawn.append(
+                Markup(
+                    '<rect class="heat" x="{}" y="{}" width="{}" height="{}" fill-opacity="{:.2f}"/><text x="{}" y="{}" '
+                    'text-anchor="middle">{:.0f} %<title>{} of {}</title></text>'
+                ).format(
+                    left + k * wide, y, wide - 2, high - 2, 0.06 + 0.6 * share, left + k * wide + wide // 2, y + 17,
+                    100 * share, round(share * n), n,
+                )
+            )  # fmt: skip
+    size = left + wide * len(columns), top + high * len(rows)
+    return Markup('<svg class="figure" viewBox="0 0 {} {}" width="{}" role="img">{}</svg>').format(
+        *size, size[0], Markup("").join(drawn)
+    )
+
+
+def scatter(points: Sequence[Sequence[Any]]) -> Markup:
+    """(name, share by people, share by the metric) on a square from 0 to 1, with the diagonal."""
+    side, edge = 260, 44
+
+    def at(value: float) -> float:
+        return edge + (side - edge - 12) * _unit(value)
+
+    drawn = [
+        Markup('<line class="axis" x1="{0:.0f}" y1="{2:.0f}" x2="{1:.0f}" y2="{3:.0f}"/>').format(
+            at(0), at(1), side - at(0), side - at(1)
+        ),
+        Markup('<text x="{:.0f}" y="{}" text-anchor="middle">won by people</text>').format(at(0.5), side - 6),
+        Markup(
+            '<text transform="translate(14 {:.0f}) rotate(-90)" text-anchor="middle">won by the metric</text>'
+        ).format(side - at(0.5)),
+    ]
+    for value in (0.0, 0.5, 1.0):
+        drawn.append(
+            Markup('<text x="{:.0f}" y="{:.0f}" text-anchor="middle">{:g}</text>').format(at(value), side - 24, value)
+        )
+    for name, people, metric in points:
+        x, y = at(float(people)), side - at(float(metric))
+        drawn.append(Markup('<circle cx="{:.1f}" cy="{:.1f}" r="4"/>').format(x, y))
+        drawn.append(
+            Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(
+                x - 7 if people > 0.6 else x + 7, y + 4, "end" if people > 0.6 else "start", _short(name, 18)
+            )
+        )
+    return Markup('<svg class="figure" viewBox="0 0 {0} {0}" width="{0}" role="img">{1}</svg>').format(
+        side, Markup("").join(drawn)
+    )
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def stacked(parts: Sequence[tuple[str, int]], height: int = 14) -> Markup:

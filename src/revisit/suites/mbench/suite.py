@@ -5,13 +5,17 @@ from revisit.suites.mbench.exports import export
 from revisit.suites.mbench.jobs import jobs
 from revisit.suites.mbench.leaderboard import boards_of
 from revisit.suites.mbench.names import metrics
+from revisit.suites.mbench.questions import TRIGGERS
 from revisit.suites.mbench.read import read, recognises
 from revisit.suites.mbench.summary import summarise
+
+CARD = read_card(__package__)
+CARD["people"]["triggers"] = TRIGGERS  # people are asked as the judge is
 
 MBENCH = suite(
     Suite(
         id="mbench",
-        card=read_card(__package__),
+        card=CARD,
         read=read,
         recognises=recognises,
         metrics=metrics,

@@ -1,0 +1,107 @@
+"""`revisit labels`, `agree` and `align`: labels in and out, how far raters agree, and the metrics with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from revisit.cli import console
+
+app = typer.Typer(help="Labels of people: files out of and into a project.", no_args_is_help=True)
+STORE = typer.Option("", help="The PostgreSQL connection string of the project, where it has one.")
+
+
+@app.command("export")
+def export(
+    source: Path = typer.Argument(help="The folder of a project, or a labels.jsonl."),
+    out: Path = typer.Option(None, "--out", "-o", help="Folder to write to; that of the project if not given."),
+    store: str = STORE,
+) -> None:
+    """Write labels.jsonl and what can be made of it: Parquet, Label Studio, WRBench, MBench, targets, key frames."""
+    from revisit.labels.reading import exported_files
+
+    for path in exported_files(source, out, store):
+        typer.echo(str(path))
+
+
+@app.command("import")
+def import_(
+    source: Path = typer.Argument(help="A file of labels of another tool."),
+    shape: str = typer.Option(..., "--from", help="label-studio, wrbench or mbench."),
+    out: Path = typer.Option(..., "--out", "-o", help="The labels.jsonl to write."),
+) -> None:
+    """Turn labels of another tool into labels.jsonl."""
+    from revisit.labels.reading import imported
+
+    typer.echo(f"{imported(source, shape, out)} labels: {out}")
+
+
+@app.command("banks")
+def banks(
+    folder: Path = typer.Argument(help="MemoBench's folder of question banks."),
+    labels: Path = typer.Argument(help="The project, or labels.jsonl, with the reviews."),
+    out: Path = typer.Option(..., "--out", "-o", help="Folder for the reviewed banks."),
+    store: str = STORE,
+) -> None:
+    """Apply reviews to question banks: what most reviewers keep, in the words they give it."""
+    from revisit.labels.reading import labels_in
+    from revisit.suites.memobench.reviewing import reviewed_banks
+
+    said = [label for label in labels_in([labels], store) if label.task == "review"]
+    for line in reviewed_banks(folder, [(one.sample, one.question, one.answer, one.text) for one in said], out):
+        typer.echo(line)
+
+
+def agree(
+    labels: list[Path] = typer.Argument(help="Projects, or files of labels (labels.jsonl)."),
+    out: Path = typer.Option(None, "--out", "-o", help="Write everything as JSON to this file."),
+    json: bool = typer.Option(False, "--json", help="Print it as JSON."),
+    store: str = STORE,
+) -> None:
+    """How far raters agree: Gwet AC1 and AC2, Cohen, Fleiss, Krippendorff, by dimension and scene; rater quality."""
+    from revisit.labels.agree import agreement
+    from revisit.labels.reading import labels_in
+    from revisit.labels.tables import agreement_tables
+    from revisit.results.files import write_json
+
+    report = agreement(labels_in(labels, store))
+    if out is not None:
+        write_json(out, report.as_json())
+    if json:
+        console.data(report.as_json())
+        return
+    _show(agreement_tables(report))
+    if report.examples:
+        console.message(f"{report.examples} answers to examples, which show what is right, are in no figure")
+
+
+def align(
+    run: Path = typer.Argument(help="A run."),
+    labels: list[Path] = typer.Argument(help="Projects, or files of labels (labels.jsonl)."),
+    metric: list[str] = typer.Option(
+        [], "--metric", "-m", help="DIMENSION=METRIC: which metric goes with a dimension, instead of the suite's own."
+    ),
+    seed: int = typer.Option(0, help="Of the split of scenes on which tie regions are fitted."),
+    json: bool = typer.Option(False, "--json", help="Print everything as JSON."),
+    store: str = STORE,
+) -> None:
+    """The metrics of a run against people: tables in the papers' layout, here and in the run's report."""
+    from revisit.labels.reading import aligned
+
+    found = aligned(run, labels, metric, seed, store)
+    if json:
+        console.data(found.content)
+        return
+    _show(found.content["tables"])
+    for note in found.content["notes"]:
+        console.message(note)
+    typer.echo(str(found.page))
+
+
+def _show(tables: list[dict[str, Any]]) -> None:
+    for one in tables:
+        if one["rows"]:
+            typer.echo(console.clean(f"{one['title']} ({one['note']})"))
+            console.table(["", *one["columns"]], [[row["name"], *row["cells"]] for row in one["rows"]], numbers=True)
