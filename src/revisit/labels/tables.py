@@ -60,8 +60,8 @@ def agreement_tables(report: Report) -> list[Table]:
         },
         {
             "title": "Raters",
-            "note": "agreement with the majority of the others; gold questions answered right; share of preferences for "
-            "the left side",
+            "note": "agreement with the majority of the others; gold questions answered right; share of preferences "
+            "for the left side",
             "columns": ["items", "median s", "agrees", "κ", "gold", "left", "cannot judge"],
             "rows": raters,
         },
@@ -218,8 +218,8 @@ def _answers(answers: Mapping[str, Any]) -> Table:
     ]
     return {
         "title": "Questions of the bank: people and the bank's own answers",
-        "note": f"as MemoBench's figure 4, on the truth: {share(answers['agreement'])} of {answers['questions']} questions "
-        f"alike, κ {number(answers['kappa'])}; {answers['left_out']} with no majority left out",
+        "note": f"as MemoBench's figure 4, on the truth: {share(answers['agreement'])} of {answers['questions']} "
+        f"questions alike, κ {number(answers['kappa'])}; {answers['left_out']} with no majority left out",
         "columns": columns,
         "rows": rows,
     }

@@ -52,8 +52,8 @@ def heat_map(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Markup:
             share, n = _unit(float(cell[0])), int(cell[1])
             drawn.append(
                 Markup(
-                    '<rect class="heat" x="{}" y="{}" width="{}" height="{}" fill-opacity="{:.2f}"/><text x="{}" y="{}" '
-                    'text-anchor="middle">{:.0f} %<title>{} of {}</title></text>'
+                    '<rect class="heat" x="{}" y="{}" width="{}" height="{}" fill-opacity="{:.2f}"/><text x="{}" '
+                    'y="{}" text-anchor="middle">{:.0f} %<title>{} of {}</title></text>'
                 ).format(
                     left + k * wide, y, wide - 2, high - 2, 0.06 + 0.6 * share, left + k * wide + wide // 2, y + 17,
                     100 * share, round(share * n), n,

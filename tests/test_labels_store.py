@@ -1,0 +1,283 @@
+"""The store: nothing lost, nothing doubled, with SQLite and with a real PostgreSQL server; killed, and under load."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from revisit.core import UsageError
+from revisit.labels.export import labels_of
+from revisit.labels.project import open_project
+from revisit.labels.queue import Queue
+from revisit.labels.store import Answer, Store
+from tests.labelling import Person, address_in, questions_in, running, tiny_run
+
+
+def as_postgres() -> list[str]:
+    """A PostgreSQL server refuses to run as root: the words that start it as somebody else."""
+    if os.getuid():
+        return []
+    for name in ("postgres", "nobody"):
+        try:
+            user = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+    pytest.skip("PostgreSQL does not run as root, and there is no other user")
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory) -> Iterator[str]:
+    """A PostgreSQL server of our own on a free port."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    binaries = found[-1].parent if found else Path(shutil.which("initdb") or "/nowhere").parent
+    if not (binaries / "postgres").exists():
+        pytest.skip("needs a PostgreSQL server (apt install postgresql)")
+    pytest.importorskip("psycopg", reason="needs psycopg (pip install 'revisit-bench[postgres]')")
+    user = as_postgres()
+    folder = Path(subprocess.check_output(["mktemp", "-d", "/tmp/revisit-postgres-XXXXXX"], text=True).strip())
+    if user:
+        subprocess.run(["chown", "-R", user[1].partition("=")[2], str(folder)], check=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    data = folder / "data"
+    subprocess.run(
+        [*user, str(binaries / "initdb"), "-D", str(data), "-A", "trust", "-U", "revisit", "-E", "UTF8"],
+        check=True, cwd="/tmp", **quiet,
+    )  # fmt: skip
+    server = subprocess.Popen(
+        [*user, str(binaries / "postgres"), "-D", str(data), "-p", str(port), "-k", str(folder), "-h", "127.0.0.1"],
+        cwd="/tmp", **quiet,
+    )  # fmt: skip
+    try:
+        for _ in range(200):
+            ready = subprocess.run([str(binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)], **quiet)
+            if ready.returncode == 0:
+                break
+            time.sleep(0.1)
+        else:
+            raise AssertionError("the server did not start")
+        yield f"postgresql://revisit@127.0.0.1:{port}/postgres"
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(30)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request, tmp_path) -> Iterator[Store]:
+    if request.param == "sqlite":
+        made = Store(str(tmp_path / "labels.sqlite"))
+    else:
+        made = Store(request.getfixturevalue("postgres"))
+        with made._change() as run:
+            for table in ("raters", "answers", "drafts", "holds", "history"):
+                run(f"DELETE FROM {table}", ())
+    yield made
+    made.close()
+
+
+def test_one_answer_per_rater_and_item_with_undo_and_history(store):
+    ann, token = store.add_rater("  Ann  O'Hara; DROP TABLE raters;-- ")
+    assert ann.name == "Ann O'Hara; DROP TABLE raters;--" and store.rater_of(token) == ann
+    assert store.rater_of(token + "x") is None and store.rater_of("") is None
+    with pytest.raises(UsageError, match="already"):
+        store.add_rater(ann.name)
+    with pytest.raises(UsageError, match="printable"):
+        store.add_rater("\x07")
+    first = Answer("i1", ann.id, {"q": "a"}, comment="100 % ? %s 'x'; \U0001f600", seconds=2.5, swapped=True)
+    for answer in (first, first, Answer("i2", ann.id, {"q": "b"})):
+        store.submit(answer)
+    found = store.answers()
+    assert [(one.item, one.answers, one.comment, one.swapped) for one in found] == [
+        ("i1", {"q": "a"}, "100 % ? %s 'x'; \U0001f600", True), ("i2", {"q": "b"}, "", False),
+    ]  # fmt: skip
+    assert store.counts() == {"i1": 1, "i2": 1} and store.answered(ann.id) == ["i1", "i2"]
+    assert store.undo(ann.id) == "i2"
+    assert store.drafted("i2", ann.id)["answers"] == {"q": "b"}
+    assert store.answered(ann.id) == ["i1"]
+    store.draft("i1", ann.id, "{}")  # comes after the answer was sent: too late
+    assert store.drafted("i1", ann.id) == {}
+    assert len(store._rows("SELECT * FROM history", ())) == 4
+    assert store.undo(ann.id) == "i1" and store.undo(ann.id) is None
+    new = store.renew(ann.id)
+    assert store.rater_of(token) is None and store.rater_of(new) == ann
+    store.close_rater(ann.id)
+    assert store.rater_of(new) is None
+
+
+def test_so_many_raters_per_item_and_no_more(store):
+    raters = [store.add_rater(f"rater {k}")[0] for k in range(6)]
+
+    def choose(answered, busy, held):
+        return next((i for i in ("x", "y") if i not in answered and busy.get(i, 0) < 2), None)
+
+    taken = [store.take(rater.id, choose) for rater in raters]
+    assert taken == ["x", "x", "y", "y", None, None]
+    store.submit(Answer("x", raters[0].id, {"q": "a"}))
+    assert store.take(raters[4].id, choose) is None  # answered counts as much as held
+    assert store.take(raters[0].id, choose) is None
+
+
+def test_threads_that_take_at_once_never_take_too_many(store):
+    raters = [store.add_rater(f"rater {k}")[0] for k in range(12)]
+    taken: list[str | None] = []
+
+    def choose(answered, busy, held):
+        return next((i for i in map(str, range(20)) if i not in answered and busy.get(i, 0) < 2), None)
+
+    def work(rater):
+        for _ in range(5):
+            item = store.take(rater, choose)
+            if item is not None:
+                store.submit(Answer(item, rater, {"q": "a"}))
+                taken.append(item)
+        store.close()
+
+    threads = [threading.Thread(target=work, args=(rater.id,)) for rater in raters]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    counts = store.counts()
+    assert sum(counts.values()) == len(taken) == 40 and set(counts.values()) == {2}
+
+
+def test_a_database_that_is_not_there_is_told(tmp_path):
+    pytest.importorskip("psycopg")
+    with pytest.raises(UsageError, match="cannot be reached"):
+        Store("postgresql://nobody@127.0.0.1:1/none?connect_timeout=2")
+
+
+def answers(page: str) -> dict[str, str]:
+    return {f"q.{name}": "both" if name == "judgeable" else "left" for name in questions_in(page)}
+
+
+def raters_at_work(
+    address: str, links: list[str], seconds: float
+) -> tuple[list[tuple[str, str]], list[float], list[str]]:
+    """Raters who answer as fast as they can: what was acknowledged, how long each submit took, and what went wrong."""
+    acknowledged: list[tuple[str, str]] = []
+    took: list[float] = []
+    wrong: list[str] = []
+    end = time.monotonic() + seconds
+
+    def work(link: str) -> None:
+        try:
+            person = Person(address, link)
+            while time.monotonic() < end:
+                found = person.next("pairwise")
+                if found is None:
+                    break
+                item, fields, page = found
+                begun = time.monotonic()
+                answer = person.post(f"/item/{item}", {**fields, **answers(page), "seconds": "0"})
+                took.append(time.monotonic() - begun)
+                if answer.status_code == 303:
+                    acknowledged.append((link, item))
+                elif answer.status_code != 429:
+                    wrong.append(f"{answer.status_code}: {answer.text[:200]}")
+                time.sleep(0.35)  # nobody answers faster, and the limit of requests holds for everybody
+        except Exception as error:
+            wrong.append(repr(error))
+
+    threads = [threading.Thread(target=work, args=(link,)) for link in links]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return acknowledged, took, wrong
+
+
+@pytest.mark.parametrize(
+    ("kind", "seconds"),
+    [
+        ("sqlite", 6),
+        ("postgres", 6),
+        pytest.param("sqlite", 120, marks=pytest.mark.long),
+        pytest.param("postgres", 120, marks=pytest.mark.long),
+    ],
+)
+@pytest.mark.slow
+def test_twenty_raters_at_once(request, tmp_path, kind, seconds):
+    models = [f"m{k}" for k in range(4 if seconds < 20 else 8)]
+    samples = [f"s{k}" for k in range(2)]
+    run = tiny_run(tmp_path, models, samples)
+    extra = [] if kind == "sqlite" else ["--store", request.getfixturevalue("postgres")]
+    names = [word for k in range(20) for word in ("--rater", f"{kind} {seconds} {k}")]
+    raters = ["--raters", "20"]
+    where = str(tmp_path / "project")
+    with running(str(run), "--out", where, "--port", "0", *raters, *extra, *names) as (process, said):
+        assert process.stdout is not None
+        links = [process.stdout.readline().strip().rpartition(" ")[2] for _ in range(20)]
+        links = [link[link.index("/r/") :] for link in links]
+        acknowledged, took, wrong = raters_at_work(address_in(said), links, seconds)
+        assert process.poll() is None
+    assert not wrong
+    assert len(acknowledged) == len(set(acknowledged))
+    assert len(acknowledged) >= (20 if seconds < 60 else 400)
+    made = open_project(Path(where))
+    kept = Store(extra[1] if extra else made.store)
+    mine = {rater.id for rater in kept.raters() if rater.name.startswith(f"{kind} {seconds} ")}
+    found = [(one.item, one.rater) for one in kept.answers() if one.rater in mine]
+    assert len(found) == len(set(found)) == len(acknowledged)  # none lost, none doubled
+    labels = [label for label in labels_of(made, kept) if label.rater.startswith(f"{kind} {seconds} ")]
+    assert len({(label.item, label.rater) for label in labels}) == len(acknowledged)
+    percentile = statistics.quantiles(took, n=20)[-1]
+    print(f"{kind}, {seconds} s: {len(took)} submits, 95th percentile {1000 * percentile:.0f} ms")  # noqa: T201
+    if kind == "sqlite" and seconds > 60:
+        assert percentile < 0.2
+
+
+@pytest.mark.slow
+def test_killing_the_server_loses_nothing_acknowledged(tmp_path):
+    run = tiny_run(tmp_path, [f"m{k}" for k in range(5)], ["s1", "s2", "s3"])
+    where = str(tmp_path / "project")
+    acknowledged: list[tuple[str, str]] = []
+    with running(str(run), "--out", where, "--port", "0", "--rater", "ann", "--rater", "ben") as (process, said):
+        assert process.stdout is not None
+        links = [process.stdout.readline().strip().rpartition(" ")[2] for _ in range(2)]
+        address = address_in(said)
+
+        def work(link: str) -> None:
+            person = Person(address, link[link.index("/r/") :])
+            for _ in range(30):
+                try:
+                    found = person.next("pairwise")
+                    if found is None:
+                        return
+                    item, fields, page = found
+                    if person.post(f"/item/{item}", {**fields, **answers(page)}).status_code == 303:
+                        acknowledged.append((link, item))
+                except Exception:
+                    return  # the server is gone
+
+        threads = [threading.Thread(target=work, args=(link,)) for link in links]
+        for thread in threads:
+            thread.start()
+        while len(acknowledged) < 12:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        for thread in threads:
+            thread.join()
+    made = open_project(Path(where))
+    kept = Store(made.store)
+    found = [(one.item, one.rater) for one in kept.answers()]
+    assert len(found) == len(set(found)) >= len(acknowledged) >= 12
+    by_rater = {rater.name: set(kept.answered(rater.id)) for rater in kept.raters()}
+    for link, item in acknowledged:
+        assert item in by_rater["ann" if link == links[0] else "ben"]
+    assert Queue(made, kept).next(kept.raters()[0]) is not None  # and it goes on
