@@ -56,6 +56,17 @@ def serving(app: Any) -> Iterator[str]:
 def until(tab: Any, expression: str, seconds: float = 20.0) -> None:
     """Wait until an expression holds in a page; its policy lets no polling script in, so we ask again and again."""
     end = time.monotonic() + seconds
-    while not tab.evaluate(expression):
+    while not _holds(tab, expression):
         assert time.monotonic() < end, f"still not true after {seconds} s: {expression}"
         time.sleep(0.02)
+
+
+def _holds(tab: Any, expression: str) -> bool:
+    from playwright.sync_api import Error
+
+    try:
+        return bool(tab.evaluate(expression))
+    except Error as error:
+        if "context was destroyed" in str(error) or "navigat" in str(error):
+            return False  # the page is just being left
+        raise

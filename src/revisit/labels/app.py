@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import io
-import time
 import zipfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -153,9 +152,6 @@ class Pages:
             answer = forms.answer_of(item, rater.id, fields, turned, [self.project.shots[id] for id in item.cases])
         except UsageError as error:
             return self.item(request, fields, problem=str(error), status=422)
-        since = self.store.held_since(item.id, rater.id)
-        if since is not None and answer.seconds > time.time() - since + 5:
-            raise Refused(422, "The page says that it was looked at for longer than it was open. Load it again.")
         self.store.submit(answer)
         return self._redirect(f"/right/{item.id}" if item.example else f"/work?task={item.task}")
 

@@ -121,15 +121,19 @@ class Guard:
         if refusal is not None:
             await _refuse(send, *refusal)
             return
-        received = 0
-
-        async def limited() -> Message:
-            nonlocal received
+        body = b""  # read before anybody is asked: one that did not say how long it is may not grow for ever
+        more = scope["method"] == "POST"
+        while more:
             message = await receive()
-            received += len(message.get("body", b""))
-            if received > self.largest_body:  # a body that did not say how long it is
-                raise TooLarge
-            return message
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > self.largest_body:
+                await _refuse(send, 413, "The request is too large.")
+                return
+        waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def received() -> Message:
+            return waiting.pop() if waiting else await receive()
 
         async def answered(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -137,10 +141,7 @@ class Guard:
                 message["headers"] = [*message["headers"], *(pair for pair in HEADERS if pair[0] not in known)]
             await send(message)
 
-        try:
-            await self.app(scope, limited, answered)
-        except TooLarge:
-            await _refuse(send, 413, "The request is too large.")
+        await self.app(scope, received, answered)
 
     def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         host = headers.get(b"host", b"").decode("latin-1")
@@ -156,10 +157,6 @@ class Guard:
             if not told.isdigit() or int(told) > self.largest_body:
                 return 413, "The request is too large."
         return None
-
-
-class TooLarge(Exception):
-    """A body grew past its limit."""
 
 
 def name_of(host: str) -> str:
