@@ -111,7 +111,43 @@ class Agreement:
     ratings: int  # of these things
 
 
-def gwet_ac(ratings: Ratings, scale: Scale = "nominal", categories: Sequence[Any] | None = None) -> float | None:
+@dataclass(frozen=True)
+class Coded:
+    """Ratings as numbers: the place of each among the categories, -1 where there is none."""
+
+    codes: np.ndarray  # things x raters
+    names: tuple[Any, ...]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def only(self, kept: np.ndarray) -> Coded:
+        return Coded(self.codes[kept], self.names)
+
+
+def coded(ratings: Ratings | Coded, categories: Sequence[Any] | None = None) -> Coded:
+    """The ratings as numbers; the categories are those that occur, in order, unless they are given."""
+    if isinstance(ratings, Coded):
+        if categories is None or tuple(categories) == ratings.names:
+            return ratings
+        places = [list(categories).index(name) for name in ratings.names]
+        return Coded(np.array([*places, -1])[ratings.codes], tuple(categories))
+    found = {rating for row in ratings for rating in row if rating is not None}
+    names = tuple(sorted(found) if categories is None else categories)
+    unknown = found - set(names)
+    if unknown:
+        raise UsageError(f"a rating is {sorted(unknown, key=str)[0]!r}; the categories are {list(names)}")
+    place = {name: k for k, name in enumerate(names)}
+    most = max((len(row) for row in ratings), default=0)
+    codes = np.full((len(ratings), most), -1)
+    for k, row in enumerate(ratings):
+        codes[k, : len(row)] = [-1 if rating is None else place[rating] for rating in row]
+    return Coded(codes, names)
+
+
+def gwet_ac(
+    ratings: Ratings | Coded, scale: Scale = "nominal", categories: Sequence[Any] | None = None
+) -> float | None:
     """Gwet's AC1, or AC2 on a scale with an order; None where no thing was rated twice or there is one category only.
 
     Give `categories` where some were offered and never chosen: they count in what chance would do.
@@ -126,7 +162,7 @@ def gwet_ac(ratings: Ratings, scale: Scale = "nominal", categories: Sequence[Any
     return _corrected(_agreeing(several, weights), float(expected))
 
 
-def fleiss_kappa(ratings: Ratings, scale: Scale = "nominal") -> float | None:
+def fleiss_kappa(ratings: Ratings | Coded, scale: Scale = "nominal") -> float | None:
     """Fleiss' kappa, weighted on a scale with an order; None where it is not defined."""
     counts, names = _counts(ratings)
     several = counts[counts.sum(axis=1) >= 2]
@@ -137,7 +173,7 @@ def fleiss_kappa(ratings: Ratings, scale: Scale = "nominal") -> float | None:
     return _corrected(_agreeing(several, weights), float(shares @ weights @ shares))
 
 
-def krippendorff_alpha(ratings: Ratings, scale: Scale = "nominal") -> float | None:
+def krippendorff_alpha(ratings: Ratings | Coded, scale: Scale = "nominal") -> float | None:
     """Krippendorff's alpha; None where no thing was rated twice, or all ratings are the same."""
     counts, names = _counts(ratings)
     several = counts[counts.sum(axis=1) >= 2]
@@ -151,41 +187,46 @@ def krippendorff_alpha(ratings: Ratings, scale: Scale = "nominal") -> float | No
     return 1 - float((pairs * apart).sum()) / expected if expected else None
 
 
-def light_kappa(ratings: Ratings, weights: Weights = "nominal") -> float | None:
+def light_kappa(ratings: Ratings | Coded, weights: Weights = "nominal") -> float | None:
     """The mean of Cohen's kappa over the pairs of raters who rated some things both; of two raters, theirs."""
+    told = coded(ratings)
     found = []
-    for one, other in combinations(list(zip(*ratings, strict=True)), 2):
-        both = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
-        kappa = cohen_kappa([a for a, _ in both], [b for _, b in both], weights) if both else None
+    for i, j in combinations(range(told.codes.shape[1]), 2):
+        both = told.codes[:, [i, j]]
+        both = both[(both >= 0).all(axis=1)]
+        kappa = _kappa_of_counts(both, told.names, weights)
         if kappa is not None:
             found.append(kappa)
     return math.fsum(found) / len(found) if found else None
 
 
 def with_interval(
-    coefficient: Callable[[Ratings], float | None],
+    coefficient: Callable[[Coded], float | None],
     ratings: Ratings,
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> Agreement:
     """A coefficient with its jackknife interval: how it moves as each thing, or each cluster of them, is left out."""
+    told = coded(ratings)
     names = list(range(len(ratings))) if clusters is None else list(clusters)
-    kept = [k for k, row in enumerate(ratings) if sum(rating is not None for rating in row) >= 2]
-    count = sum(rating is not None for k in kept for rating in ratings[k])
-    value = coefficient(ratings)
-    groups = list(dict.fromkeys(names[k] for k in kept))
+    sizes = (told.codes >= 0).sum(axis=1)
+    several = sizes >= 2
+    things, count = int(several.sum()), int(sizes[several].sum())
+    value = coefficient(told)
+    groups = {
+        name: k for k, name in enumerate(dict.fromkeys(n for n, kept in zip(names, several, strict=True) if kept))
+    }
     if value is None or len(groups) < 3:
-        return Agreement(value, None, len(kept), count)
-    without = [
-        coefficient([row for row, name in zip(ratings, names, strict=True) if name != group]) for group in groups
-    ]
+        return Agreement(value, None, things, count)
+    member = np.array([groups.get(name, -1) for name in names])
+    without = [coefficient(told.only(member != group)) for group in range(len(groups))]
     known = np.array([one for one in without if one is not None])
     n = len(known)
     variance = (n - 1) / n * float(((known - known.mean()) ** 2).sum()) if n else 0.0
     if n < len(groups) or variance <= 1e-15:
-        return Agreement(value, None, len(kept), count)
+        return Agreement(value, None, things, count)
     margin = t_quantile((1 + level) / 2, n - 1) * math.sqrt(variance)
-    return Agreement(value, (max(-1.0, value - margin), min(1.0, value + margin)), len(kept), count)
+    return Agreement(value, (max(-1.0, value - margin), min(1.0, value + margin)), things, count)
 
 
 def majority(votes: Sequence[Hashable]) -> Any | None:
@@ -196,20 +237,24 @@ def majority(votes: Sequence[Hashable]) -> Any | None:
     return counts[0][0]
 
 
-def _counts(ratings: Ratings, categories: Sequence[Any] | None = None) -> tuple[np.ndarray, list[Any]]:
+def _counts(ratings: Ratings | Coded, categories: Sequence[Any] | None = None) -> tuple[np.ndarray, tuple[Any, ...]]:
     """How often each thing got each category, things without a rating left out; and the categories, in order."""
-    found = {rating for row in ratings for rating in row if rating is not None}
-    names = sorted(found) if categories is None else list(categories)
-    unknown = found - set(names)
-    if unknown:
-        raise UsageError(f"a rating is {sorted(unknown, key=str)[0]!r}; the categories are {names}")
-    place = {name: k for k, name in enumerate(names)}
-    counts = np.zeros((len(ratings), len(names)))
-    for k, row in enumerate(ratings):
-        for rating in row:
-            if rating is not None:
-                counts[k, place[rating]] += 1
-    return counts[counts.sum(axis=1) > 0], names
+    told = coded(ratings, categories)
+    counts = (
+        np.stack([(told.codes == k).sum(axis=1) for k in range(len(told.names))], axis=1, dtype=float)
+        if told.names
+        else np.zeros((0, 0))
+    )
+    return counts[counts.sum(axis=1) > 0], told.names
+
+
+def _kappa_of_counts(both: np.ndarray, names: Sequence[Any], weights: Weights) -> float | None:
+    """Cohen's kappa of two columns of codes."""
+    q = len(names)
+    table = np.bincount(both[:, 0] * q + both[:, 1], minlength=q * q).reshape(q, q).astype(float)
+    apart = np.array([[_apart(a, b, weights) for b in names] for a in names])
+    expected = float((np.outer(table.sum(axis=1), table.sum(axis=0)) * apart).sum())
+    return 1 - float((table * apart).sum()) * table.sum() / expected if expected else None
 
 
 def _agreeing(several: np.ndarray, weights: np.ndarray) -> float:

@@ -24,7 +24,7 @@ from revisit.stats.agreement import cohen_kappa
 from revisit.stats.correlation import spearman
 from revisit.stats.ranks import kendall_tau
 
-RESAMPLES = 2000
+RESAMPLES = 1000
 Interval = tuple[float, float]
 
 

@@ -1,0 +1,417 @@
+"""Simulated raters with known noise: planted rankings, agreement, tie regions, reversals and judgeability come back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from revisit.core import Case, Clip, Record, UsageError
+from revisit.labels import shapes
+from revisit.labels.agree import agreement
+from revisit.labels.align import alignment, votes_of
+from revisit.labels.export import files_of, preferences, reviews, targets
+from revisit.labels.items import dimensions_of, items_of
+from revisit.labels.label import Box, Label, lines, read_labels
+from revisit.labels.quality import qualities
+from revisit.labels.sampling import least_certain, sample, survey
+from revisit.labels.tables import agreement_tables, alignment_tables
+from revisit.results import Results
+
+MODELS = ("a", "b", "c", "d", "e")
+WORTH = dict(zip(MODELS, (1.5, 0.8, 0.0, -0.7, -1.4), strict=True))
+METRIC, DIMENSION = "return_consistency", "same_look"
+
+
+def case(sample: str, model: str, subset: str = "", suite: str = "folder", **facts) -> Case:
+    return Case(
+        f"{sample}@{model}#0", suite, model, sample, Clip(Path(f"/videos/{model}/{sample}.mp4")), subset=subset, **facts
+    )
+
+
+def vote(one: Case, other: Case, answer: str, rater: str = "r1", question: str = DIMENSION, **more) -> Label:
+    return Label(
+        "pairwise", f"{one.id}|{other.id}", rater, question, answer, one.id, one.model, one.sample, one.subset,
+        other=other.id, other_model=other.model, dimension=question, **more,
+    )  # fmt: skip
+
+
+def results(cases: Sequence[Case], scores: dict[str, float], gates: dict[str, str] | None = None) -> Results:
+    records = [Record(c, METRIC, False, "scored", scores[c.id]) for c in cases if c.id in scores]
+    records += [Record(c, "target_return", True, gates[c.id]) for c in cases if gates and c.id in gates]
+    return Results(cases, records)
+
+
+def study(seed: int, scenes: int = 24, raters: int = 3, noise: float = 1.0) -> tuple[Results, list[Label]]:
+    """Models of known worth; raters and the metric see it with noise; small differences are ties to people."""
+    rng = np.random.default_rng(seed)
+    cases = [case(f"s{k}", model) for k in range(scenes) for model in MODELS]
+    seen = {c.id: WORTH[c.model] + rng.normal(0, 0.3) for c in cases}
+    scores = {id: 0.5 + 0.15 * value + rng.normal(0, 0.02) for id, value in seen.items()}
+    by = {c.id: c for c in cases}
+    labels = []
+    for k in range(scenes):
+        for x, y in combinations(MODELS, 2):
+            one, other = by[f"s{k}@{x}#0"], by[f"s{k}@{y}#0"]
+            if rng.random() < 0.5:
+                one, other = other, one
+            for rater in range(raters):
+                gap = seen[one.id] - seen[other.id] + rng.normal(0, noise)
+                labels.append(vote(one, other, "tie" if abs(gap) < 0.5 else "a" if gap > 0 else "b", f"r{rater}"))
+    return results(cases, scores), labels
+
+
+def test_a_planted_ranking_is_recovered_with_its_intervals():
+    run, labels = study(1)
+    found = alignment(run, labels)
+    bridge = found.bridges[0]
+    assert (bridge.dimension, bridge.metric) == (DIMENSION, METRIC)
+    assert bridge.win_ratios["rho"] == pytest.approx(1) and bridge.win_ratios["tau"] == pytest.approx(1)
+    strengths = {one["model"]: one for one in found.strengths[DIMENSION]["models"]}
+    assert [one["model"] for one in found.strengths[DIMENSION]["models"]] == list(MODELS)
+    assert strengths["a"]["low"] > strengths["c"]["high"] > strengths["e"]["high"]
+    assert bridge.holdout["n"] + bridge.fitted_on == bridge.bridged
+    assert bridge.holdout["reversals"] / bridge.holdout["preferred"] < 0.1
+    assert bridge.rho > 0.6 and bridge.holdout_rho > 0.6
+    noise = alignment(run.mapped(lambda r: Record(r.case, METRIC, False, "scored", hash(r.case.id) % 97 / 97)), labels)
+    assert abs(noise.bridges[0].rho) < 0.25  # a metric that knows nothing agrees with nobody
+
+
+def test_planted_agreement_is_within_the_interval():
+    """AC1 of one study is within its interval about that of a study of twelve times as many scenes."""
+    truth = agreement(study(99, 120)[1]).rows[0]
+    inside = 0
+    for seed in range(12):
+        row = agreement(study(seed, 10)[1]).rows[0]
+        inside += row.ac1.interval[0] <= truth.ac1.value <= row.ac1.interval[1]
+    assert inside >= 10
+    assert truth.ac2.value > truth.ac1.value and truth.alpha_ordinal.value > truth.alpha.value
+
+
+def test_votes_in_closed_form():
+    """Majorities, full ties, both bad, cannot judge, win ratios, reversals: counted by hand."""
+    cases = [case(f"s{k}", m) for k in range(4) for m in "xyz"]
+    by = {c.id: c for c in cases}
+    scores = {f"s{k}@{m}#0": {"x": 0.9, "y": 0.5, "z": 0.4}[m] for k in range(4) for m in "xyz"}
+
+    def said(k: int, one: str, other: str, answers: str) -> list[Label]:
+        names = {"a": "a", "b": "b", "t": "tie", "n": "both_bad", "?": "cannot_judge"}
+        pair = by[f"s{k}@{one}#0"], by[f"s{k}@{other}#0"]
+        return [vote(*pair, names[answer], f"r{n}") for n, answer in enumerate(answers)]
+
+    labels = [
+        *said(0, "x", "y", "aab"), *said(0, "x", "z", "abt"), *said(0, "y", "z", "bb?"),
+        *said(1, "x", "y", "nta"), *said(1, "x", "z", "a??"), *said(2, "y", "z", "ab"), *said(3, "y", "z", "???"),
+    ]  # fmt: skip
+    votes = {(v.case[:2], v.model, v.other_model): v.verdict for v in votes_of(labels)}
+    assert votes == {
+        ("s0", "x", "y"): 1, ("s0", "x", "z"): None, ("s0", "y", "z"): -1, ("s1", "x", "y"): 0, ("s1", "x", "z"): 1,
+        ("s2", "y", "z"): None,
+    }  # fmt: skip
+    found = alignment(results(cases, scores), labels)
+    assert found.split_votes == 2
+    bridge = found.bridges[0]
+    assert (bridge.pairs, bridge.bridged) == (4, 4)
+    assert bridge.win_ratios["people"] == {"x": 2.5 / 3, "y": 0.5 / 3, "z": 0.5}
+    assert bridge.win_ratios["metric"] == {"x": 1.0, "y": 1 / 3, "z": 0.0}
+    assert bridge.holdout is None  # two scenes cannot be split to fit and to report
+
+
+def test_less_is_better_is_turned_round():
+    cases = [case(f"s{k}", m) for k in range(3) for m in "xy"]
+    by = {c.id: c for c in cases}
+    records = [Record(c, "flicker", False, "scored", 0.1 if c.model == "x" else 0.4) for c in cases]
+    labels = [vote(by[f"s{k}@x#0"], by[f"s{k}@y#0"], "a", question="integrity") for k in range(3)]
+    from revisit.core import METRICS
+
+    assert METRICS["flicker"].higher_is_better is False
+    found = alignment(Results(cases, records), labels, {"integrity": ["flicker"]})
+    assert found.bridges[0].win_ratios["metric"] == {"x": 1.0, "y": 0.0}
+
+
+def test_judgeable_or_not_follows_the_gate():
+    cases = [case(f"s{k}", m) for k in range(4) for m in "xy"]
+    by = {c.id: c for c in cases}
+    scores = {c.id: 0.5 + 0.1 * (c.model == "x") for c in cases}
+    gates = {c.id: "open" for c in cases} | {"s0@y#0": "closed", "s1@y#0": "closed", "s2@y#0": "unsure"}
+    labels = []
+    for k, whose in enumerate(("both", "a", "a", "neither")):
+        pair = by[f"s{k}@x#0"], by[f"s{k}@y#0"]
+        labels += [vote(*pair, whose, question="judgeable"), vote(*pair, "a")]
+    found = alignment(results(cases, scores, gates), labels).bridges[0].judgeable
+    # judgeable by people: x of s0, s1, s2 (gate open) and y of s0 (closed); not: y of s1 (closed), x and y of s3
+    # (open); the gate could not decide on y of s2
+    assert found == {
+        "judgeable": 3 / 4, "not_judgeable": 1 / 3, "balanced": (3 / 4 + 1 / 3) / 2, "n_judgeable": 4, "n_not": 3,
+    }  # fmt: skip
+
+
+def test_triggers_as_in_the_papers_table():
+    cases = [case(f"s{k}", "m", "object" if k < 5 else "human") for k in range(8)]
+    gates = {c.id: "open" if k in (0, 1, 2, 5, 6) else "closed" for k, c in enumerate(cases)}
+    right = [True, True, False, True, False, True, True, False]
+    labels = []
+    for c, yes in zip(cases, right, strict=True):
+        for rater, answer in (("r1", yes), ("r2", yes), ("r3", not yes)):
+            said = "yes" if answer else "no"
+            labels.append(Label("trigger", c.id, rater, "trigger", said, c.id, c.model, c.sample, c.subset))
+    found = alignment(results(cases, {}, gates), labels).triggers
+    assert list(found) == ["object", "human", "all"]
+    assert (found["object"]["accuracy"], found["object"]["precision"], found["object"]["recall"]) == (
+        3 / 5,
+        2 / 3,
+        2 / 3,
+    )
+    assert found["human"]["f1"] == 1 and found["all"]["n"] == 8
+    assert found["all"]["accuracy"] == 6 / 8
+
+
+def test_answers_against_the_bank_by_scene_and_dimension():
+    labels = []
+    for scene in ("Barn", "Lake"):
+        for n, (dimension, polarity, said) in enumerate(
+            [("CM", "positive", "yyn"), ("CM", "negative", "yyn"), ("PA", "positive", "yn"), ("PA", "negative", "nnn")]
+        ):
+            for rater, answer in enumerate(said):
+                word = {"y": "yes", "n": "no"}[answer]
+                labels.append(
+                    Label("answer", f"{scene}{n}", f"r{rater}", str(n), word, f"{scene}@reference", "reference", scene,
+                          dimension=dimension, polarity=polarity)
+                )  # fmt: skip
+    found = alignment(results([case("Barn", "m")], {}), labels).answers
+    assert found["heat"] == {s: {"CM": (0.5, 2), "PA": (1.0, 1)} for s in ("Barn", "Lake")}
+    assert (found["questions"], found["left_out"], found["agreement"]) == (6, 2, 4 / 6)
+    assert any(
+        "figure 4" in table["note"] for table in alignment_tables(alignment(results([case("Barn", "m")], {}), labels))
+    )
+
+
+def test_labels_of_another_run_are_refused():
+    run, _ = study(0, 2)
+    with pytest.raises(UsageError, match="none of the labels"):
+        alignment(run, [vote(case("other", "q"), case("other", "r"), "a")])
+
+
+def test_raters_who_guess_are_seen():
+    rng = np.random.default_rng(3)
+    _, labels = study(3, 20, noise=0.3)
+    guesses = [
+        vote(
+            case(one.sample, one.model), case(one.sample, one.other_model), str(rng.choice(["a", "tie", "b"])),
+            "guesser", right="a", swapped=bool(rng.integers(2)),
+        )
+        for one in labels
+        if one.rater == "r0"
+    ]  # fmt: skip
+    known = {one.rater: one for one in qualities([*labels, *guesses])}
+    assert known["guesser"].agrees < 0.5 < known["r0"].agrees and known["guesser"].kappa < 0.15
+    assert known["guesser"].gold == len(guesses) and known["guesser"].gold_interval[1] < 0.5
+    assert known["r0"].gold_right is None and 0.35 < known["guesser"].left < 0.65
+
+
+def test_examples_are_in_no_figure():
+    _, labels = study(2, 4)
+    practice = [vote(case("s0", "a"), case("s0", "b"), "b", "r0", example=True, right="a") for _ in range(50)]
+    assert agreement([*labels, *practice]).rows == agreement(labels).rows
+    assert agreement([*labels, *practice]).examples == 50
+    assert preferences([*labels], {}) == preferences([one for one in [*labels, *practice] if not one.example], {})
+
+
+def test_preferences_for_training():
+    _, labels = study(4, 3)
+    pairs = preferences(labels, {"s0@a#0": case("s0", "a", prompt="Turn away.")})
+    assert pairs and all(pair["votes"].get("a", 0) * 2 > 3 or pair["votes"].get("b", 0) * 2 > 3 for pair in pairs)
+    first = next(pair for pair in pairs if pair["chosen"]["case"] == "s0@a#0")
+    assert first["rule"]["by"] == "people" and first["dimension"] == DIMENSION
+    split_ = [
+        vote(case("s0", "a"), case("s0", "b"), answer, f"r{k}") for k, answer in enumerate(("a", "b", "tie", "a"))
+    ]
+    assert preferences(split_, {}) == []  # half is no majority
+
+
+def test_marks_of_several_raters_become_one():
+    c = case("cup", "wan")
+    made = []
+    for rater, verdict, frames, x in (
+        ("r1", "hidden, returned", {"gone": 10, "back": 20}, 0.1),
+        ("r2", "hidden, returned", {"gone": 12, "back": 26}, 0.2),
+        ("r3", "hidden, returned", {"gone": 11, "back": 21}, 0.12), ("r4", "never hidden", {}, 0.9),
+    ):  # fmt: skip
+        box = Box("mug" if rater == "r1" else "cup", (x, 0.2, 0.95, 0.5))
+        made.append(
+            Label(
+                "marks",
+                "m",
+                rater,
+                "target",
+                verdict,
+                c.id,
+                "wan",
+                "cup",
+                clip=str(c.clip.path),
+                frames=frames,
+                boxes=(box,),
+            )
+        )
+    found = targets(made)["cup"]
+    assert found["gate"] == "hidden, returned" and found["target"] == "cup" and found["raters"] == 4
+    assert (found["first_hidden_frame"], found["first_returned_frame"]) == (11, 21)
+    assert found["box"] == [0.16, 0.2, 0.95, 0.5]
+    assert targets([made[0], made[3]])["cup"]["gate"] == "borderline"
+
+
+def test_shapes_of_other_tools(tmp_path):
+    _, labels = study(5, 2)
+    trigger = Label(
+        "trigger",
+        "t",
+        "r1",
+        "trigger",
+        "yes",
+        "object:s0:left_10s@a",
+        "a",
+        "s0",
+        "object",
+        "left_10s",
+        dimension="trigger",
+    )
+    rows = shapes.to_wrbench(labels)
+    assert {row["y"] for row in rows} == {-1, 0, 1} and all(row["judgeable"] for row in rows)
+    back = shapes.from_wrbench(rows)
+    assert [(one.case, one.other, one.rater, one.answer) for one in back] == [
+        (one.case, one.other, one.rater, one.answer) for one in labels
+    ]
+    assert agreement(back).rows[0].ac1.value == agreement(labels).rows[0].ac1.value
+    mbench = shapes.from_mbench(shapes.to_mbench([trigger, *labels]))
+    assert (mbench[0].case, mbench[0].answer, mbench[0].task) == ("object:s0:left_10s@a", "yes", "trigger")
+    assert [one.answer for one in mbench[1:]] == [one.answer for one in labels]
+    marks = Label(
+        "marks", "m", "r1", "target", "hidden, returned", "cup@wan", "wan", "cup", clip="cup.mp4", seconds=4.5,
+        frames={"gone": 10, "back": 20}, boxes=(Box("cup", (0.125, 0.25, 0.5, 0.75)),), comment="ok <b>",
+    )  # fmt: skip
+    tasks = json.loads(json.dumps(shapes.to_label_studio([marks, trigger])))
+    region = next(one for one in tasks[0]["annotations"][0]["result"] if one["type"] == "videorectangle")
+    assert region["value"]["sequence"][0] == {
+        "frame": 1, "enabled": True, "rotation": 0, "time": 0, "x": 12.5, "y": 25.0, "width": 37.5, "height": 50.0,
+    }  # fmt: skip
+    found = shapes.from_label_studio(tasks)
+    assert (found[0].frames, found[0].boxes, found[0].comment, found[0].seconds) == (
+        marks.frames,
+        marks.boxes,
+        "ok <b>",
+        4.5,
+    )
+    # as Label Studio itself exports: a number for who did it, one range while hidden, a skipped annotation
+    foreign = [{"id": 7, "data": {"video": "/data/cup.mp4", "task": "marks"}, "annotations": [
+        {"completed_by": 3, "was_cancelled": False, "lead_time": 12.1, "result": [
+            {"type": "choices", "from_name": "target", "to_name": "video", "value": {"choices": ["hidden, returned"]}},
+            {"type": "timelinelabels", "from_name": "t", "to_name": "video",
+             "value": {"ranges": [{"start": 11, "end": 20}], "timelinelabels": ["hidden"]}}]},
+        {"completed_by": 4, "was_cancelled": True, "result": []}]}]  # fmt: skip
+    assert shapes.from_label_studio(foreign)[0].frames == {"gone": 10, "back": 20}
+    assert shapes.from_label_studio(foreign)[0].rater == "3" and shapes.from_label_studio(foreign)[0].case == "cup"
+    for wrong in ({}, [{"data": 3}], [{"data": {"video": "x", "task": "nonsense"}}]):
+        with pytest.raises(UsageError):
+            shapes.from_label_studio(wrong)
+    with pytest.raises(UsageError, match="row 1"):
+        shapes.from_wrbench([{"y": 5}])
+
+
+def test_parquet_and_all_files(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    _, labels = study(6, 2)
+    review = [
+        Label("review", "q", f"r{k}", "4", answer, "s0@a#0", "a", "s0", comment="why", text=text)
+        for k, (answer, text) in enumerate((("edit", "New?"), ("edit", "New?"), ("keep", "Old?")))
+    ]
+    files = files_of([*labels, *review], tmp_path)
+    (tmp_path / "labels.parquet").write_bytes(files["labels.parquet"])
+    table = pyarrow.read_table(tmp_path / "labels.parquet").to_pylist()
+    assert len(table) == len(labels) + 3 and table[0]["answer"] == labels[0].answer and table[-1]["comment"] == "why"
+    (tmp_path / "labels.jsonl").write_text(files["labels.jsonl"])
+    assert [one.answer for one in read_labels([tmp_path])] == [row["answer"] for row in table]
+    assert reviews(review)["s0"]["4"]["decision"] == "edit" and reviews(review)["s0"]["4"]["text"] == "New?"
+    assert {
+        "wrbench_labels.jsonl",
+        "mbench_labels.jsonl",
+        "preferences.jsonl",
+        "label_studio.json",
+        "reviews.json",
+    } <= set(files)
+    assert "targets.json" not in files and "marks.csv" not in files
+    assert list(lines(labels[:1], tmp_path))
+
+
+def test_samples_are_balanced_over_models_and_conditions():
+    cases = [case(f"s{k}", m, condition="left" if k % 2 else "right") for k in range(12) for m in MODELS]
+    items = items_of("pairwise", cases)
+    assert len(items) == 120
+    chosen = sample(items, "balanced", 40, seed=3)
+    strata = {s: sum(item.stratum == s for item in chosen) for s in {item.stratum for item in items}}
+    assert set(strata.values()) == {2}  # ten pairs of models, two conditions
+    assert len({item.id for item in chosen}) == 40
+    assert sample(items, "balanced", 40, seed=3) == chosen != sample(items, "balanced", 40, seed=4)
+    scenes = sample(items, "scenes", 24)
+    assert all(sum(item.scene == f"s{k}" for item in scenes) == 2 for k in range(12))
+    run, _ = study(1, 12)
+    doubtful = least_certain(items_of("pairwise", list(run.cases)), [run], METRIC, 10)
+    gaps = [abs(run.score(i.cases[0], METRIC) - run.score(i.cases[1], METRIC)) for i in doubtful]
+    every = [
+        abs(run.score(i.cases[0], METRIC) - run.score(i.cases[1], METRIC))
+        for i in items_of("pairwise", list(run.cases))
+    ]
+    assert gaps == sorted(every)[:10]
+    with pytest.raises(UsageError, match="there is no rule"):
+        sample(items, "best", 3)
+
+
+def test_a_survey_has_so_many_questions_a_scene_over_interleaved_forms():
+    """MemoBench's: 8 questions of each of 12 scenes, four dimensions, both polarities, four forms."""
+    dimensions = ("IF", "OB", "CM", "PA")
+    cases = []
+    for k in range(12):
+        bank = [
+            {"id": n, "dimension": dimensions[n % 4], "positive": n // 4 % 2 == 0, "text": f"Question {n}?"}
+            for n in range(20)
+        ]
+        cases.append(case(f"Scene{k}", "reference", annotations={"questions": bank}))
+    items = survey(items_of("answer", cases), 8, 4)
+    assert len({item.id for item in items}) == len(items) == 48
+    asked = [(item.scene, question.id, item.form) for item in items for question in item.questions]
+    assert len(asked) == 96 == len({(scene, id) for scene, id, _ in asked})
+    for form in range(4):
+        assert sum(one[2] == form for one in asked) == 24
+        assert {scene for scene, _, f in asked if f == form} == {f"Scene{k}" for k in range(12)}
+    for scene in {item.scene for item in items}:
+        mine = [question for item in items if item.scene == scene for question in item.questions]
+        assert {d: sum(q.dimension == d for q in mine) for d in dimensions} == dict.fromkeys(dimensions, 2)
+        assert {q.polarity for q in mine} == {"positive", "negative"}
+
+
+def test_dimensions_of_every_suite_have_metrics_that_exist():
+    from revisit.core import METRICS, SUITES
+
+    for suite in ("folder", "memobench", "wrbench", "mbench", "mind"):
+        found = dimensions_of(suite)
+        assert found and len({d.id for d in found}) == len(found)
+        for dimension in found:
+            assert dimension.text.endswith("?")
+            assert all(metric in METRICS for metric in dimension.metrics), dimension
+    assert {d.subset for d in dimensions_of("mbench")} == {"human", "object", "environment", "causal"}
+    assert "object" in SUITES["mbench"].card["people"]["triggers"]
+
+
+def test_tables_say_what_they_are():
+    run, labels = study(1, 6)
+    tables = [*alignment_tables(alignment(run, labels)), *agreement_tables(agreement(labels))]
+    titles = [table["title"] for table in tables]
+    assert titles == [
+        "Metric and people: win ratios of models", "Metric and people: pairs", "Win ratios",
+        "Strengths by people's preferences", "Agreement of raters", "Raters",
+    ]  # fmt: skip
+    for table in tables:
+        assert all(len(row["cells"]) == len(table["columns"]) for row in table["rows"])
