@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,7 +69,7 @@ def study(seed: int, scenes: int = 24, raters: int = 3, noise: float = 1.0) -> t
 def test_a_planted_ranking_is_recovered_with_its_intervals():
     run, labels = study(1)
     found = alignment(run, labels)
-    bridge = found.bridges[0]
+    bridge: Any = found.bridges[0]
     assert (bridge.dimension, bridge.metric) == (DIMENSION, METRIC)
     assert bridge.win_ratios["rho"] == pytest.approx(1) and bridge.win_ratios["tau"] == pytest.approx(1)
     strengths = {one["model"]: one for one in found.strengths[DIMENSION]["models"]}
@@ -77,16 +78,18 @@ def test_a_planted_ranking_is_recovered_with_its_intervals():
     assert bridge.holdout["n"] + bridge.fitted_on == bridge.bridged
     assert bridge.holdout["reversals"] / bridge.holdout["preferred"] < 0.1
     assert bridge.rho > 0.6 and bridge.holdout_rho > 0.6
-    noise = alignment(run.mapped(lambda r: Record(r.case, METRIC, False, "scored", hash(r.case.id) % 97 / 97)), labels)
+    noise: Any = alignment(
+        run.mapped(lambda r: Record(r.case, METRIC, False, "scored", hash(r.case.id) % 97 / 97)), labels
+    )
     assert abs(noise.bridges[0].rho) < 0.25  # a metric that knows nothing agrees with nobody
 
 
 def test_planted_agreement_is_within_the_interval():
     """AC1 of one study is within its interval about that of a study of twelve times as many scenes."""
-    truth = agreement(study(99, 120)[1]).rows[0]
+    truth: Any = agreement(study(99, 120)[1]).rows[0]
     inside = 0
     for seed in range(12):
-        row = agreement(study(seed, 10)[1]).rows[0]
+        row: Any = agreement(study(seed, 10)[1]).rows[0]
         inside += row.ac1.interval[0] <= truth.ac1.value <= row.ac1.interval[1]
     assert inside >= 10
     assert truth.ac2.value > truth.ac1.value and truth.alpha_ordinal.value > truth.alpha.value
@@ -207,7 +210,7 @@ def test_raters_who_guess_are_seen():
         for one in labels
         if one.rater == "r0"
     ]  # fmt: skip
-    known = {one.rater: one for one in qualities([*labels, *guesses])}
+    known: Any = {one.rater: one for one in qualities([*labels, *guesses])}
     assert known["guesser"].agrees < 0.5 < known["r0"].agrees and known["guesser"].kappa < 0.15
     assert known["guesser"].gold == len(guesses) and known["guesser"].gold_interval[1] < 0.5
     assert known["r0"].gold_right is None and 0.35 < known["guesser"].left < 0.65
@@ -314,7 +317,8 @@ def test_shapes_of_other_tools(tmp_path):
         {"completed_by": 4, "was_cancelled": True, "result": []}]}]  # fmt: skip
     assert shapes.from_label_studio(foreign)[0].frames == {"gone": 10, "back": 20}
     assert shapes.from_label_studio(foreign)[0].rater == "3" and shapes.from_label_studio(foreign)[0].case == "cup"
-    for wrong in ({}, [{"data": 3}], [{"data": {"video": "x", "task": "nonsense"}}]):
+    odd: list[Any] = [{}, [{"data": 3}], [{"data": {"video": "x", "task": "nonsense"}}]]
+    for wrong in odd:
         with pytest.raises(UsageError):
             shapes.from_label_studio(wrong)
     with pytest.raises(UsageError, match="row 1"):
@@ -357,7 +361,7 @@ def test_samples_are_balanced_over_models_and_conditions():
     assert sample(items, "balanced", 40, seed=3) == chosen != sample(items, "balanced", 40, seed=4)
     scenes = sample(items, "scenes", 24)
     assert all(sum(item.scene == f"s{k}" for item in scenes) == 2 for k in range(12))
-    run, _ = study(1, 12)
+    run: Any = study(1, 12)[0]
     doubtful = least_certain(items_of("pairwise", list(run.cases)), [run], METRIC, 10)
     gaps = [abs(run.score(i.cases[0], METRIC) - run.score(i.cases[1], METRIC)) for i in doubtful]
     every = [

@@ -38,22 +38,6 @@ def import_(
     typer.echo(f"{imported(source, shape, out)} labels: {out}")
 
 
-@app.command("banks")
-def banks(
-    folder: Path = typer.Argument(help="MemoBench's folder of question banks."),
-    labels: Path = typer.Argument(help="The project, or labels.jsonl, with the reviews."),
-    out: Path = typer.Option(..., "--out", "-o", help="Folder for the reviewed banks."),
-    store: str = STORE,
-) -> None:
-    """Apply reviews to question banks: what most reviewers keep, in the words they give it."""
-    from revisit.labels.reading import labels_in
-    from revisit.suites.memobench.reviewing import reviewed_banks
-
-    said = [label for label in labels_in([labels], store) if label.task == "review"]
-    for line in reviewed_banks(folder, [(one.sample, one.question, one.answer, one.text) for one in said], out):
-        typer.echo(line)
-
-
 def agree(
     labels: list[Path] = typer.Argument(help="Projects, or files of labels (labels.jsonl)."),
     out: Path = typer.Option(None, "--out", "-o", help="Write everything as JSON to this file."),

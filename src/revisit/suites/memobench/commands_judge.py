@@ -137,15 +137,26 @@ def wording(
 
 
 def review(
-    bank: Path = typer.Argument(help="A file of questions, *-questions.csv; its *-review.csv lies beside it."),
+    bank: Path = typer.Argument(
+        help="A file of questions, *-questions.csv, with its *-review.csv beside it; a folder of them with --reviews."
+    ),
+    reviews: Path = typer.Option(None, help="What raters of `revisit annotate --task review` said: reviews.json."),
+    out: Path = typer.Option(None, "--out", "-o", help="Folder for the reviewed banks, with --reviews."),
 ) -> None:
-    """Keep the questions of a bank that a person approved in its sheet."""
+    """Keep the questions of a bank that a person approved in its sheet, or those that most raters keep."""
     from dataclasses import replace
 
     from revisit.core import UsageError
     from revisit.suites.memobench.banks import read_bank, review_filter, write_bank
     from revisit.suites.memobench.pipeline import read_reviews
+    from revisit.suites.memobench.reviewing import reviewed_banks
 
+    if reviews is not None:
+        if out is None:
+            raise UsageError("say with --out where the reviewed banks go")
+        for line in reviewed_banks(bank, reviews, out):
+            console.message(line)
+        return
     sheet = bank.with_name(bank.name.replace("-questions.csv", "-review.csv"))
     if sheet == bank or not sheet.is_file():
         raise UsageError(f"{sheet}: no such sheet; `revisit judge questions` writes it beside the bank")
