@@ -73,18 +73,19 @@ class Metric:
     responds_to: tuple[str, ...] = ()  # failures it is meant to notice
     blind_to: tuple[str, ...] = ()  # failures it cannot notice, and says so
     params: Mapping[str, Any] = field(default_factory=dict)
+    doc: str = ""
 
     def __call__(self, *evidence: Any, **params: Any) -> Score | Unscored:
-        return self.fn(*evidence, **params)
+        return self.fn(*evidence, **{**self.params, **params})
 
     @property
     def summary(self) -> str:
-        """What it returns: the first line of the function's docstring."""
-        return (inspect.getdoc(self.fn) or "").partition("\n")[0]
+        """What it returns, in a line."""
+        return self.description.partition("\n")[0]
 
     @property
     def description(self) -> str:
-        return inspect.getdoc(self.fn) or ""
+        return self.doc or inspect.getdoc(self.fn) or ""
 
 
 METRICS: Registry[Metric] = Registry("metric")
@@ -107,14 +108,20 @@ def metric(
     upstream: str = "",
     responds_to: tuple[str, ...] = (),
     blind_to: tuple[str, ...] = (),
+    doc: str = "",
+    params: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Score | Unscored]], Metric]:
-    """Register a pure function of evidence as a metric."""
+    """Register a pure function of evidence as a metric.
+
+    One function may serve a family of metrics: `doc` then speaks for its docstring, and `params` are parameters that
+    only some of the family have, beside the keyword-only ones.
+    """
 
     def register(fn: Callable[..., Score | Unscored]) -> Metric:
         family = _chapter(fn.__module__)
         made = Metric(
             id, version, title, unit, range, higher_is_better, needs, fn, gates, suites,
-            family, paper, upstream, responds_to, blind_to, keyword_defaults(fn),
+            family, paper, upstream, responds_to, blind_to, keyword_defaults(fn) | dict(params or {}), doc,
         )  # fmt: skip
         METRICS.add(id, made)
         return made

@@ -20,9 +20,14 @@ from revisit.metrics.rows import nearest_rows
 NO_RETURN = Reason("no_return", "no frame sees an earlier view again")
 
 
-def usable_pairs(pairs: ReturnPairs, least_overlap: float) -> np.ndarray:
-    """Which pairs share enough of their view."""
-    return np.asarray(pairs.overlap) >= least_overlap
+def compared(pairs: ReturnPairs, index: np.ndarray, least_overlap: float) -> tuple[np.ndarray, np.ndarray] | Unscored:
+    """Frames i and j of the pairs that share enough of their view."""
+    usable = np.asarray(pairs.overlap) >= least_overlap
+    if not len(pairs.i) or not len(index):
+        return Unscored(NO_RETURN)
+    if not usable.any():
+        return Unscored("no_overlap", f"no pair of frames shares {least_overlap:.0%} of its view")
+    return pairs.i[usable], pairs.j[usable]
 
 
 @metric(
@@ -43,12 +48,10 @@ def lighting_consistency(
     lab: LabStats, pairs: ReturnPairs, *, alpha: float = 0.5, tau: float = 10.0, least_overlap: float = 0.7
 ) -> Score | Unscored:
     """exp(-D / tau), with D the mean over return pairs of alpha |dL| + (1 - alpha) |dab| in CIELAB units."""
-    usable = usable_pairs(pairs, least_overlap)
-    if not len(pairs.i) or not len(lab.index):
-        return Unscored(NO_RETURN)
-    if not usable.any():
-        return Unscored("no_overlap", f"no pair of frames shares {least_overlap:.0%} of its view")
-    i, j = pairs.i[usable], pairs.j[usable]
+    found = compared(pairs, lab.index, least_overlap)
+    if isinstance(found, Unscored):
+        return found
+    i, j = found
     change = (lab.mean[nearest_rows(lab.index, j)] - lab.mean[nearest_rows(lab.index, i)]).astype(float)
     lightness, colour = np.abs(change[:, 0]), np.hypot(change[:, 1], change[:, 2])
     deviation = alpha * lightness + (1 - alpha) * colour
@@ -76,12 +79,10 @@ def style_consistency(style: StyleStats, pairs: ReturnPairs, *, least_overlap: f
 
     A statistic that doubles or halves while the others stay costs about 0.13 of the score.
     """
-    usable = usable_pairs(pairs, least_overlap)
-    if not len(pairs.i) or not len(style.index):
-        return Unscored(NO_RETURN)
-    if not usable.any():
-        return Unscored("no_overlap", f"no pair of frames shares {least_overlap:.0%} of its view")
-    i, j = pairs.i[usable], pairs.j[usable]
+    found = compared(pairs, style.index, least_overlap)
+    if isinstance(found, Unscored):
+        return found
+    i, j = found
     # The floor of a gray level in 255 keeps black or gray frames from having a style of pure noise.
     table = np.log(
         np.maximum(np.column_stack([style.gradient, style.contrast, style.saturation]).astype(float), 1 / 255)

@@ -5,33 +5,27 @@ Evidence: `FrameFidelity`, at the size and with the alignment of its request. PS
 families (docs/fidelity.md), and a protocol names the one it uses. LPIPS rests on `PerceptualDistance`,
 which takes a network.
 All punish a small shift of the camera as hard as a wrong world: read them beside the camera's error.
+
+A `Measure` is one formula over pairs of frames, written here once. Which pairs count is chosen by a metric: below the
+whole clip, and what follows the return; the benchmarks choose in folders of their own (`suites/*/`).
 """
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Reason, Score, Series, Unscored, metric
+from revisit.core import InvalidEvidence, Metric, Reason, Score, Series, Unscored, metric
 from revisit.core.phase_pairs import first_rows
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import CasePhases
 
 IDENTICAL_DB = 99.0
-Seen = TypeVar("Seen", FrameFidelity, PerceptualDistance)
 PHASES = ("visible", "hidden", "returned")
 NO_FRAMES = Reason("no_overlap", "no frame of the clip has an aligned frame in the reference")
-
-
-def whole(seen: Seen) -> Seen:
-    """The pairs of the whole clip, one for each frame, without those of phases that are aligned on their own."""
-    rows = first_rows(seen.index)
-    if len(rows) == len(seen.index):
-        return seen
-    columns = {f.name: getattr(seen, f.name) for f in fields(seen)}
-    return replace(seen, **{name: column[rows] for name, column in columns.items() if isinstance(column, np.ndarray)})
 
 
 def psnr_per_frame(mse: np.ndarray) -> np.ndarray:
@@ -72,153 +66,123 @@ def phase_facts(values: np.ndarray, index: np.ndarray, phases: CasePhases) -> di
     return {"mean": means, "frames": {name: len(part) for name, part in parts.items()}, "source": phases.source}
 
 
-def returned_score(
-    values: np.ndarray, fidelity: FrameFidelity | PerceptualDistance, phases: CasePhases
-) -> Score | Unscored:
-    """Mean over the returned frames, with all phases in the facts."""
-    facts = phase_facts(values, fidelity.index, phases)
-    returned = fidelity.index >= phases.first_returned
-    if not returned.any():
-        return Unscored("no_overlap", f"no frame after the return at frame {phases.first_returned} was compared", facts)
-    units = Series(frame=fidelity.index[returned], other=fidelity.reference[returned], value=values[returned])
-    return Score(float(values[returned].mean()), units=units, facts=facts)
+@dataclass(frozen=True)
+class Measure:
+    """A formula over pairs of frames, with what every card of it says."""
+
+    id: str
+    called: str
+    kind: type  # of evidence
+    values: Callable[..., np.ndarray | Unscored]  # (evidence, **params) -> a number for each pair
+    unit: str
+    range: tuple[float, float | None]
+    higher_is_better: bool
+    paper: str = ""
+    note: str = ""  # ends a sentence about its mean
+    facts: tuple[str, ...] = ()  # fields of the evidence that a score repeats
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """What all metrics of this measure have in common, as arguments of `metric`."""
+        scale = {"unit": self.unit, "range": self.range, "higher_is_better": self.higher_is_better}
+        return {**scale, "params": self.params}
+
+    def told(self, seen: FrameFidelity | PerceptualDistance) -> dict[str, Any]:
+        """What a score says of how it was measured."""
+        return {"compared_at": [seen.width, seen.height], **{name: getattr(seen, name) for name in self.facts}}
 
 
-@metric(
-    id="psnr",
-    version=1,
-    title="PSNR against the reference",
-    unit="dB",
-    range=(0, IDENTICAL_DB),
-    higher_is_better=True,
-    needs=(FrameFidelity,),
-    suites=("folder",),
-    responds_to=("wrong camera", "wrong content", "exposure drift"),
-    blind_to=("what differs", "whether a difference is plausible"),
+MSE = Measure(
+    "mse",
+    "squared error",
+    FrameFidelity,
+    lambda seen: seen.mse / 255.0**2,
+    "mse",
+    (0, 1),
+    False,
+    note=", values from 0 to 1",
 )
-def psnr(fidelity: FrameFidelity) -> Score | Unscored:
-    """Mean over frames of the PSNR against the aligned reference frame; 99 dB for an identical frame."""
-    fidelity = whole(fidelity)
-    if not len(fidelity.index):
-        return Unscored(NO_FRAMES)
-    values = psnr_per_frame(fidelity.mse)
-    facts = {
-        "compared_at": [fidelity.width, fidelity.height],
-        "identical_frames": int((values >= IDENTICAL_DB).sum()),
-        "first": float(values[0]),
-        "last": float(values[-1]),
-    }
-    units = Series(frame=fidelity.index, other=fidelity.reference, value=values)
-    return Score(float(values.mean()), raw=float(fidelity.mse.mean()), units=units, facts=facts)
-
-
-@metric(
-    id="ssim",
-    version=1,
-    title="SSIM against the reference",
-    unit="score",
-    range=(-1, 1),
-    higher_is_better=True,
-    needs=(FrameFidelity,),
-    suites=("folder",),
-    paper="Wang et al. 2004",
-    responds_to=("wrong camera", "wrong content", "blur"),
-    blind_to=("what differs", "whether a difference is plausible", "colour, in the gray family"),
+PSNR = Measure(
+    "psnr",
+    "PSNR",
+    FrameFidelity,
+    lambda seen: psnr_per_frame(seen.mse),
+    "dB",
+    (0, IDENTICAL_DB),
+    True,
+    note="; 99 dB for an identical frame",
 )
-def ssim(fidelity: FrameFidelity, *, family: str = "rgb") -> Score | Unscored:
-    """Mean over frames of the SSIM against the aligned reference frame."""
-    fidelity = whole(fidelity)
-    values = ssim_per_frame(fidelity, family)
-    if isinstance(values, Unscored):
-        return values
-    if not len(values):
-        return Unscored(NO_FRAMES)
-    units = Series(frame=fidelity.index, other=fidelity.reference, value=values)
-    facts = {"compared_at": [fidelity.width, fidelity.height], "family": family}
-    return Score(float(values.mean()), units=units, facts=facts)
+LPIPS = Measure(
+    "lpips", "LPIPS", PerceptualDistance, lambda seen: seen.distance, "distance", (0, None), False, "Zhang et al. 2018",
+    "; 0 is identical", facts=("net", "weights"),
+)  # fmt: skip
 
 
-@metric(
-    id="psnr_returned",
-    version=1,
-    title="PSNR after the return",
-    unit="dB",
-    range=(0, IDENTICAL_DB),
-    higher_is_better=True,
-    needs=(FrameFidelity, CasePhases),
-    suites=("folder",),
-    responds_to=("forgotten content", "wrong camera"),
-    blind_to=("what differs", "whether a difference is plausible"),
-)
-def psnr_returned(fidelity: FrameFidelity, phases: CasePhases) -> Score | Unscored:
-    """Mean PSNR over the frames after the view has returned; the facts hold all three phases."""
-    fidelity = whole(fidelity)
-    return returned_score(psnr_per_frame(fidelity.mse), fidelity, phases)
+def ssim_of(family: str) -> Measure:
+    """SSIM, in this family unless a protocol says otherwise."""
+    return Measure(
+        "ssim", "SSIM", FrameFidelity, ssim_per_frame, "score", (-1, 1), True, "Wang et al. 2004",
+        params={"family": family},
+    )  # fmt: skip
 
 
-@metric(
-    id="ssim_returned",
-    version=1,
-    title="SSIM after the return",
-    unit="score",
-    range=(-1, 1),
-    higher_is_better=True,
-    needs=(FrameFidelity, CasePhases),
-    suites=("folder",),
-    paper="Wang et al. 2004",
-    responds_to=("forgotten content", "wrong camera"),
-    blind_to=("what differs", "whether a difference is plausible"),
-)
-def ssim_returned(fidelity: FrameFidelity, phases: CasePhases, *, family: str = "rgb") -> Score | Unscored:
-    """Mean SSIM over the frames after the view has returned; the facts hold all three phases."""
-    fidelity = whole(fidelity)
-    values = ssim_per_frame(fidelity, family)
-    return values if isinstance(values, Unscored) else returned_score(values, fidelity, phases)
+SSIM = ssim_of("rgb")
+UNEXPLAINED = ("what differs", "whether a difference is plausible")
 
 
-@metric(
-    id="lpips",
-    version=1,
-    title="LPIPS against the reference",
-    unit="distance",
-    range=(0, None),
-    higher_is_better=False,
-    needs=(PerceptualDistance,),
-    suites=("folder",),
-    paper="Zhang et al. 2018",
-    responds_to=("wrong content", "wrong camera", "blur"),
-    blind_to=("what differs", "whether a difference is plausible"),
-)
-def lpips(seen: PerceptualDistance) -> Score | Unscored:
-    """Mean over frames of the LPIPS distance to the aligned reference frame; 0 is identical."""
-    seen = whole(seen)
-    if not len(seen.index):
-        return Unscored(NO_FRAMES)
-    facts = {
-        "compared_at": [seen.width, seen.height],
-        "net": seen.net,
-        "weights": seen.weights,
-        "first": float(seen.distance[0]),
-        "last": float(seen.distance[-1]),
-    }
-    units = Series(frame=seen.index, other=seen.reference, value=seen.distance)
-    return Score(float(seen.distance.mean()), units=units, facts=facts)
+def over_clip(measure: Measure, *responds_to: str, blind_to: tuple[str, ...] = UNEXPLAINED) -> Metric:
+    """The metric that takes the mean over the whole clip."""
+
+    def scored(seen: Any, **params: Any) -> Score | Unscored:
+        values = measure.values(seen, **params)
+        if isinstance(values, Unscored):
+            return values
+        rows = first_rows(seen.index)
+        if not len(rows):
+            return Unscored(NO_FRAMES)
+        values = values[rows]
+        facts = {**measure.told(seen), **params, "first": float(values[0]), "last": float(values[-1])}
+        units = Series(frame=seen.index[rows], other=seen.reference[rows], value=values)
+        made = Score(float(values.mean()), units=units, facts=facts)
+        if measure is not PSNR:
+            return made
+        identical = int((values >= IDENTICAL_DB).sum())
+        return replace(made, raw=float(seen.mse[rows].mean()), facts={**facts, "identical_frames": identical})
+
+    return metric(
+        id=measure.id, version=1, title=f"{measure.called} against the reference", needs=(measure.kind,),
+        suites=("folder",), paper=measure.paper, responds_to=responds_to, blind_to=blind_to, **measure.card,
+        doc=f"Mean over frames of the {measure.called} against the aligned reference frame{measure.note}.",
+    )(scored)  # fmt: skip
 
 
-@metric(
-    id="lpips_returned",
-    version=1,
-    title="LPIPS after the return",
-    unit="distance",
-    range=(0, None),
-    higher_is_better=False,
-    needs=(PerceptualDistance, CasePhases),
-    suites=("folder",),
-    paper="Zhang et al. 2018",
-    responds_to=("forgotten content", "wrong camera"),
-    blind_to=("what differs", "whether a difference is plausible"),
-)
-def lpips_returned(seen: PerceptualDistance, phases: CasePhases) -> Score | Unscored:
-    """Mean LPIPS distance over the frames after the view has returned; the facts hold all three phases."""
-    seen = whole(seen)
-    return returned_score(seen.distance, seen, phases)
+def after_return(measure: Measure) -> Metric:
+    """The metric that takes the mean over the frames after the view has returned, with all phases in the facts."""
+
+    def scored(seen: Any, phases: CasePhases, **params: Any) -> Score | Unscored:
+        values = measure.values(seen, **params)
+        if isinstance(values, Unscored):
+            return values
+        rows = first_rows(seen.index)
+        index, values = seen.index[rows], values[rows]
+        facts = phase_facts(values, index, phases)
+        at = index >= phases.first_returned
+        if not at.any():
+            sentence = f"no frame after the return at frame {phases.first_returned} was compared"
+            return Unscored("no_overlap", sentence, facts)
+        units = Series(frame=index[at], other=seen.reference[rows][at], value=values[at])
+        return Score(float(values[at].mean()), units=units, facts=facts)
+
+    return metric(
+        id=f"{measure.id}_returned", version=1, title=f"{measure.called} after the return",
+        needs=(measure.kind, CasePhases), suites=("folder",), paper=measure.paper,
+        responds_to=("forgotten content", "wrong camera"), blind_to=UNEXPLAINED, **measure.card,
+        doc=f"Mean {measure.called} over the frames after the view has returned; the facts hold all three phases.",
+    )(scored)  # fmt: skip
+
+
+psnr = over_clip(PSNR, "wrong camera", "wrong content", "exposure drift")
+ssim = over_clip(SSIM, "wrong camera", "wrong content", "blur", blind_to=(*UNEXPLAINED, "colour, in the gray family"))
+lpips = over_clip(LPIPS, "wrong content", "wrong camera", "blur")
+psnr_returned, ssim_returned, lpips_returned = map(after_return, (PSNR, SSIM, LPIPS))

@@ -11,15 +11,17 @@ either, because an error of the return would be of the size of the motion.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from revisit.core import Case, Reason, Score, Series, Unscored, metric
+from revisit.core import Case, Metric, Reason, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.outset import Outset
-from revisit.metrics.fidelity import IDENTICAL_DB, psnr_per_frame, ssim_per_frame
-from revisit.suites.mind.lcm import psnr_score
-from revisit.suites.mind.selection import BATCH, MIRROR, another_network, check_rule
+from revisit.metrics.fidelity import LPIPS, MSE, PSNR, Measure
+from revisit.suites.mind.lcm import PAPER, SSIM, measured, psnr_score
+from revisit.suites.mind.selection import BATCH, MIRROR, check_rule
 
 DOES_NOT_APPLY = Reason("does_not_apply", "only the clips of mirror_test go out and come back the same way")
 
@@ -69,58 +71,32 @@ def over_pairs(
     return Score(float(values.mean()), units=units, facts=facts)
 
 
-@metric(
-    id="mind_gsc_mse", version=2, title="Return: squared error", unit="mse", range=(0, 1), higher_is_better=False,
-    needs=(Case, FrameFacts, Outset, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)",
-    upstream="gsc.avg_mse", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
-)  # fmt: skip
-def gsc_mse(
-    case: Case, frames: FrameFacts, outset: Outset, seen: FrameFidelity,
-    *, rule: str = "corrected", static: float = 3e-4, moving: float = 1e-3,
-) -> Score | Unscored:  # fmt: skip
-    """Mean squared error between the way out and the way back, values from 0 to 1."""
-    return over_pairs(case, frames, outset, seen, seen.mse / 255.0**2, rule, static, moving)
+def gsc(measure: Measure) -> Metric:
+    """The metric of a measure between the way out and the way back."""
+
+    def scored(
+        case: Case,
+        frames: FrameFacts,
+        outset: Outset,
+        seen: Any,
+        *,
+        rule: str = "corrected",
+        static: float = 3e-4,
+        moving: float = 1e-3,
+        **params: Any,
+    ) -> Score | Unscored:
+        values = measured(measure, seen, rule, params)
+        if isinstance(values, Unscored):
+            return values
+        made = over_pairs(case, frames, outset, seen, values, rule, static, moving)
+        return psnr_score(made, rule) if measure is PSNR else made
+
+    return metric(
+        id=f"mind_gsc_{measure.id}", version=2, title=f"Return: {measure.called}",
+        needs=(Case, FrameFacts, Outset, measure.kind), suites=("mind",), paper=PAPER,
+        upstream=f"gsc.avg_{measure.id}", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
+        doc=f"Mean {measure.called} between the way out and the way back{measure.note}.", **measure.card,
+    )(scored)  # fmt: skip
 
 
-@metric(
-    id="mind_gsc_psnr", version=2, title="Return: PSNR", unit="dB", range=(0, IDENTICAL_DB), higher_is_better=True,
-    needs=(Case, FrameFacts, Outset, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)",
-    upstream="gsc.avg_psnr", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
-)  # fmt: skip
-def gsc_psnr(
-    case: Case, frames: FrameFacts, outset: Outset, seen: FrameFidelity,
-    *, rule: str = "corrected", static: float = 3e-4, moving: float = 1e-3,
-) -> Score | Unscored:  # fmt: skip
-    """Mean PSNR between the way out and the way back; 99 dB for identical frames."""
-    return psnr_score(over_pairs(case, frames, outset, seen, psnr_per_frame(seen.mse), rule, static, moving), rule)
-
-
-@metric(
-    id="mind_gsc_ssim", version=2, title="Return: SSIM", unit="score", range=(-1, 1), higher_is_better=True,
-    needs=(Case, FrameFacts, Outset, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)",
-    upstream="gsc.avg_ssim", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
-)  # fmt: skip
-def gsc_ssim(
-    case: Case, frames: FrameFacts, outset: Outset, seen: FrameFidelity,
-    *, rule: str = "corrected", static: float = 3e-4, moving: float = 1e-3, family: str = "torchmetrics",
-) -> Score | Unscored:  # fmt: skip
-    """Mean SSIM between the way out and the way back."""
-    values = ssim_per_frame(seen, family)
-    if isinstance(values, Unscored):
-        return values
-    return over_pairs(case, frames, outset, seen, values, rule, static, moving)
-
-
-@metric(
-    id="mind_gsc_lpips", version=2, title="Return: LPIPS", unit="distance", range=(0, None), higher_is_better=False,
-    needs=(Case, FrameFacts, Outset, PerceptualDistance), suites=("mind",), paper="MIND (arXiv 2602.08025)",
-    upstream="gsc.avg_lpips", responds_to=("forgotten content", "overshoot"), blind_to=("what differs",),
-)  # fmt: skip
-def gsc_lpips(
-    case: Case, frames: FrameFacts, outset: Outset, seen: PerceptualDistance,
-    *, rule: str = "corrected", static: float = 3e-4, moving: float = 1e-3,
-) -> Score | Unscored:  # fmt: skip
-    """Mean LPIPS between the way out and the way back."""
-    if (other := another_network(seen.net, "lpips_alex", rule)) is not None:
-        return other
-    return over_pairs(case, frames, outset, seen, seen.distance, rule, static, moving)
+gsc_mse, gsc_psnr, gsc_ssim, gsc_lpips = map(gsc, (MSE, PSNR, SSIM, LPIPS))

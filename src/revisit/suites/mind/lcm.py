@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, Reason, Score, Series, Unscored, metric
-from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
+from revisit.core import Case, InvalidEvidence, Metric, Reason, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
-from revisit.metrics.fidelity import IDENTICAL_DB, psnr_per_frame, ssim_per_frame
+from revisit.metrics.fidelity import IDENTICAL_DB, LPIPS, MSE, PSNR, Measure, ssim_of
 from revisit.suites.mind.selection import CHUNK, MIRROR, another_network, check_rule, frames_scored
 
+PAPER = "MIND (arXiv 2602.08025)"
+SSIM = ssim_of("torchmetrics")
 DOES_NOT_APPLY = Reason("does_not_apply", "a mirror clip has no ground truth; gsc compares it with itself")
 INFINITE = Reason("unbounded", "identical frames have no finite PSNR, and upstream averages it all the same")
 
@@ -70,66 +71,39 @@ def psnr_score(made: Score | Unscored, rule: str) -> Score | Unscored:
     return Score(made.value, units=made.units, facts=facts)
 
 
-@metric(
-    id="mind_lcm_mse", version=2, title="Memory: squared error", unit="mse", range=(0, 1), higher_is_better=False,
-    needs=(Case, FrameFacts, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)", upstream="lcm.avg_mse",
-    responds_to=("forgotten content", "wrong camera"), blind_to=("what differs",),
-)  # fmt: skip
-def lcm_mse(
-    case: Case, frames: FrameFacts, seen: FrameFidelity, *, rule: str = "corrected", video_max_time: int | None = None
-) -> Score | Unscored:
-    """Mean squared error of the predicted frames against the true ones, values from 0 to 1."""
-    return over_frames(case, frames, seen.index, seen.reference, seen.mse / 255.0**2, rule, video_max_time)
-
-
-@metric(
-    id="mind_lcm_psnr", version=2, title="Memory: PSNR", unit="dB", range=(0, IDENTICAL_DB), higher_is_better=True,
-    needs=(Case, FrameFacts, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)", upstream="lcm.avg_psnr",
-    responds_to=("forgotten content", "wrong camera"), blind_to=("what differs",),
-)  # fmt: skip
-def lcm_psnr(
-    case: Case, frames: FrameFacts, seen: FrameFidelity, *, rule: str = "corrected", video_max_time: int | None = None
-) -> Score | Unscored:
-    """Mean PSNR of the predicted frames against the true ones; 99 dB for an identical frame."""
-    made = over_frames(case, frames, seen.index, seen.reference, psnr_per_frame(seen.mse), rule, video_max_time)
-    return psnr_score(made, rule)
-
-
-@metric(
-    id="mind_lcm_ssim", version=2, title="Memory: SSIM", unit="score", range=(-1, 1), higher_is_better=True,
-    needs=(Case, FrameFacts, FrameFidelity), suites=("mind",), paper="MIND (arXiv 2602.08025)", upstream="lcm.avg_ssim",
-    responds_to=("forgotten content", "wrong camera", "blur"), blind_to=("what differs",),
-)  # fmt: skip
-def lcm_ssim(
-    case: Case,
-    frames: FrameFacts,
-    seen: FrameFidelity,
-    *,
-    rule: str = "corrected",
-    video_max_time: int | None = None,
-    family: str = "torchmetrics",
-) -> Score | Unscored:
-    """Mean SSIM of the predicted frames against the true ones."""
-    values = ssim_per_frame(seen, family)
-    if isinstance(values, Unscored):
-        return values
-    return over_frames(case, frames, seen.index, seen.reference, values, rule, video_max_time)
-
-
-@metric(
-    id="mind_lcm_lpips", version=2, title="Memory: LPIPS", unit="distance", range=(0, None), higher_is_better=False,
-    needs=(Case, FrameFacts, PerceptualDistance), suites=("mind",), paper="MIND (arXiv 2602.08025)",
-    upstream="lcm.avg_lpips", responds_to=("forgotten content", "wrong camera", "blur"), blind_to=("what differs",),
-)  # fmt: skip
-def lcm_lpips(
-    case: Case,
-    frames: FrameFacts,
-    seen: PerceptualDistance,
-    *,
-    rule: str = "corrected",
-    video_max_time: int | None = None,
-) -> Score | Unscored:
-    """Mean LPIPS of the predicted frames against the true ones."""
-    if (other := another_network(seen.net, "lpips_alex", rule)) is not None:
+def measured(measure: Measure, seen: Any, rule: str, params: dict[str, Any]) -> np.ndarray | Unscored:
+    """A number for each pair of frames, by the network that the rule takes."""
+    values = measure.values(seen, **params)
+    if measure is LPIPS and (other := another_network(seen.net, "lpips_alex", rule)) is not None:
         return other
-    return over_frames(case, frames, seen.index, seen.reference, seen.distance, rule, video_max_time)
+    return values
+
+
+def lcm(measure: Measure, *also: str) -> Metric:
+    """The metric of a measure between the predicted frames and the true ones."""
+
+    def scored(
+        case: Case,
+        frames: FrameFacts,
+        seen: Any,
+        *,
+        rule: str = "corrected",
+        video_max_time: int | None = None,
+        **params: Any,
+    ) -> Score | Unscored:
+        values = measured(measure, seen, rule, params)
+        if isinstance(values, Unscored):
+            return values
+        made = over_frames(case, frames, seen.index, seen.reference, values, rule, video_max_time)
+        return psnr_score(made, rule) if measure is PSNR else made
+
+    return metric(
+        id=f"mind_lcm_{measure.id}", version=2, title=f"Memory: {measure.called}",
+        needs=(Case, FrameFacts, measure.kind), suites=("mind",), paper=PAPER, upstream=f"lcm.avg_{measure.id}",
+        responds_to=("forgotten content", "wrong camera", *also), blind_to=("what differs",), **measure.card,
+        doc=f"Mean {measure.called} of the predicted frames against the true ones{measure.note}.",
+    )(scored)  # fmt: skip
+
+
+lcm_mse, lcm_psnr = lcm(MSE), lcm(PSNR)
+lcm_ssim, lcm_lpips = lcm(SSIM, "blur"), lcm(LPIPS, "blur")

@@ -6,41 +6,37 @@ MIND takes DINOv3 for the latter (the paper set); the small set takes EfficientN
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from revisit.core import Case, Score, Unscored, metric
+from revisit.core import Case, Metric, Score, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.quality import AestheticQuality, FeatureError, ImagingQuality
 from revisit.suites.mind.lcm import over_frames
 from revisit.suites.mind.selection import another_network
 
 
-@metric(
-    id="mind_imaging", version=2, title="Imaging quality", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(Case, FrameFacts, ImagingQuality), suites=("mind",), paper="MUSIQ (Ke et al. 2021)",
-    upstream="visual_quality.avg_imaging", responds_to=("blur", "noise"), blind_to=("memory", "camera"),
-)  # fmt: skip
-def imaging(
-    case: Case, frames: FrameFacts, seen: ImagingQuality, *, rule: str = "corrected", video_max_time: int | None = None
-) -> Score | Unscored:
-    """Mean technical quality of the predicted frames."""
-    return over_frames(case, frames, seen.index, seen.index, seen.value, rule, video_max_time)
+def rated(id: str, kind: type, paper: str, doc: str, *responds_to: str) -> Metric:
+    """The metric of a rating of single frames."""
+
+    def scored(
+        case: Case, frames: FrameFacts, seen: Any, *, rule: str = "corrected", video_max_time: int | None = None
+    ) -> Score | Unscored:
+        return over_frames(case, frames, seen.index, seen.index, seen.value, rule, video_max_time)
+
+    return metric(
+        id=f"mind_{id}", version=2, title=f"{id.capitalize()} quality", unit="score", range=(0, 1),
+        higher_is_better=True, needs=(Case, FrameFacts, kind), suites=("mind",), paper=paper,
+        upstream=f"visual_quality.avg_{id}", responds_to=responds_to, blind_to=("memory", "camera"), doc=doc,
+    )(scored)  # fmt: skip
 
 
-@metric(
-    id="mind_aesthetic", version=2, title="Aesthetic quality", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(Case, FrameFacts, AestheticQuality), suites=("mind",), paper="LAION aesthetic predictor",
-    upstream="visual_quality.avg_aesthetic", responds_to=("ugly frames",), blind_to=("memory", "camera"),
+imaging = rated(
+    "imaging", ImagingQuality, "MUSIQ (Ke et al. 2021)", "Mean technical quality of the predicted frames.",
+    "blur", "noise",
 )  # fmt: skip
-def aesthetic(
-    case: Case,
-    frames: FrameFacts,
-    seen: AestheticQuality,
-    *,
-    rule: str = "corrected",
-    video_max_time: int | None = None,
-) -> Score | Unscored:
-    """Mean beauty of the predicted frames."""
-    return over_frames(case, frames, seen.index, seen.index, seen.value, rule, video_max_time)
+aesthetic = rated(
+    "aesthetic", AestheticQuality, "LAION aesthetic predictor", "Mean beauty of the predicted frames.", "ugly frames"
+)
 
 
 @metric(

@@ -17,17 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, Score, Series, Unscored, metric
+from revisit.core import Case, Metric, Score, Series, Unscored, metric
 from revisit.core.phase_pairs import first_rows, phase_maps, rows_of
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
-from revisit.metrics.fidelity import (
-    IDENTICAL_DB,
-    NO_FRAMES,
-    PHASES,
-    psnr_per_frame,
-    ssim_per_frame,
-)
+from revisit.metrics.fidelity import LPIPS, NO_FRAMES, PHASES, PSNR, Measure, ssim_of
 from revisit.suites.memobench.metrics.rules import PAPER, Marks, check_rule, marks, rounded
 
 NETS = {"upstream": "lpips_alex", "paper": "lpips_vgg"}
@@ -39,7 +33,7 @@ def over_phases(
     seen: FrameFidelity | PerceptualDistance,
     values: np.ndarray,
     rule: str,
-    higher_is_better: bool = True,
+    measure: Measure,
 ) -> Score | Unscored:
     """Mean over the whole clip, with the phases' means and what is lost from the first to the last in the facts."""
     check_rule(rule)
@@ -51,11 +45,12 @@ def over_phases(
         rows |= phase_rows(case, found, seen.index, seen.reference, rule)
     means = {name: rounded(values[at].mean(), 4, rule) if len(at) else None for name, at in rows.items()}
     visible, returned = means.get("visible"), means.get("returned")
+    sign = 1 if measure.higher_is_better else -1
     facts: dict[str, Any] = {
         "mean": means,
         "frames": {name: len(at) for name, at in rows.items()},
-        "drop": None if visible is None or returned is None else (visible - returned) * (1 if higher_is_better else -1),
-        "compared_at": [seen.width, seen.height],
+        "drop": None if visible is None or returned is None else sign * (visible - returned),
+        **measure.told(seen),
     }
     if isinstance(found, Unscored):
         facts["note"] = found.sentence
@@ -76,43 +71,27 @@ def phase_rows(case: Case, found: Marks, index: np.ndarray, reference: np.ndarra
     return {name: whole[(index[whole] >= first) & (index[whole] <= last)] for name, (first, last) in ends.items()}
 
 
-@metric(
-    id="memo_psnr", version=1, title="PSNR against the true video", unit="dB", range=(0, IDENTICAL_DB),
-    higher_is_better=True, needs=(Case, FrameFacts, FrameFidelity), suites=("memobench",), paper=f"{PAPER} section 3.4",
-    upstream="GT_ALL_PSNR", responds_to=("forgotten content", "wrong camera"), blind_to=("what differs",),
-)  # fmt: skip
-def memo_psnr(case: Case, frames: FrameFacts, seen: FrameFidelity, *, rule: str = "corrected") -> Score | Unscored:
-    """Mean PSNR over the whole clip; the facts hold each phase and the drop from visible to returned."""
-    return over_phases(case, frames, seen, psnr_per_frame(seen.mse), rule)
+def memo(measure: Measure, *also: str) -> Metric:
+    """The metric of a measure over the whole clip, with the phases in the facts."""
+
+    def scored(
+        case: Case, frames: FrameFacts, seen: Any, *, rule: str = "corrected", **params: Any
+    ) -> Score | Unscored:
+        values = measure.values(seen, **params)
+        if isinstance(values, Unscored):
+            return values
+        if measure is LPIPS and seen.net != (wanted := NETS.get(check_rule(rule), seen.net)):
+            return Unscored("other_settings", f"the rule {rule} takes {wanted}, and {seen.net} was run")
+        return over_phases(case, frames, seen, values, rule, measure)
+
+    return metric(
+        id=f"memo_{measure.id}", version=1, title=f"{measure.called} against the true video",
+        needs=(Case, FrameFacts, measure.kind), suites=("memobench",), paper=f"{PAPER} section 3.4",
+        upstream=f"GT_ALL_{measure.called}", responds_to=("forgotten content", "wrong camera", *also),
+        blind_to=("what differs",), **measure.card,
+        doc=f"Mean {measure.called} over the whole clip; facts: each phase, and the drop from visible to returned.",
+    )(scored)  # fmt: skip
 
 
-@metric(
-    id="memo_ssim", version=1, title="SSIM against the true video", unit="score", range=(-1, 1), higher_is_better=True,
-    needs=(Case, FrameFacts, FrameFidelity), suites=("memobench",), paper=f"{PAPER} section 3.4",
-    upstream="GT_ALL_SSIM", responds_to=("forgotten content", "wrong camera", "blur"), blind_to=("what differs",),
-)  # fmt: skip
-def memo_ssim(
-    case: Case, frames: FrameFacts, seen: FrameFidelity, *, rule: str = "corrected", family: str = "gray_border"
-) -> Score | Unscored:
-    """Mean SSIM over the whole clip; the facts hold each phase and the drop from visible to returned."""
-    values = ssim_per_frame(seen, family)
-    return values if isinstance(values, Unscored) else over_phases(case, frames, seen, values, rule)
-
-
-@metric(
-    id="memo_lpips", version=1, title="LPIPS against the true video", unit="distance", range=(0, None),
-    higher_is_better=False, needs=(Case, FrameFacts, PerceptualDistance), suites=("memobench",),
-    paper=f"{PAPER} section 3.4", upstream="GT_ALL_LPIPS", responds_to=("forgotten content", "wrong camera", "blur"),
-    blind_to=("what differs",),
-)  # fmt: skip
-def memo_lpips(
-    case: Case, frames: FrameFacts, seen: PerceptualDistance, *, rule: str = "corrected"
-) -> Score | Unscored:
-    """Mean LPIPS over the whole clip; the facts hold each phase, the drop from visible to returned, and the network."""
-    wanted = NETS.get(check_rule(rule), seen.net)
-    if seen.net != wanted:
-        return Unscored("other_settings", f"the rule {rule} takes {wanted}, and {seen.net} was run")
-    made = over_phases(case, frames, seen, seen.distance, rule, higher_is_better=False)
-    if isinstance(made, Unscored):
-        return made
-    return Score(made.value, units=made.units, facts={**made.facts, "net": seen.net, "weights": seen.weights})
+memo_psnr = memo(PSNR)
+memo_ssim, memo_lpips = memo(ssim_of("gray_border"), "blur"), memo(LPIPS, "blur")
