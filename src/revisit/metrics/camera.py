@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, Reason, Score, Series, Unscored, metric
+from revisit.core import Case, Metric, Reason, Score, Series, Unscored, metric
 from revisit.evidence.camera import CameraPath
 from revisit.evidence.poses import PoseTrack, TruePoseTrack
 from revisit.geometry.alignment import SAME_PLACE, STILL, Alignment, align, apply, matched
@@ -99,10 +99,6 @@ def rests(path: Trajectory) -> bool:
     return bool(np.ptp(path.centres, axis=0).max() <= SAME_PLACE * max(1.0, np.abs(path.centres).max()))
 
 
-def _series(steps: Steps, values: np.ndarray) -> Series:
-    return Series(frame=steps.frame, value=values)
-
-
 @metric(
     id="camera_ate", version=1, title="Camera path error", unit="metres", range=(0, None), higher_is_better=False,
     needs=(Case, PoseTrack, TruePoseTrack), suites=("mind",), paper="Sturm et al. 2012",
@@ -121,38 +117,37 @@ def camera_ate(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Un
     return Score(statistics(errors).rmse, raw=float(errors.mean()), units=units, facts=facts)
 
 
-@metric(
-    id="camera_rpe_translation", version=1, title="Step error", unit="metres", range=(0, None), higher_is_better=False,
-    needs=(Case, PoseTrack, TruePoseTrack), paper="Sturm et al. 2012",
+def step_error(part: str, **card: Any) -> Metric:
+    """The metric of one part of a step's error: its way or its turn."""
+
+    def scored(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Unscored:
+        both = paths(case, track, truth)
+        if isinstance(both, Unscored):
+            return both
+        steps = step_errors(*both)
+        errors = getattr(steps, part)
+        if errors is None:
+            return Unscored(TRUE_STILL, facts=steps.facts)
+        if not len(steps.frame):
+            return Unscored(ONE_POSE)
+        return Score(float(errors.mean()), units=Series(frame=steps.frame, value=errors), facts=steps.facts)
+
+    return metric(
+        id=f"camera_rpe_{part}", version=1, higher_is_better=False, needs=(Case, PoseTrack, TruePoseTrack),
+        paper="Sturm et al. 2012", **card,
+    )(scored)  # fmt: skip
+
+
+camera_rpe_translation = step_error(
+    "translation", title="Step error", unit="metres", range=(0, None),
     responds_to=("wrong camera", "frozen camera"), blind_to=("content", "slow drift", "scale of the path"),
+    doc="Mean error of the way from each frame to the next (RPE), after the best similarity.",
 )  # fmt: skip
-def camera_rpe_translation(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Unscored:
-    """Mean error of the way from each frame to the next (RPE), after the best similarity."""
-    both = paths(case, track, truth)
-    if isinstance(both, Unscored):
-        return both
-    steps = step_errors(*both)
-    if steps.translation is None:
-        return Unscored(TRUE_STILL, facts=steps.facts)
-    if not len(steps.frame):
-        return Unscored(ONE_POSE)
-    return Score(float(steps.translation.mean()), units=_series(steps, steps.translation), facts=steps.facts)
-
-
-@metric(
-    id="camera_rpe_rotation", version=1, title="Turn error", unit="degrees", range=(0, 180), higher_is_better=False,
-    needs=(Case, PoseTrack, TruePoseTrack), paper="Sturm et al. 2012",
+camera_rpe_rotation = step_error(
+    "rotation", title="Turn error", unit="degrees", range=(0, 180),
     responds_to=("wrong camera", "frozen camera", "turn cut short"), blind_to=("content", "slow drift"),
+    doc="Mean error of the turn from each frame to the next (RPE); needs no alignment.",
 )  # fmt: skip
-def camera_rpe_rotation(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Unscored:
-    """Mean error of the turn from each frame to the next (RPE); needs no alignment."""
-    both = paths(case, track, truth)
-    if isinstance(both, Unscored):
-        return both
-    steps = step_errors(*both)
-    if not len(steps.frame):
-        return Unscored(ONE_POSE)
-    return Score(float(steps.rotation.mean()), units=_series(steps, steps.rotation), facts=steps.facts)
 
 
 @metric(

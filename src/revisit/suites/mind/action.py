@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, Score, Series, Unscored, metric
+from revisit.core import Case, Metric, Score, Series, Unscored, metric
 from revisit.evidence.poses import ActionTrack, PoseTrack, TruePoseTrack
 from revisit.metrics.camera import TRUE_STILL, paths, step_errors
 from revisit.suites.mind.selection import ACTION_FRAMES, LEAST_STEPS, check_rule, group_statistics, labels
@@ -62,38 +62,34 @@ def action_errors(
     return ActionErrors(found.frame[known], names, translation, found.rotation[known], facts)
 
 
-@metric(
-    id="mind_action_translation", version=1, title="Action: step error", unit="metres", range=(0, None),
-    higher_is_better=False, needs=(Case, PoseTrack, TruePoseTrack, ActionTrack), suites=("mind",),
-    paper="MIND (arXiv 2602.08025)", upstream="action.__overall__.rpe_trans_mean",
+def action(part: str, way: str, called: str, **card: Any) -> Metric:
+    """The metric of one part of a step's error: its way or its turn."""
+
+    def scored(
+        case: Case, track: PoseTrack, truth: TruePoseTrack, actions: ActionTrack, *, rule: str = "corrected"
+    ) -> Score | Unscored:
+        found = action_errors(case, track, truth, actions, rule)
+        if isinstance(found, Unscored):
+            return found
+        errors = getattr(found, part)
+        if errors is None:
+            return Unscored(TRUE_STILL, facts=found.facts)
+        facts = {**found.facts, "groups": group_statistics(errors, found.label, rule)}
+        return Score(float(errors.mean()), units=Series(frame=found.frame, value=errors), facts=facts)
+
+    return metric(
+        id=f"mind_action_{part}", version=1, title=f"Action: {called} error", higher_is_better=False,
+        needs=(Case, PoseTrack, TruePoseTrack, ActionTrack), suites=("mind",),
+        paper="MIND (arXiv 2602.08025)", **card,
+        doc=f"Mean error of the {way} of each step; the facts hold it by group and by action.",
+    )(scored)  # fmt: skip
+
+
+action_translation = action(
+    "translation", "way", "step", unit="metres", range=(0, None), upstream="action.__overall__.rpe_trans_mean",
     responds_to=("disobeyed keys", "frozen camera"), blind_to=("content", "scale of the path"),
 )  # fmt: skip
-def action_translation(
-    case: Case, track: PoseTrack, truth: TruePoseTrack, actions: ActionTrack, *, rule: str = "corrected"
-) -> Score | Unscored:
-    """Mean error of the way of each step; the facts hold it by group and by action."""
-    found = action_errors(case, track, truth, actions, rule)
-    if isinstance(found, Unscored):
-        return found
-    if found.translation is None:
-        return Unscored(TRUE_STILL, facts=found.facts)
-    facts = {**found.facts, "groups": group_statistics(found.translation, found.label, rule)}
-    units = Series(frame=found.frame, value=found.translation)
-    return Score(float(found.translation.mean()), units=units, facts=facts)
-
-
-@metric(
-    id="mind_action_rotation", version=1, title="Action: turn error", unit="degrees", range=(0, 180),
-    higher_is_better=False, needs=(Case, PoseTrack, TruePoseTrack, ActionTrack), suites=("mind",),
-    paper="MIND (arXiv 2602.08025)", upstream="action.__overall__.rpe_rot_mean_deg",
+action_rotation = action(
+    "rotation", "turn", "turn", unit="degrees", range=(0, 180), upstream="action.__overall__.rpe_rot_mean_deg",
     responds_to=("disobeyed keys", "frozen camera", "turn cut short"), blind_to=("content",),
 )  # fmt: skip
-def action_rotation(
-    case: Case, track: PoseTrack, truth: TruePoseTrack, actions: ActionTrack, *, rule: str = "corrected"
-) -> Score | Unscored:
-    """Mean error of the turn of each step; the facts hold it by group and by action."""
-    found = action_errors(case, track, truth, actions, rule)
-    if isinstance(found, Unscored):
-        return found
-    facts = {**found.facts, "groups": group_statistics(found.rotation, found.label, rule)}
-    return Score(float(found.rotation.mean()), units=Series(frame=found.frame, value=found.rotation), facts=facts)

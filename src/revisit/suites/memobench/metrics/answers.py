@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Score, Series, Unscored, metric
+from revisit.core import Metric, Score, Series, Unscored, metric
 from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers
 from revisit.metrics.judge_answers import mistrusted
 from revisit.suites.memobench.metrics.rules import PAPER, check_rule
@@ -32,7 +32,6 @@ DIMENSIONS = {
     "cm": "Continuity of Memory",
     "pa": "Physics Adherence",
 }
-SECTION = f"{PAPER} section 3.5"
 
 
 def passes(answers: JudgeAnswers) -> np.ndarray:
@@ -120,45 +119,22 @@ def _facts(answers: JudgeAnswers, mine: np.ndarray, values: np.ndarray) -> Mappi
     return facts
 
 
-@metric(
-    id="memo_vqa_if", version=1, title="VQA: instruction following", unit="percent", range=(0, 100),
-    higher_is_better=True, needs=(JudgeAnswers,), suites=("memobench",), paper=SECTION,
-    upstream="Instruction Following", responds_to=("frozen camera", "wrong camera", "missing event"),
-    blind_to=("what no question asks",),
-)  # fmt: skip
-def vqa_if(answers: JudgeAnswers, *, rule: str = "corrected") -> Score | Unscored:
-    """Share of the questions about following the prompt that pass, in percent."""
-    return pass_rate(answers, DIMENSIONS["if"], rule)
+def vqa(dimension: str, about: str, *responds_to: str, blind_to: tuple[str, ...] = ("frozen camera",)) -> Metric:
+    """The metric of one dimension."""
+    name = DIMENSIONS[dimension]
+
+    def scored(answers: JudgeAnswers, *, rule: str = "corrected") -> Score | Unscored:
+        return pass_rate(answers, name, rule)
+
+    return metric(
+        id=f"memo_vqa_{dimension}", version=1, title=f"VQA: {name.lower()}", unit="percent", range=(0, 100),
+        higher_is_better=True, needs=(JudgeAnswers,), suites=("memobench",), paper=f"{PAPER} section 3.5",
+        upstream=name, responds_to=responds_to, blind_to=(*blind_to, "what no question asks"),
+        doc=f"Share of the questions about {about} that pass, in percent.",
+    )(scored)  # fmt: skip
 
 
-@metric(
-    id="memo_vqa_ob", version=1, title="VQA: object and background", unit="percent", range=(0, 100),
-    higher_is_better=True, needs=(JudgeAnswers,), suites=("memobench",), paper=SECTION,
-    upstream="Object and Background", responds_to=("changed object", "changed background"),
-    blind_to=("frozen camera", "what no question asks"),
-)  # fmt: skip
-def vqa_ob(answers: JudgeAnswers, *, rule: str = "corrected") -> Score | Unscored:
-    """Share of the questions about object and background that pass, in percent."""
-    return pass_rate(answers, DIMENSIONS["ob"], rule)
-
-
-@metric(
-    id="memo_vqa_cm", version=1, title="VQA: continuity of memory", unit="percent", range=(0, 100),
-    higher_is_better=True, needs=(JudgeAnswers,), suites=("memobench",), paper=SECTION,
-    upstream="Continuity of Memory", responds_to=("object vanishes", "teleport", "state reset"),
-    blind_to=("frozen camera", "what no question asks"),
-)  # fmt: skip
-def vqa_cm(answers: JudgeAnswers, *, rule: str = "corrected") -> Score | Unscored:
-    """Share of the questions about what goes on while unseen that pass, in percent."""
-    return pass_rate(answers, DIMENSIONS["cm"], rule)
-
-
-@metric(
-    id="memo_vqa_pa", version=1, title="VQA: physics adherence", unit="percent", range=(0, 100),
-    higher_is_better=True, needs=(JudgeAnswers,), suites=("memobench",), paper=SECTION,
-    upstream="Physics Adherence", responds_to=("impossible motion", "wrong light"),
-    blind_to=("frozen camera", "what no question asks"),
-)  # fmt: skip
-def vqa_pa(answers: JudgeAnswers, *, rule: str = "corrected") -> Score | Unscored:
-    """Share of the questions about physics that pass, in percent."""
-    return pass_rate(answers, DIMENSIONS["pa"], rule)
+vqa_if = vqa("if", "following the prompt", "frozen camera", "wrong camera", "missing event", blind_to=())
+vqa_ob = vqa("ob", "object and background", "changed object", "changed background")
+vqa_cm = vqa("cm", "what goes on while unseen", "object vanishes", "teleport", "state reset")
+vqa_pa = vqa("pa", "physics", "impossible motion", "wrong light")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import Score, Series, Unscored, metric
+from revisit.core import Metric, Score, Series, Unscored, metric
 from revisit.evidence.answers import UNANSWERED, YES, JudgeAnswers
 from revisit.evidence.judged import ProbeAnswers
 from revisit.metrics.judge_answers import mistrusted
@@ -51,42 +51,33 @@ def probe_score(answers: ProbeAnswers, axis: str) -> Score | Unscored:
     return Score(float(right.mean()), units=Series(question=numbers, value=right), facts=facts)
 
 
-@metric(
-    id="wr_visible_spatial", version=1, title="Visible spatial consistency", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(ProbeAnswers,), suites=("wrbench",), paper=PAPER, upstream="D3",
-    responds_to=("wrong place", "object slides with the camera"),
-    blind_to=("what happens out of view", "frozen camera"),
+def probed(axis: str, upstream: str, that: str, responds_to: tuple[str, ...], *blind_to: str) -> Metric:
+    """The metric of one axis; the returned ones are asked only of what has returned."""
+
+    def scored(answers: ProbeAnswers) -> Score | Unscored:
+        return probe_score(answers, axis)
+
+    return metric(
+        id=f"wr_{axis}", version=1, title=f"{axis.replace('_', ' ').capitalize()} consistency", unit="score",
+        range=(0, 1), higher_is_better=True, needs=(ProbeAnswers,), suites=("wrbench",), paper=PAPER,
+        gates=("wr_reobservation",) if axis.startswith("returned") else (), upstream=upstream,
+        responds_to=responds_to, blind_to=blind_to, doc=f"Mean probability that {that}.",
+    )(scored)  # fmt: skip
+
+
+visible_spatial = probed(
+    "visible_spatial", "D3", "subject, target and fixed things stand where they should while they are in view",
+    ("wrong place", "object slides with the camera"), "what happens out of view", "frozen camera",
 )  # fmt: skip
-def visible_spatial(answers: ProbeAnswers) -> Score | Unscored:
-    """Mean probability that subject, target and fixed things stand where they should while they are in view."""
-    return probe_score(answers, "visible_spatial")
-
-
-@metric(
-    id="wr_visible_state", version=1, title="Visible state consistency", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(ProbeAnswers,), suites=("wrbench",), paper=PAPER, upstream="D4",
-    responds_to=("event did not happen", "state reset in view"), blind_to=("what happens out of view",),
+visible_state = probed(
+    "visible_state", "D4", "the event happens, goes on and is held as it should while it is in view",
+    ("event did not happen", "state reset in view"), "what happens out of view",
 )  # fmt: skip
-def visible_state(answers: ProbeAnswers) -> Score | Unscored:
-    """Mean probability that the event happens, goes on and is held as it should while it is in view."""
-    return probe_score(answers, "visible_state")
-
-
-@metric(
-    id="wr_returned_spatial", version=1, title="Returned spatial consistency", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(ProbeAnswers,), gates=("wr_reobservation",), suites=("wrbench",), paper=PAPER,
-    upstream="D5", responds_to=("vanish", "wrong place", "duplicate"), blind_to=("clips that never return",),
+returned_spatial = probed(
+    "returned_spatial", "D5", "the subject is back in its expected place, relative to the fixed things",
+    ("vanish", "wrong place", "duplicate"), "clips that never return",
 )  # fmt: skip
-def returned_spatial(answers: ProbeAnswers) -> Score | Unscored:
-    """Mean probability that the subject is back in its expected place, relative to the fixed things."""
-    return probe_score(answers, "returned_spatial")
-
-
-@metric(
-    id="wr_returned_state", version=1, title="Returned state consistency", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(ProbeAnswers,), gates=("wr_reobservation",), suites=("wrbench",), paper=PAPER,
-    upstream="D6", responds_to=("state reset", "state frozen"), blind_to=("clips that never return",),
+returned_state = probed(
+    "returned_state", "D6", "the event has gone on while it was hidden",
+    ("state reset", "state frozen"), "clips that never return",
 )  # fmt: skip
-def returned_state(answers: ProbeAnswers) -> Score | Unscored:
-    """Mean probability that the event has gone on while it was hidden."""
-    return probe_score(answers, "returned_state")
