@@ -11,14 +11,14 @@ ALLOWED = {
     "core": set(),
     "evidence": {"core"},
     "media": {"core"},
-    "weights": {"core", "media"},
+    "weights": {"core", "media", "http_client"},
     "networks": {"core", "weights"},
     "geometry": {"core"},
     "stats": {"core"},
     "results": {"core", "media", "stats"},
     "control": {"core", "geometry", "media"},
     "observers": {"core", "evidence", "media", "geometry", "weights", "networks"},
-    "judges": {"core", "evidence", "media", "stats"},
+    "judges": {"core", "evidence", "media", "stats", "http_client"},
     "metrics": {"core", "evidence", "geometry"},
     "diagnosis": {"core", "evidence", "stats", "results"},
     "suites": {
@@ -81,7 +81,7 @@ FLOORS = {"metrics": "metrics", "questions": "judges", "imports": "observers", "
 NAMED = dict.fromkeys(("action", "gsc", "lcm", "selection", "visual"), "metrics")  # chapters beside MIND's other files
 ANYTHING = ("commands", "api")  # may import everything, as cli/ does
 KNOWN = ("mbench.py",)  # the public path of MBench's API
-HEAVY = {"cv2", "av", "torch", "transformers", "onnxruntime", "scipy", "skimage", "starlette", "uvicorn", "psycopg"}
+HEAVY = {"httpx", "cv2", "av", "torch", "transformers", "onnxruntime", "scipy", "skimage", "starlette", "uvicorn", "psycopg"}
 
 
 def imports(path: Path, only_top: bool = False) -> Iterator[str]:

@@ -57,8 +57,6 @@ def checks() -> list[Check]:
     found += [_import(name, code) for name, code in LIBRARIES.items()]
     found += [_import("video decoders", DECODERS), _cache(), _disk(), _memory()]
     found += [*_devices(), *_settings(), *(_extra(name) for name in NETWORKS), *_weights()]
-    http = "installed" if find_spec("httpx") else "not installed; only a judge over HTTP needs it"
-    found += [Check("httpx", "note", http)]
     found += [
         Check("plugin", "note", f"{point.name} ({point.value})") for point in entry_points(group=ENTRY_POINT_GROUP)
     ]

@@ -13,15 +13,14 @@ import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from email.utils import parsedate_to_datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from revisit.core import MissingPrerequisite, UsageError
+from revisit import web
+from revisit.core import UsageError
 from revisit.judges.asking import Frames, NoReply, Refused, Reply, Stopped, Usage
 from revisit.judges.budget import words_of
 from revisit.judges.probability import p_yes
@@ -31,7 +30,6 @@ from revisit.judges.video import as_video
 from revisit.judges.wording import RULES, after, before, fingerprint
 
 LARGEST_REPLY = 4 << 20  # bytes
-BUSY = {408, 409, 425, 429}  # and all from 500 on
 ALTERNATIVES = 20  # log-probabilities asked for at each token
 # What may be left out, and the words by which a server's complaint names it.
 OPTIONAL = {
@@ -66,8 +64,6 @@ class ChatJudge:
     batch = 1
 
     def __init__(self, settings: ChatSettings) -> None:
-        if find_spec("httpx") is None:
-            raise MissingPrerequisite("a judge over HTTP needs httpx: pip install 'revisit-bench[judge]'")
         parts = urlsplit(settings.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UsageError(
@@ -127,10 +123,10 @@ class ChatJudge:
             status, body, headers = self._send("POST", "/chat/completions", asked)
             if status == 200:
                 return self._read(question, body)
-            if status in BUSY or status >= 500:
+            if web.is_busy(status):
                 if status == 429 and b"insufficient_quota" in body:
                     raise Stopped(self._refusal(status, body))
-                raise NoReply(self._refusal(status, body), _retry_after(headers.get("retry-after", "")))
+                raise NoReply(self._refusal(status, body), web.retry_after(headers.get("retry-after", "")))
             if status in (401, 402, 403, 404) or status < 400:
                 raise Stopped(self._refusal(status, body))
             if not self._leave_out(body, asked):
@@ -184,40 +180,23 @@ class ChatJudge:
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[int, bytes, Mapping[str, str]]:
         """Status, body and headers of one call, received whole and within the time-out."""
-        import httpx
-
-        ends = time.monotonic() + self.settings.timeout
-        received = bytearray()
+        begun, within = time.monotonic(), self.settings.timeout
         try:
-            with self._connection().stream(method, self.url + path, json=body) as response:
-                for chunk in response.iter_bytes():
-                    received += chunk
-                    if len(received) > LARGEST_REPLY:
-                        raise NoReply(f"the server's reply is larger than {LARGEST_REPLY >> 20} MiB")
-                    if time.monotonic() > ends:  # a server that sends a byte now and then
-                        raise NoReply(f"no whole reply within {self.settings.timeout:g} s")
-                return response.status_code, bytes(received), response.headers
-        except httpx.TimeoutException:
-            raise NoReply(f"no reply within {self.settings.timeout:g} s") from None
-        except (httpx.HTTPError, httpx.StreamError) as error:
-            raise NoReply(self._secret.redact(f"{type(error).__name__}: {error}"[:200])) from None
+            with web.answering(self._connection(), method, self.url + path, json=body) as response:
+                return response.status_code, web.received(response, LARGEST_REPLY, within, begun), response.headers
+        except web.Unavailable as error:
+            raise NoReply(self._secret.redact(error.said[:200])) from None
         except RuntimeError:  # the client was closed under way
             raise NoReply("asking was interrupted") from None
 
     def _connection(self) -> Any:
         """The client, made when first needed: a plan needs no key."""
-        import httpx
-
         with self._lock:
             if self._client is None:
                 self._secret = find_secret(self.settings.key_env, self.settings.key_file)
                 key = self._secret.reveal()
-                self._client = httpx.Client(
-                    headers={"Authorization": f"Bearer {key}"} if key else {},
-                    timeout=httpx.Timeout(self.settings.timeout, connect=min(10.0, self.settings.timeout)),
-                    limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
-                    follow_redirects=False,  # the key goes to the server that was named and to no other
-                )
+                # No redirects: the key goes to the server that was named and to no other.
+                self._client = web.connect({"Authorization": f"Bearer {key}"} if key else {}, self.settings.timeout)
             return self._client
 
     def _leave_out(self, body: bytes, asked: Mapping[str, Any]) -> bool:
@@ -257,15 +236,3 @@ def _usage(counted: Any) -> Usage:
     tokens = [found.get(name) for name in ("prompt_tokens", "completion_tokens")]
     tokens_in, tokens_out = (value if isinstance(value, int) and value >= 0 else 0 for value in tokens)
     return Usage(1, tokens_in, tokens_out)
-
-
-def _retry_after(header: str) -> float | None:
-    """Seconds that a server asks us to wait: it gives a number, or a date."""
-    try:
-        return max(float(header), 0.0)
-    except ValueError:
-        pass
-    try:
-        return max(parsedate_to_datetime(header).timestamp() - time.time(), 0.0)
-    except (ValueError, TypeError):
-        return None

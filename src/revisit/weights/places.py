@@ -20,13 +20,21 @@ from typing import Any
 
 from revisit.media.files import replacing
 from revisit.media.places import cache_root
-from revisit.weights.http import sha256
 from revisit.weights.lock import Entry, LockedFile
 
 ROOT = "REVISIT_WEIGHTS"
 RECEIPT = "receipt.json"
 MISSING, DAMAGED, OUTDATED = "missing", "damaged", "outdated"
 BY_HAND = (".safetensors", ".onnx", ".pth", ".pt", ".bin")
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 in hex of the bytes of a file."""
+    made = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            made.update(piece)
+    return made.hexdigest()
 
 
 def root() -> Path:

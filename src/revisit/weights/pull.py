@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import MissingPrerequisite, RevisitError, UsageError
-from revisit.weights import archives, convert, http, hub, registries
-from revisit.weights.http import Progress, Unavailable, silent
+from revisit.web import Progress, Unavailable, download, shown, silent
+from revisit.weights import archives, convert, hub, registries
 from revisit.weights.lock import Entry, LockedFile, Source, entry
-from revisit.weights.places import DAMAGED, MISSING, RECEIPT, Trouble, look, receipt_of, root, told, why
+from revisit.weights.places import DAMAGED, MISSING, RECEIPT, Trouble, look, receipt_of, root, sha256, told, why
 
 MIRROR, OFFLINE = "REVISIT_MIRROR", "REVISIT_OFFLINE"
 WORK = ".pulling"  # downloads and unfinished folders, below the root
@@ -178,7 +178,7 @@ def _attempts(wanted: Entry, round: Pull) -> Iterator[tuple[str, Getter]]:
     mirror = os.environ.get(MIRROR, "")
     if mirror and not (round.offline and _is_remote(mirror)):
         yield (
-            f"mirror {http.shown(mirror) if _is_remote(mirror) else mirror}",
+            f"mirror {shown(mirror) if _is_remote(mirror) else mirror}",
             _from_place(wanted, mirror, round, id=True),
         )
     for source in wanted.sources:
@@ -261,7 +261,7 @@ def _archive(source: Source, round: Pull) -> tuple[Path, str]:
         digest = _download(found, path, source.sha256, source.size, round, name)
         round.archives[str(source)] = path
         return path, digest
-    return round.archives[str(source)], source.sha256 or http.sha256(path)
+    return round.archives[str(source)], source.sha256 or sha256(path)
 
 
 def _download(found: registries.Found, to: Path, pin: str, size: int | None, round: Pull, what: str) -> str:
@@ -270,7 +270,8 @@ def _download(found: registries.Found, to: Path, pin: str, size: int | None, rou
     begun = part.exists()
 
     def fetched() -> str:
-        return http.download(found.url, part, headers=found.headers, most=size, progress=round.progress, what=what)
+        download(found.url, part, headers=found.headers, most=size, progress=round.progress, what=what)
+        return sha256(part)
 
     digest = fetched()
     if begun and not digest.startswith(pin):  # what an earlier pull left may not belong to this file
@@ -330,7 +331,7 @@ def _finish(wanted: Entry, staging: Path, label: str, archive: dict[str, str] | 
     files: dict[str, Any] = {}
     for file in wanted.files:
         raw, done = staging / file.name, staging / file.becomes
-        digest = http.sha256(raw)
+        digest = sha256(raw)
         _hold(digest, file.sha256, file.name, raw)
         _trusted(wanted, file, digest)
         if file.convert:
@@ -342,7 +343,7 @@ def _finish(wanted: Entry, staging: Path, label: str, archive: dict[str, str] | 
         files[file.becomes] = {
             "source": file.name,
             "source_sha256": digest,
-            "sha256": http.sha256(done) if file.convert else digest,
+            "sha256": sha256(done) if file.convert else digest,
             "size": done.stat().st_size,
             "mtime_ns": done.stat().st_mtime_ns,  # a file with another time is read before it is used
         }
@@ -380,7 +381,7 @@ def _staging(path: Path, wanted: Entry) -> Iterator[Path]:
 def _is_right(staging: Path, file: LockedFile) -> bool:
     """Whether a file that the lock pins is there already."""
     path = staging / file.name
-    return bool(file.sha256) and path.is_file() and http.sha256(path).startswith(file.sha256)
+    return bool(file.sha256) and path.is_file() and sha256(path).startswith(file.sha256)
 
 
 @contextmanager

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import urllib.parse
-import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,7 +23,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from revisit.weights.http import Unavailable, read, same_host, shown, without_secret
+from revisit.web import Unavailable, local_path, read, same_host, shown, without_secret
 
 SECONDS = 60  # for a client to say where it would look
 ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
@@ -172,7 +171,7 @@ def _secret_for(url: str, index: str) -> dict[str, str]:
 
 
 def _local(place: str) -> Path:
-    return Path(urllib.request.url2pathname(urllib.parse.urlsplit(place).path) if "://" in place else place)
+    return local_path(place) if "://" in place else Path(place)
 
 
 def npm(name: str, version: str) -> Found:
