@@ -14,7 +14,7 @@ import pytest
 from revisit.audit import cards, text
 from revisit.audit.analyse import analyse
 from revisit.audit.claims import MEANS, claims_of, is_memory
-from revisit.audit.grid import film, kind_of, model_name, render_grid, story
+from revisit.audit.grid import film, render_grid, story
 from revisit.audit.horizon import curves
 from revisit.audit.page import write_horizon, write_page
 from revisit.audit.results import results
@@ -72,10 +72,6 @@ def test_the_grid_is_resumed_and_lists_what_was_asked(tmp_path: Path) -> None:
     assert clip.stat().st_mtime_ns == before and (tmp_path / lines[1]["video"]).is_file() and len(heard) == 3
     with pytest.raises(UsageError, match="no failure called 'vanis'"):
         render_grid(tmp_path, ["vanis"], (1.0,), [1])
-
-
-def test_model_names_hold_kind_and_strength() -> None:
-    assert kind_of(model_name("state_reset", 0.5)) == ("state_reset", 0.5)
 
 
 def test_a_grid_that_cannot_be_compared_is_refused() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from revisit.geometry.alignment import Alignment, Method, align, apply, matched
 from revisit.geometry.formats import parse_kitti, parse_tum
 from revisit.geometry.poses import InvalidPoses, Trajectory, trajectory
-from revisit.geometry.rotations import axis_angle, from_quaternion, from_yaw_pitch
+from revisit.geometry.rotations import from_quaternion, from_yaw_pitch
 from revisit.geometry.trajectory_errors import (
     absolute_errors,
     direction_agreement,
@@ -24,7 +24,6 @@ from revisit.geometry.trajectory_errors import (
     path_length,
     relative_errors,
     statistics,
-    turned_angles,
 )
 from tests.test_geometry_poses import pose, random_poses
 
@@ -65,11 +64,6 @@ def test_a_double_step_is_off_by_one_step():
     assert np.allclose(relative_errors(double, reference).translation, 1)
     assert np.allclose(relative_errors(double, reference, frame_pairs(5, 3)).translation, 3)
     assert (path_length(reference), path_length(double)) == (4, 8)
-
-
-def test_turns_are_counted_from_view_to_view():
-    path = trajectory(np.stack([pose(axis_angle((0, 1, 0), angle)) for angle in (0, 10, 40, 35)]))
-    assert np.allclose(turned_angles(path), [10, 30, 5])
 
 
 def test_pairs_of_frames():

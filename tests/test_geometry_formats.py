@@ -27,7 +27,7 @@ from revisit.geometry.formats import (
     parse_tum,
     parse_unreal,
 )
-from revisit.geometry.poses import InvalidPoses, invert, to_opengl, trajectory
+from revisit.geometry.poses import InvalidPoses, from_opengl, invert, trajectory
 from revisit.geometry.rotations import axis_angle, to_yaw_pitch
 from tests.test_geometry_poses import pose, random_poses
 
@@ -169,7 +169,7 @@ def test_malformed_files_are_told_in_one_sentence(parse, text, sentence):
 def transforms(poses: np.ndarray, **extra: Any) -> dict[str, Any]:
     frames = [
         {"file_path": f"./images/{k}.png", "transform_matrix": matrix.tolist()}
-        for k, matrix in enumerate(to_opengl(poses))
+        for k, matrix in enumerate(from_opengl(poses))
     ]
     return {**extra, "frames": frames}
 
@@ -185,7 +185,7 @@ def test_transforms_have_opengl_axes_and_are_sorted_by_file_path():
 
 def test_frames_without_a_path_keep_their_order():
     poses = random_poses(0)
-    frames = [{"transform_matrix": matrix.tolist()} for matrix in to_opengl(poses)]
+    frames = [{"transform_matrix": matrix.tolist()} for matrix in from_opengl(poses)]
     assert np.allclose(parse_transforms(json.dumps({"frames": frames})).c2w, poses)
 
 

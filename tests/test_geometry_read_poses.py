@@ -10,7 +10,7 @@ import pytest
 
 from revisit.core import MediaError, UsageError
 from revisit.geometry.formats import format_colmap, format_kitti, format_tum
-from revisit.geometry.poses import invert, to_opengl, to_unreal, trajectory
+from revisit.geometry.poses import from_opengl, invert, to_unreal, trajectory
 from revisit.observers.poses import read_poses
 from tests.test_geometry_poses import random_poses
 
@@ -19,7 +19,7 @@ PATH = trajectory(POSES)
 
 
 def nerf() -> str:
-    return json.dumps({"frames": [{"transform_matrix": matrix.tolist()} for matrix in to_opengl(POSES)]})
+    return json.dumps({"frames": [{"transform_matrix": matrix.tolist()} for matrix in from_opengl(POSES)]})
 
 
 def unreal() -> str:

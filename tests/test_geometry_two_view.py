@@ -15,7 +15,6 @@ from revisit.geometry.two_view import (
     projection,
     relative_pose,
     reprojection_error,
-    sampson_distance,
     symmetric_epipolar_distance,
     triangulate,
 )
@@ -38,7 +37,6 @@ X1, X2 = seen(P1), seen(P2)
 def test_exact_matches_have_no_error():
     f = fundamental(K, K, R, T)
     assert np.allclose(symmetric_epipolar_distance(X1, X2, f), 0, atol=1e-9)
-    assert np.allclose(sampson_distance(X1, X2, f), 0, atol=1e-9)
     points = triangulate(X1, X2, P1, P2)
     assert np.allclose(points, X, atol=1e-8)
     assert np.allclose(reprojection_error(points, X2, P2), 0, atol=1e-8)
@@ -51,7 +49,6 @@ def test_independent_values(shared: Path):
     x1, x2 = case["x1"], case["x2"]
     f = fundamental(case["K"], case["K"], case["R"], case["t"])
     assert symmetric_epipolar_distance(x1, x2, f).mean() == pytest.approx(oracle["sym_epi_mean"], rel=1e-9)
-    assert sampson_distance(x1, x2, f).mean() == pytest.approx(oracle["sampson_mean"], rel=1e-9)
     p1, p2 = projection(case["K"]), projection(case["K"], case["R"], case["t"])
     points = triangulate(x1, x2, p1, p2)
     error = (reprojection_error(points, x1, p1) + reprojection_error(points, x2, p2)) / 2
@@ -62,7 +59,6 @@ def test_the_distance_is_that_to_a_level_line():
     # A camera that moves to the right draws level lines: only the difference in height counts.
     f = fundamental(K, K, np.eye(3), np.array([-1.0, 0, 0]))
     assert np.allclose(symmetric_epipolar_distance(np.array([[100.0, 50]]), np.array([[70.0, 53]]), f), 3)
-    assert np.allclose(sampson_distance(np.array([[100.0, 50]]), np.array([[70.0, 53]]), f), 9 / 2)
 
 
 def test_relative_pose_takes_points_from_the_first_camera_to_the_second():

@@ -137,7 +137,7 @@ def test_a_file_of_another_network_is_refused_by_name(random_weights: Path) -> N
     for changed, said in (
         ({name: value for name, value in state.items() if "_fc" not in name}, "lacks _fc.bias, _fc.weight"),
         ({**state, "more": torch.zeros(1)}, "has besides more"),
-        ({**state, "_fc.bias": torch.zeros(7)}, r"_fc.bias is \(7,\) instead of \(1000,\)"),
+        ({**state, "_fc.bias": torch.zeros(7)}, r"_fc.bias \(\(7,\) instead of \(1000,\)\)"),
     ):
         torch.save(changed, path)
         with pytest.raises(MissingPrerequisite, match=said) as refused:

@@ -30,6 +30,7 @@ from revisit.engine.workers import one_thread_each
 from revisit.media import encode_mp4
 from revisit.results.files import write_json
 from revisit.worlds.events import EVENTS
+from revisit.worlds.exam import Story
 from revisit.worlds.film import Film, play
 from revisit.worlds.places import make_world
 from revisit.worlds.scripts import script_text
@@ -59,16 +60,6 @@ TARGETS_AND_EVENTS = (
     ("rocket", "falling"),
     ("figure", "none"),
 )
-
-
-@dataclass(frozen=True)
-class Story:
-    """What a seed chooses: the place, the target, what happens to it, and how the camera moves."""
-
-    place: str
-    kind: str
-    event: str
-    script: str
 
 
 def story(seed: int) -> Story:
@@ -105,12 +96,6 @@ def scene_name(seed: int) -> str:
 def model_name(kind: str, strength: float) -> str:
     """`kind@strength`, as the manifest calls it."""
     return f"{kind}@{strength:g}"
-
-
-def kind_of(model: str) -> tuple[str, float]:
-    """The kind and the strength in a model's name."""
-    kind, _, strength = model.rpartition("@")
-    return kind, float(strength)
 
 
 def render_grid(

@@ -98,11 +98,6 @@ def parse_script(script: str) -> tuple[Step, ...]:
     return steps
 
 
-def frame_count(steps: Sequence[Step]) -> int:
-    """Frames of a clip that follows the steps: the first view, and then every frame of every step."""
-    return 1 + sum(step.frames for step in steps)
-
-
 def levels(steps: Sequence[Step], quantity: str, first: float = 0.0) -> np.ndarray:
     """The level (n,) of `light` or `screen` in every frame, kept within 0 and 1, from its first one."""
     changes = [np.full(step.frames, step.total(quantity) / step.frames) for step in steps]

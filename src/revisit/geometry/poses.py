@@ -181,11 +181,6 @@ def from_opengl(c2w: np.ndarray) -> np.ndarray:
     return turned
 
 
-def to_opengl(c2w: np.ndarray) -> np.ndarray:
-    """Camera-to-world with OpenGL axes of one with OpenCV's."""
-    return from_opengl(c2w)
-
-
 def from_unreal(position: np.ndarray, roll_pitch_yaw: np.ndarray) -> np.ndarray:
     """Camera-to-world (N, 4, 4) in metres of Unreal positions (N, 3, centimetres) and rotators (N, 3, degrees).
 

@@ -153,8 +153,3 @@ def step_lengths(path: Trajectory) -> np.ndarray:
 def path_length(path: Trajectory) -> float:
     """Length of the way the camera went."""
     return float(step_lengths(path).sum())
-
-
-def turned_angles(path: Trajectory) -> np.ndarray:
-    """Angles (N-1,) in degrees from each view to the next."""
-    return geodesic(path.rotations[:-1], path.rotations[1:])

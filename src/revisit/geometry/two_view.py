@@ -41,12 +41,6 @@ def symmetric_epipolar_distance(x1: np.ndarray, x2: np.ndarray, f: np.ndarray) -
     return np.abs(residual) * (1 / lengths[0] + 1 / lengths[1]) / 2
 
 
-def sampson_distance(x1: np.ndarray, x2: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """Squared distance to the nearest exact match, to first order, in pixels squared."""
-    residual, line1, line2 = _epipolar(x1, x2, f)
-    return residual**2 / (np.square(line1[:, :2]).sum(axis=1) + np.square(line2[:, :2]).sum(axis=1))
-
-
 def projection(k: np.ndarray, rotation: np.ndarray | None = None, translation: np.ndarray | None = None) -> np.ndarray:
     """The camera matrix K [R | t] (3, 4); without a pose, that of camera 1."""
     r = np.eye(3) if rotation is None else rotation

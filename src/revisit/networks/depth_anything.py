@@ -18,7 +18,6 @@ from torch import Tensor
 from revisit.networks import hub, runtime
 from revisit.networks.pictures import Size, normalised, resized
 
-IDS = ("depth-anything-v2-small", "depth-anything-v2-base", "depth-anything-v2-large")
 HALF = "float16"
 SIDE, PATCH = 518, 14
 

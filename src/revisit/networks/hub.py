@@ -15,6 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from revisit.core import MissingPrerequisite
+from revisit.networks.loading import refuse_others
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 MODEL_TYPES = {
@@ -82,13 +83,7 @@ def _strict(kind: Any, source: Path, *where: Any, **how: Any) -> Any:
     lacking = sorted(told.get("missing_keys", ()))
     left = sorted(name for name in told.get("unexpected_keys", ()) if not name.endswith(LEFT_OVER))
     shapes = sorted(str(one[0]) for one in told.get("mismatched_keys", ()))
-    for what, names in (("lacks", lacking), ("has besides", left), ("has other shapes of", shapes)):
-        if names:
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            raise MissingPrerequisite(
-                f"{source}: this is no file of {kind.__name__}: it {what} {', '.join(names[:3])}{more}. "
-                "Remove it and fetch the published weights with `revisit weights pull`"
-            )
+    refuse_others(source, kind.__name__, lacking, left, shapes)
     return made
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,16 +27,21 @@ def fill(net: Net, found: Mapping[str, Tensor], path: Path) -> Net:
     lacking = sorted(wanted.keys() - found.keys() - counters)
     left = sorted(found.keys() - wanted.keys())
     shapes = [
-        f"{name} is {tuple(found[name].shape)} instead of {tuple(wanted[name].shape)}"
+        f"{name} ({tuple(found[name].shape)} instead of {tuple(wanted[name].shape)})"
         for name in sorted(wanted.keys() & found.keys())
         if found[name].shape != wanted[name].shape
     ]
-    for what, names in (("lacks", lacking), ("has besides", left), ("has other shapes:", shapes)):
+    refuse_others(path, type(net).__name__, lacking, left, shapes)
+    net.load_state_dict(dict(found), strict=not counters - found.keys())
+    return net
+
+
+def refuse_others(path: Path, kind: str, lacking: Sequence[str], left: Sequence[str], shapes: Sequence[str]) -> None:
+    """Raise MissingPrerequisite where tensors lack, are left over or have other shapes: the weights of another net."""
+    for what, names in (("lacks", lacking), ("has besides", left), ("has other shapes of", shapes)):
         if names:
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
             raise MissingPrerequisite(
-                f"{path}: this is no file of {type(net).__name__}: it {what} {', '.join(names[:3])}{more}. "
+                f"{path}: this is no file of {kind}: it {what} {', '.join(names[:3])}{more}. "
                 "Remove it and fetch the published weights with `revisit weights pull`"
             )
-    net.load_state_dict(dict(found), strict=not counters - found.keys())
-    return net

@@ -59,7 +59,6 @@ VGG: Table = (
     (Pool(2), Conv(17, 512), Conv(19, 512), Conv(21, 512)),
     (Pool(2), Conv(24, 512), Conv(26, 512), Conv(28, 512)),
 )
-TABLES = {"lpips_alex": ALEX, "lpips_vgg": VGG}
 
 
 class Lpips(nn.Module):

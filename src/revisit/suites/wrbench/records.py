@@ -208,8 +208,3 @@ def case_of(
         target=target,
         annotations=dict(notes),
     )
-
-
-def clip_id(view: EventView, model: str) -> str:
-    """The name of one model's clip of a record, unlike any other model's."""
-    return f"{view.id}@{model}"
