@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from revisit import web, weights
+from revisit import http_client, weights
 from revisit.cli.weights import STALE_EVIDENCE
 from revisit.core import OBSERVERS, MissingPrerequisite, RevisitError, UsageError
 from revisit.observers.sets import set_names
@@ -72,7 +72,7 @@ def root(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Pat
     }
     for name, value in said.items():
         monkeypatch.setenv(name, str(value))
-    monkeypatch.setattr(web, "WAIT", 0.01)
+    monkeypatch.setattr(http_client, "WAIT", 0.01)
     return tmp_path / "weights"
 
 
@@ -243,17 +243,17 @@ def test_settings_of_pip_are_followed(
     assert server.header("/simple/pack/", "authorization") == "Basic dXNlcjpwYXNzIQ=="
     assert other.header("/simple/pack/", "authorization") is None
     found = registries.pypi("own", "own-1.0.zip")
-    web.download(found.url, tmp_path / "x", headers=found.headers)
+    http_client.download(found.url, tmp_path / "x", headers=found.headers)
     assert server.header("/files/own-1.0.zip", "authorization") and (tmp_path / "x").read_bytes() == b"2"
     assert other.header("/files/pack-2.0.zip", "authorization") is None  # the redirect went to another host
-    with pytest.raises(web.Unavailable, match=r"does not list pack-3.0.zip") as error:
+    with pytest.raises(http_client.Unavailable, match=r"does not list pack-3.0.zip") as error:
         registries.pypi("pack", "pack-3.0.zip")
     assert "pass" not in str(error.value)
     (tmp_path / "pack-3.0.zip").write_bytes(b"3")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     assert registries.pypi("pack", "pack-3.0.zip").url == (tmp_path / "pack-3.0.zip").as_uri()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    with pytest.raises(web.Unavailable, match="no-index"):
+    with pytest.raises(http_client.Unavailable, match="no-index"):
         registries.pypi("pack", "pack-4.0.zip")
 
 
@@ -361,7 +361,7 @@ def test_a_broken_transfer_goes_on_where_it_broke(net: str, server: Server):
 
 
 def test_a_pull_takes_up_what_an_earlier_one_left(net: str, server: Server, root: Path):
-    server.moods[net] = ["broken"] * web.TRIES
+    server.moods[net] = ["broken"] * http_client.TRIES
     assert "the transfer broke" in failed(pull(["net"])[0], 3)
     assert not (root / "net").exists()
     assert pull(["net"])[0].state == "pulled"
@@ -395,8 +395,8 @@ def test_secrets_in_addresses_are_used_and_never_shown(root: Path, server: Serve
 
 
 def test_a_server_that_is_silent_or_refuses_is_a_sentence(net: str, server: Server, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(web, "TIMEOUT", 0.1)
-    monkeypatch.setattr(web, "TRIES", 2)
+    monkeypatch.setattr(http_client, "TIMEOUT", 0.1)
+    monkeypatch.setattr(http_client, "TRIES", 2)
     server.moods[net] = ["slow", "slow"]
     assert f"{server.url}{net}: no answer for 0.1 s" in failed(pull(["net"])[0], 3)
     server.status[net] = 404
@@ -434,7 +434,7 @@ def test_a_full_disk_and_a_folder_that_cannot_be_written_to(net: str, root: Path
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(web, "_get", full)
+        patch.setattr(http_client, "_get", full)
         with pytest.raises(RevisitError, match="the disk is full"):
             pull(["net"])
     monkeypatch.setenv("REVISIT_WEIGHTS", "/proc/nowhere")

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from revisit import web
+from revisit import http_client
 from revisit.core import UsageError
 from revisit.judges.asking import Frames, NoReply, Refused, Reply, Stopped, Usage
 from revisit.judges.budget import words_of
@@ -123,10 +123,10 @@ class ChatJudge:
             status, body, headers = self._send("POST", "/chat/completions", asked)
             if status == 200:
                 return self._read(question, body)
-            if web.is_busy(status):
+            if http_client.is_busy(status):
                 if status == 429 and b"insufficient_quota" in body:
                     raise Stopped(self._refusal(status, body))
-                raise NoReply(self._refusal(status, body), web.retry_after(headers.get("retry-after", "")))
+                raise NoReply(self._refusal(status, body), http_client.retry_after(headers.get("retry-after", "")))
             if status in (401, 402, 403, 404) or status < 400:
                 raise Stopped(self._refusal(status, body))
             if not self._leave_out(body, asked):
@@ -182,9 +182,13 @@ class ChatJudge:
         """Status, body and headers of one call, received whole and within the time-out."""
         begun, within = time.monotonic(), self.settings.timeout
         try:
-            with web.answering(self._connection(), method, self.url + path, json=body) as response:
-                return response.status_code, web.received(response, LARGEST_REPLY, within, begun), response.headers
-        except web.Unavailable as error:
+            with http_client.answering(self._connection(), method, self.url + path, json=body) as response:
+                return (
+                    response.status_code,
+                    http_client.received(response, LARGEST_REPLY, within, begun),
+                    response.headers,
+                )
+        except http_client.Unavailable as error:
             raise NoReply(self._secret.redact(error.said[:200])) from None
         except RuntimeError:  # the client was closed under way
             raise NoReply("asking was interrupted") from None
@@ -196,7 +200,9 @@ class ChatJudge:
                 self._secret = find_secret(self.settings.key_env, self.settings.key_file)
                 key = self._secret.reveal()
                 # No redirects: the key goes to the server that was named and to no other.
-                self._client = web.connect({"Authorization": f"Bearer {key}"} if key else {}, self.settings.timeout)
+                self._client = http_client.connect(
+                    {"Authorization": f"Bearer {key}"} if key else {}, self.settings.timeout
+                )
             return self._client
 
     def _leave_out(self, body: bytes, asked: Mapping[str, Any]) -> bool:

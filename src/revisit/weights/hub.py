@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from revisit.web import Unavailable
+from revisit.http_client import Unavailable
 from revisit.weights.lock import Entry, LockedFile, Source
 from revisit.weights.registries import Found
 

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from revisit.core import UsageError
-from revisit.web import shown
+from revisit.http_client import shown
 
 OVERLAY = "REVISIT_WEIGHTS_LOCK"
 PACKAGED = Path(__file__).with_name("weights.lock")

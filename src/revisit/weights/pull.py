@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import MissingPrerequisite, RevisitError, UsageError
-from revisit.web import Progress, Unavailable, download, shown, silent
+from revisit.http_client import Progress, Unavailable, download, shown, silent
 from revisit.weights import archives, convert, hub, registries
 from revisit.weights.lock import Entry, LockedFile, Source, entry
 from revisit.weights.places import DAMAGED, MISSING, RECEIPT, Trouble, look, receipt_of, root, sha256, told, why

@@ -23,7 +23,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from revisit.web import Unavailable, local_path, read, same_host, shown, without_secret
+from revisit.http_client import Unavailable, local_path, read, same_host, shown, without_secret
 
 SECONDS = 60  # for a client to say where it would look
 ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from revisit import web
+from revisit import http_client
 from tests.registry import Server
 
 BODY = bytes(range(256)) * 1000
@@ -23,10 +23,10 @@ BODY = bytes(range(256)) * 1000
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", *web.CERTIFICATES):
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", *http_client.CERTIFICATES):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
-    monkeypatch.setattr(web, "WAIT", 0.01)
+    monkeypatch.setattr(http_client, "WAIT", 0.01)
 
 
 @pytest.fixture
@@ -75,18 +75,18 @@ def trickle(request: BaseHTTPRequestHandler) -> None:
 
 
 def test_a_page_has_to_be_whole_in_time_even_where_the_server_is_never_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "PAGE", 0.3)
-    monkeypatch.setattr(web, "TRIES", 1)
-    with serving(trickle) as url, pytest.raises(web.Unavailable, match=r"no whole answer within 0\.3 s"):
-        web.read(url)
+    monkeypatch.setattr(http_client, "PAGE", 0.3)
+    monkeypatch.setattr(http_client, "TRIES", 1)
+    with serving(trickle) as url, pytest.raises(http_client.Unavailable, match=r"no whole answer within 0\.3 s"):
+        http_client.read(url)
 
 
 def test_a_silent_server_is_a_sentence(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "TIMEOUT", 0.2)
-    monkeypatch.setattr(web, "TRIES", 2)
+    monkeypatch.setattr(http_client, "TIMEOUT", 0.2)
+    monkeypatch.setattr(http_client, "TRIES", 2)
     server.moods["/a?token=secret"] = ["slow", "slow"]
-    with pytest.raises(web.Unavailable, match=r"^http://127\.0\.0\.1:\d+/a: no answer for 0\.2 s$"):
-        web.read(f"{server.url}/a?token=secret")
+    with pytest.raises(http_client.Unavailable, match=r"^http://127\.0\.0\.1:\d+/a: no answer for 0\.2 s$"):
+        http_client.read(f"{server.url}/a?token=secret")
 
 
 def test_a_server_that_asks_to_wait_is_given_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_a_server_that_asks_to_wait_is_given_time(monkeypatch: pytest.MonkeyPatc
         request.end_headers()
 
     with serving(busy) as url:
-        assert web.read(url)[0] == b"hello"
+        assert http_client.read(url)[0] == b"hello"
     assert len(asked) == 2 and asked[1] - asked[0] >= 1
 
 
@@ -110,7 +110,7 @@ def test_a_download_goes_on_where_it_broke_byte_for_byte(server: Server, tmp_pat
     server.pages["/file"] = BODY
     server.moods["/file"] = ["broken", "busy", "broken"]
     seen: list[int] = []
-    web.download(f"{server.url}/file", tmp_path / "file", progress=lambda what, done, total: seen.append(done))
+    http_client.download(f"{server.url}/file", tmp_path / "file", progress=lambda what, done, total: seen.append(done))
     assert (tmp_path / "file").read_bytes() == BODY and seen[-1] == len(BODY) and seen == sorted(seen)
     assert server.header("/file", "range") == f"bytes={len(BODY) * 3 // 4}-"
     assert server.header("/file", "accept-encoding") == "identity"
@@ -119,18 +119,18 @@ def test_a_download_goes_on_where_it_broke_byte_for_byte(server: Server, tmp_pat
 def test_a_download_that_is_longer_than_its_source_begins_anew(server: Server, tmp_path: Path) -> None:
     server.pages["/file"] = b"short"
     (tmp_path / "file").write_bytes(b"something longer")
-    web.download(f"{server.url}/file", tmp_path / "file")
+    http_client.download(f"{server.url}/file", tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == b"short"
 
 
 def test_files_of_this_machine_have_addresses_too(tmp_path: Path) -> None:
     (tmp_path / "a b").write_bytes(BODY)
-    web.download((tmp_path / "a b").as_uri(), tmp_path / "copy")
-    assert (tmp_path / "copy").read_bytes() == BODY == web.read((tmp_path / "a b").as_uri())[0]
-    with pytest.raises(web.Unavailable, match="there is no such file"):
-        web.read((tmp_path / "none").as_uri())
-    with pytest.raises(web.Unavailable, match="begins with https, http or file"):
-        web.read("ftp://example.org/x")
+    http_client.download((tmp_path / "a b").as_uri(), tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == BODY == http_client.read((tmp_path / "a b").as_uri())[0]
+    with pytest.raises(http_client.Unavailable, match="there is no such file"):
+        http_client.read((tmp_path / "none").as_uri())
+    with pytest.raises(http_client.Unavailable, match="begins with https, http or file"):
+        http_client.read("ftp://example.org/x")
 
 
 def test_no_secret_follows_a_redirect_to_another_host(server: Server) -> None:
@@ -141,13 +141,13 @@ def test_no_secret_follows_a_redirect_to_another_host(server: Server) -> None:
         server.redirects["/here"] = "/c"
         server.pages["/c"] = b"here"
         secret = server.url.replace("//", "//me:hidden%21@")
-        assert web.read(f"{secret}/a") == (b"there", f"{other.url}/b")
+        assert http_client.read(f"{secret}/a") == (b"there", f"{other.url}/b")
         assert server.header("/a", "authorization") and other.header("/b", "authorization") is None
-        assert web.read(f"{secret}/here")[0] == b"here"
+        assert http_client.read(f"{secret}/here")[0] == b"here"
         assert server.header("/c", "authorization") == server.header("/a", "authorization")
         server.redirects["/loop"] = "/loop"
-        with pytest.raises(web.Unavailable, match="redirects more than 10 times"):
-            web.read(f"{server.url}/loop")
+        with pytest.raises(http_client.Unavailable, match="redirects more than 10 times"):
+            http_client.read(f"{server.url}/loop")
     finally:
         other.close()
 
@@ -155,13 +155,13 @@ def test_no_secret_follows_a_redirect_to_another_host(server: Server) -> None:
 def test_proxies_of_the_environment_are_asked(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", server.url)
     server.pages["http://nowhere.invalid/page"] = b"through the proxy"
-    assert web.read("http://nowhere.invalid/page")[0] == b"through the proxy"
+    assert http_client.read("http://nowhere.invalid/page")[0] == b"through the proxy"
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     server.pages["/straight"] = b"straight"
-    assert web.read(f"{server.url}/straight")[0] == b"straight"
+    assert http_client.read(f"{server.url}/straight")[0] == b"straight"
     monkeypatch.setenv("http_proxy", "socks9://127.0.0.1:1")
-    with pytest.raises(web.Unavailable, match="the proxy that the environment names cannot be used"):
-        web.read("http://nowhere.invalid/page")
+    with pytest.raises(http_client.Unavailable, match="the proxy that the environment names cannot be used"):
+        http_client.read("http://nowhere.invalid/page")
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
@@ -186,12 +186,12 @@ def test_certificates_are_checked_and_those_of_the_environment_count(
             hello(request)
 
     with serving(elsewhere, both) as url:
-        with pytest.raises(web.Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
-            web.read(url)
+        with pytest.raises(http_client.Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
+            http_client.read(url)
         monkeypatch.setenv("PIP_CERT", str(made))
-        assert web.read(url)[0] == b"hello"
-        with pytest.raises(web.Unavailable, match=r"it redirects from https to http://"):
-            web.read(f"{url}/plain")
+        assert http_client.read(url)[0] == b"hello"
+        with pytest.raises(http_client.Unavailable, match=r"it redirects from https to http://"):
+            http_client.read(f"{url}/plain")
     assert not server.asked
 
 
@@ -200,12 +200,12 @@ def test_what_goes_wrong_for_good_is_not_tried_again(server: Server, monkeypatch
         raise AssertionError("waited")
 
     monkeypatch.setattr(time, "sleep", no)
-    with pytest.raises(web.Unavailable, match="the server answers 404 Not Found") as error:
-        web.read(f"{server.url}/none")
+    with pytest.raises(http_client.Unavailable, match="the server answers 404 Not Found") as error:
+        http_client.read(f"{server.url}/none")
     assert error.value.status == 404
     server.close()
-    with pytest.raises(web.Unavailable, match="refused"):
-        web.read(f"{server.url}/none")
+    with pytest.raises(http_client.Unavailable, match="refused"):
+        http_client.read(f"{server.url}/none")
 
 
 def test_httpx_is_loaded_when_something_is_fetched_and_not_before() -> None:
