@@ -81,7 +81,19 @@ FLOORS = {"metrics": "metrics", "questions": "judges", "imports": "observers", "
 NAMED = dict.fromkeys(("action", "gsc", "lcm", "selection", "visual"), "metrics")  # chapters beside MIND's other files
 ANYTHING = ("commands", "api")  # may import everything, as cli/ does
 KNOWN = ("mbench.py",)  # the public path of MBench's API
-HEAVY = {"httpx", "cv2", "av", "torch", "transformers", "onnxruntime", "scipy", "skimage", "starlette", "uvicorn", "psycopg"}
+HEAVY = {
+    "httpx",
+    "cv2",
+    "av",
+    "torch",
+    "transformers",
+    "onnxruntime",
+    "scipy",
+    "skimage",
+    "starlette",
+    "uvicorn",
+    "psycopg",
+}
 
 
 def imports(path: Path, only_top: bool = False) -> Iterator[str]:
