@@ -174,6 +174,18 @@ def test_every_printed_table_has_its_shape_and_names_models_alike() -> None:
     assert value("3", "CogVideoX", "ORS") is None
 
 
+def test_what_the_printed_tables_say_of_each_other() -> None:
+    implied = {row.model: implied_real_camera_score(row.model) for row in published("S8").rows}
+    assert implied["LingBot-World"] == pytest.approx(-16.6, abs=0.05)
+    assert implied["Wan2.2"] == pytest.approx(-5.4, abs=0.05)
+    assert sum(found is not None and found < 0 for found in implied.values()) == 2
+    assert implied_real_camera_score("HunyuanWorldPlay") is None
+    found = inconsistencies()
+    assert len(found) == 4
+    assert "imply a mean of -16.6 on the 164 real clips" in found[0]
+    assert not any("outside both phases" in sentence for sentence in found)  # Table S6 brackets Table 2
+
+
 # boards
 
 

@@ -44,6 +44,11 @@ def network() -> Any:
     return importlib.import_module("revisit.networks.lpips")
 
 
+def table(name: str) -> Any:
+    """The layers of LPIPS on AlexNet or VGG16."""
+    return getattr(network(), name.removeprefix("lpips_").upper())
+
+
 def loading() -> Any:
     return importlib.import_module("revisit.networks.loading")
 
@@ -66,7 +71,7 @@ def random_state(name: str) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(7)
     state = {}
     inputs = 3
-    for depth, layers in enumerate(network().TABLES[name]):
+    for depth, layers in enumerate(table(name)):
         for layer in layers:
             if isinstance(layer, network().Conv):
                 shape = (layer.outputs, inputs, layer.kernel, layer.kernel)
@@ -93,7 +98,7 @@ def measured(name: str, pairs: list[tuple[np.ndarray, np.ndarray]]) -> list[floa
     """Distances of pairs with random weights."""
     import torch
 
-    net = loading().fill(network().Lpips(network().TABLES[name]), random_tensors(name), Path("random weights"))
+    net = loading().fill(network().Lpips(table(name)), random_tensors(name), Path("random weights"))
     sides = [torch.from_numpy(np.stack(side)).permute(0, 3, 1, 2) for side in zip(*pairs, strict=True)]
     with torch.inference_mode():
         return [float(value) for value in net(*sides)]
