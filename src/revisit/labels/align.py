@@ -118,9 +118,10 @@ def alignment(
             for metric in chosen
             if metric in results.metrics and METRICS[metric].higher_is_better is not None
         ]
-        if not made:
-            notes.append(f"{name}: the run has no score of {', '.join(chosen) or 'a metric for it'}")
-        bridges += made
+        without = [metric for metric in chosen if metric not in [one.metric for one in made if one.bridged]]
+        if without or not chosen:
+            notes.append(f"{name}: no two clips of a pair have a score of {', '.join(without) or 'a metric for it'}")
+        bridges += [one for one in made if one.bridged]
     triggers, trigger_gate = _triggers(results, ours, people_of(suite)["gates"])
     if gate and any(bridge.judgeable for bridge in bridges):
         notes.append(f"judgeable or not: people against the gate {gate}")
@@ -189,8 +190,7 @@ def _bridge(
         held = decisions(rest, fit_tie_region(calibration)).as_json()
         found = pair_rho(rest)
         held_rho = found[0] if found else None
-    clips = {case for vote in votes for case in (vote.case, vote.other)}
-    told = [judged[case] for case in clips if case in judged] if judged is not None else []
+    told = list(judged.values()) if judged is not None else []
     from revisit.labels.agree import table
 
     return Bridge(

@@ -180,18 +180,13 @@ def _ratios(found: Alignment) -> Table:
     rows = []
     for bridge in found.bridges:
         ratios = bridge.win_ratios or {"people": {}, "metric": {}}
-        for who, name in (
-            ("people", f"{bridge.dimension}, people"),
-            ("metric", f"{bridge.dimension}, {title_of(bridge.metric)}"),
-        ):
-            rows.append({"name": name, "cells": [number(ratios[who].get(model)) for model in models]})
-    unique = {row["name"]: row for row in rows}
-    return {
-        "title": "Win ratios",
-        "note": "share of comparisons won, a tie half",
-        "columns": models,
-        "rows": list(unique.values()),
-    }
+        for who, name in (("people", "people"), ("metric", title_of(bridge.metric))):
+            cells = [number(ratios[who].get(model)) for model in models]
+            rows.append({"name": f"{bridge.dimension}: {name}", "cells": cells})
+    note = (
+        "share of comparisons won, a tie half; people's are over the pairs for which the metric below them has scores"
+    )
+    return {"title": "Win ratios", "note": note, "columns": models, "rows": rows}
 
 
 def _triggers(found: Alignment) -> Table:

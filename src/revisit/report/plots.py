@@ -85,12 +85,18 @@ def scatter(points: Sequence[Sequence[Any]]) -> Markup:
         drawn.append(
             Markup('<text x="{:.0f}" y="{:.0f}" text-anchor="middle">{:g}</text>').format(at(value), side - 24, value)
         )
+    together: dict[tuple[float, float], list[str]] = {}
     for name, people, metric in points:
-        x, y = at(float(people)), side - at(float(metric))
+        together.setdefault((round(float(people), 3), round(float(metric), 3)), []).append(str(name))
+    for (people, metric), names in together.items():
+        x, y = at(people), side - at(metric)
         drawn.append(Markup('<circle cx="{:.1f}" cy="{:.1f}" r="4"/>').format(x, y))
         drawn.append(
             Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(
-                x - 7 if people > 0.6 else x + 7, y + 4, "end" if people > 0.6 else "start", _short(name, 18)
+                x - 7 if people > 0.6 else x + 7,
+                y + 4,
+                "end" if people > 0.6 else "start",
+                _short(", ".join(names), 30),
             )
         )
     return Markup('<svg class="figure" viewBox="0 0 {0} {0}" width="{0}" role="img">{1}</svg>').format(

@@ -23,8 +23,8 @@ def scan(
     """Manifest entries for every clip below `root`.
 
     `pattern` reads id, model and seed out of paths, as in "{id}_{model}.mp4" or "{model}/seed{seed}/{id}.mp4";
-    `reference` names the model whose clips are the truth; `targets` maps a file's stem or an id to
-    {"box": [x0, y0, x1, y1], "target": name}.
+    `reference` names the model whose clips are the truth; `targets` maps a file's path without its ending, its stem or
+    an id to {"box": [x0, y0, x1, y1], "target": name}.
     """
     if not root.is_dir():
         raise UsageError(f"{root}: no such folder")
@@ -41,7 +41,8 @@ def scan(
             entry["seed"] = seed
         if sample in truth and model != reference:
             entry["reference"] = truth[sample].relative_to(root).as_posix()
-        given = (targets or {}).get(path.stem) or (targets or {}).get(sample)
+        names = (path.relative_to(root).with_suffix("").as_posix(), path.stem, sample)
+        given = next((targets[name] for name in names if targets and name in targets), None)
         if isinstance(given, Mapping) and "box" in given:
             entry["target"] = {"name": str(given.get("name") or given.get("target") or "target"), "box": given["box"]}
         yield entry
