@@ -124,7 +124,7 @@ def test_every_kind_is_used() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     assert KINDS.keys() - said == set(), "a kind that nobody gives is to go"
-    assert len(KINDS) < 30, "a reader keeps so many apart, and no more"
+    assert len(KINDS) <= 30, "a reader keeps so many apart, and no more"
 
 
 def test_the_page_of_reasons_is_up_to_date() -> None:

@@ -45,6 +45,7 @@ def evaluate(
     options: Mapping[str, Any] | None = None,
     params: Mapping[str, Mapping[str, Any]] | None = None,
     judge: str = "",
+    truth: bool = True,
     workers: int | None = None,
     fresh: bool = False,
     report: bool = False,
@@ -56,7 +57,8 @@ def evaluate(
     >>> results.mean("psnr")["my-model"].mean
 
     `out` is the run directory, runs/<name of the source> by default. `params` are parameters by metric, gate, evidence
-    or observer. `report` writes the page; `progress` shows how far the work is. With `workers=0` everything runs in
+    or observer. With `truth`, references are scored, too, and stand apart in `results.truth`. `report` writes the page;
+    `progress` shows how far the work is. With `workers=0` everything runs in
     this process; an observer that is defined in a notebook or script needs that, and gets it.
     """
     from dataclasses import replace
@@ -67,7 +69,7 @@ def evaluate(
     request = Request.of(
         Path(source), suite, set, protocol, metrics, limit, align, [Path(root) for root in roots], named, judge
     )
-    request = replace(request, parameters=merged(params or {}))
+    request = replace(request, parameters=merged(params or {}), truth=truth)
     told = None
     if progress:
         from revisit.cli.console import progress as bar

@@ -45,6 +45,7 @@ def card(id: str) -> dict[str, Any]:
             "unit": m.unit, "range": list(m.range), "better": _direction(m.higher_is_better), "needs": _ids(m.needs),
             "gates": list(m.gates), "suites": list(m.suites), "family": m.family, "parameters": dict(m.params),
             "paper": m.paper, "upstream": m.upstream, "responds_to": list(m.responds_to), "blind_to": list(m.blind_to),
+            "rewards_unchanged": m.rewards_unchanged,
             "machines": machines.lines(m.id), "spread": spread.lines(m.id), "audit": audited.lines(m.id, m.version),
         }  # fmt: skip
     if id in GATES:

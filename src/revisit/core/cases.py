@@ -73,6 +73,7 @@ class Case:
     align: str = ""  # how the reference is aligned, where the dataset says it; else as the user asks
     annotations: Mapping[str, Any] = field(default_factory=dict)
     artifacts: Mapping[str, Path] = field(default_factory=dict)  # files that come with the clip, such as its poses
+    truth: bool = False  # the clip is the truth itself: a row of its own, outside the contest of models
 
     @property
     def target_or_name(self) -> Target | str | None:

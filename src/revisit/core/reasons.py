@@ -49,6 +49,7 @@ KINDS: Mapping[str, Kind] = {
     "refused": Kind("refused upstream", "the benchmark's own program refuses such a clip or file"),
     "mismatch": Kind("mismatch", "a file, or what the dataset says, does not fit the clip"),
     "unreadable": Kind("unreadable", "a file, or a camera request, that came with the clip cannot be understood"),
+    "low_ceiling": Kind("truth scores low", "the truth itself scores low, so a low score of a model says nothing"),
     "unbounded": Kind("no finite number", "the measure has no finite value, such as PSNR of equal frames"),
     # There is no clip, or no answer.
     "missing": Kind("missing", "the dataset expects the clip, and nobody made it"),

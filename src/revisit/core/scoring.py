@@ -74,6 +74,7 @@ class Metric:
     blind_to: tuple[str, ...] = ()  # failures it cannot notice, and says so
     params: Mapping[str, Any] = field(default_factory=dict)
     doc: str = ""
+    rewards_unchanged: bool = False  # an unchanged look scores best, also where something should have changed
 
     def __call__(self, *evidence: Any, **params: Any) -> Score | Unscored:
         return self.fn(*evidence, **{**self.params, **params})
@@ -110,6 +111,7 @@ def metric(
     blind_to: tuple[str, ...] = (),
     doc: str = "",
     params: Mapping[str, Any] | None = None,
+    rewards_unchanged: bool = False,
 ) -> Callable[[Callable[..., Score | Unscored]], Metric]:
     """Register a pure function of evidence as a metric.
 
@@ -122,6 +124,7 @@ def metric(
         made = Metric(
             id, version, title, unit, range, higher_is_better, needs, fn, gates, suites,
             family, paper, upstream, responds_to, blind_to, keyword_defaults(fn) | dict(params or {}), doc,
+            rewards_unchanged,
         )  # fmt: skip
         METRICS.add(id, made)
         return made

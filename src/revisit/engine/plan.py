@@ -42,6 +42,7 @@ from revisit.engine.needs import (
     protocol_facts,
     short_hash,
 )
+from revisit.engine.truth import with_truth
 from revisit.media import clip_digest, file_digest
 from revisit.networks import settings
 from revisit.observers.sets import sets_that_make, sets_that_observe
@@ -229,10 +230,12 @@ def make_plan(
     roots: Sequence[Path] = (),
     options: Mapping[str, str] | None = None,
     overrides: Parameters | None = None,
+    truth: bool = False,
 ) -> Plan:
     """Read the suite's cases and work out what has to be observed, without decoding anything.
 
-    `overrides` are parameters that take the place of the protocol's, as a sweep sets them.
+    `overrides` are parameters that take the place of the protocol's, as a sweep sets them. With `truth`, references
+    are scored as clips of their own.
     """
     unknown = sorted(set(options or {}) - set(suite.options))
     if unknown:
@@ -247,6 +250,9 @@ def make_plan(
     total = len(cases)
     if limit is not None:
         cases = stratified(cases, limit)
+    left_out = len(cases) < total
+    if truth:
+        cases = with_truth(cases)
 
     protocol = protocol or next(iter(suite.protocols))
     if protocol not in suite.protocols:
@@ -330,7 +336,7 @@ def make_plan(
         wanted[case.id] = Wanted(keys, absent, show_reference(case, keys))
     return Plan(
         suite, tuple(cases), rejected, chosen, gates, observers, protocol, parameters, align, digests, unreadable,
-        wanted, tasks, clips, limit if len(cases) < total else None, total,
+        wanted, tasks, clips, limit if left_out else None, total,
         {case.id: by_path[case.reference] for case in cases if case.reference in by_path},
     )  # fmt: skip
 

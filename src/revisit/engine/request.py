@@ -34,6 +34,7 @@ class Request:
     options: tuple[str, ...] = ()  # name=value
     judge: str = ""  # as --judge says it
     parameters: Parameters = field(default_factory=dict)  # that take the place of the protocol's
+    truth: bool = True  # references are scored as a row of their own
 
     @classmethod
     def of(
@@ -86,6 +87,7 @@ class Request:
             roots=[Path(root) for root in self.roots],
             options=dict(map(_named, self.options)),
             overrides=merged(self.parameters, overrides or {}),
+            truth=self.truth,
         )
         check_used(made, self.parameters)
         return made
@@ -110,7 +112,7 @@ class Request:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Request:
         lists = {name: tuple(content.get(name, ())) for name in ("metrics", "roots", "options")}
-        return cls(**{**content, **lists})
+        return cls(**{"truth": False, **content, **lists})  # runs from before the truth was scored have no such row
 
 
 def observer_set(name: str, judge: Mapping[str, Any] | None = None) -> ObserverSet:

@@ -39,8 +39,9 @@ def _export(begun: Opened, results: Results) -> set[Path]:
     out, plan, whole = begun.folder, begun.plan, begun.whole
     if plan.suite.export is None:
         return set()
-    finished = len(results.cases) == len(whole["cases"])
-    models = sorted({entry["model"] for entry in (*whole["cases"], *whole["rejected"])} - {""})
+    contest = [entry for entry in whole["cases"] if not entry.get("truth")]
+    finished = len(results.cases) == len(contest)
+    models = sorted({entry["model"] for entry in (*contest, *whole["rejected"])} - {""})
     more = {"made_by": whole["made_by"], "parameters": plan.parameters, "finished": finished, "models": models}
     made = plan.suite.export(out, {**_facts(begun), **more}, results)
     for name, content in made.items():

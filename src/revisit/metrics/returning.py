@@ -94,6 +94,7 @@ def floor_and_ceiling(tokens: np.ndarray) -> tuple[float, float]:
     higher_is_better=True, needs=(PatchFeatures, ReturnPairs), gates=("view_return",), suites=("folder",),
     responds_to=("content changed while away", "content replaced on return", "texture lost on return"),
     blind_to=("frozen camera", "wrong motion that ends in the right view", "changes smaller than a patch"),
+    rewards_unchanged=True,
 )  # fmt: skip
 def return_consistency(patches: PatchFeatures, pairs: ReturnPairs) -> Score | Unscored:
     """Mean similarity of corresponding patches over frames of one viewpoint before and after it was lost.
@@ -109,6 +110,7 @@ def return_consistency(patches: PatchFeatures, pairs: ReturnPairs) -> Score | Un
     higher_is_better=True, needs=(NetworkPatches, ReturnPairs), gates=("view_return",), suites=("folder",),
     responds_to=("content changed while away", "content replaced on return", "texture lost on return"),
     blind_to=("frozen camera", "wrong motion that ends in the right view", "changes smaller than a patch", "light"),
+    rewards_unchanged=True,
 )  # fmt: skip
 def return_features(patches: NetworkPatches, pairs: ReturnPairs) -> Score | Unscored:
     """Mean similarity of corresponding patches, by a network, over frames of one viewpoint before and after.

@@ -6,6 +6,8 @@ the suites' own tables are views of these. One rule each, the same on every surf
 - a mean is over scored clips only; what is unscored is counted by the kind of its reason, what failed apart;
 - coverage is n of the clips that were asked, missing and refused ones included;
 - intervals are cluster-robust over samples, within the range of the metric.
+
+Clips that are the truth itself (`Case.truth`) stand apart in `truth`: no model, no mean and no rank counts them.
 """
 
 from __future__ import annotations
@@ -13,14 +15,14 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revisit.core import METRICS, Case, Reason, Record, Rejected, Series, UsageError
+from revisit.core import METRICS, Case, Clip, Reason, Record, Rejected, Series, UsageError
 from revisit.core.records import GATE_STATES
 from revisit.results import export
 from revisit.stats.intervals import mean_interval
@@ -34,6 +36,7 @@ Entry = Case | Rejected
 Asks = Callable[[str, Entry], bool]
 Limits = tuple[float | None, float | None]
 Interval = tuple[float, float]
+Place = tuple[Path, int, int | None]  # of a clip: its file, and the stretch of it
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,12 @@ class Results:
         name: str = "",
     ) -> None:
         """`asks` says whether a question is asked of an entry of the dataset; `folder` holds the files of `units`."""
-        self.cases, self.records, self.rejected = tuple(cases), tuple(records), tuple(rejected)
+        self.truths = tuple(case for case in cases if case.truth)  # the references, each a clip of its own
+        known = {case.id for case in self.truths}
+        answers = tuple(records)
+        self.cases, self.rejected = tuple(case for case in cases if not case.truth), tuple(rejected)
+        self.records = tuple(record for record in answers if record.case.id not in known)
+        self._of_truth = tuple(record for record in answers if record.case.id in known)
         self.asks, self.folder, self.name = asks, folder, name
         self._series = series or {}
 
@@ -163,7 +171,7 @@ class Results:
     @cached_property
     def _by_case(self) -> dict[str, dict[str, Record]]:
         found: dict[str, dict[str, Record]] = {}
-        for record in self.records:
+        for record in (*self.records, *self._of_truth):
             found.setdefault(record.case.id, {})[record.question] = record
         return found
 
@@ -186,6 +194,25 @@ class Results:
     def scores(self, metric: str) -> list[Record]:
         """The answers to a metric that are scores."""
         return [record for record in self.about(metric) if record.scored]
+
+    # The truth
+
+    @cached_property
+    def truth(self) -> Results:
+        """The references as clips of their own: what the truth itself scores, the ceiling of every metric."""
+        cases = {case.id: replace(case, truth=False) for case in self.truths}
+        records = [replace(record, case=cases[record.case.id]) for record in self._of_truth]
+        return Results(
+            tuple(cases.values()), records, asks=self.asks, folder=self.folder, series=self._series, name=self.name
+        )
+
+    @cached_property
+    def _truth_by_place(self) -> dict[Place, Case]:
+        return {_place(case.clip): case for case in self.truths}
+
+    def truth_of(self, case: Case) -> Case | None:
+        """The clip of the truth that a case is compared with, where that was scored, too."""
+        return None if case.reference is None else self._truth_by_place.get(_place(case.reference))
 
     # Parts
 
@@ -405,9 +432,13 @@ class Results:
         return export.to_arrow(self)
 
     def _with(self, cases: Iterable[Case], records: Iterable[Record], rejected: Iterable[Rejected]) -> Results:
+        mine = tuple(cases)
+        places = {_place(case.reference) for case in mine if case.reference is not None}
+        truths = [case for case in self.truths if _place(case.clip) in places]
+        kept = {case.id for case in truths}
         return Results(
-            tuple(cases), records, tuple(rejected), asks=self.asks, folder=self.folder, series=self._series,
-            name=self.name,
+            (*mine, *truths), (*records, *(record for record in self._of_truth if record.case.id in kept)),
+            tuple(rejected), asks=self.asks, folder=self.folder, series=self._series, name=self.name,
         )  # fmt: skip
 
 
@@ -437,6 +468,10 @@ def within(interval: Interval, limits: Limits) -> Interval:
 def limits_of(metric: str) -> Limits:
     """The range of a metric; none where its code is not installed here."""
     return METRICS[metric].range if metric in METRICS else (None, None)
+
+
+def _place(clip: Clip) -> Place:
+    return clip.path, clip.start, clip.count
 
 
 def _situation(case: Case) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from revisit.core import METRICS, Rejected
 from revisit.results.funnel import Stage, funnel
+from revisit.results.memory import low_ceilings
 from revisit.results.results import Cell, Results
 
 NAMED = 5  # missing clips named in a sentence
@@ -23,7 +24,7 @@ def standard_summary(
     noun: str = "clip",
     places: Sequence[str] = ("subset",),
 ) -> dict[str, Any]:
-    """Clips, what went wrong, and per model the funnel, labels of gates, scores and coverage.
+    """Clips, what went wrong, and per model the funnel, labels of gates, scores and coverage; the truth's row apart.
 
     `metrics` are those with a column, by default all; `cell` makes a cell of some clips. `parts` are parts of the
     dataset with tables of their own, which one part alone does not need. Missing clips are told by their `places`.
@@ -49,6 +50,14 @@ def standard_summary(
         },
         "funnel": funnel(results),
     }
+    if results.truths:
+        truth = results.truth
+        made["truth"] = {
+            "cases": len(truth.cases),
+            "labels": truth.labels(),
+            "scores": {id: cell(truth, id).as_json() for id in asked if truth.about(id)},
+            "low": low_ceilings(results),
+        }
     if parts is None:
         return made
     filled = {name: part for name, part in parts.items() if part.entries}

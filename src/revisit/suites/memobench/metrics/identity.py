@@ -69,6 +69,7 @@ def _unit(tokens: np.ndarray) -> np.ndarray:
     higher_is_better=True, needs=(Case, FrameFacts, IdentityTokens), suites=("memobench",), paper=f"{PAPER} eq. 4",
     upstream="ObjIdentityConsistency", responds_to=("changed background", "ends in another place"),
     blind_to=("frozen camera", "state reset", "anything that fills less than 60 % of the frame"),
+    rewards_unchanged=True,
 )  # fmt: skip
 def object_identity(
     case: Case,

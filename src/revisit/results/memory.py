@@ -1,0 +1,111 @@
+"""Which metrics count as memory, and what their scores are worth beside those of the truth.
+
+Two rules hold scores to the truth, for rankings. Tables show scores as measured, with the truth as a row beside.
+
+- *An unchanged look is no merit.* A metric that is marked `rewards_unchanged` gives its best score to a clip in which
+  nothing changed, also where something should have: a reset beats the truth. Beside a truth, the score becomes its
+  closeness to what the truth scores; without one, where an event is expected, it is left out.
+- *A low ceiling decides nothing.* Where the truth itself scores low in a metric of memory, the metric does not see on
+  this clip what it is meant to see, and is unscored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from revisit.core import METRICS, SUITES, Case, Reason, Record
+from revisit.results.results import Results
+
+LOW = 0.5  # of the range: a truth below it is not recognised as the truth
+RETURN_GATES = {"view_return", "target_return"}
+# Metrics that count as memory: scored only of what was out of view and came back, and good only if it came back as it
+# should. Left out: pixels against the reference (a camera a little off costs more than a forgotten object), light and
+# style of the whole picture, and signs of one fault each, whose absence says nothing of the others.
+MEMORY = {
+    "event_outcome", "target_reappearance", "target_identity", "return_consistency", "return_features",
+    "memo_ors", "memo_identity", "memo_vqa_ob", "memo_vqa_cm",
+    "mb_object_geometry", "mb_object_texture", "mb_human_identity", "mb_human_appearance",
+    "mb_spatial_epipolar", "mb_spatial_reprojection",
+    "wr_returned_spatial", "wr_returned_state",
+}  # fmt: skip
+NOT_MEMORY = {"lighting_consistency", "style_consistency"}  # behind a gate of return, and about the whole picture
+
+
+def counts_as_memory(id: str) -> bool:
+    """Whether a good score can be read as: what was out of view was remembered. docs/truth.md lists them, and why.
+
+    A plugin's metric counts if it stands behind a gate of return.
+    """
+    if id in MEMORY or id in NOT_MEMORY or id not in METRICS:
+        return id in MEMORY
+    metric = METRICS[id]
+    gated = bool(RETURN_GATES & set(metric.gates)) and metric.higher_is_better is not None
+    return gated and not metric.fn.__module__.startswith("revisit.")
+
+
+def expects_event(case: Case) -> bool:
+    """Whether something was to change in the clip: its dataset, or its annotation `event`, says so."""
+    noted = case.annotations.get("event")
+    if noted is not None:
+        return bool(noted)
+    return bool(case.suite in SUITES and SUITES[case.suite].card.get("expects_event"))
+
+
+def held_to_truth(results: Results) -> Results:
+    """The same clips with scores that can be ranked; facts keep what was measured (`own`) and the truth's (`truth`)."""
+    return results.mapped(lambda record: _held(results, record))
+
+
+def ceiling(results: Results, record: Record) -> float | None:
+    """What the truth of a record's clip scores in the same metric, or None."""
+    truth = results.truth_of(record.case)
+    return None if truth is None else results.score(truth, record.question)
+
+
+def low_ceilings(results: Results) -> dict[str, int]:
+    """Metric of memory -> samples on which the truth itself scores low: what to warn of."""
+    found: dict[str, int] = {}
+    for record in results.truth.records:
+        if record.scored and record.value is not None and _is_low(record.question, record.value):
+            found[record.question] = found.get(record.question, 0) + 1
+    return found
+
+
+def _held(results: Results, record: Record) -> Record:
+    if record.question not in METRICS or not record.scored or record.value is None:
+        return record
+    metric = METRICS[record.question]
+    truth = ceiling(results, record)
+    if truth is None:
+        if metric.rewards_unchanged and expects_event(record.case):
+            return _unscored(
+                record,
+                "no_reference",
+                f"{metric.title} scores an unchanged look best, and something should have changed here; "
+                "only beside a reference can it be ranked",
+            )
+        return record
+    facts = {**record.facts, "own": record.value, "truth": truth}
+    if _is_low(metric.id, truth):
+        return _unscored(
+            replace(record, facts=facts), "low_ceiling", f"the truth itself scores only {truth:.2f} in {metric.title}"
+        )
+    if not metric.rewards_unchanged:
+        return replace(record, facts=facts)
+    low, high = metric.range
+    assert low is not None and high is not None, f"{metric.id} rewards an unchanged look and needs a range"
+    return replace(record, value=high - abs(record.value - truth), facts=facts)
+
+
+def _is_low(id: str, truth: float) -> bool:
+    """Whether a truth that scores so is not recognised as the truth."""
+    if not counts_as_memory(id) or METRICS[id].rewards_unchanged or None in METRICS[id].range:
+        return False
+    metric = METRICS[id]
+    low, high = (float(end or 0) for end in metric.range)
+    share = (truth - low) / (high - low)
+    return (share if metric.higher_is_better else 1 - share) < LOW
+
+
+def _unscored(record: Record, kind: str, sentence: str) -> Record:
+    return replace(record, status="unscored", value=None, raw=None, reason=Reason(kind, sentence))

@@ -1,0 +1,87 @@
+"""The truth as a row of its own, and scores held to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from revisit.core import Case, Clip, Record
+from revisit.engine.truth import TRUTH, with_truth
+from revisit.results import Results
+from revisit.results.memory import counts_as_memory, held_to_truth, low_ceilings
+
+
+def case(model: str, sample: str = "cup", reference: str | None = "gt/cup.mp4", **facts: object) -> Case:
+    return Case(
+        f"{sample}@{model}", "folder", model, sample, Clip(Path(f"{model}/{sample}.mp4")),
+        reference=None if reference is None else Clip(Path(reference)), **facts,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def answer(of: Case, metric: str, value: float) -> Record:
+    return Record(of, metric, False, "scored", value)
+
+
+def test_each_reference_becomes_one_case_outside_the_contest() -> None:
+    made = with_truth([case("a"), case("b"), case("a", "door", reference=None)])
+    assert [(one.id, one.truth) for one in made] == [
+        ("cup@a", False), ("cup@b", False), ("door@a", False), (f"cup@{TRUTH}", True),
+    ]  # fmt: skip
+    assert made[-1].clip == Clip(Path("gt/cup.mp4")) and made[-1].reference is None
+
+
+def test_a_truth_that_stands_beside_the_models_is_marked_and_not_made_again() -> None:
+    made = with_truth([case("a"), case("gt", reference=None)])
+    assert [(one.id, one.truth) for one in made] == [("cup@a", False), ("cup@gt", True)]
+
+
+def test_who_is_compared_with_itself_stays_a_model() -> None:
+    made = with_truth([case("gt", reference="gt/cup.mp4")])
+    assert not made[0].truth and made[1].truth
+
+
+def results() -> Results:
+    """Three models and the truth: the model `reset` looks more like the first view than the truth does."""
+    cases = with_truth([case("reset"), case("right"), case("other")])
+    values = {"reset": 0.95, "right": 0.62, "other": 0.2, TRUTH: 0.6}
+    return Results(
+        cases,
+        [answer(one, "target_identity", values[one.model]) for one in cases]
+        + [answer(one, "target_reappearance", float(one.model != TRUTH)) for one in cases],
+    )
+
+
+def test_models_means_and_ranks_do_not_count_the_truth() -> None:
+    made = results()
+    assert made.models == ["other", "reset", "right"]
+    assert made.cell("target_identity").n == 3
+    assert made.truth.cell("target_identity").mean == pytest.approx(0.6)
+    assert made.where(model="right").truth.cell("target_identity").n == 1  # it goes along with its models
+    assert made.score(made.truths[0], "target_identity") == 0.6
+
+
+def test_a_reset_never_ranks_above_what_the_truth_does() -> None:
+    made = held_to_truth(results())
+    value = {record.case.model: record.value for record in made.scores("target_identity")}
+    assert value == pytest.approx({"reset": 0.65, "right": 0.98, "other": 0.6})
+    facts = next(record.facts for record in made.scores("target_identity") if record.case.model == "reset")
+    assert (facts["own"], facts["truth"]) == (0.95, 0.6)
+
+
+def test_where_the_truth_scores_low_nobody_is_ranked() -> None:
+    made = held_to_truth(results())
+    assert not made.scores("target_reappearance")
+    assert {record.reason.kind for record in made.about("target_reappearance") if record.reason} == {"low_ceiling"}
+    assert low_ceilings(results()) == {"target_reappearance": 1}
+
+
+def test_an_unchanged_look_is_not_ranked_without_a_reference_where_an_event_is_expected() -> None:
+    event, still = (case("a", name, None, annotations={"event": name == "event"}) for name in ("event", "still"))
+    made = held_to_truth(Results([event, still], [answer(one, "return_consistency", 0.9) for one in (event, still)]))
+    assert [record.case.sample for record in made.scores("return_consistency")] == ["still"]
+
+
+def test_what_counts_as_memory() -> None:
+    assert counts_as_memory("target_reappearance") and counts_as_memory("memo_ors")
+    assert not any(map(counts_as_memory, ("psnr_returned", "lighting_consistency", "motion_amount", "nobody")))
