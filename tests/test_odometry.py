@@ -118,3 +118,48 @@ def test_a_handheld_loop_is_followed_within_a_quarter_of_its_reach(shared: Path)
     truth = (world[0].T @ world)[found.index]
     error = angle(np.swapaxes(truth, 1, 2) @ found.rotation)
     assert error.mean() < angle(truth).max() / 4
+
+
+def yaws(*degrees: float) -> np.ndarray:
+    """Rotations about the vertical axis."""
+    a = np.radians(np.array(degrees))
+    zero, one = np.zeros_like(a), np.ones_like(a)
+    rows = [[np.cos(a), zero, np.sin(a)], [zero, one, zero], [-np.sin(a), zero, np.cos(a)]]
+    return np.moveaxis(np.array(rows), -1, 0)
+
+
+def test_a_single_glitch_is_marked_and_the_path_goes_on():
+    """17, 177, 22 degrees: the wrong one of two solutions, which once decided a camera score."""
+    from revisit.observers.odometry import trusted
+
+    turn = [0.0, 4, 8, 13, 17, 177, 22, 26, 30, 33]
+    assert trusted(yaws(*turn), np.ones(10, bool)).tolist() == [True] * 5 + [False] + [True] * 4
+    lasting = [0.0, 4, 8, 13, 17, 177, 174, 171, 168, 165, 160, 156, 150]
+    assert trusted(yaws(*lasting), np.ones(13, bool)).tolist() == [True] * 5 + [False] * 8
+
+
+def test_gaps_add_up_until_the_turn_is_unknown():
+    from revisit.observers.odometry import trusted
+
+    steady = yaws(*np.arange(0.0, 40, 2))
+    known = np.ones(20, bool)
+    known[5] = False
+    assert trusted(steady, known).sum() == 19  # one gap of a usual step: 4 degrees in doubt
+    known[6:10] = False
+    assert trusted(steady, known)[4:].tolist() == [True] + [False] * 15
+
+
+def test_what_was_lost_is_left_out_of_the_path():
+    from revisit.evidence.camera import CameraPath
+    from revisit.metrics.camera_path import camera_path
+
+    turn = yaws(0, 5, 10, 15, 177, 20, 25, 30, 35, 40)
+    n = len(turn)
+    lost = np.arange(n) != 4
+    made = camera_path(
+        CameraPath(
+            np.arange(n), np.arange(n) / 5, turn, np.full((n, 3), np.nan), np.full(n, 99), np.ones(n), lost, 60.0, True
+        )
+    )
+    assert made.facts["max_angle"] == pytest.approx(40, abs=0.1) and made.value == pytest.approx(40, abs=0.1)
+    assert made.facts["reliable_share"] == 0.9

@@ -255,3 +255,20 @@ TRUTH = {
 @pytest.mark.parametrize("name", TRUTH)
 def test_real_clips_are_judged_as_the_eye_does(shared: Path, name: str) -> None:
     assert judge(look(views, *read(shared / f"clips/{name}.mp4"))).label == TRUTH[name]
+
+
+def growing(bits: int = 30) -> list[np.ndarray]:
+    """A camera that rests, before which another picture takes the place of the first one bit by bit, from below."""
+    first, other = slide(np.array([0]))[0], slide(np.array([0]), seed=9)[0]
+    frames = [first] * 4
+    for level in np.linspace(SIZE[0], 0, bits).astype(int):
+        picture = first.copy()
+        picture[level:] = other[level:]
+        frames.append(picture)
+    return [*frames, *[other] * 8]
+
+
+def test_what_is_covered_before_a_camera_that_rests_has_not_left() -> None:
+    verdict = judge(look(views, as_frames(growing())))
+    assert verdict.state == "closed" and verdict.label in ("covered, not left", "never left")
+    assert judge(look(views, as_frames(growing(1)))).label != "covered, not left"  # a cut

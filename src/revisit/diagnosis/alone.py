@@ -12,6 +12,7 @@ from revisit.evidence.motion import RESTS_AS_ASKED
 RESTS = 0.5  # share of the time without motion
 BY_GATE = 0.9  # confidence in what a gate states; gates say "unsure" where they are not
 BY_LOOKS = 0.6  # that a target is gone: one that changed while nobody looked is not recognised either
+BY_NETWORK = 0.8  # the same where a network looked, which knows a changed target better
 WHOLE_TURN = 0.75  # share of the requested turn from which a camera is not called timid
 HALF_TURN = 0.5  # below this share it surely is
 NO_TURN = 2.0  # degrees: less is no turn
@@ -20,7 +21,7 @@ NO_TURN = 2.0  # degrees: less is no turn
 def without_reference(scores: Scores) -> dict[str, tuple[float, float]]:
     """Confidence and strength of the kinds that a clip shows by itself."""
     found: dict[str, tuple[float, float]] = {}
-    never_left = scores.label("view_return") == "never left"
+    never_left = scores.label("view_return") in ("never left", "covered, not left")
     rests = scores.of("frozen_camera", default=1.0) >= RESTS  # a camera that moves and stays was perhaps asked to
     turned = turned_share(scores)
     if asked_to_rest(scores):
@@ -35,7 +36,8 @@ def without_reference(scores: Scores) -> dict[str, tuple[float, float]]:
         lost = float(scores.facts("view_return").get("lost_strip") or 0.0)
         found["frozen_camera"] = BY_GATE, 1 - between(lost, 0.0, 0.5)
     if scores.known("target_reappearance") and scores.of("target_reappearance") == 0:
-        found["vanish"] = BY_LOOKS, 1.0
+        layout = scores.facts("target_return").get("by", "layout") == "layout"
+        found["vanish"] = (BY_LOOKS if layout else BY_NETWORK), 1.0
     if scores.known("lighting_consistency"):
         shift = float(scores.records["lighting_consistency"].raw or 0.0)  # CIELAB, half of lightness and colour
         found["lighting"] = between(shift, 4.0, 16.0), between(shift, 0.0, 20.0)

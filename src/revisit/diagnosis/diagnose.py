@@ -19,7 +19,12 @@ from revisit.diagnosis.signs import CAMERA, KNOWN_BY, Scores, between, signs
 SURE_ENOUGH = 0.5  # confidence from which a kind is more likely than not
 SURE = 0.75  # and from which it is a finding; below 1 - SURE it is denied, and in between it is too close to call
 LEFT = 0.35  # share of the reference's way: a camera that stays below it never left
-RETURNED = {"left, returned": "returned", "left, not returned": "left, did not return", "never left": "never left"}
+RETURNED = {
+    "left, returned": "returned",
+    "left, not returned": "left, did not return",
+    "never left": "never left",
+    "covered, not left": "never left",
+}
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,10 @@ def _never_left(scores: Scores) -> bool:
     """Whether the camera stayed at the first view: beside a reference that left, or by the gates without one."""
     if scores.known(KNOWN_BY[CAMERA]):
         return scores.of("camera_reach") < LEFT
-    stays = scores.label("view_return") == "never left" or scores.label("camera_moved") == "frozen camera"
+    stays = (
+        scores.label("view_return") in ("never left", "covered, not left")
+        or scores.label("camera_moved") == "frozen camera"
+    )
     reason = scores.reason("camera_reach")
     # Where a reference hardly moves, nothing was to leave.
     return stays and not (reason is not None and reason.kind == "at_rest")
@@ -127,9 +135,11 @@ def _words(
     said = [f"{finding.title} ({finding.confidence:.2f})" for finding in found]
     likely = [finding for finding in doubtful if finding.confidence >= SURE_ENOUGH]
     said += [f"perhaps {finding.title} ({finding.confidence:.2f})" for finding in likely]
+    open_kinds = len(untold) + len(doubtful)
     if not said and len(untold) == len(KINDS):
         said = ["nothing could be told"]
+    elif not said and open_kinds > len(KINDS) / 2:
+        said = [f"not enough to tell: {open_kinds} of {len(KINDS)} kinds could not be asked"]
     elif not said:
-        open_kinds = len(untold) + len(doubtful)
         said = ["no failure found" + (f", {open_kinds} of {len(KINDS)} kinds untold" if open_kinds else "")]
     return ", ".join([label, *said] if label else said)

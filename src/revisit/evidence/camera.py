@@ -19,7 +19,7 @@ class CameraPath:
     direction: Annotated[Array, "N, 3"]  # unit step from the last key frame, in the world; nan where not observable
     inliers: Annotated[Array, "N"]  # tracked points that the estimate explains
     quality: Annotated[Array, "N"]  # their share of the tracked points
-    reliable: Annotated[Array, "N"]  # whether the turn since the sampled frame before is known
+    reliable: Annotated[Array, "N"]  # whether the turn since the first frame is known, within about 15 degrees
     field_of_view: float  # horizontal, degrees
     field_of_view_estimated: bool  # False: assumed
 

@@ -29,14 +29,17 @@ class ViewLinks:
 @evidence(id="view_relations")
 @dataclass(frozen=True)
 class ViewRelations:
-    """What both cues and the chain of frames between say of each ordered pair of sampled frames (from i to j)."""
+    """What both cues and the chain of frames between say of each ordered pair of sampled frames (from i to j).
+
+    S is N, or 1 where only the first frame is asked about.
+    """
 
     index: Annotated[Array, "N"]  # frame numbers
     time: Annotated[Array, "N"]  # seconds
     seen: Annotated[Array, "N, N"]  # a cue joins them directly
-    lost: Annotated[Array, "N, N"]  # widest strip along one side of i that is outside j; nan where nothing joins them
-    share: Annotated[Array, "N, N"]  # of the area of i that is inside j, likewise
-    warp: Annotated[Array, "N, N, 3, 3"]  # from i to j, fractions of the frame, likewise
+    lost: Annotated[Array, "S, N"]  # widest strip along one side of i that is outside j; nan where nothing joins them
+    share: Annotated[Array, "S, N"]  # of the area of i that is inside j, likewise
+    warp: Annotated[Array, "S, N, 3, 3"]  # from i to j, fractions of the frame, likewise
     confidence: Annotated[Array, "N, N"]  # of the direct cue, 0-1
     agreement: float  # share of the pairs joined by both cues on which they agree
 

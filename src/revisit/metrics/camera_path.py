@@ -37,13 +37,13 @@ def validate(path: CameraPath) -> None:
 
 
 @metric(
-    id="camera_path", version=1, title="Camera turning", unit="degrees", range=(0, None), higher_is_better=None,
+    id="camera_path", version=2, title="Camera turning", unit="degrees", range=(0, None), higher_is_better=None,
     needs=(CameraPath,), suites=("folder",),
     responds_to=("frozen camera", "wrong direction", "turn cut short"),
     blind_to=("content changed while away", "distance travelled"),
 )  # fmt: skip
 def camera_path(path: CameraPath) -> Score | Unscored:
-    """Degrees turned in all, added up along the clip.
+    """Degrees turned in all, added up along the clip; samples at which the path was lost are left out.
 
     Facts: the largest angle from the first view and when it is reached, the angle at the end, where the camera
     pointed at that largest angle (right, left, up, down), and how much of it could be tracked.
@@ -58,22 +58,24 @@ def camera_path(path: CameraPath) -> Score | Unscored:
             f"the camera could be followed in only {reliable:.0%} of the frames: too little texture, or cuts",
             {"reliable_share": round(reliable, 3)},
         )
-    away = angle(path.rotation)
+    sure = path.reliable
+    index, time, rotation = path.index[sure], path.time[sure], path.rotation[sure]
+    away = angle(rotation)
     step = max(1, round(STRIDE / max(float(np.median(np.diff(path.time))), 1e-6)))
-    moments = path.rotation[np.unique(np.r_[np.arange(0, len(away), step), len(away) - 1])]
+    moments = rotation[np.unique(np.r_[np.arange(0, len(away), step), len(away) - 1])]
     total = float(angle(np.swapaxes(moments[:-1], 1, 2) @ moments[1:]).sum())
     far = int(away.argmax())
-    yaw, pitch = yaw_pitch(path.rotation)
+    yaw, pitch = yaw_pitch(rotation)
     facts = {
         "max_angle": round(float(away[far]), 2),
-        "max_angle_frame": int(path.index[far]),
+        "max_angle_frame": int(index[far]),
         "end_angle": round(float(away[-1]), 2),
         "direction": heading(float(yaw[far]), float(pitch[far])),
         "reliable_share": round(reliable, 3),
         "field_of_view": round(path.field_of_view, 1),
         "field_of_view_estimated": path.field_of_view_estimated,
     }
-    units = Series(frame=path.index, seconds=path.time, value=away, yaw=yaw, pitch=pitch, reliable=path.reliable)
+    units = Series(frame=index, seconds=time, value=away, yaw=yaw, pitch=pitch)
     return Score(total, raw=float(away[far]), units=units, facts=facts)
 
 

@@ -13,7 +13,7 @@ from revisit.metrics.camera import LEAST_RELIABLE
 ODOMETRY = "odometry"
 
 
-@derived(makes=SeenCamera, needs=(), optional=(PoseTrack, CameraPath), version=2)
+@derived(makes=SeenCamera, needs=(), optional=(PoseTrack, CameraPath), version=3)
 def seen_camera(track: PoseTrack | None, path: CameraPath | None) -> SeenCamera | Unscored:
     """The clip's camera: as its file of poses says, or else as the picture shows its turns."""
     if track is not None and ODOMETRY in track.source:  # kept in a file, it still knows no ways
@@ -29,4 +29,6 @@ def seen_camera(track: PoseTrack | None, path: CameraPath | None) -> SeenCamera 
             f"the camera could be followed in only {share:.0%} of the frames: too little texture, or cuts; "
             "a file of poses from a network would serve",
         )
-    return SeenCamera(path.index, path.rotation, None, ODOMETRY, path.field_of_view, path.field_of_view_estimated)
+    sure = path.reliable  # where the path was lost nobody knows where the camera looked
+    field = path.field_of_view, path.field_of_view_estimated
+    return SeenCamera(path.index[sure], path.rotation[sure], None, ODOMETRY, *field)

@@ -32,6 +32,10 @@ MOSTLY_UNKNOWN = 0.5
 GRID, FINE_GRID = 20, 80  # cells a side in which loss is counted; the finer one where a verdict is tried for room
 STILL = 0.02  # nothing moved: lost strips below the resolution of the cues
 STILL_CHANGE = 0.01  # and grey levels differ by less than one in a hundred on average
+RESTS = 0.05  # lost strips of a camera that rests, from sample to sample and from the first one on
+MOSTLY_FOLLOWED = 0.75  # share of neighbouring samples that must be joined before a camera is said to rest
+CUT_CHANGE = 0.1  # mean change of grey levels from sample to sample: from here on a cut, and not something that grows
+COVERED = "covered, not left"
 STEP = 0.1  # of room: thresholds of recognition and of return a tenth higher or lower,
 STEP_OF_LEFT = 0.05  # or that of leaving a twentieth
 
@@ -164,7 +168,7 @@ def _phases(relations: ViewRelations, factor: float = 1.0, left: float = LEFT) -
 
 
 @gate(
-    id="view_return", version=2, title="The first view leaves and returns", needs=(ViewLinks, ViewRelations, ViewPhases)
+    id="view_return", version=3, title="The first view leaves and returns", needs=(ViewLinks, ViewRelations, ViewPhases)
 )
 def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> Verdict:
     """Whether the first view left the frame and came back, when, and for how long; `confidence` as in `room.py`."""
@@ -203,6 +207,11 @@ def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> 
     first = int(away.argmax())
     facts["first_away_frame"] = int(links.index[first])
     facts["away_seconds"] = round(_seconds(away, links.time), 3)
+    if _covered(links, relations, away):
+        return Verdict(
+            "closed", COVERED, f"the camera rests; what it shows was covered or replaced from frame "
+            f"{links.index[first]} on, and the first view never left", facts, units,
+        )  # fmt: skip
     replaced = bool(np.isnan(lost[away]).all())
     how = f"{'was replaced' if replaced else 'left'} at frame {links.index[first]}"
     returned = phase == RETURNED
@@ -221,6 +230,20 @@ def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> 
             "a cut away and back, or a turn too fast to follow", facts, units,
         )  # fmt: skip
     return Verdict("open", "left, returned", "", facts, units)
+
+
+def _covered(links: ViewLinks, relations: ViewRelations, away: np.ndarray) -> bool:
+    """Whether a resting camera's view was covered or replaced bit by bit: nothing of it moved, and there was no cut."""
+    lost = relations.lost[0]
+    if np.isfinite(lost[away]).any() or np.nanmax(lost) > RESTS:
+        return False  # motion took the view away
+    before = np.arange(len(away) - 1)
+    followed, by_points = relations.seen[before, before + 1], links.inliers[before, before + 1] >= VERIFIED
+    by_shift = np.abs(links.shift[before, before + 1]).max(axis=-1)
+    steps = np.where(by_points, visible_area(links.warp[before, before + 1])[1], by_shift)
+    if followed.mean() < MOSTLY_FOLLOWED or np.max(steps[followed], initial=0.0) > RESTS:
+        return False
+    return bool(links.change[max(int(away.argmax()) - 1, 0)] < CUT_CHANGE)
 
 
 def _seconds(mask: np.ndarray, time: np.ndarray) -> float:

@@ -4,11 +4,15 @@ Points are tracked from a key frame until the picture has moved enough; each fra
 its key frame, so that errors add up per key frame and not per frame. A turn without parallax is
 fitted to the points' rays (Kabsch); with parallax it comes from the essential matrix. The field of view is the
 one under which turns are rotations and epipolar geometry is Euclidean, if the clip shows enough of either.
+
+It knows when it is lost. A pose that few points agree on is none; a jump that no camera makes is a glitch if the path
+goes on where it was, and else the end of what is known; gaps add up; and where the path says that the first view is
+back, the frame is compared with the first one directly.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,6 +33,11 @@ LEAST_SIGHT = 0.04  # of the width: less motion tells nothing of the lens
 TRIALS = 100  # of a random search; more only help where nothing fits, and cost seconds
 TIGHT = 1.0  # pixels at the working size
 LENS_TOLERANCE = 1.5  # pixels, for the geometry that tells the field of view
+FAR_OFF = 30.0  # degrees: parallax does not move a pose further from the best turn; the wrong one of two solutions does
+JUMP, JUMPS = 25.0, 8.0  # degrees from sample to sample, and times the usual step, that no camera makes
+GLITCH = 6  # samples after which a path that came back from a jump must be where it was
+LARGEST_ERROR = 15.0  # degrees: what is less certain is not reliable
+LOOP_MATCHES = 40  # points of the first frame that must be found again before a loop is checked
 TURN_ONLY = 0.8  # of the points fit a turn without parallax: the direction of the step is not observable
 
 
@@ -44,7 +53,7 @@ class Track:
 
 
 @observer(
-    id="lite.odometry", version=1, kind="sequence", makes=CameraPath, frames=every(at_most=AT_MOST), size=SIZE,
+    id="lite.odometry", version=2, kind="sequence", makes=CameraPath, frames=every(at_most=AT_MOST), size=SIZE,
     sets=("lite",),
 )  # fmt: skip
 def odometry(clip: ClipInfo) -> Sight:
@@ -56,11 +65,13 @@ def odometry(clip: ClipInfo) -> Sight:
     start = now = np.zeros((0, 2), np.float32)
     born = 0
     described: dict[int, Points] = {}  # of the last two frames, where tracking was not enough
+    pictures: list[np.ndarray] = []
     while (frame := (yield)) is not None:
         picture = grey(frame.at(SIZE))
         row = len(index)
         index.append(frame.index)
         time.append(frame.time)
+        pictures.append(picture)
         if row:
             now, kept = follow(last, picture, now)
             start, now = start[kept], now[kept]
@@ -83,7 +94,64 @@ def odometry(clip: ClipInfo) -> Sight:
         last = picture
     width = last.shape[1] if len(index) else SIZE
     field, estimated = field_of_view(tracks, width)
-    return path(index, time, tracks, width, field, estimated)
+    made = path(index, time, tracks, width, field, estimated)
+    return replace(made, reliable=made.reliable & closes_loop(made.rotation, pictures, focal(field, width), field))
+
+
+def closes_loop(rotation: np.ndarray, pictures: list[np.ndarray], f: float, field: float) -> np.ndarray:
+    """(N,) False from the farthest view on, where a frame that should show the first view again says otherwise."""
+    n = len(pictures)
+    fine = np.ones(n, bool)
+    away = degrees(rotation)
+    if n < 8 or away.max() < LARGEST_ERROR:
+        return fine
+    far = int(away.argmax())
+    back = far + 1 + np.flatnonzero(away[far + 1 :] < 0.4 * field)
+    if not len(back):
+        return fine
+    row = int(back[away[back].argmin()])
+    start, end = matched(find_points(pictures[0]), find_points(pictures[row]))
+    if len(start) < LOOP_MATCHES:
+        return fine  # nothing is recognised: another place, or the first one changed; that is not for the path to say
+    centre = np.array([pictures[0].shape[1], pictures[0].shape[0]]) / 2
+    turn, _, count = relative_pose((start - centre) / f, (end - centre) / f, TIGHT / f)
+    if turn is not None and count >= LOOP_MATCHES and degrees(rotation[row] @ turn) > LARGEST_ERROR:
+        fine[far:] = False
+    return fine
+
+
+def degrees(rotation: np.ndarray) -> np.ndarray:
+    """Angles of rotations (..., 3, 3)."""
+    return np.asarray(np.degrees(np.arccos(np.clip((np.trace(rotation, axis1=-2, axis2=-1) - 1) / 2, -1, 1))))
+
+
+def trusted(rotation: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """(N,) whether the turn since the first frame is known, from the path and which steps of it were measured.
+
+    A jump is a glitch where the path soon goes on from where it was: only the samples between are lost. Else nobody
+    knows where the camera is from there on. Steps that were not measured may each have been twice the usual one.
+    """
+    n = len(rotation)
+    fine = known.copy()
+    if n < 2:
+        return fine
+    steps = degrees(np.swapaxes(rotation[:-1], 1, 2) @ rotation[1:])
+    usual = max(float(np.median(steps[known[1:]])) if known[1:].any() else 0.0, 1.0)
+    row = 0
+    while row < n - 1:
+        if steps[row] <= max(JUMP, JUMPS * usual):
+            row += 1
+            continue
+        later = np.arange(row + 2, min(row + 2 + GLITCH, n))
+        off = degrees(rotation[row].T @ rotation[later]) if len(later) else np.zeros(0)
+        again = later[off <= LARGEST_ERROR + 2 * usual * (later - row)]
+        if not len(again):
+            fine[row + 1 :] = False
+            return fine
+        fine[row + 1 : again[0]] = False
+        row = int(again[0])
+    unsure = np.cumsum(~known) * 2 * usual
+    return np.asarray(fine & (unsure <= LARGEST_ERROR))
 
 
 def corners(picture: np.ndarray) -> np.ndarray:
@@ -170,9 +238,9 @@ def path(
     n = len(index)
     rotation = np.tile(np.eye(3), (n, 1, 1))
     direction = np.full((n, 3), np.nan)
-    inliers, quality, reliable = np.zeros(n, np.int64), np.zeros(n), np.zeros(n, bool)
+    inliers, quality, known = np.zeros(n, np.int64), np.zeros(n), np.zeros(n, bool)
     if n:
-        quality[0], reliable[0] = 1.0, True
+        quality[0], known[0] = 1.0, True
     f = focal(field, width)
     warm: tuple[int, np.ndarray, np.ndarray] | None = None  # the last pose against the same key frame
     for track in tracks:
@@ -189,7 +257,8 @@ def path(
         if step is not None:
             direction[track.row] = base @ -(turn.T @ step)
         inliers[track.row], quality[track.row] = count, count / len(start)
-        reliable[track.row] = True
+        known[track.row] = True
+    reliable = trusted(rotation, known)
     return CameraPath(
         np.array(index, np.int64), np.array(time), rotation, direction, inliers, quality, reliable, field, estimated
     )
@@ -220,7 +289,7 @@ def relative_pose(
         (refine(a, b, turn_0, step_0, 0.3 * tolerance) for turn_0, step_0 in starts), key=lambda pose: pose[0]
     )
     count = int((epipolar_error(a, b, found, step) < 0.7 * tolerance).sum())
-    if count < max(LEAST_TRACKS, 0.5 * len(a)):
+    if count < max(LEAST_TRACKS, 0.5 * len(a)) or degrees(found @ turn.T) > FAR_OFF:
         return (turn, None, int(fits.sum())) if fits.mean() > 0.4 else (None, None, 0)
     return found, ahead(a, b, found, step), count
 
