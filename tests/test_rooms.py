@@ -71,6 +71,7 @@ ALLOWED = {
         "stats",
         "diagnosis",
         "engine",
+        "labels",
         "report",
         "results",
         "worlds",

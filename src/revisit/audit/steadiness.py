@@ -60,7 +60,7 @@ def steadiness(
     """Evaluate the clips of a folder, undisturbed and disturbed, and return the content of steadiness.json."""
     if "crf18" in disturbances:
         cases = [entry for entry in SUITES["folder"].read(source, roots) if isinstance(entry, Case)]
-        _encode_all({_encoded(case, out / "encoded"): case.clip for case in cases}, workers, fresh)
+        encode_for(cases, out / "encoded", workers, fresh)
     plan = plan_of(source, out, set, roots, disturbances)
     run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
     found = {"set": plan.observers.id, "source": str(source), **flips(run.results)}
@@ -76,7 +76,7 @@ def plan_of(source: Path, out: Path, set: str, roots: Sequence[Path], disturbanc
         for entry in folder.read(source, roots):
             yield entry
             if isinstance(entry, Case):
-                yield from _disturbed(entry, out / "encoded", disturbances)
+                yield from disturbed_cases(entry, out / "encoded", disturbances)
 
     asked = [id for id in (*GATES, *METRICS) if id in READ]
     observers = ObserverSet(read_set(set).id, load_roles(set))
@@ -87,7 +87,8 @@ def _encoded(case: Case, folder: Path) -> Path:
     return folder / f"{digest(case.id, 16)}.mp4"
 
 
-def _disturbed(case: Case, encoded: Path, names: Sequence[str]) -> Iterator[Case | Rejected]:
+def disturbed_cases(case: Case, encoded: Path, names: Sequence[str]) -> Iterator[Case | Rejected]:
+    """The case under each disturbance, as a case of its own."""
     for name in names:
         try:
             clip = _disturbed_clip(case.clip, name, _encoded(case, encoded))
@@ -105,6 +106,11 @@ def _disturbed_clip(clip: Clip, name: str, encoded: Path) -> Clip:
     if name == "last_less":
         return replace(clip, count=(clip.count or _frames(clip)) - 1)
     return Clip(encoded)
+
+
+def encode_for(cases: Sequence[Case], folder: Path, workers: int | None, fresh: bool) -> None:
+    """Make the files of the disturbance `crf18`."""
+    _encode_all({_encoded(case, folder): case.clip for case in cases}, workers, fresh)
 
 
 def _encode_all(clips: Mapping[Path, Clip], workers: int | None, fresh: bool) -> None:

@@ -148,6 +148,45 @@ def steadiness_table(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def real_table(found: Mapping[str, Any]) -> str:
+    """The target gate against people, by kind, and whatever else was labelled."""
+    target = found["target"]
+    lines = [
+        f"target gate with the set {found['set']}, against {target['all']['clips']['n']} clear labels",
+        f"{'kind':<22}{'clips':>6}{'right':>7}{'wrong':>7}{'undecided':>11}{'wrong, 95 %':>18}{'scenes wrong':>15}",
+    ]
+    named = {**{kind or "(none)": row for kind, row in target["kinds"].items()}, "all": target["all"]}
+    for name, row in {**named, "always 'never hidden'": target["always never hidden"]}.items():
+        clips, scenes = row["clips"], row["scenes"]
+        low, high = clips["wrong_interval"] or (0.0, 1.0)
+        between = f"{low:.0%} to {high:.0%}"
+        lines.append(
+            f"{_clipped(name, 21):<22}{clips['n']:>6}{clips['right']:>7}{clips['wrong']:>7}{clips['undecided']:>11}"
+            f"{between:>18}{scenes['wrong']:>9} of {scenes['n']}"
+        )
+    for row in found["clips"]:
+        if row["outcome"] in ("wrong", "undecided"):
+            lines.append(f"  {row['outcome']}: {row['clip']} is {row['label']!r}, said {row['said']!r} ({row['why']})")
+    for level in target["calibration"]:
+        low, high = level["interval"] or (0.0, 1.0)
+        lines.append(
+            f"confidence {level['confidence']:.2f}: {level['right']} of {level['n']} right ({low:.0%} to {high:.0%})"
+        )
+    for name, row in found["frames"].items():
+        if row["n"]:
+            lines.append(f"frame {name}: off by {row['median_seconds']:.2f} s in the median of {row['n']}")
+    if found["view"]["clips"]["n"]:
+        view = found["view"]["clips"]
+        lines.append(f"view gate: {view['right']} right, {view['wrong']} wrong, {view['undecided']} undecided")
+    for name in ("target_reappearance", "diagnosis"):
+        for about, count in found[name].items():
+            told = ", ".join(f"{n} {what}" for what, n in count.items()) if isinstance(count, Mapping) else count
+            lines.append(f"{name}, {about}: {told}")
+    for name, row in found.get("flips", {}).items():
+        lines.append(f"{name}: {len(row['flips'])} of {row['tried']} flipped under changes that nobody sees")
+    return "\n".join(lines)
+
+
 def horizon_table(found: Mapping[str, Any]) -> str:
     """Models down, gaps across, for each metric."""
     lines = [

@@ -28,6 +28,13 @@ def audit(
         metavar="SOURCE",
         help="Instead: how often verdicts on these clips flip under changes nobody sees.",
     ),
+    real: list[Path] = typer.Option(
+        [],
+        "--real",
+        metavar="DIR",
+        help="Instead: verdicts on labelled real clips against people's (repeat it).",
+    ),
+    with_flips: bool = typer.Option(False, "--flips", help="With --real: also under changes nobody sees (11 times)."),
     out: Path = typer.Option(Path("runs/audit"), help="Folder for the clips, the run and the results."),
     workers: int = typer.Option(None, help="Processes; as many as cores by default, 0 for none."),
     fresh: bool = typer.Option(False, "--fresh", help="Render and evaluate again from the start."),
@@ -39,17 +46,31 @@ def audit(
     from revisit.audit import run
     from revisit.audit.page import write_horizon, write_page
     from revisit.audit.text import horizon_table, matrix
-    from revisit.core import METRICS, SUITES
+    from revisit.core import GATES, METRICS, SUITES
 
     for id in metric:
-        METRICS[id]
+        if not (real and id in GATES):
+            METRICS[id]
     for id in suite:
         SUITES[id]
     grid = run.Grid(tuple(_words(kinds)), tuple(map(_number, _words(strengths))), seeds, first_seed)
     rendered = None if quiet else console.Counter("rendered")
     found: dict[str, Any] = {}
     try:
-        if steady is not None:
+        if real:
+            from revisit.audit.real import real as against_people
+            from revisit.audit.text import real_table
+
+            found = against_people(
+                real, out / "real", set=set, questions=metric, with_flips=with_flips, workers=workers, fresh=fresh,
+                observed=console.progress(quiet),
+            )  # fmt: skip
+            page = out / "real" / "real.json"
+            if json:
+                console.data(found)
+            else:
+                typer.echo(real_table(found))
+        elif steady is not None:
             from revisit.audit.steadiness import steadiness
             from revisit.audit.text import steadiness_table
 

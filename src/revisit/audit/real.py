@@ -1,0 +1,208 @@
+"""Real clips: gates, metrics and the diagnosis against what people saw (`revisit audit --real`).
+
+Every verdict is right, wrong or undecided; "cannot tell" is never wrong. Counted by clips and by scenes, since clips of
+one scene fail together: a scene is wrong if any of its clips is. Beside it, what always saying "never hidden" gives.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.audit.labelled import UNSURE, VERDICTS, Labelled, read_labelled
+from revisit.audit.steadiness import DISTURBANCES, disturbed_cases, encode_for, flips
+from revisit.core import GATES, METRICS, SUITES, Case, Clip, Rejected, Target
+from revisit.diagnosis.diagnose import diagnose
+from revisit.diagnosis.signs import READ
+from revisit.engine.needs import ObserverSet
+from revisit.engine.plan import make_plan
+from revisit.engine.run import Progress as Watching
+from revisit.engine.run import evaluate
+from revisit.observers.sets import load_roles, read_set
+from revisit.results import Results
+from revisit.results.files import write_json
+from revisit.stats.intervals import share_interval
+
+TARGET, VIEW = "target_return", "view_return"
+NEVER, RETURNED, AWAY = VERDICTS
+CLOSE = 0.3  # seconds: frames of leaving and returning that far from people's count as found
+RIGHT, WRONG, UNDECIDED = "right", "wrong", "undecided"
+
+
+def real(
+    folders: Sequence[Path],
+    out: Path,
+    *,
+    set: str = "lite",
+    questions: Sequence[str] = (),
+    with_flips: bool = False,
+    workers: int | None = None,
+    fresh: bool = False,
+    observed: Watching | None = None,
+) -> dict[str, Any]:
+    """Evaluate the clips of labelled folders; return the content of real.json.
+
+    `questions` are the gates and metrics asked, by default all that the diagnosis reads.
+    """
+    clips = read_labelled(folders)
+    cases = [_case(clip) for clip in clips]
+    if with_flips:
+        encode_for(cases, out / "encoded", workers, fresh)
+
+    def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected]:
+        for case in cases:
+            yield case
+            if with_flips:
+                yield from disturbed_cases(case, out / "encoded", tuple(DISTURBANCES))
+
+    asked = list(questions) or [id for id in (*GATES, *METRICS) if id in READ]
+    observers = ObserverSet(read_set(set).id, load_roles(set))
+    plan = make_plan(replace(SUITES["folder"], read=read), folders[0], observers, metrics=asked)
+    run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
+    results = run.results.only(lambda entry: isinstance(entry, Case) and not entry.annotations.get("disturbed"))
+    found = {"set": plan.observers.id, "folders": [str(folder) for folder in folders], **against(clips, results)}
+    if with_flips:
+        found["flips"] = flips(run.results)["verdicts"]
+    write_json(out / "real.json", found)
+    return found
+
+
+def _case(clip: Labelled) -> Case:
+    return Case(
+        clip.name, "folder", "labelled", clip.scene, Clip(clip.clip),
+        reference=None if clip.reference is None else Clip(clip.reference), target=Target(clip.target, clip.box),
+    )  # fmt: skip
+
+
+def against(clips: Sequence[Labelled], results: Results) -> dict[str, Any]:
+    """Gates, metrics and diagnosis against the labels."""
+    said = {clip.name: results.answer(clip.name, TARGET) for clip in clips}
+    told = {name: UNSURE if record is None or not record.label else record.label for name, record in said.items()}
+    clear = [clip for clip in clips if clip.verdict]
+    rows = [
+        {
+            "clip": clip.name, "scene": clip.scene, "kind": clip.kind, "label": clip.verdict or "borderline",
+            "said": told[clip.name], "outcome": outcome(clip.verdict, told[clip.name]) if clip.verdict else "",
+            "confidence": record.facts.get("confidence") if (record := said[clip.name]) else None,
+            "why": record.facts.get("sentence") if record else None,
+        }
+        for clip in clips
+    ]  # fmt: skip
+    kinds = sorted({clip.kind for clip in clear})
+    facts = {name: record.facts if record else {} for name, record in said.items()}
+    return {
+        "clips": rows,
+        "target": {
+            "all": counted(clear, lambda clip: told[clip.name]),
+            "kinds": {kind: counted([c for c in clear if c.kind == kind], lambda c: told[c.name]) for kind in kinds},
+            "always never hidden": counted(clear, lambda clip: NEVER),
+            "confusion": {
+                label: dict(Counter(told[c.name] for c in clear if c.verdict == label)) for label in VERDICTS
+            },
+            "calibration": calibration(rows),
+        },
+        "frames": {
+            "gone": _frames(clips, facts, "first_hidden_frame", lambda clip: clip.gone, results),
+            "back": _frames(clips, facts, "first_return_frame", lambda clip: clip.back, results),
+        },
+        "view": counted([clip for clip in clips if clip.view], lambda clip: _label(results, clip, VIEW), "view"),
+        "target_reappearance": _reappearance(clear, results),
+        "diagnosis": _diagnosis(clips, results),
+    }
+
+
+def outcome(label: str, said: str) -> str:
+    """Right, wrong, or undecided."""
+    return UNDECIDED if said == UNSURE else RIGHT if said == label else WRONG
+
+
+def counted(clips: Sequence[Labelled], said: Callable[[Labelled], str], label: str = "verdict") -> dict[str, Any]:
+    """Right, wrong and undecided by clips and by scenes, with Wilson's interval of the share that is wrong."""
+    outcomes = [(clip.scene, outcome(getattr(clip, label), said(clip))) for clip in clips]
+    scenes: dict[str, list[str]] = {}
+    for scene, one in outcomes:
+        scenes.setdefault(scene, []).append(one)
+    worst = [next(one for one in (WRONG, UNDECIDED, RIGHT) if one in some) for some in scenes.values()]
+    return {"clips": _shares([one for _, one in outcomes]), "scenes": _shares(worst)}
+
+
+def _shares(outcomes: Sequence[str]) -> dict[str, Any]:
+    n = Counter(outcomes)
+    counts = {name: n[name] for name in (RIGHT, WRONG, UNDECIDED)}
+    return {"n": len(outcomes), **counts, "wrong_interval": share_interval(n[WRONG], len(outcomes))}
+
+
+def calibration(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """How often verdicts of each confidence are right."""
+    decided = [row for row in rows if row["outcome"] in (RIGHT, WRONG) and row["confidence"] is not None]
+    made = []
+    for level in sorted({row["confidence"] for row in decided}):
+        some = [row["outcome"] == RIGHT for row in decided if row["confidence"] == level]
+        made.append(
+            {"confidence": level, "n": len(some), "right": sum(some), "interval": share_interval(sum(some), len(some))}
+        )
+    return made
+
+
+def _label(results: Results, clip: Labelled, gate: str) -> str:
+    record = results.answer(clip.name, gate)
+    return record.label if record is not None and record.label else UNSURE
+
+
+def _frames(
+    clips: Sequence[Labelled],
+    facts: Mapping[str, Mapping[str, Any]],
+    name: str,
+    frame: Callable[[Labelled], int | None],
+    results: Results,
+) -> dict[str, Any]:
+    """How far the frames of leaving or returning are from those that people saw, in seconds."""
+    apart = []
+    for clip in clips:
+        wanted, found = frame(clip), facts[clip.name].get(name)
+        if wanted is not None and found is not None:
+            apart.append(abs(found - wanted) * _step(results, clip))
+    return {
+        "n": len(apart),
+        "median_seconds": round(float(np.median(apart)), 3) if apart else None,
+        "close": sum(value <= CLOSE for value in apart),
+    }
+
+
+def _step(results: Results, clip: Labelled) -> float:
+    """Seconds from frame to frame, by what the gate on the view says of the times it looked at."""
+    series = results.series(clip.name, VIEW)
+    if series is None or len(series) < 2 or "seconds" not in series.columns:
+        return 1 / 24
+    frames, seconds = series["frame"], series["seconds"]
+    return float((seconds[-1] - seconds[0]) / max(int(frames[-1] - frames[0]), 1))
+
+
+def _reappearance(clips: Sequence[Labelled], results: Results) -> dict[str, int]:
+    """1 of a target that returned, 0 or nothing of one that did not, nothing of one that was never hidden."""
+    right: Counter[str] = Counter()
+    for clip in clips:
+        value = results.score(clip.name, "target_reappearance")
+        allowed = {RETURNED: (1.0,), AWAY: (0.0,), NEVER: ()}[clip.verdict]
+        right["unscored" if value is None else RIGHT if value in allowed else WRONG] += 1
+    return dict(right)
+
+
+def _diagnosis(clips: Sequence[Labelled], results: Results) -> dict[str, Any]:
+    """Of each labelled kind of failure: how often it was found where it is, and where it is not."""
+    found: dict[str, Counter[str]] = {}
+    for clip in clips:
+        if not clip.failures or not results.of(clip.name):
+            continue
+        told = diagnose(results.of(clip.name))
+        seen = {finding.kind for finding in told.findings}
+        for kind, there in clip.failures.items():
+            open_question = kind in told.untold or kind in {finding.kind for finding in told.doubtful}
+            said = "found" if kind in seen else "untold" if open_question else "denied"
+            found.setdefault(kind, Counter())[f"{'there' if there else 'not there'}, {said}"] += 1
+    return {kind: dict(sorted(counts.items())) for kind, counts in sorted(found.items())}

@@ -1,0 +1,122 @@
+"""Labelled real clips: both formats, and verdicts against what people saw."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from revisit.audit.labelled import Labelled, read_labelled
+from revisit.audit.real import against, calibration, counted
+from revisit.audit.text import real_table
+from revisit.core import Case, Clip, Record, UsageError
+from revisit.results import Results
+from revisit.stats.intervals import share_interval
+
+BOX = [0.1, 0.2, 0.3, 0.4]
+
+
+def by_hand(folder: Path, **rows: dict[str, object]) -> Path:
+    folder.mkdir()
+    for name in rows:
+        (folder / f"{name}.mp4").touch()
+    (folder / "targets.json").write_text(json.dumps({"_": "a note", **rows}))
+    return folder
+
+
+def test_a_file_by_hand(tmp_path):
+    folder = by_hand(
+        tmp_path / "a",
+        Real_007_gt={"box": BOX, "gate": "hidden, returned", "state": "changed (full)", "first_hidden_frame": 12},
+        Real_007_svc={"box": BOX, "gate": "hidden, returned", "state": "reset (empty)"},
+        dog={"box": BOX, "gate": "borderline", "class": "i"},
+        dog_gone={"box": BOX, "gate": "hidden, not returned", "class": "ii"},
+    )
+    (folder / "manifest.json").write_text(json.dumps({name: {"path": "dog.mp4"} for name in ("dog", "dog_gone")}))
+    truth, svc, dog, gone = read_labelled([folder])
+    assert (truth.scene, svc.scene) == ("Real_007", "Real_007") and dog.scene == gone.scene == "dog.mp4"
+    assert truth.reference is None and svc.reference == truth.clip and truth.gone == 12
+    assert truth.failures == {"state_reset": False} and svc.failures == {"state_reset": True}
+    assert dog.verdict == "" and gone.kind == "ii"
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [({"gate": "never hidden"}, "needs a `box`"), ({"box": BOX, "gate": "gone"}, "has the verdict 'gone'")],
+)
+def test_a_broken_row_is_told(tmp_path, row, says):
+    with pytest.raises(UsageError, match=says):
+        read_labelled([by_hand(tmp_path / "a", cup=row)])
+
+
+def test_a_folder_without_labels_is_told(tmp_path):
+    with pytest.raises(UsageError, match=r"no labels.jsonl and no targets.json"):
+        read_labelled([tmp_path])
+
+
+def test_lines_of_raters(tmp_path):
+    (tmp_path / "cup.mp4").touch()
+
+    def line(rater: str, answer: str, **more: object) -> str:
+        known = {
+            "task": "marks",
+            "rater": rater,
+            "question": "target",
+            "case": "cup@m",
+            "sample": "cup",
+            "clip": "cup.mp4",
+        }
+        boxes = [{"name": "cup", "frame": 0, "box": BOX}]
+        return json.dumps({"schema": 1, **known, "answer": answer, "boxes": boxes, **more})
+
+    lines = [
+        line("a", "hidden, returned", frames={"gone": 10, "back": 40}),
+        line("b", "hidden, returned", frames={"gone": 14, "back": 44}),
+        line("c", "never hidden"),
+        line("a", "yes", task="failure", question="state_reset", boxes=[]),
+    ]
+    (tmp_path / "labels.jsonl").write_text("\n".join(lines))
+    (found,) = read_labelled([tmp_path])
+    assert found.verdict == "hidden, returned" and found.gone == 14 and found.scene == "cup"
+    assert found.failures == {"state_reset": True} and found.box == tuple(BOX)
+
+
+def labelled(name: str, verdict: str, kind: str = "i", scene: str = "") -> Labelled:
+    return Labelled(name, Path(f"{name}.mp4"), scene or name, (0.1, 0.2, 0.3, 0.4), verdict=verdict, kind=kind)
+
+
+def test_right_wrong_and_undecided_by_clips_and_scenes():
+    clips = [labelled(name, "never hidden", scene=name[0]) for name in ("a1", "a2", "b1", "c1")]
+    said = {"a1": "never hidden", "a2": "hidden, returned", "b1": "cannot tell", "c1": "never hidden"}
+    made = counted(clips, lambda clip: said[clip.name])
+    assert [made["clips"][name] for name in ("n", "right", "wrong", "undecided")] == [4, 2, 1, 1]
+    assert [made["scenes"][name] for name in ("n", "right", "wrong", "undecided")] == [3, 1, 1, 1]
+    assert made["clips"]["wrong_interval"] == share_interval(1, 4)
+
+
+def test_calibration_counts_decided_verdicts_only():
+    rows = [
+        {"outcome": "right", "confidence": 1.0},
+        {"outcome": "wrong", "confidence": 0.25},
+        {"outcome": "undecided", "confidence": None},
+    ]
+    assert [(row["confidence"], row["right"], row["n"]) for row in calibration(rows)] == [(0.25, 0, 1), (1.0, 1, 1)]
+
+
+def test_the_whole_table():
+    clips = [labelled("a", "hidden, returned"), labelled("b", "never hidden", "iii"), labelled("c", "")]
+    records = []
+    for clip, label in zip(clips, ("hidden, returned", "hidden, returned", "cannot tell"), strict=True):
+        case = Case(clip.name, "folder", "labelled", clip.scene, Clip(clip.clip))
+        state = "unsure" if label == "cannot tell" else "open"
+        facts = {"confidence": 1.0, "sentence": "so it is"}
+        records.append(Record(case, "target_return", True, state, label=label, facts=facts))
+        if clip.name == "a":
+            records.append(Record(case, "target_reappearance", False, "scored", 1.0))
+    found = {"set": "lite", **against(clips, Results([record.case for record in records if record.is_gate], records))}
+    assert found["target"]["all"]["clips"]["wrong"] == 1 and found["target"]["kinds"]["i"]["clips"]["right"] == 1
+    assert found["target"]["always never hidden"]["clips"]["wrong"] == 1
+    assert found["target_reappearance"] == {"right": 1, "unscored": 1}
+    text = real_table(found)
+    assert "wrong: b is 'never hidden', said 'hidden, returned'" in text and "always 'never hidden'" in text
