@@ -34,6 +34,7 @@ from revisit.evidence.motion import ShotChanges
 from revisit.evidence.outset import Outset
 from revisit.evidence.poses import ActionTrack, PoseTrack, TruePoseTrack
 from revisit.evidence.quality import AestheticQuality, FeatureError, ImagingQuality
+from revisit.evidence.target import TargetLooks
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from tests.looking import as_frames, look, wall, window
 
@@ -139,6 +140,11 @@ def by_hand() -> Iterator[Any]:
     mask = np.zeros((COUNT, 48, 64), bool)
     mask[:, 10:40, 10:50] = True
     yield ObjectMasks(index, mask, "a network")
+    there = (index < HIDDEN) | (index >= RETURNED)
+    yield TargetLooks(
+        index, index / FPS, np.where(there, 0.8, 0.2) + slight, np.full(COUNT, 0.45), np.where(there, 0.75, 0.2),
+        np.tile(np.array(TARGET.box), (COUNT, 1)), np.where(there, 0.9, 0.1), 0.5, 3, "a network",
+    )  # fmt: skip
     yield ObjectFeatures(index, some, vectors, "a network")
     yield FaceFeatures(some, some, vectors, "a network")
     yield BodyFeatures(np.arange(len(some)), vectors, "a network")

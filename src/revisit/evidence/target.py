@@ -42,17 +42,46 @@ class TargetTrack:
     height_px: float
 
 
+@evidence(id="target_looks")
+@dataclass(frozen=True)
+class TargetLooks:
+    """What a network says of the target in a few frames: the window most like it and least like its background.
+
+    Likenesses are cosines of descriptors of windows, at most 1. `like - unlike` is the margin over the background.
+    """
+
+    index: Annotated[Array, "N; rising"]  # frames looked at, the first one among them
+    seconds: Annotated[Array, "N; finite"]
+    like: Annotated[Array, "N; finite"]  # of that window, to the most alike of the target's views
+    unlike: Annotated[Array, "N; finite"]  # of that window, to the most alike background of the first frame
+    first: Annotated[Array, "N; finite"]  # of that window, to the very first view
+    box: Annotated[Array, "N, 4; finite"]  # that window
+    colour: Annotated[Array, "N; 0 to 1"]  # overlap of its colours with those of the views
+    lookalike: float  # of the target in the first frame, to the most alike thing beside it
+    views: int  # of the target, taken while it was seen clearly; the first one counts
+    maker: str
+
+
+@evidence(id="target_sight")
+@dataclass(frozen=True)
+class TargetSight:
+    """All that a set knows of the target: followed by its looks, and looked for by a network."""
+
+    track: TargetTrack
+    looks: TargetLooks | None  # None where no network of the set looks
+
+
 VISIBLE, HIDDEN, RETURNED = 0, 1, 2
 
 
 @evidence(id="target_phases")
 @dataclass(frozen=True)
 class TargetPhases:
-    """When the target was in view: worked out from `TargetTrack`, one state per frame."""
+    """When the target was in view, one state per frame of `TargetTrack`: by a network where one looked, else by it."""
 
     index: Annotated[Array, "N"]  # frame numbers
     seconds: Annotated[Array, "N"]
     state: Annotated[Array, "N"]  # VISIBLE before it was hidden, HIDDEN, or RETURNED
     sure: Annotated[Array, "N"]  # whether this frame itself decided, or its neighbours did
     box: Annotated[Array, "N, 4"]  # where the target is taken to be; its last or expected place while hidden
-    lead: Annotated[Array, "N"]  # similarity beyond what clutter reaches
+    lead: Annotated[Array, "N"]  # similarity beyond what clutter, or the background, reaches

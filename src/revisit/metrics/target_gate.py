@@ -1,6 +1,11 @@
 """Was the target hidden, and did it come back?
 
-Evidence: `TargetTrack`. A frame *shows* the target when something in it is more alike to the target
+Where the set has a network that looks for the target, it decides (target_looks.py). Else the layout of edges and
+colours does (`TargetTrack`), and says "cannot tell" where appearance alone cannot decide: of a target that was neither
+seen to leave nor its place seen without it, of a return much less alike than it was before, of a place that was not
+seen well afterwards.
+
+The layout. A frame *shows* the target when something in it is more alike to the target
 than anything else in the clip's frames is (its lead over clutter), or when the box followed from the
 frames before still looks like it, as a whole or in one half. A frame *lacks* it when nothing stands
 out and the followed box has left the frame or no longer holds anything alike. Frames that do
@@ -20,8 +25,9 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Series, Unscored, Verdict, derived, gate
-from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetPhases, TargetTrack
+from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetLooks, TargetPhases, TargetSight, TargetTrack
 from revisit.metrics.room import UNSURE, with_room
+from revisit.metrics.target_looks import LookRule, carried_on, read_looks, runs
 
 NEVER = "never hidden"
 CAME_BACK = "hidden, returned"
@@ -34,6 +40,10 @@ OUT = 0.2  # share inside the frame of a box that has left it
 ABOVE_HIDDEN = 0.05  # what comes back is more alike than anything seen while it was away
 SMALLEST_CELLS, SMALLEST_PX = 16, 12
 STEP_OF_LEAD, STEP_OF_LIKENESS, STEP_OF_SECONDS = 0.01, 0.025, 0.1  # of room, see room.py
+SAME_SHARE = 0.5  # of its similarity before it was lost: what reaches less may be a look-alike
+CLEARLY_ITS_COLOUR = 0.5  # overlap of colours of a return
+BREAKS = 0.4  # share of the box whose motion survives the way back: what leaves or is covered has 0 to 0.3
+LEAST_AROUND = 0.3  # of the window twice the box, the box left out, that is in the first frame
 FAINTEST = 1.0  # deviations; a target no more special than the average cell cannot be told from it
 
 
@@ -87,18 +97,6 @@ def frames_for(track: TargetTrack, seconds: float, least: int) -> int:
     return max(least, int(np.ceil(seconds / step - 1e-6))) if step > 0 else least
 
 
-def carried_on(says: np.ndarray) -> np.ndarray:
-    """(N,) whether the target is away, undecided frames taking the state before them."""
-    last_word = np.maximum.accumulate(np.where(says != 0, np.arange(len(says)), 0))
-    return np.asarray(says[last_word] < 0, dtype=bool)
-
-
-def runs(away: np.ndarray, value: bool) -> list[tuple[int, int]]:
-    """Start and end of each run of `value`."""
-    edges = np.flatnonzero(np.diff(np.r_[0, (away == value).astype(np.int8), 0]))
-    return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
-
-
 def away_frames(track: TargetTrack, cues: Cues, rule: Rule) -> tuple[np.ndarray, bool]:
     """(N,) whether the target is away, and whether a possible return was too weak to count."""
     says = cues.says.copy()
@@ -124,24 +122,43 @@ def away_frames(track: TargetTrack, cues: Cues, rule: Rule) -> tuple[np.ndarray,
     return away, weak
 
 
-@derived(makes=TargetPhases, needs=(TargetTrack,), version=1)
-def target_phases(track: TargetTrack, *, hidden_for: float = 0.3, back_for: float = 0.3) -> TargetPhases | Unscored:
+@derived(makes=TargetSight, needs=(TargetTrack,), optional=(TargetLooks,), version=1)
+def target_sight(track: TargetTrack, looks: TargetLooks | None) -> TargetSight:
+    """Everything that the set observes of the target, together."""
+    return TargetSight(track, looks)
+
+
+@derived(makes=TargetPhases, needs=(TargetSight,), version=2)
+def target_phases(sight: TargetSight, *, hidden_for: float = 0.3, back_for: float = 0.3) -> TargetPhases | Unscored:
     """Visible, hidden or returned for each frame, with the target's box."""
+    track = sight.track
     if not len(track.index):
         return Unscored("too_short", "the clip has no frames to look for the target in")
+    if sight.looks is not None and len(sight.looks.index):
+        return _phases_by_looks(track, sight.looks, LookRule(hidden_for=hidden_for, back_for=back_for))
     rule = Rule(hidden_for=hidden_for, back_for=back_for)
     cues = read_cues(track, rule)
     away, _ = away_frames(track, cues, rule)
-    state = np.where(away, HIDDEN, np.where(np.cumsum(away) > 0, RETURNED, VISIBLE)).astype(np.int8)
     apart = (np.abs(track.peak_box - track.box).max(1) > 0.1) & (cues.lead >= LEAD)
     box = np.where((apart & ~away)[:, None], track.peak_box, track.box)
-    return TargetPhases(track.index, track.seconds, state, cues.says != 0, box, cues.lead)
+    return TargetPhases(track.index, track.seconds, _states(away), cues.says != 0, box, cues.lead)
+
+
+def _states(away: np.ndarray) -> np.ndarray:
+    return np.where(away, HIDDEN, np.where(np.cumsum(away) > 0, RETURNED, VISIBLE)).astype(np.int8)
+
+
+def _phases_by_looks(track: TargetTrack, looks: TargetLooks, rule: LookRule) -> TargetPhases:
+    """Each frame takes the state of the look nearest in time; the box of that look once the target was lost."""
+    read = read_looks(looks, rule)
+    near = np.abs(track.seconds[:, None] - looks.seconds[None]).argmin(axis=1)
+    state = _states(read.away)[near]
+    box = np.where((state == RETURNED)[:, None], looks.box[near], track.box)
+    return TargetPhases(track.index, track.seconds, state, (read.says != 0)[near], box, read.margin[near])
 
 
 def unjudgeable(track: TargetTrack, cues: Cues) -> str:
-    """Why this target cannot be judged in this clip, or nothing."""
-    if min(track.width_px, track.height_px) < SMALLEST_PX or track.cells < SMALLEST_CELLS:
-        return f"the target's box is only {track.width_px:.0f}x{track.height_px:.0f} pixels: too small to recognise"
+    """Why this target cannot be judged in this clip by its layout, or nothing."""
     if track.texture < FAINTEST:
         return "the target has too little texture and colour of its own to be told from the rest of the first frame"
     if len(track.index) < 4:
@@ -151,56 +168,137 @@ def unjudgeable(track: TargetTrack, cues: Cues) -> str:
     return ""
 
 
-@gate(id="target_return", version=2, title="Target hidden and returned", needs=(TargetTrack,))
-def target_return(track: TargetTrack, *, hidden_for: float = 0.3, back_for: float = 0.3) -> Verdict | Unscored:
+@gate(id="target_return", version=3, title="Target hidden and returned", needs=(TargetSight,))
+def target_return(sight: TargetSight, *, hidden_for: float = 0.3, back_for: float = 0.3) -> Verdict | Unscored:
     """Open when the target was out of sight for a while and came back.
 
-    Hidden means away for at least `hidden_for` seconds and three frames: blur and quick passers-by
-    make tracking drop out for a frame or two, and what a model forgets in less cannot be called
-    memory. Returned means shown for at least `back_for` seconds and two frames. `confidence` is that of `room.py`.
+    Hidden means away for at least `hidden_for` seconds: blur and quick passers-by make it drop out for a frame or two,
+    and what a model forgets in less cannot be called memory. Returned means shown for at least `back_for` seconds.
+    A network decides where the set has one that looks (`target_looks`), else the layout of edges and colours.
+    `confidence` is that of `room.py`.
     """
+    track, looks = sight.track, sight.looks
     if not len(track.index):
         return Unscored("too_short", "the clip has no frames to look for the target in")
-    rule = Rule(hidden_for=hidden_for, back_for=back_for)
-    found = with_room(_verdict(track, rule), lambda steps: (_verdict(track, other) for other in rule.off(steps)))
+    if min(track.width_px, track.height_px) < SMALLEST_PX or track.cells < SMALLEST_CELLS:
+        size = f"{track.width_px:.0f}x{track.height_px:.0f}"
+        return _told(Verdict("unsure", UNSURE, f"the target's box is only {size} pixels: too small to recognise"))
+    if looks is not None and len(looks.index):
+        seen, rule = looks, LookRule(hidden_for=hidden_for, back_for=back_for)
+        verdict = by_looks(seen, rule)
+        return _told(with_room(verdict, lambda steps: (by_looks(seen, other) for other in rule.off(steps))))
+    layout = Rule(hidden_for=hidden_for, back_for=back_for)
+    verdict = by_layout(sight, layout)
+    return _told(with_room(verdict, lambda steps: (by_layout(sight, other) for other in layout.off(steps))))
+
+
+def _told(found: Verdict) -> Verdict:
     said = found.facts["sentence"] if found.state != "unsure" else found.reason
     return replace(found, facts={**found.facts, "judgeable": found.state != "unsure", "sentence": said})
 
 
-def _verdict(track: TargetTrack, rule: Rule) -> Verdict:
+def _answer(facts: dict[str, Any], units: Series, back: bool, hidden: bool, doubt: str) -> Verdict:
+    """The verdict that follows from when the target was away."""
+    gone = f"hidden from frame {facts['first_hidden_frame']} for {facts['hidden_seconds']:.1f} s"
+    if doubt:
+        state, label, sentence = "unsure", UNSURE, f"{gone}; {doubt}" if hidden else doubt
+    elif not hidden:
+        state, label, sentence = "closed", NEVER, "the target was never hidden: it stays in view throughout"
+    elif back:
+        state, label, sentence = "open", CAME_BACK, f"{gone}, back in frame {facts['first_return_frame']}"
+    else:
+        state, label, sentence = "closed", STAYED_AWAY, f"{gone}, and not seen again"
+    facts["sentence"] = sentence
+    return Verdict(state, label, "" if state == "open" else sentence, facts, units)
+
+
+def _facts(
+    index: np.ndarray, seconds: np.ndarray, away: np.ndarray, like: np.ndarray, says: np.ndarray
+) -> dict[str, Any]:
+    back = ~away & (np.cumsum(away) > 0)
+    step = float(np.median(np.diff(seconds))) if len(index) > 1 else 0.0
+    return {
+        "hidden_seconds": round(float(away.sum() * step), 3),
+        "first_hidden_frame": int(index[away.argmax()]) if away.any() else None,
+        "first_return_frame": int(index[back.argmax()]) if back.any() else None,
+        "return_similarity": round(float(np.median(like[back])), 3) if back.any() else None,
+        "undecided_share": round(float((says == 0).mean()), 3),
+    }
+
+
+def by_looks(looks: TargetLooks, rule: LookRule) -> Verdict:
+    """The verdict by what a network sees."""
+    read = read_looks(looks, rule)
+    facts = _facts(looks.index, looks.seconds, read.away, looks.like, read.says)
+    facts |= {"by": looks.maker, "looked_at": len(looks.index), "views": looks.views}
+    units = Series(
+        frame=looks.index, value=read.margin, similarity=looks.like, hidden=read.away, says=read.says,
+        x0=looks.box[:, 0], y0=looks.box[:, 1], x1=looks.box[:, 2], y1=looks.box[:, 3],
+    )  # fmt: skip
+    back = bool((~read.away & (np.cumsum(read.away) > 0)).any())
+    return _answer(facts, units, back, bool(read.away.any()), read.doubt)
+
+
+def by_layout(sight: TargetSight, rule: Rule) -> Verdict:
+    """The verdict by the layout of edges and colours."""
+    track = sight.track
     cues = read_cues(track, rule)
     away, weak = away_frames(track, cues, rule)
-    hidden = runs(away, True)
-    back = [(start, end) for start, end in runs(away, False) if start > 0]
-    step = float(np.median(np.diff(track.seconds))) if len(track.index) > 1 else 0.0
-    facts: dict[str, Any] = {
-        "hidden_seconds": round(float(away.sum() * step), 3),
-        "first_hidden_frame": int(track.index[hidden[0][0]]) if hidden else None,
-        "first_return_frame": int(track.index[back[0][0]]) if back else None,
-        "return_similarity": round(float(np.median(track.peak[~away & (np.cumsum(away) > 0)])), 3) if back else None,
-        "undecided_share": round(float((cues.says == 0).mean()), 3),
-    }
+    facts = _facts(track.index, track.seconds, away, track.peak, cues.says)
+    facts["by"] = "layout"
     units = Series(frame=track.index, value=cues.lead, similarity=track.peak, inside=track.inside, hidden=away)
+    back = ~away & (np.cumsum(away) > 0)
+    doubt = unjudgeable(track, cues) or _doubt_of_layout(sight, cues, away, back, weak)
+    return _answer(facts, units, bool(back.any()), bool(away.any()), doubt)
 
-    def answer(state: str, label: str, sentence: str) -> Verdict:
-        facts["sentence"] = sentence
-        return Verdict(state, label, "" if state == "open" else sentence, facts, units)
 
-    problem = unjudgeable(track, cues)
-    if problem:
-        return answer("unsure", UNSURE, problem)
-    if not hidden:
+def _doubt_of_layout(sight: TargetSight, cues: Cues, away: np.ndarray, back: np.ndarray, weak: bool) -> str:
+    """Why the layout alone cannot decide, or nothing."""
+    track = sight.track
+    if not away.any():
         longest = max((end - start for start, end in runs(cues.says == 1, False)), default=0)
         if longest >= max(frames_for(track, 1.0, 4), 0.2 * len(track.index)):
-            return answer(
-                "unsure",
-                UNSURE,
-                f"cues disagree: for {longest} frames the target is neither clearly seen nor clearly gone",
-            )
-        return answer("closed", NEVER, "the target was never hidden: it stays in view throughout")
-    gone = f"hidden from frame {facts['first_hidden_frame']} for {facts['hidden_seconds']:.1f} s"
-    if back:
-        return answer("open", CAME_BACK, f"{gone}, back in frame {facts['first_return_frame']}")
-    if weak:
-        return answer("unsure", UNSURE, f"{gone}; what appears later is not alike enough to call it returned")
-    return answer("closed", STAYED_AWAY, f"{gone}, and not seen again")
+            return f"cues disagree: for {longest} frames the target is neither clearly seen nor clearly gone"
+        return ""
+    lasting = frames_for(track, 0.3, 3)
+    out = track.inside < OUT
+    empty = place_seen_without_target(track) & away if surroundings_seen(track) else np.zeros_like(away)
+    if not back.any():
+        if weak:
+            return "what appears later is not alike enough to call it returned"
+        came_in = away & ~out & (np.cumsum(out & away) > 0)  # where it should be is in the frame again
+        seen_badly = came_in.sum() >= lasting and empty[came_in].mean() < 0.5
+        if seen_badly or (empty.sum() < lasting and (out & away).sum() < lasting):
+            return "its place was not seen well afterwards, and it may be back in another pose or place"
+        return ""
+    first = int(away.argmax())
+    # what leaves or is covered takes its motion with it; what turns or crumples in place does not
+    broke = float(track.flow[max(first - 4, 0) : first + 2].min()) < BREAKS
+    if not broke and empty.sum() < lasting and (out & away).sum() < lasting:
+        return "it was neither seen to leave nor its place seen without it: it may only have changed"
+    before = float(np.median(track.peak[1:first])) if first > 1 else float(track.peak[0])
+    later = float(np.percentile(track.peak[back], 75))
+    colour = float(np.percentile(track.colour[back], 75))
+    if colour < CLEARLY_ITS_COLOUR:
+        return f"what appears later shares only {colour:.0%} of the target's colours"
+    if later < SAME_SHARE * before:
+        return f"what appears later is much less alike ({later:.2f}) than the target was before ({before:.2f})"
+    return ""
+
+
+def surroundings_seen(track: TargetTrack) -> bool:
+    """Whether enough of what is around the target was in the first frame to know its place by it."""
+    box = track.box[0]
+    half = (box[2:] - box[:2]) / 2
+    wide = np.concatenate([box[:2] - half, box[2:] + half])  # a window twice the box
+    inside, own = (float(np.prod(kept[2:] - kept[:2])) for kept in (np.clip(wide, 0, 1), np.clip(box, 0, 1)))
+    area = float(np.prod(box[2:] - box[:2]))
+    return (inside - own) / max(4 * area - own, 1e-9) >= LEAST_AROUND
+
+
+def place_seen_without_target(track: TargetTrack) -> np.ndarray:
+    """(N,) frames in which the surroundings stand out, the target's window is inside, and holds something else."""
+    lead = track.place - np.maximum(track.place_second, np.median(track.place_second))
+    centre = (track.place_box[:, :2] + track.place_box[:, 2:]) / 2
+    inside = ((centre > 0.05) & (centre < 0.95)).all(1)
+    return np.asarray((lead >= LEAD) & inside & (track.at_place < 0.3))

@@ -1,6 +1,6 @@
 """The target: does it come back, and as the same thing?
 
-Evidence: `TargetTrack`, read through the gate `target_return` (hidden and returned) and
+Evidence: `TargetSight`, read through the gate `target_return` (hidden and returned) and
 `TargetPhases`. Similarity is that of the layout of edges and colours with the target as it looked
 before it was hidden, so that a change that happened in view is not held against the clip.
 Not measured: whether a change while hidden was the right one (a cup that should have filled).
@@ -11,24 +11,25 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import Score, Series, Unscored, metric
-from revisit.evidence.target import HIDDEN, RETURNED, TargetPhases, TargetTrack
+from revisit.evidence.target import HIDDEN, RETURNED, TargetPhases, TargetSight, TargetTrack
 from revisit.metrics.target_gate import (
     CAME_BACK,
     LEAD,
     NEVER,
     frames_for,
+    place_seen_without_target,
     target_return,
 )
 
 
 @metric(
     id="target_reappearance",
-    version=1,
+    version=2,
     title="Target reappears",
     unit="score",
     range=(0, 1),
     higher_is_better=True,
-    needs=(TargetTrack, TargetPhases),
+    needs=(TargetSight, TargetPhases),
     suites=("folder",),
     responds_to=("object forgotten while out of view",),
     blind_to=(
@@ -39,13 +40,13 @@ from revisit.metrics.target_gate import (
         "frozen camera",
     ),
 )
-def target_reappearance(track: TargetTrack, phases: TargetPhases, *, seen_for: float = 0.3) -> Score | Unscored:
+def target_reappearance(sight: TargetSight, phases: TargetPhases, *, seen_for: float = 0.3) -> Score | Unscored:
     """1 if the target came back after it was hidden, 0 if its place came back into view without it.
 
     The place counts as seen again when, for at least `seen_for` seconds after the target was lost,
     what surrounded it in the first frame stands out in the frame with the target's window inside it.
     """
-    verdict = target_return(track)
+    verdict, track = target_return(sight), sight.track
     if isinstance(verdict, Unscored):
         return verdict
     if verdict.state == "unsure" or verdict.label == NEVER:
@@ -61,17 +62,9 @@ def target_reappearance(track: TargetTrack, phases: TargetPhases, *, seen_for: f
     return Score(0.0, units=units, facts=facts)
 
 
-def place_seen_without_target(track: TargetTrack) -> np.ndarray:
-    """(N,) frames in which the surroundings stand out, the target's window is inside, and holds something else."""
-    lead = track.place - np.maximum(track.place_second, np.median(track.place_second))
-    centre = (track.place_box[:, :2] + track.place_box[:, 2:]) / 2
-    inside = ((centre > 0.05) & (centre < 0.95)).all(1)
-    return np.asarray((lead >= LEAD) & inside & (track.at_place < 0.3))
-
-
 @metric(
     id="target_identity",
-    version=1,
+    version=2,
     title="Returned target looks the same",
     unit="similarity",
     range=(0, 1),
@@ -81,6 +74,7 @@ def place_seen_without_target(track: TargetTrack) -> np.ndarray:
     suites=("folder",),
     responds_to=("identity drift", "object replaced", "colour drift"),
     blind_to=("state reset", "object returns in the wrong place", "small changes of detail", "frozen camera"),
+    rewards_unchanged=True,
 )
 def target_identity(track: TargetTrack, phases: TargetPhases) -> Score | Unscored:
     """Similarity of the returned target to its views before it was hidden, upper quartile of the returned frames.

@@ -1,0 +1,132 @@
+"""The target gate with a network's eyes: hidden, returned or never hidden, from `TargetLooks`.
+
+A looked-at frame *shows* the target when some window in it is like it (0.5) and no less like it than like the
+background of the first frame. It *lacks* it when the best window is more like the background, or hardly like the target
+at all. Frames between keep the state before them, and are counted.
+
+What comes back is another question than what goes away. The network says "something like it": another person at the
+same place is like the one who left. So a return counts only if it is clear (margin and likeness, in the upper quartile
+of its frames); a faint one is "cannot tell", and so is a long time without an answer. Where the first frame holds a
+look-alike, a frame shows the target only with half of the margin that it had in its first frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from revisit.evidence.target import TargetLooks
+
+LOOKALIKE = 0.75  # likeness of something beside the target, in the first frame, from which on the two can be mixed up
+FEW_FIRST = 6  # looks from which the margin of the first frames is taken
+LEAST_MARGIN = 0.08  # in the first frame: a target no more like itself than its background cannot be told from it
+STEP_OF_LIKE, STEP_OF_MARGIN, STEP_OF_SECONDS = 0.01, 0.01, 0.1  # of room, see room.py
+
+
+@dataclass(frozen=True)
+class LookRule:
+    """The thresholds of one reading, and the seconds that hiding and returning take."""
+
+    shows_like: float = 0.50
+    shows_margin: float = 0.0
+    lacks_like: float = 0.40
+    lacks_margin: float = 0.08  # a larger margin, with little likeness, is no answer
+    background: float = -0.05  # margin from which down it is background, whatever the likeness
+    return_like: float = 0.55
+    return_margin: float = 0.15
+    most_unanswered: float = 0.25  # share of the frames after the loss
+    hidden_for: float = 0.3
+    back_for: float = 0.3
+
+    def off(self, steps: int) -> Iterator[LookRule]:
+        """The same, so many steps of room stricter or milder in one respect."""
+        for way in (steps, -steps):
+            like, margin = way * STEP_OF_LIKE, way * STEP_OF_MARGIN
+            yield replace(self, shows_like=self.shows_like + like, lacks_like=self.lacks_like + like)
+            yield replace(
+                self, shows_margin=self.shows_margin + margin, background=self.background + margin,
+                lacks_margin=self.lacks_margin + margin,
+            )  # fmt: skip
+            yield replace(self, return_like=self.return_like + like, return_margin=self.return_margin + margin)
+            yield replace(self, hidden_for=max(self.hidden_for + way * STEP_OF_SECONDS, 0.0))
+            yield replace(self, back_for=max(self.back_for + way * STEP_OF_SECONDS, 0.0))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the looked-at frames say together."""
+
+    away: np.ndarray  # (N,) whether the target is away
+    says: np.ndarray  # (N,) +1 shows it, -1 lacks it, 0 does not say
+    margin: np.ndarray  # (N,)
+    doubt: str  # why nothing can be said, or nothing
+
+
+def frame_says(looks: TargetLooks, rule: LookRule) -> np.ndarray:
+    """(N,) what each looked-at frame says by itself: +1 it shows the target, -1 it lacks it, 0 neither."""
+    margin = looks.like - looks.unlike
+    least = rule.shows_margin
+    if looks.lookalike >= LOOKALIKE:
+        least = max(least, float(np.median(margin[1:FEW_FIRST])) / 2 if len(margin) > 1 else 0.0)
+    says = np.zeros(len(margin), dtype=np.int8)
+    says[(looks.like >= rule.shows_like) & (margin >= least)] = 1
+    says[(margin <= rule.background) | ((looks.like < rule.lacks_like) & (margin < rule.lacks_margin))] = -1
+    says[:1] = 1  # the target is in the first frame by definition
+    return says
+
+
+def read_looks(looks: TargetLooks, rule: LookRule) -> Reading:
+    """When the target is away, and why that cannot be told."""
+    margin = looks.like - looks.unlike
+    says = frame_says(looks, rule)
+    away = carried_on(says)
+    hidden, shown = (looks_for(looks.seconds, seconds) for seconds in (rule.hidden_for, rule.back_for))
+    for start, end in runs(away, False):
+        if start > 0 and (says[start:end] > 0).sum() < shown:  # frames without an answer do not make a return
+            away[start:end] = True
+    for start, end in runs(away, True):
+        if end - start < hidden or (says[start:end] < 0).sum() < 2:
+            away[start:end] = False
+    return Reading(away, says, margin, _doubt(looks, rule, away, says, margin))
+
+
+def _doubt(looks: TargetLooks, rule: LookRule, away: np.ndarray, says: np.ndarray, margin: np.ndarray) -> str:
+    if len(looks.index) < 4:
+        return f"{len(looks.index)} frames are too few to see something leave and return"
+    if margin[0] < LEAST_MARGIN:
+        return "the target can hardly be told from other things in the first frame"
+    after = slice(int(away.argmax()), None) if away.any() else slice(0, None)
+    back = ~away & (np.cumsum(away) > 0)
+    if back.any():
+        like, lead = (float(np.percentile(column[back], 75)) for column in (looks.like, margin))
+        if like < rule.return_like or lead < rule.return_margin:
+            return (
+                "something like the target comes later, but not clearly enough to call it the same one "
+                f"(likeness {like:.2f}, margin {lead:.2f})"
+            )
+        return ""
+    silent = float((says[after] >= 0).mean()) if away.any() else float((says == 0).mean())
+    if silent > rule.most_unanswered:
+        since = "after it was lost" if away.any() else "in the clip"
+        return f"in {silent:.0%} of the frames {since} the target is neither clearly seen nor clearly gone"
+    return ""
+
+
+def looks_for(seconds: np.ndarray, lasting: float) -> int:
+    """Number of looks that last so long, two at least."""
+    step = float(np.median(np.diff(seconds))) if len(seconds) > 1 else 0.0
+    return max(2, int(np.ceil(lasting / step - 1e-6))) if step > 0 else 2
+
+
+def carried_on(says: np.ndarray) -> np.ndarray:
+    """(N,) whether the target is away, frames without an answer taking the state before them."""
+    last_word = np.maximum.accumulate(np.where(says != 0, np.arange(len(says)), 0))
+    return np.asarray(says[last_word] < 0, dtype=bool)
+
+
+def runs(away: np.ndarray, value: bool) -> list[tuple[int, int]]:
+    """Start and end of each run of `value`."""
+    edges = np.flatnonzero(np.diff(np.r_[0, (away == value).astype(np.int8), 0]))
+    return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
