@@ -47,11 +47,11 @@ const questions = [...form.querySelectorAll("fieldset[data-question]")];
 const inputs = (question) => [...question.querySelectorAll("input")];
 const answered = (question) => inputs(question).some((input) => input.checked);
 const open = () => questions.filter((question) => !question.hidden);
-let now = null;
+let now = null, started = false; // nothing scrolls before the rater has done something
 function goTo(question) {
   questions.forEach((one) => one.classList.toggle("now", one === question));
   now = question;
-  if (question) question.scrollIntoView({ block: "nearest" });
+  if (question && started) question.scrollIntoView({ block: "nearest" });
 }
 function next() { goTo(open().find((question) => !answered(question)) || null); }
 function refresh() { // what cannot be judged is not asked
@@ -204,3 +204,4 @@ if (task === "marks") {
 
 refresh();
 next();
+started = true;
