@@ -80,7 +80,7 @@ def test_an_example_shows_what_is_right_and_why(tmp_path):
     with serving(Pages(made, store, ADMIN).application()) as address:
         ann = Person(address, f"/r/{token}")
         assert "&lt;script&gt;x" in ann.page("/guide").text
-        item, fields, page = ann.next()
+        item, fields, page = ann.next() or ("", {}, "")
         assert "example" in page
         answer = ann.post(f"/item/{item}", {**fields, "q.camera": "left"})
         assert answer.headers["location"] == f"/right/{item}"
@@ -139,7 +139,7 @@ def test_a_review_needs_words_and_a_reason(tmp_path):
     token = store.add_rater("ann")[1]
     with serving(Pages(made, store, ADMIN).application()) as address:
         ann = Person(address, f"/r/{token}")
-        item, fields, page = ann.next()
+        item, fields, page = ann.next() or ("", {}, "")
         question = made.item(item).questions[0]
         name = question.id
         assert question.text in page and question.polarity in page
