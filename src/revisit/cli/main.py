@@ -10,6 +10,7 @@ from revisit import __version__
 from revisit.cli import (
     annotate,
     audit,
+    build,
     cache,
     camera,
     check,
@@ -45,6 +46,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("eval")(eval_.eval_)
 app.command("generate")(generate.generate)
+app.command("describe")(build.describe)
 app.command("check")(check.check)
 app.command("report")(report.report)
 app.command("leaderboard")(leaderboard.leaderboard)
@@ -60,6 +62,7 @@ app.command("align")(labels.align)
 app.command("doctor")(doctor.doctor)
 app.command("poses")(poses.poses)
 app.add_typer(import_.app, name="import")
+app.add_typer(build.app, name="build")
 app.add_typer(camera.app, name="camera")
 app.add_typer(cache.app, name="cache")
 app.add_typer(judge.app, name="judge")

@@ -19,6 +19,7 @@ from revisit.cli import console
 from revisit.cli.options import PARAM
 from revisit.cli.poses import CONVENTION, DEVICE, FRAMES, MODEL, PYTHON, TIMEOUT, WORKERS, estimator_of
 from revisit.cli.running import carry_out
+from revisit.suites.mbench.commands_build import build
 
 if TYPE_CHECKING:
     from revisit.results.run import Run
@@ -406,4 +407,4 @@ def import_videos(
         console.message(f"... and {len(done.missing) - 10} more")
 
 
-COMMANDS = {"mbench": app, "import mbench": import_videos}
+COMMANDS = {"build mbench": build, "mbench": app, "import mbench": import_videos}

@@ -1,6 +1,7 @@
 """The suite `mbench`: entity, environment and causal consistency, by action (A) and by text (T) (docs/mbench.md)."""
 
 from revisit.core.suites import Suite, read_card, suite
+from revisit.suites.mbench.describe import DATASET
 from revisit.suites.mbench.exports import export
 from revisit.suites.mbench.jobs import jobs
 from revisit.suites.mbench.leaderboard import boards_of
@@ -23,5 +24,6 @@ MBENCH = suite(
         export=export,
         boards=boards_of,
         jobs=jobs,
+        dataset=DATASET,
     )
 )

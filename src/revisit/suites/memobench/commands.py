@@ -18,6 +18,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.running import carry_out
+from revisit.suites.memobench.commands_build import build
 from revisit.suites.memobench.commands_judge import questions, review, wording
 
 if TYPE_CHECKING:
@@ -287,4 +288,10 @@ def _joined(files: list[Path], place: Path) -> None:
         writer.writerows(rows)
 
 
-COMMANDS = {"memobench": app, "judge questions": questions, "judge wording": wording, "judge review": review}
+COMMANDS = {
+    "build memobench": build,
+    "memobench": app,
+    "judge questions": questions,
+    "judge wording": wording,
+    "judge review": review,
+}

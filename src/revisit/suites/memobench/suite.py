@@ -1,6 +1,7 @@
 """The suite `memobench`: visible, disappeared, reappeared (docs/memobench.md)."""
 
 from revisit.core.suites import Suite, read_card, suite
+from revisit.suites.memobench.describe import DATASET
 from revisit.suites.memobench.exports import export
 from revisit.suites.memobench.jobs import jobs
 from revisit.suites.memobench.leaderboard import board_of_files, boards_of
@@ -22,5 +23,6 @@ MEMOBENCH = suite(
         board_of_files=board_of_files,
         published=published_boards,
         jobs=jobs,
+        dataset=DATASET,
     )
 )

@@ -15,6 +15,7 @@ import typer
 
 from revisit.cli import console
 from revisit.cli.running import carry_out
+from revisit.suites.mind.commands_build import build
 
 DINO = "dinov3-base"
 DINO_PATH = Path("dinov3_vitb16")  # where the public evaluator looks
@@ -114,4 +115,4 @@ def _gpus(number: int) -> None:
         os.environ[settings.DEVICE] = ",".join(f"cuda:{k}" for k in range(min(number, here)))
 
 
-COMMANDS = {"mind": mind}
+COMMANDS = {"build mind": build, "mind": mind}

@@ -1,6 +1,7 @@
 """The suite `mind`: long-context memory, return, and action accuracy against recordings from Unreal (docs/mind.md)."""
 
 from revisit.core.suites import Suite, read_card, suite
+from revisit.suites.mind.describe import DATASET
 from revisit.suites.mind.jobs import jobs
 from revisit.suites.mind.leaderboard import boards_of
 from revisit.suites.mind.measures import metrics
@@ -19,5 +20,6 @@ MIND = suite(
         export=export,
         boards=boards_of,
         jobs=jobs,
+        dataset=DATASET,
     )
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
+from revisit.suites.wrbench.commands_build import build
 
 app = typer.Typer(help="WRBench: records to generate; published results.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -93,4 +94,4 @@ def published(json: bool = typer.Option(False, "--json", help="Print JSON.")) ->
     console.table(["model", *made["columns"]], [[row["name"], *row["cells"]] for row in made["rows"]], numbers=True)
 
 
-COMMANDS = {"wrbench": app}
+COMMANDS = {"build wrbench": build, "wrbench": app}

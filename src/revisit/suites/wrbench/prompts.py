@@ -81,10 +81,11 @@ def _camera_words(camera: str) -> list[str]:
 def own_tasks() -> tuple[Task, ...]:
     """The 100 tasks of our own scenes."""
     families = yaml.safe_load((files(__package__) / "scenes.yaml").read_text(encoding="utf-8"))["families"]
-    return tuple(_own(family, facts, event) for family, facts in families.items() for event in EVENTS)
+    return tuple(task_of(family, facts, event) for family, facts in families.items() for event in EVENTS)
 
 
-def _own(family: str, facts: Mapping[str, Any], event: str) -> Task:
+def task_of(family: str, facts: Mapping[str, Any], event: str) -> Task:
+    """The task of one event of a scene as scenes.yaml writes it."""
     one, other = facts["behind"]
     layout = (
         f"In {facts['place']}, {facts['subject']} is on the left, facing {facts['with']} far on the right; "

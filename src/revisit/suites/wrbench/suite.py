@@ -1,6 +1,7 @@
 """The suite `wrbench`: from camera execution to the state of what came back (docs/wrbench.md)."""
 
 from revisit.core.suites import Suite, read_card, suite
+from revisit.suites.wrbench.describe import DATASET
 from revisit.suites.wrbench.exports import export
 from revisit.suites.wrbench.jobs import jobs
 from revisit.suites.wrbench.leaderboard import boards_of, published_boards
@@ -21,5 +22,6 @@ WRBENCH = suite(
         boards=boards_of,
         published=published_boards,
         jobs=jobs,
+        dataset=DATASET,
     )
 )

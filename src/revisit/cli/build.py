@@ -1,0 +1,89 @@
+"""`revisit build`: benchmark data of your own, by the builders of the benchmarks. `revisit describe`: what is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from revisit.cli import console
+from revisit.cli.benchmarks import OpenGroup
+
+app = typer.Typer(cls=OpenGroup, help="Make benchmark data of your own.", no_args_is_help=True, rich_markup_mode=None)
+JSON = typer.Option(False, "--json", help="Print JSON.")
+ROWS = 20  # of a table that are shown
+
+
+@app.callback()
+def build() -> None:
+    """Make benchmark data of your own."""
+
+
+@app.command("check")
+def check(
+    data: Path = typer.Argument(help="A dataset."),
+    suite: str = typer.Option("", help="Whose; told by its layout by default."),
+    json: bool = JSON,
+) -> None:
+    """Refuse what the suite could not score, and what is not as the dataset's card says. Exit code 1 if anything is."""
+    from revisit.suites.authoring import card_problems
+
+    name, tools = _dataset(data, suite)
+    found = [*card_problems(data), *tools.problems(data)]
+    if json:
+        console.data({"suite": name, "problems": found})
+    else:
+        for sentence in found:
+            typer.echo(console.clean(sentence))
+        typer.echo(f"{data}: {len(found)} problems" if found else f"{data}: a dataset of {name}, nothing is wrong")
+    raise typer.Exit(1 if found else 0)
+
+
+def describe(
+    data: Path = typer.Argument(help="A dataset: built here, or as a benchmark publishes it."),
+    suite: str = typer.Option("", help="Whose; told by its layout by default."),
+    figures: Path = typer.Option(None, help="Folder for histograms (SVG)."),
+    json: bool = JSON,
+) -> None:
+    """Counts by category, lengths, trajectories and gaps of a dataset, as tables and figures."""
+    from revisit.report.histogram import as_svg
+
+    name, tools = _dataset(data, suite)
+    found = tools.describe(data)
+    if figures is not None:
+        figures.mkdir(parents=True, exist_ok=True)
+        for title, values in found.histograms.items():
+            if len(values):
+                file = figures / f"{title.replace(' ', '_').replace(',', '')}.svg"
+                file.write_text(as_svg(title, list(values)), encoding="utf-8")
+                console.message(f"figure: {file}")
+    if json:
+        tables = [{"title": title, "columns": list(columns), "rows": rows} for title, columns, rows in found.tables]
+        console.data({"suite": name, "title": found.title, "facts": dict(found.facts), "tables": tables})
+        return
+    typer.echo(found.title)
+    console.table(["", ""], [[key, str(value)] for key, value in found.facts.items()])
+    for title, columns, rows in found.tables:
+        if rows:
+            typer.echo(title)
+            console.table(list(columns), [[str(cell) for cell in row] for row in rows[:ROWS]])
+            if len(rows) > ROWS:
+                typer.echo(f"and {len(rows) - ROWS} more")
+
+
+def _dataset(data: Path, suite: str) -> tuple[str, Any]:
+    """The suite whose dataset a folder holds, and its tools."""
+    from revisit.core import SUITES, UsageError
+
+    if not data.is_dir():
+        raise UsageError(f"{data}: no such folder")
+    known = {name: SUITES[name].dataset for name in SUITES if SUITES[name].dataset is not None}
+    if suite:
+        if suite not in known:
+            raise UsageError(f"the suite {suite!r} describes no dataset; these do: {', '.join(known)}")
+        return suite, known[suite]
+    name = next((name for name, tools in known.items() if tools.recognises(data)), None)
+    if name is None:
+        raise UsageError(f"{data}: no dataset of {', '.join(known)} is here; --suite says whose it is")
+    return name, known[name]

@@ -1,0 +1,181 @@
+"""Authoring: what all builders of datasets share: their files, and the card that every dataset gets.
+
+A card (dataset-card.json, and DATASET.md for people) says whose the data are, how many there are, the digest of every
+file, and one fingerprint of all of them, so that two people can tell whether they hold the same dataset.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import Clip, UsageError, digest
+from revisit.media import VIDEO_SUFFIXES, file_digest, natural_order, open_clip
+from revisit.media.files import replacing
+
+CARD, READABLE = "dataset-card.json", "DATASET.md"
+OTHERS = ("models", "jobs", "inputs")  # what users add to a dataset later: no part of it
+
+
+Rows = Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Described:
+    """What is in a dataset: facts by name, tables (title, columns, rows), and numbers to be drawn as histograms."""
+
+    title: str
+    facts: Mapping[str, Any]
+    tables: Sequence[tuple[str, Sequence[str], Rows]] = ()
+    histograms: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DatasetTools:
+    """How a suite tells its dataset from others, describes it, and finds what it could not score."""
+
+    recognises: Any  # (folder) -> bool
+    describe: Any  # (folder) -> Described
+    problems: Any  # (folder) -> sentences
+
+
+def write_card(root: Path, suite: str, *, title: str, licence: str, source: str, counts: Mapping[str, int]) -> Path:
+    """The card of a dataset, from the files that are there."""
+    if not licence or not source:
+        raise UsageError("every dataset says whose it is: give --licence (such as CC-BY-4.0) and --source")
+    files = {path.relative_to(root).as_posix(): file_digest(path) for path in _files(root)}
+    content = {
+        "schema": 1, "suite": suite, "title": title, "licence": licence, "source": source, "counts": dict(counts),
+        "fingerprint": digest(files, 32), "files": files,
+    }  # fmt: skip
+    write_json(root / CARD, content)
+    lines = [f"# {title}", "", "|  |  |", "|---|---|", f"| suite | {suite} |", f"| licence | {licence} |"]
+    lines += [f"| source | {source} |", *(f"| {name} | {count} |" for name, count in counts.items())]
+    lines += [f"| files | {len(files)} |", f"| fingerprint | `{content['fingerprint']}` |", ""]
+    lines += [f"`{CARD}` has the SHA-256 of every file; `revisit build check` compares them."]
+    write_text(root / READABLE, "\n".join(lines) + "\n")
+    return root / CARD
+
+
+def card_problems(root: Path) -> list[str]:
+    """What does not agree with the card of a dataset, as sentences."""
+    try:
+        card = json.loads((root / CARD).read_text(encoding="utf-8"))
+        files = dict(card["files"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return [f"there is no {CARD} that can be read ({error}); the builders write one"]
+    found = [f"the card has no {name}" for name in ("licence", "source", "suite", "counts") if not card.get(name)]
+    if card.get("fingerprint") != digest(files, 32):
+        found.append("the fingerprint of the card is not that of its files")
+    there = {path.relative_to(root).as_posix(): path for path in _files(root)}
+    found += [f"{name} is on the card and not there" for name in files if name not in there]
+    found += [f"{name} is not on the card" for name in there if name not in files]
+    found += [
+        f"{name} is not what it was" for name in files if name in there and file_digest(there[name]) != files[name]
+    ]
+    return found
+
+
+def _files(root: Path) -> list[Path]:
+    """The files of a dataset, without its card, hidden ones, and what users add to it."""
+    found = []
+    for path in sorted(root.rglob("*"), key=natural_order):
+        parts = path.relative_to(root).parts
+        own = parts[0] not in OTHERS and parts[0] not in (CARD, READABLE)
+        if path.is_file() and own and not any(part.startswith(".") for part in parts):
+            found.append(path)
+    return found
+
+
+def videos_in(folder: Path) -> list[Path]:
+    """The videos directly in a folder, in natural order."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder of videos")
+    found = [path for path in folder.iterdir() if path.suffix.lower() in VIDEO_SUFFIXES and path.is_file()]
+    if not found:
+        raise UsageError(f"{folder}: there is no video in it ({', '.join(VIDEO_SUFFIXES)})")
+    return sorted(found, key=natural_order)
+
+
+def empty_folder(root: Path) -> Path:
+    """A folder to build in; one that holds something else is refused."""
+    if root.exists() and any(root.iterdir()):
+        raise UsageError(f"{root} is not empty; a dataset is built in a folder of its own, choose another --out")
+    root.mkdir(parents=True, exist_ok=True)
+    return root
+
+
+def frame(video: Path, number: int) -> np.ndarray:
+    """One frame of a video; -1 is the last one."""
+
+    def wanted(count: int, fps: float) -> np.ndarray:
+        return np.array([number if number >= 0 else count + number])
+
+    with open_clip(Clip(video), wanted=wanted) as stream:
+        return next(iter(stream)).rgb
+
+
+def write_picture(path: Path, rgb: np.ndarray) -> None:
+    """A picture file, whole or not at all."""
+    import cv2
+
+    with replacing(path) as temporary:
+        cv2.imwrite(str(temporary), np.ascontiguousarray(rgb[..., ::-1]))
+
+
+def write_text(path: Path, text: str) -> None:
+    """A text file, whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="")
+
+
+def write_json(path: Path, content: Any) -> None:
+    """A JSON file."""
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False))
+
+
+def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """A file of JSON lines."""
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def write_sheet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A spreadsheet (xlsx)."""
+    from openpyxl import Workbook
+
+    book = Workbook()
+    page = book.active
+    assert page is not None
+    for row in ([*columns], *([*row] for row in rows)):
+        page.append(row)
+    with replacing(path) as temporary:
+        book.save(temporary)
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]], newline: str = "\r\n") -> None:
+    """A CSV file."""
+    import csv
+    import io
+
+    made = io.StringIO()
+    csv.writer(made, lineterminator=newline).writerows([columns, *rows])
+    write_text(path, made.getvalue())
+
+
+def counted(values: Iterable[Any]) -> list[tuple[str, int]]:
+    """How often each value occurs, the most frequent first."""
+    from collections import Counter
+
+    return [(str(value), count) for value, count in Counter(values).most_common()]
+
+
+def spread(values: Sequence[float]) -> list[str]:
+    """Least, median and most of some numbers, for a table."""
+    if not len(values):
+        return ["", "", ""]
+    return [f"{value:.4g}" for value in (min(values), float(np.median(values)), max(values))]

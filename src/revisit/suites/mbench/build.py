@@ -1,0 +1,180 @@
+"""Build: MBench datasets from a folder of real videos and a judge.
+
+For each video: the judge rates three challenges and the video joins the subset of the greatest, if it is great enough;
+it describes the video and its target; it tells the story in five parts, and each part begins with a camera instruction
+that makes memory matter (turning, moving, zooming, or something that gets in the way). Action-conditioned samples get a
+sequence that exits, waits and reenters: the camera turns away from the side on which the target stands, rests, and goes
+back the same way. Two datasets come out, MBench-A and MBench-T, over the same samples.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from revisit.core import RevisitError
+from revisit.judges.asker import Asker
+from revisit.judges.asking import Frames
+from revisit.suites import authoring
+from revisit.suites.mbench import questions_build as questions
+from revisit.suites.mbench.dataset import CARD, PLACES
+from revisit.suites.mbench.jobs import ASSIGNMENTS
+from revisit.suites.mbench.names import SETTINGS
+
+LEAST = 3  # of 5: a video that challenges no kind of memory more than a little is left out
+SECONDS = 25
+PHASES = (10, 5, 10)  # seconds: exit, wait, reenter
+SUBSETS = {
+    "environment": "The place, seen again.",
+    "human": "A person who leaves and comes back.",
+    "object": "A thing that leaves and comes back.",
+    "causal": "What goes on while nobody looks.",
+}
+# kind of motion -> what the camera is told at the head of each part
+CAMERA = {
+    "rotation": ("The camera rests.", "The camera turns {away} on the spot until the {name} has left the view.",
+                 "The camera rests, turned {away}.", "The camera turns back {back} on the spot.",
+                 "The camera rests where it began."),
+    "translation": ("The camera rests.", "The camera moves {away} until the {name} has left the view.",
+                    "The camera rests at the side.", "The camera moves back {back}.",
+                    "The camera rests where it began."),
+    "zoom": ("The camera rests.", "The camera zooms in beside the {name} until it has left the view.",
+             "The camera stays close.", "The camera zooms out again.", "The camera rests where it began."),
+    "occlusion": ("The camera rests.", "Something large moves in front of the {name} until it is hidden.",
+                  "The {name} stays hidden behind it.", "What hides the {name} moves on.",
+                  "The camera rests where it began."),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the judge said of a video."""
+
+    video: Path
+    id: str
+    subset: str
+    ratings: Mapping[str, int]
+    caption: str
+    kind: str
+    name: str
+    attributes: Sequence[str]
+    place: tuple[float, float]  # of the target in the first frame, as shares
+    segments: Sequence[str]
+
+
+def ask(asker: Asker, video: Path, look: Callable[[Path], Frames]) -> Told | str:
+    """What the judge says of a video, or why it is left out."""
+    frames = look(video)
+    ratings = _answer(asker, frames, questions.select(), video)
+    challenge = max(ratings, key=lambda name: (ratings[name], -list(ratings).index(name)))
+    if ratings[challenge] < LEAST:
+        return f"{video.name}: no challenge to memory is rated {LEAST} or more ({_listed(ratings)})"
+    facts = _answer(asker, frames, questions.describe(), video)
+    parts = _answer(asker, frames, questions.segments(facts["caption"], facts["name"]), video)
+    subset = facts["kind"] if challenge == "entity" else challenge
+    digest = hashlib.sha256(video.read_bytes()).hexdigest()[:8]
+    return Told(
+        video, f"{video.stem}_{digest}", subset, ratings, facts["caption"], facts["kind"], facts["name"],
+        facts["attributes"], (facts["x"], facts["y"]), parts,
+    )  # fmt: skip
+
+
+def _answer(asker: Asker, frames: Frames, question: Any, video: Path) -> Any:
+    (answer,) = asker.ask(frames, [question])
+    if answer.status != "answered":
+        raise RevisitError(f"{video.name}: the judge did not answer {question.id}: {answer.reason}")
+    return answer.value
+
+
+def write(root: Path, told: Sequence[Told], *, licence: str, source: str) -> tuple[Path, Path]:
+    """Both datasets of these videos."""
+    made = []
+    for setting in "AT":
+        place = authoring.empty_folder(root / f"MBench-{setting}")
+        for number, one in enumerate(told):
+            _sample(place / "samples" / one.subset / one.id, one, setting, number)
+        authoring.write_text(place / CARD, _card(setting, told))
+        rows = [{"subset": one.subset, "sample_id": one.id, "condition_id": condition(one, setting)} for one in told]
+        authoring.write_lines(place / ASSIGNMENTS, rows)
+        counts = {"samples": len(told), **Counter(one.subset for one in told)}
+        title = f"MBench-{setting} of {source}"
+        authoring.write_card(place, "mbench", title=title, licence=licence, source=source, counts=counts)
+        made.append(place)
+    return made[0], made[1]
+
+
+def condition(one: Told, setting: str) -> str:
+    """The condition of a sample: text, or the sequence that loses its target soonest."""
+    return "text" if setting == "T" else f"{_action(one)}_{SECONDS}s"
+
+
+def _action(one: Told) -> str:
+    away, back = _sides(one)
+    return f"{away}_then_wait_then_{back}"
+
+
+def _sides(one: Told) -> tuple[str, str]:
+    """Where the camera turns, and back: away from the side on which the target stands."""
+    return ("right", "left") if one.place[0] <= 0.5 else ("left", "right")
+
+
+def _card(setting: str, told: Sequence[Told]) -> str:
+    present = {name: {"description": what} for name, what in SUBSETS.items() if any(t.subset == name for t in told)}
+    exit_, wait, reenter = PHASES
+    actions = {
+        f"{away}_then_wait_then_{back}": [{away: exit_}, {"wait": wait}, {back: reenter}]
+        for away, back in sorted({_sides(one) for one in told})
+    }
+    card = {
+        "dataset_id": SETTINGS[setting], "dataset_name": f"MBench-{setting}", "version": "1.0",
+        "path_mode": "relative_to_dataset_root", "subsets": present,
+        "condition_id": {"pattern": "text" if setting == "T" else "{action}_{length}"},
+        "paths": {name: PLACES[name] for name in ("output_video", "artifact_da3")},
+        **({"actions": actions} if setting == "A" else {}),
+    }  # fmt: skip
+    return yaml.safe_dump(card, sort_keys=False, allow_unicode=True)
+
+
+def _sample(place: Path, one: Told, setting: str, number: int) -> None:
+    place.mkdir(parents=True)
+    shutil.copyfile(one.video, place / f"source_video{one.video.suffix.lower()}")
+    first = authoring.frame(one.video, 0)
+    authoring.write_picture(place / "first_frame.png", first)
+    authoring.write_picture(place / "reference.png", authoring.frame(one.video, -1))
+    height, width = first.shape[:2]
+    anchor = {
+        "center_x": round(one.place[0] * width, 1), "center_y": round(one.place[1] * height, 1), "width": width,
+        "height": height, "source": "judge",
+    }  # fmt: skip
+    away, back = _sides(one)
+    motion = list(CAMERA)[number % len(CAMERA)]
+    words = [text.format(away=away, back=back, name=one.name) for text in CAMERA[motion]]
+    told = [f"{camera} {text}" for camera, text in zip(words, one.segments, strict=True)]
+    metadata: dict[str, Any] = {
+        "caption": one.caption, "challenges": dict(one.ratings), "object_name": one.name, "object_anchor": anchor,
+        "object_card": {"name": one.name, "attributes": list(one.attributes)},
+    }  # fmt: skip
+    annotations: dict[str, Any] = {"action": _action(one), "phases_seconds": list(PHASES)}
+    if setting == "T":
+        metadata |= {"caption_segments": told}
+        annotations = {"camera_motion": motion}
+    content = {
+        "sample_id": one.id, "subset": one.subset, "caption": one.caption,
+        "ground_truth_media": {
+            "source_video": f"source_video{one.video.suffix.lower()}", "first_frame": "first_frame.png",
+            "reference": "reference.png",
+        },
+        "metadata": metadata, "annotations": annotations,
+    }  # fmt: skip
+    authoring.write_json(place / "sample.json", content)
+
+
+def _listed(ratings: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {rating}" for name, rating in ratings.items())

@@ -1,0 +1,71 @@
+"""What is in a dataset of MBench, and what its suite could not score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from revisit.control.jobs import Wanted
+from revisit.core import UsageError
+from revisit.suites.authoring import DatasetTools, Described, Rows, counted, spread
+from revisit.suites.mbench.dataset import CARD, Item, open_dataset
+from revisit.suites.mbench.jobs import jobs
+from revisit.suites.mbench.read import anchor_of, segments_of, target_of, words_of
+
+
+def recognises(folder: Path) -> bool:
+    """Whether there is a dataset.yaml of MBench."""
+    try:
+        return (folder / CARD).is_file() and bool(open_dataset(folder))
+    except UsageError:
+        return False
+
+
+def describe(folder: Path) -> Described:
+    """Counts by subset and condition, lengths, captions and anchors."""
+    data, batch = open_dataset(folder), jobs(folder, None, Wanted("describe"))
+    samples = {(job.subset, job.sample): data.sample(job.subset, job.sample)[0] for job in batch.jobs}
+    seconds = [(job.frames - 1) / job.fps for job in batch.jobs]
+    words = [len(job.prompt.split()) for job in batch.jobs]
+    parts = [len(segments_of(facts)) for facts in samples.values()]
+    rows = [[name, *spread(values)] for name, values in
+            (("seconds", seconds), ("words of a caption", words), ("caption segments", parts))]  # fmt: skip
+    facts = {
+        "setting": data.setting, "samples": len(samples), "items": len(batch.jobs),
+        "with an anchor": sum("object_anchor" in one for one in samples.values()),
+        "with a named target": sum(bool(words_of(one)) for one in samples.values()),
+    }  # fmt: skip
+    tables: list[tuple[str, Sequence[str], Rows]] = [
+        ("Items by subset", ("subset", "items"), counted(job.subset for job in batch.jobs)),
+        ("Items by condition", ("condition", "items"), counted(job.condition for job in batch.jobs)),
+        ("Lengths", ("", "least", "median", "most"), rows),
+    ]
+    return Described(f"MBench-{data.setting}", facts, tables, {"seconds": seconds, "words of a caption": words})
+
+
+def problems(folder: Path) -> list[str]:
+    """What could not be scored, as sentences."""
+    data, batch = open_dataset(folder), jobs(folder, None, Wanted("check"))
+    found = list(batch.left_out)
+    for job in batch.jobs:
+        facts, _ = data.sample(job.subset, job.sample)
+        if job.image is None:
+            found.append(f"{job.id}: its sample has neither first_frame.png nor source_video.mp4")
+        if data.setting == "T" and len(segments_of(facts)) < 2:
+            found.append(f"{job.id}: caption_segments are missing, or only one: nothing can leave and come back")
+        if job.subset == "object" and data.setting == "T" and not words_of(facts):
+            found.append(f"{job.id}: metadata.object_card is missing, or has no name")
+        if job.subset == "object" and data.setting == "A":
+            item = _item(job.subset, job.sample, job.condition, facts)
+            anchor = anchor_of(data, item)[0]
+            if anchor is None or target_of(data, item, anchor)[0] is None:
+                found.append(f"{job.id}: metadata.object_anchor is missing, or lies in no frame")
+    return found
+
+
+def _item(subset: str, sample: str, condition: str, facts: dict[str, Any]) -> Item:
+    return Item("", subset, sample, condition, 0, {}, facts, None, {})
+
+
+DATASET = DatasetTools(recognises, describe, problems)

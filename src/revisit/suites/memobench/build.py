@@ -1,0 +1,164 @@
+"""Build: a MemoBench dataset from recordings that look away and come back, and a table of when they do.
+
+The table (CSV or xlsx) has `video`, `exits` and `returns`, the frames at which the target has left and is back, and may
+have `subject` and `prompt`; a judge writes these where they are missing. Recordings become clips of the real split.
+Their camera poses come from whoever estimates them, with an error of its own: a path whose error is too great for its
+turn is left out, and told.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from revisit.core import Clip, RevisitError, UsageError
+from revisit.geometry.rotations import geodesic, smoothed
+from revisit.judges.asker import Asker
+from revisit.judges.asking import Frames
+from revisit.media import announced_frames, open_clip, save_npz
+from revisit.suites import authoring
+from revisit.suites.memobench.keyframes import problem_of
+from revisit.suites.memobench.questions_build import subject
+from revisit.suites.memobench.sheets import read_table
+
+SMOOTH = 1.5  # frames: the width of the smoothing of turns
+MOST_ERROR, SHARE = 3.0, 0.15  # degrees, and of the whole turn: a path that is less sure is left out
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A row of the table."""
+
+    video: Path
+    exits: int
+    returns: int
+    subject: str = ""
+    prompt: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Poses of a recording, how far the estimator is from itself, and the lens in pixels."""
+
+    c2w: np.ndarray  # (frames, 4, 4)
+    error: float  # degrees
+    K: np.ndarray
+    producer: str
+
+
+def read(table: Path, videos: Path) -> list[Recording]:
+    """The recordings of a table, whose videos lie in a folder."""
+    rows = list(read_table(table))
+    heads = [str(cell or "").strip().lower() for cell in rows[0]] if rows else []
+    lacking = [name for name in ("video", "exits", "returns") if name not in heads]
+    if lacking:
+        raise UsageError(f"{table.name} has no column {lacking[0]!r}; expected video, exits, returns, subject, prompt")
+    found = []
+    for number, row in enumerate(rows[1:], start=2):
+        facts = {head: str(cell).strip() if cell is not None else "" for head, cell in zip(heads, row, strict=False)}
+        if not any(facts.values()):
+            continue
+        video = videos / facts["video"]
+        if not video.is_file() or video.suffix.lower() != ".mp4":
+            raise UsageError(f"row {number} of {table.name}: {video} is no mp4 file that is there")
+        try:
+            marks = int(float(facts["exits"])), int(float(facts["returns"]))
+        except ValueError:
+            raise UsageError(f"row {number} of {table.name}: exits and returns are frame numbers") from None
+        problem = problem_of(*marks, announced_frames(video) or 10**9)
+        if problem:
+            raise UsageError(f"row {number} of {table.name}: {problem}")
+        found.append(Recording(video, *marks, facts.get("subject", ""), facts.get("prompt", "")))
+    if not found:
+        raise UsageError(f"{table.name} has no rows")
+    return found
+
+
+def told(asker: Asker | None, one: Recording, look: Callable[[Path], Frames]) -> Recording:
+    """The recording with its subject and prompt; a judge is asked where one is missing."""
+    if one.subject and one.prompt:
+        return one
+    if asker is None:
+        raise UsageError(f"{one.video.name} has no subject or no prompt; fill in the table, or name a --judge")
+    (answer,) = asker.ask(look(one.video), [subject()])
+    if answer.status != "answered":
+        raise RevisitError(f"{one.video.name}: the judge wrote no subject: {answer.reason}")
+    return replace(one, subject=one.subject or answer.value["subject"], prompt=one.prompt or answer.value["prompt"])
+
+
+def write(
+    root: Path,
+    recordings: Sequence[Recording],
+    estimate: Callable[[Path], Estimate | str],
+    *,
+    licence: str,
+    source: str,
+    banks: Callable[[Path], None] | None = None,
+) -> tuple[Path, list[str]]:
+    """The dataset of some recordings, and a sentence for each path that was left out."""
+    data = authoring.empty_folder(root) / "data"
+    said: list[str] = []
+    marks, facts = [], []
+    posed = 0
+    for number, one in enumerate(recordings, start=1):
+        place = data / "Real_Raw" / f"{number:03d}"
+        place.mkdir(parents=True)
+        shutil.copyfile(one.video, place / f"{number:03d}.mp4")
+        _pictures(one.video, place / "FRAMES")
+        found = estimate(one.video)
+        trouble = found if isinstance(found, str) else _unsure(found)
+        if trouble:
+            said.append(f"{one.video.name}: {trouble}")
+        else:
+            assert isinstance(found, Estimate)
+            posed += 1
+            _poses(place / "raw" / f"{number:03d}_mapanything.npz", found)
+        marks.append([number, one.exits, one.returns])
+        first = f"Real_Raw/{number:03d}/FRAMES/frame_0001.jpg"
+        facts.append([number, one.subject, first, one.prompt])
+    authoring.write_sheet(data / "Real_Raw" / "Real_ExitReenter.xlsx", ("id", "exit", "reenter"), marks)
+    columns = ("video_id", "subject", "full_image_path", "prompt")
+    authoring.write_table(data / "sam3_metadata" / "real_metadata.csv", columns, facts)
+    if banks is not None:
+        banks(data)
+    written = len(list(data.glob("vqa_questions/*-questions.csv")))
+    counts = {"clips": len(recordings), "clips with poses": posed, "question banks": written}
+    authoring.write_card(
+        data, "memobench", title=f"MemoBench clips of {source}", licence=licence, source=source, counts=counts
+    )
+    return data, said
+
+
+def _unsure(found: Estimate) -> str:
+    """Why a path is not used, or nothing."""
+    turn = float(geodesic(found.c2w[0, :3, :3], found.c2w[:, :3, :3]).max())
+    if found.error > max(MOST_ERROR, SHARE * turn):
+        return (
+            f"its poses are left out: {found.producer} is off by {found.error:.1f} degrees from itself, and the camera "
+            f"turns by {turn:.0f}"
+        )
+    return ""
+
+
+def _poses(path: Path, found: Estimate) -> None:
+    poses = found.c2w.copy()
+    poses[:, :3, :3] = smoothed(poses[:, :3, :3], SMOOTH)
+    arrays: Mapping[str, np.ndarray] = {
+        "cam_c2w": poses, "intrinsic": found.K, "own_error_degrees": np.array(found.error),
+        "producer": np.array(found.producer),
+    }  # fmt: skip
+    save_npz(path, dict(arrays))
+
+
+def _pictures(video: Path, folder: Path) -> None:
+    import cv2
+
+    folder.mkdir()
+    with open_clip(Clip(video)) as stream:
+        for frame in stream:
+            name = folder / f"frame_{frame.index + 1:04d}.jpg"
+            cv2.imwrite(str(name), np.ascontiguousarray(frame.rgb[..., ::-1]), [cv2.IMWRITE_JPEG_QUALITY, 95])

@@ -1,0 +1,96 @@
+"""`revisit build memobench`: a dataset in MemoBench's layout from recordings and a table of marks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from revisit.cli import console
+from revisit.cli.judge import FRAMES, chosen_judge, look_at, store_of
+
+WIDTH = 384  # pixels: what odometry works with
+
+
+def build(
+    videos: Path = typer.Argument(help="A folder of mp4 files that look away and come back."),
+    marks: Path = typer.Option(..., help="CSV or xlsx: video, exits, returns, and where known subject and prompt."),
+    out: Path = typer.Option(..., help="An empty folder; the dataset is made in data/."),
+    judge: str = typer.Option("", "--judge", help="A judge file, url or recorded answers, for subjects and questions."),
+    frames: int = FRAMES,
+    questions: bool = typer.Option(True, "--questions/--no-questions", help="Write question banks with the judge."),
+    poses: bool = typer.Option(True, "--poses/--no-poses", help="Estimate the camera's turns by odometry."),
+    licence: str = typer.Option(..., "--licence", help="Of the recordings; it goes onto the card."),
+    source: str = typer.Option(..., help="Where the recordings are from; it goes onto the card."),
+) -> None:
+    """Number the recordings, estimate their camera, write sheets, subjects, question banks and sheets for review."""
+    from contextlib import ExitStack
+
+    from revisit.suites.memobench.build import read, told, write
+
+    recordings = read(marks, videos)
+    with ExitStack() as stack:
+        asker: Any = None
+        if judge:
+            chosen = chosen_judge(judge)
+            asker = stack.enter_context(chosen.asker(store_of(chosen)))
+        named = [told(asker, one, lambda path: look_at(path, frames)) for one in recordings]
+        banks = (lambda data: _banks(asker, data, frames)) if asker is not None and questions else None
+        estimate = turns_of if poses else lambda video: "no poses were estimated"
+        data, said = write(out, named, estimate, licence=licence, source=source, banks=banks)
+    for sentence in said if poses else ():
+        console.message(sentence)
+    typer.echo(f"revisit build check {data}")
+
+
+def _banks(asker: Any, data: Path, frames: int) -> None:
+    """Question banks of the whole set, each with a sheet for review."""
+    from revisit.suites.memobench.commands_judge import _write_bank
+    from revisit.suites.memobench.pipeline import bank_tasks
+    from revisit.suites.memobench.read import metadata_of
+    from revisit.suites.memobench.truth import Dataset
+
+    tasks, left_out = bank_tasks(Dataset(data), metadata_of(data))
+    for sentence in left_out:
+        console.message(sentence)
+    for task in tasks:
+        _write_bank(asker, task, frames, data / "vqa_questions", None)
+
+
+def turns_of(video: Path) -> Any:
+    """The camera's turns by odometry, forwards and backwards; how far both are apart is its own error."""
+    import cv2
+    import numpy as np
+
+    from revisit.core import OBSERVERS, Clip, RevisitError
+    from revisit.geometry.poses import resample, trajectory
+    from revisit.geometry.rotations import geodesic
+    from revisit.media import open_clip
+    from revisit.suites.memobench.build import Estimate
+
+    small = []
+    with open_clip(Clip(video)) as stream:
+        info = stream.info
+        for frame in stream:
+            height = round(frame.rgb.shape[0] * WIDTH / frame.rgb.shape[1])
+            fits = frame.rgb.shape[1] <= WIDTH
+            small.append(frame.rgb if fits else cv2.resize(frame.rgb, (WIDTH, height), interpolation=cv2.INTER_AREA))
+    shown = np.stack(small)
+    try:
+        there, back = (OBSERVERS["lite.odometry"](rgb) for rgb in (shown, shown[::-1].copy()))
+    except RevisitError as error:
+        return f"its poses are left out: {error}"
+    if not (there.reliable.all() and back.reliable.all()):
+        return "its poses are left out: odometry loses the picture somewhere"
+
+    def over_all(seen: Any) -> Any:
+        path = np.tile(np.eye(4), (len(seen.index), 1, 1))
+        path[:, :3, :3] = seen.rotation
+        return resample(trajectory(path, seen.index), np.arange(len(shown))).c2w
+
+    forward, backward = over_all(there), over_all(back)[::-1]
+    again = backward[0, :3, :3].T @ backward[:, :3, :3]
+    focal = info.width / 2 / np.tan(np.radians(there.field_of_view) / 2)
+    K = np.array([[focal, 0, info.width / 2], [0, focal, info.height / 2], [0, 0, 1.0]])
+    return Estimate(forward, float(geodesic(forward[:, :3, :3], again).max()), K, "odometry, turns only")

@@ -1,0 +1,82 @@
+"""What is in a dataset of MemoBench, and what its suite could not score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from revisit.control.jobs import Wanted
+from revisit.geometry.rotations import geodesic
+from revisit.suites.authoring import DatasetTools, Described, Rows, counted, spread
+from revisit.suites.memobench.jobs import jobs
+from revisit.suites.memobench.read import metadata_of
+from revisit.suites.memobench.truth import FRAME_RATES, TrueClip, dataset_root, open_dataset
+
+
+def recognises(folder: Path) -> bool:
+    """Whether the folder holds Synthetic_processed or Real_Raw."""
+    return folder.is_dir() and dataset_root(folder) is not None
+
+
+def describe(folder: Path) -> Described:
+    """Counts by split, scene and subject, lengths, gaps between leaving and returning, and turns."""
+    data = open_dataset(folder)
+    metadata = metadata_of(data.root)
+    batch = jobs(folder, None, Wanted("describe"))
+    marks = {name: one for sheet in data.sheets.values() for name, one in sheet.marks.items()}
+    lengths, gaps, shares = [], [], []
+    for name, one in marks.items():
+        truth = data.clip(name)
+        if isinstance(truth, TrueClip):
+            rate = truth.clip.fps or FRAME_RATES[name.subset]
+            lengths.append(truth.frames)
+            gaps.append((one.returns - one.exits) / rate)
+            shares.append((one.returns - one.exits) / truth.frames)
+    turns = [
+        float(geodesic(job.path[0, :3, :3], job.path[:, :3, :3]).max()) for job in batch.jobs if job.path is not None
+    ]
+    words = [len(job.prompt.split()) for job in batch.jobs]
+    rows = [
+        [name, *spread(values)]
+        for name, values in (
+            ("frames", lengths), ("seconds out of view", gaps), ("share of the clip out of view", shares),
+            ("greatest turn, degrees", turns), ("words of a prompt", words),
+        )
+    ]  # fmt: skip
+    tables: list[tuple[str, Sequence[str], Rows]] = [
+        ("Clips by split", ("split", "clips"), counted(job.subset for job in batch.jobs)),
+        ("Clips by scene", ("scene", "clips"), counted(job.condition for job in batch.jobs)),
+        ("Subjects", ("subject", "clips"), counted(facts.get("subject", "") for facts in metadata.values())),
+        ("Lengths, gaps and turns", ("", "least", "median", "most"), rows),
+    ]
+    facts = {
+        "clips": len(batch.jobs), "with poses": len(turns),
+        "question banks": len(list((data.root / "vqa_questions").glob("*-questions.csv"))),
+        "turning by 90 degrees or more": int(np.sum(np.array(turns) >= 90)),
+    }  # fmt: skip
+    return Described("MemoBench", facts, tables, {"seconds out of view": gaps, "greatest turn, degrees": turns})
+
+
+def problems(folder: Path) -> list[str]:
+    """What could not be scored, as sentences."""
+    data = open_dataset(folder)
+    batch = jobs(folder, None, Wanted("check"))
+    found = list(batch.left_out)
+    if not data.sheets:
+        found.append("there is no sheet of exits and returns, so phases are not known")
+    metadata = metadata_of(data.root)
+    for sheet in data.sheets.values():
+        for name in sorted(sheet.marks):
+            facts = metadata.get(name, {})
+            found += [
+                f"{name.title}: the metadata has no {what}" for what in ("subject", "prompt") if not facts.get(what)
+            ]
+            truth = data.clip(name)
+            if isinstance(truth, TrueClip):
+                found += [f"{name.title}: {note}" for note in truth.notes]
+    return found
+
+
+DATASET = DatasetTools(recognises, describe, problems)

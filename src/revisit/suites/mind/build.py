@@ -1,0 +1,188 @@
+"""Build: a MIND dataset from recordings with key logs or poses, and go-and-return tests from scripts of keys.
+
+Beside `<name>.mp4` lies `<name>.keys.csv` (frame, keys: the keys held from that frame on, of w s a d to walk and of
+u n l r to look up, down, left and right) or `<name>.poses.npy` (camera-to-world, metres, one
+per frame). From poses the
+keys are what the camera did from frame to frame; from keys the path is what steps of a known size make of them.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import UsageError
+from revisit.geometry.formats import format_colmap
+from revisit.geometry.poses import InvalidPoses, as_4x4, check_rigid, invert, to_unreal, trajectory
+from revisit.geometry.rotations import from_yaw_pitch, to_yaw_pitch
+from revisit.media import announced_frames
+from revisit.suites import authoring
+from revisit.suites.mind.read import PERSPECTIVES
+from revisit.suites.mind.selection import MIRROR, SHARED
+
+CODES = {
+    "w": ("ws", 1), "s": ("ws", 2), "a": ("ad", 1), "d": ("ad", 2), "u": ("ud", 1), "n": ("ud", 2), "l": ("lr", 1),
+    "r": ("lr", 2),
+}  # fmt: skip
+OPPOSITE = dict(zip("wsadunlr", "swdanurl", strict=True))
+# The ten go-and-return files of the dataset, and the keys that are held on the way out.
+MIRRORS = {
+    "-w": "w", "-s": "s", "-a": "a", "-d": "d", "-u": "u", "-down": "n", "-wl": "wl", "-wr": "wr", "-sl": "sl",
+    "-sr": "sr",
+}  # fmt: skip
+TICKS = 24  # out, and as many back
+STILL = 0.2  # of a usual step: what is less is no key
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What a key does in one frame."""
+
+    metres: float = 0.05
+    degrees: float = 2.0
+    tilt: float = 1.0
+
+
+def read_keys(path: Path, frames: int) -> list[str]:
+    """The keys of every frame, from a log of changes."""
+    try:
+        rows = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
+        changes = {int(row["frame"]): (row["keys"] or "").replace("+", "").strip().lower() for row in rows}
+    except (OSError, KeyError, ValueError, TypeError) as error:
+        raise UsageError(f"{path}: expected a CSV file with the columns frame and keys ({error})") from error
+    held, found = "", []
+    for frame in range(frames):
+        held = changes.get(frame, held)
+        unknown = sorted(set(held) - set(CODES))
+        if unknown:
+            raise UsageError(f"{path}: frame {frame} holds {unknown[0]!r}; keys are {', '.join(CODES)}")
+        found.append(held)
+    return found
+
+
+def walked(keys: Sequence[str], steps: Steps) -> np.ndarray:
+    """Camera-to-world poses (frames, 4, 4); the keys of a frame lead to the next one."""
+    x = z = yaw = pitch = 0.0
+    poses = []
+    for held in keys:
+        pose = np.eye(4)
+        pose[:3, :3] = from_yaw_pitch(yaw, pitch)
+        pose[:3, 3] = (x, 0, z)
+        poses.append(pose)
+        along, across = ("w" in held) - ("s" in held), ("d" in held) - ("a" in held)
+        heading = np.radians(yaw)
+        x += steps.metres * (along * np.sin(heading) + across * np.cos(heading))
+        z += steps.metres * (along * np.cos(heading) - across * np.sin(heading))
+        yaw += steps.degrees * (("r" in held) - ("l" in held))
+        pitch += steps.tilt * (("u" in held) - ("n" in held))
+    return np.stack(poses)
+
+
+def keys_of(c2w: np.ndarray) -> list[str]:
+    """The keys that would lead along a path: what each step does along its own axes, where it does enough."""
+    yaw, pitch = to_yaw_pitch(c2w[:, :3, :3])
+    turn, tilt = np.diff(np.degrees(np.unwrap(np.radians(yaw)))), np.diff(pitch)
+    level = c2w.copy()
+    for pose, angle in zip(level, yaw, strict=True):
+        pose[:3, :3] = from_yaw_pitch(float(angle), 0.0)
+    way = (invert(level[:-1]) @ level[1:])[:, :3, 3]
+    found = [""] * len(c2w)
+    # Ways are compared with ways, so that a little slip beside a long stride is no key.
+    stride = _usual(np.hypot(way[:, 0], way[:, 2]))
+    for letters, change, usual in (
+        ("ws", way[:, 2], stride), ("da", way[:, 0], stride), ("un", tilt, _usual(tilt)), ("rl", turn, _usual(turn)),
+    ):  # fmt: skip
+        for k, value in enumerate(change):
+            if usual and abs(value) > STILL * usual:
+                found[k] += letters[0] if value > 0 else letters[1]
+    return found
+
+
+def _usual(change: np.ndarray) -> float:
+    """The size of a usual step; 0 where nothing moves."""
+    moved = np.abs(change)[np.abs(change) > 1e-6]
+    return float(np.median(moved)) if len(moved) else 0.0
+
+
+def action_file(keys: Sequence[str], c2w: np.ndarray | None, mark: int, third: bool) -> dict[str, Any]:
+    """The content of an action.json."""
+    rows: list[dict[str, Any]] = []
+    for frame, held in enumerate(keys):
+        codes = {"ws": 0, "ad": 0, "ud": 0, "lr": 0, **{CODES[key][0]: CODES[key][1] for key in held}}
+        rows.append({"time": frame, **codes})
+    if c2w is not None:
+        positions, angles = to_unreal(c2w)
+        for row, position, angle in zip(rows, positions.tolist(), angles.tolist(), strict=True):
+            for who in ("actor", "camera") if third else ("actor",):
+                row[f"{who}_pos"] = dict(zip("xyz", position, strict=True))
+                row[f"{who}_rpy"] = dict(zip("xyz", angle, strict=True))
+    return {"mark_time": mark, "total_time": len(rows), "data": rows}
+
+
+def mirrored(held: str, ticks: int = TICKS) -> list[str]:
+    """Keys out, and back the same way."""
+    back = "".join(OPPOSITE[key] for key in held)
+    return [held] * ticks + [back] * ticks
+
+
+def write(
+    root: Path, videos: Iterable[Path], *, perspective: str, mark: float, steps: Steps, licence: str, source: str,
+) -> tuple[Path, list[str]]:  # fmt: skip
+    """The dataset of some recordings with its mirror tests, and a sentence for each that was left out."""
+    if perspective not in PERSPECTIVES:
+        raise UsageError(f"--perspective is {' or '.join(PERSPECTIVES)}, not {perspective!r}")
+    if not 0 < mark < 1:
+        raise UsageError(f"--mark is the share of a recording that is context, between 0 and 1, not {mark:g}")
+    data = authoring.empty_folder(root) / "MIND-Data"
+    third, test = perspective == "3rd_data", data / perspective / "test"
+    made, left_out = 0, []
+    for video in videos:
+        try:
+            keys, c2w = _told(video, steps)
+        except (UsageError, InvalidPoses) as error:
+            left_out.append(f"{video.name}: {error}")
+            continue
+        first = round(mark * len(keys))
+        place = test / SHARED / video.stem
+        place.mkdir(parents=True)
+        shutil.copyfile(video, place / f"video{video.suffix.lower()}")
+        authoring.write_json(place / "action.json", action_file(keys, c2w, first, third))
+        authoring.write_text(place / "images.txt", format_colmap(trajectory(c2w[first:])))
+        authoring.write_picture(test / MIRROR / f"{video.stem}.png", authoring.frame(video, 0))
+        made += 1
+    if not made:
+        raise UsageError("; ".join(left_out) or "there is no recording")
+    for name, held in MIRRORS.items():
+        keys = mirrored(held)
+        half = walked(keys[:TICKS], steps)
+        path = np.concatenate([half, half[::-1]])  # frame i and frame n-1-i are one view
+        authoring.write_json(test / MIRROR / f"{name}.json", action_file(keys, path, 0, third))
+    counts = {"recordings": made, "first frames of mirror tests": made, "go-and-return files": len(MIRRORS)}
+    authoring.write_card(
+        data, "mind", title=f"MIND recordings of {source}", licence=licence, source=source, counts=counts
+    )
+    return data, left_out
+
+
+def _told(video: Path, steps: Steps) -> tuple[list[str], np.ndarray]:
+    """Keys and path of a recording, whichever was recorded."""
+    frames = announced_frames(video)
+    if frames is None:
+        raise UsageError("the file does not say how many frames it has; save it as mp4")
+    log, poses = video.with_suffix(".keys.csv"), video.with_suffix(".poses.npy")
+    if poses.is_file():
+        c2w = as_4x4(np.load(poses, allow_pickle=False))
+        check_rigid(c2w)
+        if len(c2w) != frames:
+            raise UsageError(f"{poses.name} has {len(c2w)} poses, and the video {frames} frames")
+        return (read_keys(log, frames) if log.is_file() else keys_of(c2w)), c2w
+    if not log.is_file():
+        raise UsageError(f"neither {log.name} nor {poses.name} lies beside it")
+    keys = read_keys(log, frames)
+    return keys, walked(keys, steps)

@@ -1,0 +1,73 @@
+"""What is in a dataset of MIND, and what its suite could not score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from revisit.control.jobs import Wanted
+from revisit.core import UsageError
+from revisit.geometry.rotations import geodesic
+from revisit.media import announced_frames
+from revisit.suites.authoring import DatasetTools, Described, Rows, counted, spread
+from revisit.suites.mind.jobs import jobs
+from revisit.suites.mind.read import action_space, truth_root
+from revisit.suites.mind.selection import MIRROR, VARIED
+
+
+def recognises(folder: Path) -> bool:
+    """Whether the folder holds 1st_data/test or 3rd_data/test."""
+    try:
+        return folder.is_dir() and bool(truth_root(folder))
+    except UsageError:
+        return False
+
+
+def describe(folder: Path) -> Described:
+    """Counts by perspective and test, lengths of context and prediction, keys, turns and ways."""
+    found = jobs(folder, None, Wanted("describe")).jobs
+    main = [job for job in found if job.condition != MIRROR]
+    context = [job.annotations["mark_time"] for job in main]
+    paths = [job.path for job in main if job.path is not None]
+    turns = [float(geodesic(path[0, :3, :3], path[:, :3, :3]).max()) for path in paths]
+    ways = [float(np.linalg.norm(np.diff(path[:, :3, 3], axis=0), axis=1).sum()) for path in paths]
+    lengths = [job.frames for job in main]
+    held = [name for job in main for row in job.actions for name, code in row.items() if code]
+    rows = [
+        [name, *spread(values)]
+        for name, values in (
+            ("frames of context", context), ("frames to predict", lengths), ("greatest turn, degrees", turns),
+            ("way, metres", ways),
+        )
+    ]  # fmt: skip
+    spaces = [action_space(job.sample, job.condition) for job in main if job.condition == VARIED]
+    tables: list[tuple[str, Sequence[str], Rows]] = [
+        ("Clips", ("perspective and test", "clips"), counted(f"{job.subset} {job.condition}" for job in found)),
+        ("Lengths and ways", ("", "least", "median", "most"), rows),
+        ("Keys held (frames)", ("axis", "frames"), counted(held)),
+        ("Varied action spaces", ("speed and angle", "clips"),
+         counted(f"{space.get('speed', '?')}x, {space.get('angle', '?')}" for space in spaces)),
+    ]  # fmt: skip
+    facts = {"recordings": len(main), "mirror clips": len(found) - len(main), "with poses": len(turns)}
+    return Described("MIND", facts, tables, {"frames to predict": lengths, "greatest turn, degrees": turns})
+
+
+def problems(folder: Path) -> list[str]:
+    """What could not be scored, as sentences."""
+    batch = jobs(folder, None, Wanted("check"))
+    found = list(batch.left_out)
+    for job in batch.jobs:
+        if job.path is None:
+            found.append(f"{job.id}: its action file has no poses, so its camera cannot be checked")
+        if job.condition == MIRROR and job.frames % 2:
+            found.append(f"{job.id}: a go-and-return clip has an even number of frames, not {job.frames}")
+        if job.context is not None:
+            length = announced_frames(job.context.path)
+            if length is not None and length != job.annotations["total_time"]:
+                found.append(f"{job.id}: the video has {length} frames and action.json {job.annotations['total_time']}")
+    return found
+
+
+DATASET = DatasetTools(recognises, describe, problems)

@@ -1,0 +1,191 @@
+"""Build: scene families in the layout of the published prompts, from a file of scenes.
+
+Scenes are written as in scenes.yaml: a place, a subject, what it deals with, two fixed things behind it, and four
+events that cross two factors (does the subject move, does its state change), each with what the generator is told and
+what must be seen in the end. First frames are made by the user's own text-to-image command. What must be seen in the
+end may not be told: `leaks` finds prompts that do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from revisit.core import UsageError
+from revisit.media import file_digest
+from revisit.suites import authoring
+from revisit.suites.wrbench.prompts import CAMERA_WORDS, EVENTS, STYLE, TIERS, Task, task_of
+
+GAPS = ("none", "static", "yaw_LR", "yaw_RL")
+TIER_OF = dict(zip(EVENTS, TIERS, strict=True))  # our event -> the published tier
+DIVERGENCE = {"T2_div_a": "div_a", "T2_div_b": "div_b"}
+NEEDED = ("place", "subject", "then", "with", "behind", *EVENTS)
+CAMERA = re.compile(r"\b(camera|pans?|panning|zooms?|zooming|dolly|yaw|tilts?|orbits?|tracking shot)\b", re.IGNORECASE)
+RUN = 5  # words in a row of the end that a prompt may not hold
+GUIDANCE = {
+    "shot_type": "wide shot from waist height", "composition": "subject on the left third, the other thing far right",
+    "lighting": "even", "texture": "realistic", "palette": "natural",
+}  # fmt: skip
+
+
+def read(path: Path) -> dict[str, Mapping[str, Any]]:
+    """The families of a file of scenes."""
+    try:
+        families = yaml.safe_load(path.read_text(encoding="utf-8"))["families"]
+        for name, facts in families.items():
+            lacking = [key for key in NEEDED if key not in facts]
+            if lacking or not re.fullmatch(r"[a-z0-9_]+", str(name)) or len(facts["behind"]) != 2:
+                raise UsageError(
+                    f"{path}: the family {name} lacks {', '.join(lacking) or 'a plain name or two anchors'}"
+                )
+            for event in EVENTS:
+                if not {"told", "ends"} <= set(facts[event]):
+                    raise UsageError(f"{path}: {name}.{event} needs `told` and `ends`")
+    except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path}: expected `families:` with a scene under each name ({error})") from error
+    return dict(families)
+
+
+def first_frame_prompt(facts: Mapping[str, Any]) -> str:
+    """What a text-to-image model is told."""
+    one, other = facts["behind"]
+    return (
+        f"{STYLE} In {facts['place']}, {facts['subject']} stands on the left third of the picture, facing right. "
+        f"{facts['with']} is far on the right; the ground between is free. {one} and {other} stand in the background."
+    )
+
+
+def tasks_of(families: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Task]]:
+    """Every event of every family, with its event's name."""
+    return [(event, task_of(name, facts, event)) for name, facts in families.items() for event in EVENTS]
+
+
+def leaks(families: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Prompts that tell the end, or speak of the camera where no camera is asked for, as sentences."""
+    found = []
+    for _, task in tasks_of(families):
+        prompts = {"the prompt": task.prompt, "the prompt without a first frame": task.from_nothing}
+        for what, prompt in prompts.items():
+            shared = _shared_run(task.expected, prompt)
+            if shared:
+                found.append(f"{task.id}: {what} tells how it ends: {shared!r}")
+            if spoken := CAMERA.search(prompt):
+                found.append(f"{task.id}: {what} speaks of the camera: {spoken[0]!r}")
+    return found
+
+
+def _shared_run(end: str, prompt: str) -> str:
+    """Words in a row that both have, if they are RUN or more, or all of the end."""
+    words, told = (re.findall(r"[a-z0-9']+", text.lower()) for text in (end, prompt))
+    text = f" {' '.join(told)} "
+    length = min(RUN, len(words))
+    runs = [" ".join(words[k : k + length]) for k in range(len(words) - length + 1)]
+    return next((run for run in runs if f" {run} " in text), "")
+
+
+def write(
+    root: Path, families: Mapping[str, Mapping[str, Any]], *, licence: str, source: str,
+    draw: Callable[[str, str, Path], str] | None = None,
+) -> tuple[Path, list[str]]:  # fmt: skip
+    """The files of some families, and what could not be drawn. Prompts that leak are refused."""
+    told = leaks(families)
+    if told:
+        raise UsageError(f"{len(told)} prompts give away what must not be told: {'; '.join(told[:3])}")
+    authoring.empty_folder(root)
+    said = []
+    for name, facts in families.items():
+        trouble = "" if draw is None else draw(name, first_frame_prompt(facts), root / "first_frames" / f"{name}.png")
+        if trouble:
+            said.append(f"{name}: no first frame: {trouble}")
+    authoring.write_lines(root / "families.jsonl", [_family(name, facts) for name, facts in families.items()])
+    tasks = tasks_of(families)
+    authoring.write_lines(
+        root / "variants.jsonl", [_variant(event, task, gap) for event, task in tasks for gap in GAPS]
+    )
+    authoring.write_lines(
+        root / "t2v_event_tails.jsonl", [_tail(event, task, gap) for event, task in tasks for gap in GAPS]
+    )
+    authoring.write_lines(root / "t2v_layout_anchors.jsonl", [_layout(name, facts) for name, facts in families.items()])
+    _events(root / "scene_events_25x4.csv", families)
+    frames = [_frame(root, name, facts) for name, facts in families.items() if _drawn(root, name).is_file()]
+    authoring.write_json(root / "first_frames_manifest.json", frames)
+    counts = {"families": len(families), "events": len(tasks), "variants": len(tasks) * len(GAPS)}
+    counts["first frames"] = len(frames)
+    authoring.write_card(root, "wrbench", title=f"Scenes of {source}", licence=licence, source=source, counts=counts)
+    return root, said
+
+
+def _drawn(root: Path, name: str) -> Path:
+    return root / "first_frames" / f"{name}.png"
+
+
+def _family(name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    things = [*facts["behind"], facts["with"]]
+    return {
+        "family_id": name, "scene": facts["place"], "t2i_scene": first_frame_prompt(facts),
+        "first_frame_guidance": GUIDANCE, "primary_object": {"id": "subject", "name": facts["subject"]},
+        "supporting_objects": [
+            {"id": f"thing_{k}", "name": thing, "role": role}
+            for k, (thing, role) in enumerate(zip(things, ("anchor", "anchor", "interactor"), strict=True))
+        ],
+    }  # fmt: skip
+
+
+def _id(event: str, task: Task, gap: str) -> str:
+    return f"{task.family}__{TIER_OF[event]}__{gap}"
+
+
+def _variant(event: str, task: Task, gap: str) -> dict[str, Any]:
+    tier = TIER_OF[event]
+    return {
+        "variant_id": _id(event, task, gap), "family_id": task.family, "reasoning_tier": tier[:2], "oov_gap": gap,
+        "event_delta": task.factor, "divergence_id": DIVERGENCE.get(tier), "world_state_prompt": task.event,
+        "expected_state": task.expected, "ti2v_prompt": task.prompt if gap == "none" else task.with_camera(gap),
+    }  # fmt: skip
+
+
+def _tail(event: str, task: Task, gap: str) -> dict[str, Any]:
+    camera = [] if gap == "none" else [CAMERA_WORDS[gap]]
+    return {"variant_id": _id(event, task, gap), "t2v_event_tail": " ".join([task.event, *camera])}
+
+
+def _layout(name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "family_id": name, "scene": facts["place"],
+        "subject": f"{facts['subject']} starts on the left third of the frame, facing toward the right.",
+        "interactor": f"{facts['with']} is far on the right side of the frame.",
+        "open_surface": f"open ground between {facts['then']} and {facts['with']}",
+        "anchors": [f"{thing} stays visible in the background" for thing in facts["behind"]],
+    }  # fmt: skip
+
+
+def _frame(root: Path, name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    import cv2
+
+    picture = cv2.imread(str(_drawn(root, name)))
+    if picture is None:
+        raise UsageError(f"{_drawn(root, name)}: the text-to-image command wrote no picture that can be read")
+    return {
+        "family_id": name, "image_path": f"first_frames/{name}.png", "prompt_source": "t2i_scene",
+        "t2i_scene": first_frame_prompt(facts), "width": picture.shape[1], "height": picture.shape[0], "format": "png",
+        "release_note": "", "sha256": file_digest(_drawn(root, name)),
+    }  # fmt: skip
+
+
+def _events(path: Path, families: Mapping[str, Mapping[str, Any]]) -> None:
+    columns = ["scene_index", "family_id", "scene", "primary_object", "interactor_object", "anchor_objects"]
+    columns += ["first_frame_summary", *(f"event_{tier}" for tier in TIERS)]
+    columns += [*(f"event_id_{tier}" for tier in TIERS), *(f"event_delta_{tier}" for tier in TIERS)]
+    rows: list[Sequence[Any]] = []
+    for number, (name, facts) in enumerate(families.items(), start=1):
+        tasks = [task_of(name, facts, event) for event in EVENTS]
+        rows.append([
+            number, name, facts["place"], facts["subject"], facts["with"], "; ".join(facts["behind"]),
+            first_frame_prompt(facts), *(task.event for task in tasks),
+            *(f"{name}__{tier}__none" for tier in TIERS), *(task.factor for task in tasks),
+        ])  # fmt: skip
+    authoring.write_table(path, columns, rows, newline="\n")

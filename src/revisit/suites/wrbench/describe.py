@@ -1,0 +1,72 @@
+"""What is in a folder of WRBench's prompts, and what its suite could not score."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from revisit.core import UsageError
+from revisit.suites.authoring import DatasetTools, Described, Rows, counted, spread
+from revisit.suites.wrbench.build import CAMERA
+from revisit.suites.wrbench.jobs import PUBLISHED
+from revisit.suites.wrbench.prompts import TIERS, natural25_tasks
+
+
+def _folder(folder: Path) -> Path:
+    return folder / PUBLISHED if (folder / PUBLISHED).is_dir() else folder
+
+
+def recognises(folder: Path) -> bool:
+    """Whether there are families and variants."""
+    return all((_folder(folder) / name).is_file() for name in ("families.jsonl", "variants.jsonl"))
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+
+
+def describe(folder: Path) -> Described:
+    """Families by venue, events by factor, prompts by length."""
+    place = _folder(folder)
+    tasks, families, variants = natural25_tasks(place), _rows(place / "families.jsonl"), _rows(place / "variants.jsonl")
+    words = [len(row["ti2v_prompt"].split()) for row in variants]
+    facts = {
+        "families": len(families), "events": len(tasks), "variants": len(variants),
+        "venues": len({row["scene"] for row in families}),
+        "families with a first frame": len({task.family for task in tasks if task.first_frame}),
+        "records with paths (static, yaw 30 and 60)": 5 * len(tasks),
+    }  # fmt: skip
+    tables: list[tuple[str, Sequence[str], Rows]] = [
+        ("Families by venue", ("venue", "families"), counted(row["scene"] for row in families)),
+        ("Events by factor", ("factor", "events"), counted(task.factor for task in tasks)),
+        ("Variants by camera in words", ("camera", "variants"), counted(row["oov_gap"] for row in variants)),
+        ("Prompts", ("", "least", "median", "most"), [["words", *spread(words)]]),
+    ]
+    return Described("WRBench prompts", facts, tables, {"words of a prompt": words})
+
+
+def problems(folder: Path) -> list[str]:
+    """What could not be scored, as sentences."""
+    place = _folder(folder)
+    try:
+        tasks = natural25_tasks(place)
+    except UsageError as error:
+        return [str(error)]
+    found = []
+    for family in dict.fromkeys(task.family for task in tasks):
+        mine = [task for task in tasks if task.family == family]
+        if {task.factor for task in mine} != set(TIERS.values()):
+            found.append(f"{family}: it has {len(mine)} of the four events")
+        if not any(task.first_frame for task in mine):
+            found.append(f"{family}: it has no first frame in first_frames/")
+    found += [
+        f"{task.id}: the prompt without a camera speaks of one: {spoken[0]!r}"
+        for task in tasks
+        if (spoken := CAMERA.search(task.prompt.partition(".")[2] or task.prompt))
+    ]
+    return found
+
+
+DATASET = DatasetTools(recognises, describe, problems)
