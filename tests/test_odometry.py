@@ -103,13 +103,17 @@ def true_turns(file: Path) -> np.ndarray:
     return np.asarray(world[0].T @ world)
 
 
-@pytest.mark.parametrize("name", ["re10k_0bf152ef84195293", "re10k_0c11dbe781b1c11c", "re10k_0f68374b76390082"])
+REAL_ESTATE = ("0bf152ef84195293", "0c11dbe781b1c11c", "0c9b371cc6225682", "0f47577ab3441480", "0f68374b76390082")
+
+
+@pytest.mark.parametrize("name", [f"re10k_{id}" for id in REAL_ESTATE])
 def test_turns_of_real_clips_agree_with_their_poses(shared: Path, name: str) -> None:
     found = look(odometry, *read(shared / f"clips/{name}.mp4"))
     truth = true_turns(shared / f"clips/{name}.txt")[found.index]
     error = angle(np.swapaxes(truth, 1, 2) @ found.rotation)
     assert error.mean() < 3
     assert error.max() < 6
+    assert found.reliable.mean() >= 0.8
 
 
 def test_a_handheld_loop_is_followed_within_a_quarter_of_its_reach(shared: Path) -> None:
@@ -118,6 +122,7 @@ def test_a_handheld_loop_is_followed_within_a_quarter_of_its_reach(shared: Path)
     truth = (world[0].T @ world)[found.index]
     error = angle(np.swapaxes(truth, 1, 2) @ found.rotation)
     assert error.mean() < angle(truth).max() / 4
+    assert found.reliable.mean() >= 0.8 and error[found.reliable].max() < 15
 
 
 def yaws(*degrees: float) -> np.ndarray:
