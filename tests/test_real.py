@@ -120,3 +120,19 @@ def test_the_whole_table():
     assert found["target_reappearance"] == {"right": 1, "unscored": 1}
     text = real_table(found)
     assert "wrong: b is 'never hidden', said 'hidden, returned'" in text and "always 'never hidden'" in text
+
+
+def test_situations_are_labelled_by_their_masks(tmp_path, monkeypatch):
+    from revisit.audit import situations
+
+    chosen = {name: situations.SITUATIONS[name] for name in ("grows_in_view", "walks_out", "walks_out_and_back")}
+    monkeypatch.setattr(situations, "SITUATIONS", chosen)
+    monkeypatch.setattr(situations, "SIZE", (96, 160))
+    monkeypatch.setattr(situations, "FRAMES", 13)
+    found = {clip.kind: clip for clip in read_labelled([situations.render_situations(tmp_path / "s")])}
+    assert {kind: clip.verdict for kind, clip in found.items()} == {
+        "grows_in_view": "never hidden", "walks_out": "hidden, not returned", "walks_out_and_back": "hidden, returned",
+    }  # fmt: skip
+    back = found["walks_out_and_back"]
+    assert back.gone is not None and back.back is not None and 2 <= back.gone < back.back <= 11
+    assert len({clip.scene for clip in found.values()}) == 3

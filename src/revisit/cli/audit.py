@@ -34,6 +34,9 @@ def audit(
         metavar="DIR",
         help="Instead: verdicts on labelled real clips against people's (repeat it).",
     ),
+    situations: bool = typer.Option(
+        False, "--situations", help="Instead: verdicts on rendered situations that fool gates; takes --seeds."
+    ),
     with_flips: bool = typer.Option(False, "--flips", help="With --real: also under changes nobody sees (11 times)."),
     out: Path = typer.Option(Path("runs/audit"), help="Folder for the clips, the run and the results."),
     workers: int = typer.Option(None, help="Processes; as many as cores by default, 0 for none."),
@@ -49,7 +52,7 @@ def audit(
     from revisit.core import GATES, METRICS, SUITES
 
     for id in metric:
-        if not (real and id in GATES):
+        if not ((real or situations) and id in GATES):
             METRICS[id]
     for id in suite:
         SUITES[id]
@@ -57,6 +60,10 @@ def audit(
     rendered = None if quiet else console.Counter("rendered")
     found: dict[str, Any] = {}
     try:
+        if situations:
+            from revisit.audit.situations import render_situations
+
+            real = [render_situations(out / "situations", range(first_seed, first_seed + seeds), fresh=fresh)]
         if real:
             from revisit.audit.real import real as against_people
             from revisit.audit.text import real_table
