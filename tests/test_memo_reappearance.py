@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from revisit.core import InvalidEvidence, UsageError
+from revisit.core import InvalidEvidence, Unscored, UsageError
 from revisit.evidence.memory_clips import Detections
 from revisit.suites.memobench.metrics.reappearance import frame_confidence, ors, reappearance
 from revisit.suites.memobench.prompts import ors_prompt, ors_prompts
@@ -37,6 +37,14 @@ def test_frames_without_the_target_count_as_zero():
     assert (made.facts["detected"], made.facts["detection_rate"]) == (3, pytest.approx(0.2))
     assert made.facts["mean_confidence"] == pytest.approx(0.8)
     assert made.facts["found_by_phase"]["hidden"] == 1  # it was never gone: the score means little
+
+
+def test_a_guess_that_is_missed_while_in_view_says_nothing_of_the_return():
+    missed = found(0.8, at=[*range(0, 10, 2), *range(25, 40)], guessed=True)
+    answer = reappearance(case(), frames(), missed)
+    assert isinstance(answer, Unscored) and answer.kind == "not_followed"
+    assert scored(reappearance(case(), frames(), found(0.8, guessed=True))).value == pytest.approx(0.8)
+    assert scored(reappearance(case(), frames(), missed, rule="paper")).value > 0
 
 
 def test_unsure_masks_count_upstream_and_in_print_only():

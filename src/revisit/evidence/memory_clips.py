@@ -71,6 +71,7 @@ class Detections:
     prompt: str  # the words it was asked with; empty where the file does not say
     threshold: float  # confidence below which it returned nothing
     maker: str
+    guessed: bool = False  # whether nobody said what the object is: what is salient in the first frame was taken for it
 
 
 @evidence(id="aesthetic_scores")

@@ -99,7 +99,7 @@ def sightings(clip: ClipInfo, target: Target | None, *, when_unknown: str = SALI
     return Detections(
         index=index, frame=index, coverage=(boxes[:, 2:] - boxes[:, :2]).prod(axis=1),
         score=np.array([confidence(row["like"], row["unlike"]) for row in rows], dtype=np.float64),
-        prompt=prompt, threshold=0.0, maker=WEIGHTS[0],
+        prompt=prompt, threshold=0.0, maker=WEIGHTS[0], guessed=target is None,
     )  # fmt: skip
 
 

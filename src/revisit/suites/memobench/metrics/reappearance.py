@@ -27,6 +27,7 @@ from revisit.suites.memobench.metrics.rules import HIDDEN, PAPER, RETURNED, VISI
 SMALLEST, LARGEST = 0.0005, 0.5  # coverage of a mask that counts
 FALLBACK = 0.7  # coverage up to which one counts where none of the usual size is there
 THRESHOLD = 0.5  # of `corrected`
+SURELY_SEEN = 0.9  # of the visible frames: a guessed object that is missed more often was a bad guess
 
 
 def validate(seen: Detections) -> None:
@@ -68,7 +69,7 @@ def confidences(seen: Detections, threshold: float, *limits: float) -> np.ndarra
 
 
 @metric(
-    id="memo_ors", version=1, title="Object reappearance", unit="score", range=(0, 1), higher_is_better=True,
+    id="memo_ors", version=2, title="Object reappearance", unit="score", range=(0, 1), higher_is_better=True,
     needs=(Case, FrameFacts, Detections), suites=("memobench",), paper=f"{PAPER} eq. 6", upstream="ors",
     responds_to=("object vanishes", "unrecognisable object"),
     blind_to=("another individual", "wrong state", "a target that never left"),
@@ -129,6 +130,14 @@ def reappearance(
     facts["found_by_phase"] = {
         name: _rate(values, seen.index, found.phase(name)) for name in (VISIBLE, HIDDEN, RETURNED)
     }
+    visible = facts["found_by_phase"][VISIBLE] or 0.0
+    if seen.guessed and rule == "corrected" and visible < SURELY_SEEN:
+        return Unscored(
+            "not_followed",
+            f"the object was guessed (what is salient in the first frame), and is found in only {visible:.0%} of the "
+            "frames before it leaves; give its box: --option targets=FILE",
+            facts,
+        )
     facts["target_area"] = first_area(seen, limit, smallest, fallback)
     units = Series(frame=seen.index[mine], value=np.nan_to_num(values[mine]))
     return Score(made["ors"], made["detection_rate"], units, facts)
