@@ -64,9 +64,10 @@ def test_models_means_and_ranks_do_not_count_the_truth() -> None:
 def test_a_reset_never_ranks_above_what_the_truth_does() -> None:
     made = held_to_truth(results())
     value = {record.case.model: record.value for record in made.scores("target_identity")}
-    assert value == pytest.approx({"reset": 0.65, "right": 0.98, "other": 0.6})
-    facts = next(record.facts for record in made.scores("target_identity") if record.case.model == "reset")
-    assert (facts["own"], facts["truth"]) == (0.95, 0.6)
+    assert value == pytest.approx({"right": 0.98, "other": 0.6})
+    reset = next(record for record in made.about("target_identity") if record.case.model == "reset")
+    assert reset.reason is not None and reset.reason.kind == "undecided"
+    assert (reset.facts["own"], reset.facts["truth"]) == (0.95, 0.6)
 
 
 def test_where_the_truth_scores_low_nobody_is_ranked() -> None:

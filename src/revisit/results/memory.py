@@ -4,7 +4,8 @@ Two rules hold scores to the truth, for rankings. Tables show scores as measured
 
 - *An unchanged look is no merit.* A metric that is marked `rewards_unchanged` gives its best score to a clip in which
   nothing changed, also where something should have: a reset beats the truth. Beside a truth, the score becomes its
-  closeness to what the truth scores; without one, where an event is expected, it is left out.
+  closeness to what the truth scores, and one clearly above the truth's is not ranked; without a truth, where an event
+  is expected, it is left out.
 - *A low ceiling decides nothing.* Where the truth itself scores low in a metric of memory, the metric does not see on
   this clip what it is meant to see, and is unscored.
 """
@@ -17,6 +18,7 @@ from revisit.core import METRICS, SUITES, Case, Reason, Record
 from revisit.results.results import Results
 
 LOW = 0.5  # of the range: a truth below it is not recognised as the truth
+LESS_CHANGED = 0.05  # of the range, above the truth's own score: more than a steadier picture explains
 RETURN_GATES = {"view_return", "target_return"}
 # Metrics that count as memory: scored only of what was out of view and came back, and good only if it came back as it
 # should. Left out: pixels against the reference (a camera a little off costs more than a forgotten object), light and
@@ -94,6 +96,13 @@ def _held(results: Results, record: Record) -> Record:
         return replace(record, facts=facts)
     low, high = metric.range
     assert low is not None and high is not None, f"{metric.id} rewards an unchanged look and needs a range"
+    if record.value - truth > LESS_CHANGED * (high - low):
+        return _unscored(
+            replace(record, facts=facts),
+            "undecided",
+            f"it looks less changed than the truth ({record.value:.2f} against {truth:.2f} in {metric.title}): "
+            "that may be a reset, and is no merit",
+        )
     return replace(record, value=high - abs(record.value - truth), facts=facts)
 
 
