@@ -94,6 +94,7 @@ HEAVY = {
     "starlette",
     "uvicorn",
     "psycopg",
+    "matplotlib",
 }
 
 

@@ -26,15 +26,15 @@ def test_digits_are_significant(value: float | None, text: str) -> None:
 @pytest.mark.parametrize(
     ("mean", "margin", "text"),
     [
-        (0.95, 0.0084, "0.95 ±0.01 (3/4)"),  # no more decimals than the mean
-        (0.97, 0.0023, "0.97 ±0.0023 (3/4)"),  # unless nothing would be left
-        (119.0, 3.27, "119 ±3 (3/4)"),
-        (3e-5, 1.4e-5, "3.0e-05 ±1.4e-05 (3/4)"),
-        (0.0004, 0.3, "0.00040 ±0.30 (3/4)"),
-        (1.0, 0.0, "1.00 ±0.00 (3/4)"),
+        (0.95, 0.0084, "0.95 [0.94 to 0.96] (3/4)"),
+        (0.97, 0.0023, "0.97 [0.968 to 0.972] (3/4)"),  # as many decimals as tell the ends apart
+        (119.0, 3.27, "119 [116 to 122] (3/4)"),
+        (3e-5, 1.4e-5, "3.0e-05 [0.00002 to 0.00004] (3/4)"),
+        (0.0004, 0.3, "0.00040 [−0.30 to 0.30] (3/4)"),
+        (1.0, 0.0, "1.00 [1.00 to 1.00] (3/4)"),
     ],
 )
-def test_a_mean_is_shown_with_its_margin_and_coverage(mean: float, margin: float, text: str) -> None:
+def test_a_mean_is_shown_with_both_ends_and_coverage(mean: float, margin: float, text: str) -> None:
     cell = Cell(3, 4, mean, (mean - margin, mean + margin))
     assert shown(cell) == text
     assert shown(cell, interval=False) == f"{number(mean)} (3/4)"

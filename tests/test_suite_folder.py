@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from revisit.core import Case, Clip, Rejected, UsageError
+from revisit.core import Case, Clip, Rejected, Remark, UsageError
 from revisit.engine.plan import stratified
 from revisit.suites.folder.read import read
 from revisit.suites.folder.scan import scan
@@ -130,3 +130,59 @@ def test_limit_is_spread_over_models_and_takes_the_same_samples(tmp_path):
     assert len(picked) == 9 and samples["a"] == samples["b"] == samples["c"] and len(samples["a"]) == 3
     assert stratified(list(reversed(cases)), 9) == list(reversed(picked))
     assert len(stratified(cases, 7)) == 7
+
+
+def test_flat_names_that_form_a_grid_are_read_as_scenes_and_models(tmp_path):
+    for scene in ("Real_020", "Barnyard_001"):
+        for model in ("wan", "svc", "gt"):
+            touch(tmp_path / f"{scene}_{model}.mp4")
+    entries = list(read(tmp_path))
+    cases = [entry for entry in entries if isinstance(entry, Case)]
+    assert {(case.sample, case.model) for case in cases} == {
+        (scene, model) for scene in ("Real_020", "Barnyard_001") for model in ("wan", "svc", "gt")
+    }
+    told = [entry.sentence for entry in entries if isinstance(entry, Remark)]
+    assert len(told) == 1 and "{id}_{model}" in told[0] and "2 scenes of 3 models" in told[0]
+    assert "--reference gt" in told[0]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["kitchen", "garden_big", "a_b", "c_d"],  # no grid
+        ["a_x", "b_x", "c_x", "d_x"],  # one model
+        ["a_x", "a_y", "b_z", "c_w", "d_v"],  # hardly filled
+    ],
+)
+def test_other_names_are_taken_as_they_are(tmp_path, names):
+    for name in names:
+        touch(tmp_path / "mine" / f"{name}.mp4")
+    entries = list(read(tmp_path / "mine"))
+    assert [entry.model for entry in entries if isinstance(entry, Case)] == ["mine"] * len(names)
+    assert not any(isinstance(entry, Remark) for entry in entries)
+
+
+def test_models_may_come_first_and_numbers_leave_it_open(tmp_path):
+    for name in ("wan-hall", "wan-yard", "svc-hall", "svc-yard"):
+        touch(tmp_path / f"grid/{name}.mp4")
+    assert {entry.sample for entry in read(tmp_path / "grid") if isinstance(entry, Case)} == {
+        "wan",
+        "svc",
+    }  # either way
+    for name in ("walk_001", "walk_002", "run_001", "run_002"):
+        touch(tmp_path / f"mine/{name}.mp4")
+    *cases, told = read(tmp_path / "mine")
+    assert {case.model for case in cases} == {"mine"}
+    assert "if run and walk are models" in told.sentence and "--pattern '{model}_{id}.mp4'" in told.sentence
+
+
+def test_files_that_are_not_read_are_told(tmp_path):
+    touch(tmp_path / "mine/a.mp4")
+    for name in ("mine/b.avi", "c.gif", "notes.txt", ".hidden.avi"):
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / "linked").symlink_to(tmp_path / "mine")
+    told = [entry.sentence for entry in read(tmp_path) if isinstance(entry, Remark)]
+    assert (
+        len(told) == 1 and "mine/b.avi" in told[0] and "c.gif" in told[0] and "linked (a link to a folder)" in told[0]
+    )
+    assert "notes.txt" not in told[0] and "hidden" not in told[0]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import GATES, METRICS, SUITES, Case, Clip, MediaError, Record, Rejected, digest
+from revisit.core import GATES, METRICS, SUITES, Case, Clip, MediaError, Record, Rejected, Remark, digest
 from revisit.core.records import GATE_STATES
 from revisit.diagnosis.diagnose import diagnose
 from revisit.diagnosis.kinds import KINDS
@@ -72,7 +72,7 @@ def plan_of(source: Path, out: Path, set: str, roots: Sequence[Path], disturbanc
     """The plan that asks the gates and all that the diagnosis reads of every clip under every disturbance."""
     folder = SUITES["folder"]
 
-    def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected]:
+    def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected | Remark]:
         for entry in folder.read(source, roots):
             yield entry
             if isinstance(entry, Case):

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import textwrap
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import typer
 
-from revisit.core.texts import counted
+from revisit.core.texts import counted, shown_text
 
 MODELS_PER_TABLE = 6
+NOTES = 2  # of a verdict, so that it stays within ten lines; all are in summary.json
 NAMED = 8  # metrics that one reason names
+FIRST_WORD = 4.0  # seconds until a line says that the first clip is being observed
 
 
 def data(content: Any) -> None:
@@ -28,7 +33,7 @@ def message(text: str) -> None:
 
 def clean(text: str) -> str:
     """Text without control characters, so that a file name cannot drive the terminal."""
-    return "".join(character if character.isprintable() else "�" for character in text)
+    return shown_text(text)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> None:
@@ -52,15 +57,25 @@ class Bar:
 
     def __init__(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
         self.progress = Progress(
-            TextColumn("observing"), BarColumn(), MofNCompleteColumn(), TextColumn("clips"), TimeRemainingColumn(),
+            SpinnerColumn(), TextColumn("observing"), BarColumn(), MofNCompleteColumn(),
+            TextColumn("clips"), TimeElapsedColumn(), TimeRemainingColumn(),
             TextColumn("{task.fields[what]}"), console=Console(stderr=True), transient=True,
         )  # fmt: skip
 
     def start(self, clips: int, cases: int, done: int) -> None:
-        self.task = self.progress.add_task("", total=clips, completed=done, what="")
+        first = "at the first clip" if done < clips else ""
+        self.task = self.progress.add_task("", total=clips, completed=done, what=first)
         self.progress.start()
 
     def advance(self, what: str, failed: int) -> None:
@@ -84,8 +99,18 @@ class Lines:
         self.clips, self.done, self.begun, self.said = clips, done, time.monotonic(), 0.0
         self.first = done
         message(f"{counted(cases, 'case')}, {counted(clips, 'clip')}, {done} already observed")
+        self.waiting = threading.Timer(FIRST_WORD, self._waits)
+        self.waiting.daemon = True
+        if done < clips:
+            self.waiting.start()
+
+    def _waits(self) -> None:
+        """A word while the first clip takes its time, so that nobody takes the silence for a hang."""
+        if self.done == self.first:
+            message(f"at the first clip since {time.monotonic() - self.begun:.0f} s; the time left is known after it")
 
     def advance(self, what: str, failed: int) -> None:
+        self.waiting.cancel()
         self.done += 1
         now = time.monotonic()
         if now - self.said < self.every and self.done < self.clips:
@@ -102,7 +127,7 @@ class Lines:
             message(f"asked {done} of {total} lists of questions, {said}")
 
     def finish(self) -> None:
-        pass
+        self.waiting.cancel()
 
 
 class Counter:
@@ -131,34 +156,27 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
-def summary(content: Mapping[str, Any]) -> None:
-    """Print a run's tables: metrics down, models across, each mean with its interval, n and coverage."""
-    from revisit.results.funnel import posed
-
-    models = list(content["models"])
+def summary(content: Mapping[str, Any], all: bool = False) -> None:
+    """Print what a run found: the verdict and its few columns; with `all`, every metric, part and reason."""
     if content.get("partial"):
         message(f"partial: --limit took {content['cases']} of {content['total_cases']} cases")
+    judged = content.get("verdict")
+    if judged:
+        verdict(judged, content)
     for extra in content.get("headline", []):
         _further_table(extra)
-    for start in range(0, len(models), MODELS_PER_TABLE):
-        shown = models[start : start + MODELS_PER_TABLE]
-        counts = [posed(content["models"][model]["funnel"]) for model in shown]
-        told = [f"{count[0]}/{count[1]}" if count else "not asked" for count in counts]
-        rows = [["clips that posed the test", *told]] if any(counts) else []
-        rows += _score_rows(content["metrics"], content["models"], shown)
-        table(["mean ± 95 % (scored/all)", *shown], rows, numbers=True)
+    if all or not judged:
+        _all_scores(content)
     for sentence in content.get("sentences", []):
         message(sentence)
-    parts(content.get("parts", {}), content["metrics"])
-    for extra in content.get("tables", []):
-        _further_table(extra)
+    if all or not judged:
+        parts(content.get("parts", {}), content["metrics"])
+        for extra in content.get("tables", []):
+            _further_table(extra)
     diagnoses(content.get("diagnosis") or {})
-    _unscored(content["models"])
-    together: dict[str, list[str]] = {}
-    for id, reason in content["not_asked"].items():
-        together.setdefault(reason, []).append(id)
-    for reason, ids in sorted(together.items()):
-        message(f"not asked: {_named(ids)}: {reason}")
+    if all or not judged:
+        _unscored(content["models"])
+        _not_asked(content["not_asked"])
     remarks = content.get("notes", [])
     for remark in remarks[:5]:
         message(f"note: {remark}")
@@ -171,6 +189,104 @@ def summary(content: Mapping[str, Any]) -> None:
     rest = len(content["rejected"][10:]) + len(content["failed"][10:])
     if rest:
         message(f"... and {rest} more; see summary.json")
+    if judged and not all:
+        lacking = f", {len(content['not_asked'])} that could not be asked" if content["not_asked"] else ""
+        message(f"--all shows all {len(content['metrics'])} metrics{lacking}, and why clips are unscored")
+
+
+def verdict(judged: Mapping[str, Any], content: Mapping[str, Any]) -> None:
+    """Print the answers to the suite's questions, a line each, and a table of models by question."""
+    lines = [(answer["question"]["ask"], answer["sentence"]) for answer in judged["answers"]]
+    lines += [("Overall", judged["sentence"])] if judged["sentence"] else []
+    lines += [("Note", sentence) for sentence in judged["trade_offs"][:NOTES]]
+    if low := judged["low_ceilings"]:
+        named = _named([f"{content['metrics'].get(id, {}).get('title', id)} ({n} clips)" for id, n in low.items()])
+        lines.append(("Note", f"the truth itself scores low in {named}"))
+    moments = [
+        f"{moment['model']}, {moment['sample']}"
+        + (f", frame {moment['frame']}" if moment["frame"] is not None else "")
+        + f" ({moment['why']})"
+        for moment in judged["moments"]
+    ]
+    lines += [("Worst moments", "; ".join(moments))] if moments else []
+    indent = max((len(name) for name, _ in lines), default=0) + 2
+    for name, sentence in lines:
+        typer.echo(_wrapped(clean(f"{name:{indent}}{sentence}"), indent))
+    asked = [answer for answer in judged["answers"] if answer["metric"]]
+    if asked:
+        table(*_by_question(asked, content), numbers=True)
+
+
+def _by_question(asked: Sequence[Mapping[str, Any]], content: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of the table under the verdict: models, and the truth as a row of its own."""
+    from revisit.results import Cell
+    from revisit.results.funnel import posed
+    from revisit.results.rules import arrow, shown
+
+    counts = {model: posed(entry["funnel"]) for model, entry in content["models"].items()}
+    any_posed = any(counts.values())
+    cells = [{place["model"]: Cell.from_json(place["cell"]) for place in answer["places"]} for answer in asked]
+    truths = [Cell.from_json(answer["truth"]) if answer["truth"] else None for answer in asked]
+
+    def rows(interval: bool) -> list[list[str]]:
+        made = []
+        for model, count in counts.items():
+            own = [
+                shown(ranked[model], interval)
+                if model in ranked
+                else cell(content["models"][model]["scores"].get(answer["metric"], {"n": 0, "of": 0}))
+                for ranked, answer in zip(cells, asked, strict=True)
+            ]
+            made.append([model, *([f"{count[0]}/{count[1]}" if count else "not asked"] if any_posed else []), *own])
+        if any(truths):
+            made.append(
+                [
+                    "truth",
+                    *([""] if any_posed else []),
+                    *("" if truth is None else shown(truth, interval) for truth in truths),
+                ]
+            )
+        return made
+
+    heads = ["on common clips", *(["clips that posed the test"] if any_posed else [])]
+    for answer in asked:
+        known = content["metrics"].get(answer["metric"], {})
+        heads.append(f"{known.get('title', answer['metric'])} {arrow(known.get('higher_is_better'))}".rstrip())
+    wide = rows(interval=True)
+    lengths = [max(len(row[column]) for row in [*wide, heads[:1] * len(heads)]) for column in range(len(heads))]
+    return heads, wide if sum(lengths) + 3 * len(lengths) <= _width() else rows(interval=False)
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((200, 24)).columns if sys.stdout.isatty() else 200
+
+
+def _wrapped(text: str, indent: int) -> str:
+    if not sys.stdout.isatty():
+        return text
+    return textwrap.fill(text, max(_width(), 2 * indent), subsequent_indent=" " * indent, break_long_words=False)
+
+
+def _all_scores(content: Mapping[str, Any]) -> None:
+    """Print all metrics down, models across, each mean with its interval, n and coverage."""
+    from revisit.results.funnel import posed
+
+    models = list(content["models"])
+    for start in range(0, len(models), MODELS_PER_TABLE):
+        shown = models[start : start + MODELS_PER_TABLE]
+        counts = [posed(content["models"][model]["funnel"]) for model in shown]
+        told = [f"{count[0]}/{count[1]}" if count else "not asked" for count in counts]
+        rows = [["clips that posed the test", *told]] if any(counts) else []
+        rows += _score_rows(content["metrics"], content["models"], shown)
+        table(["mean [95 %] (scored/all)", *shown], rows, numbers=True)
+
+
+def _not_asked(reasons: Mapping[str, str]) -> None:
+    together: dict[str, list[str]] = {}
+    for id, reason in reasons.items():
+        together.setdefault(reason, []).append(id)
+    for reason, ids in sorted(together.items()):
+        message(f"not asked: {_named(ids)}: {reason}")
 
 
 def _unscored(models: Mapping[str, Any]) -> None:
@@ -224,10 +340,24 @@ def diagnoses(content: Mapping[str, Any]) -> None:
     for model, entry in content.get("models", {}).items():
         found = [f"{title} {n}" for title, n in entry["findings"].items()]
         if not found:
-            found = ["no failure found" if entry["told"] else "nothing could be told"] if entry["clips"] else []
+            found = [_nothing_found(entry)] if entry["clips"] else []
         if entry["unreadable"]:
             found.append(f"{entry['unreadable']} could not be read")
         message(f"diagnosis of {model} ({counted(entry['clips'], 'clip')}): {', '.join(found)}")
+
+
+def _nothing_found(entry: Mapping[str, Any]) -> str:
+    """A clip of which most kinds of failure could not be asked is not sound: it is unknown."""
+    if not entry["told"]:
+        return "nothing could be told"
+    enough = entry.get("enough", entry["told"])
+    if not enough:
+        return "not enough to tell"
+    return (
+        "no failure found"
+        if enough == entry["clips"]
+        else f"no failure found in {enough}, of the rest not enough to tell"
+    )
 
 
 def notes(plan: Mapping[str, Any], found: Mapping[str, Sequence[str]]) -> None:
@@ -241,7 +371,7 @@ def notes(plan: Mapping[str, Any], found: Mapping[str, Sequence[str]]) -> None:
 
 
 def cell(content: Mapping[str, Any] | str) -> str:
-    """`0.71 ±0.05 (12/20)`; a dash where nothing was scored; the cell's own text where it has one, as ranks do."""
+    """`0.71 [0.66 to 0.76] (12/20)`; a dash without a score; the cell's own text where it has one, as ranks do."""
     from revisit.results import Cell
     from revisit.results.rules import shown
 

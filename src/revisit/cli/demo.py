@@ -15,6 +15,7 @@ def demo(
     scenes: int = typer.Option(4, min=1, max=4, help="How many of the four scenes; of the suite folder only."),
     workers: int = typer.Option(None, help="Processes; as many as cores by default."),
     fresh: bool = typer.Option(False, "--fresh", help="Render and evaluate again from the start."),
+    all: bool = typer.Option(False, "--all", help="Print every metric, part and reason, not only the verdict."),
     json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
 ) -> None:
     """Render small worlds with models that remember or fail in a known way, and evaluate them."""
@@ -30,5 +31,5 @@ def demo(
         source=source, suite=suite, set="lite", protocol=None, metric=[], out=out / "run", limit=None,  # type: ignore[arg-type]
         workers=workers, fresh=fresh, align="auto", root=[], option=option, param=[], judge="", device="", precision="",
         batch=None, limits="", report=True,  # type: ignore[arg-type]
-        json=json, quiet=False,
+        all=all, json=json, quiet=False,
     )  # fmt: skip

@@ -34,6 +34,7 @@ def eval_(
     batch: int = typer.Option(None, min=1, help="Frames that a network on a GPU takes at once; what fits by default."),
     limits: str = typer.Option("", help="Limits on decoding, such as frames=5000,seconds=60,memory=2G."),
     report: bool = typer.Option(True, "--report/--no-report", help="Write the HTML report at the end."),
+    all: bool = typer.Option(False, "--all", help="Print every metric, part and reason, not only the verdict."),
     json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress."),
 ) -> None:
@@ -58,7 +59,7 @@ def eval_(
     if json:
         console.data(run.summary)
     else:
-        console.summary(run.summary)
+        console.summary(run.summary, all)
         console.notes(run.plan, run.facts["notes"])
     if report:
         console.message(f"report: {page}")

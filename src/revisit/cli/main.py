@@ -11,24 +11,30 @@ from revisit.cli import (
     annotate,
     audit,
     build,
+    bundle,
     cache,
     camera,
     check,
+    compare,
     demo,
     doctor,
     eval_,
+    figure,
     generate,
     import_,
     judge,
     labels,
     leaderboard,
     list_,
+    models,
     plan,
     poses,
     report,
     score,
     show,
     sweep,
+    table,
+    verdict,
     weights,
     world,
 )
@@ -48,6 +54,12 @@ app.command("eval")(eval_.eval_)
 app.command("generate")(generate.generate)
 app.command("describe")(build.describe)
 app.command("check")(check.check)
+app.command("verdict")(verdict.verdict)
+app.command("compare")(compare.compare)
+app.command("trend")(compare.trend)
+app.command("table")(table.table)
+app.command("figure")(figure.figure)
+app.command("models")(models.models)
 app.command("report")(report.report)
 app.command("leaderboard")(leaderboard.leaderboard)
 app.command("plan")(plan.plan)
@@ -61,6 +73,7 @@ app.command("agree")(labels.agree)
 app.command("align")(labels.align)
 app.command("doctor")(doctor.doctor)
 app.command("poses")(poses.poses)
+app.add_typer(bundle.app, name="bundle")
 app.add_typer(import_.app, name="import")
 app.add_typer(build.app, name="build")
 app.add_typer(camera.app, name="camera")

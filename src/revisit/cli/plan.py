@@ -59,6 +59,8 @@ def plan(
     reasons = Counter(reason for wanted in made.wanted.values() for reason in wanted.absent.values())
     for reason, count in reasons.most_common():
         console.message(f"{count} x {reason}")
+    for remark in made.remarks:
+        console.message(f"note: {remark}")
     for id, why in made.unreadable.items():
         console.message(f"unreadable: {id}: {why}")
     for entry in made.rejected:

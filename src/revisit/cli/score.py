@@ -11,6 +11,7 @@ from revisit.cli import console
 
 def score(
     run: Path = typer.Argument(help="A run directory."),
+    all: bool = typer.Option(False, "--all", help="Print every metric, part and reason, not only the verdict."),
     json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
 ) -> None:
     """Score a run again from cached evidence, after a metric or protocol changed. Nothing is decoded."""
@@ -24,5 +25,5 @@ def score(
     if json:
         console.data(again.summary)
     else:
-        console.summary(again.summary)
+        console.summary(again.summary, all)
     raise typer.Exit(again.exit_code)

@@ -1,6 +1,6 @@
 """The words of Revisit, as types. This room imports nothing of ours."""
 
-from revisit.core.cases import ONLY_NAMED, Case, Clip, Rejected, Target
+from revisit.core.cases import ONLY_NAMED, Case, Clip, Rejected, Remark, Target
 from revisit.core.errors import InvalidEvidence, MediaError, MissingPrerequisite, RevisitError, UsageError
 from revisit.core.evidence import EVIDENCE, Array, evidence, evidence_id, from_arrays, to_arrays
 from revisit.core.frames import Batch, ClipInfo, Frame
@@ -25,8 +25,8 @@ from revisit.core.suites import SUITES, Suite, suite
 __all__ = [
     "DERIVED", "EVIDENCE", "GATES", "KINDS", "METRICS", "OBSERVERS", "ONLY_NAMED", "SUITES",
     "Array", "Batch", "Case", "Clip", "ClipInfo", "Derived", "Frame", "Gate", "InvalidEvidence", "MediaError", "Metric",
-    "MissingPrerequisite", "Observer", "Reason", "Record", "Rejected", "RevisitError", "Sampling", "Score", "Series",
-    "Sight",
+    "MissingPrerequisite", "Observer", "Reason", "Record", "Rejected", "Remark", "RevisitError", "Sampling", "Score",
+    "Series", "Sight",
     "Suite", "Target", "Unscored", "UsageError", "Verdict",
     "derived", "digest", "every", "evidence", "evidence_id", "from_arrays", "gate", "load_all", "metric",
     "observer", "observers", "per_second", "suite", "to_arrays",

@@ -82,6 +82,13 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Remark:
+    """A sentence on how a source was read, such as names that were guessed or files that were passed over."""
+
+    sentence: str
+
+
+@dataclass(frozen=True)
 class Rejected:
     """An entry of a dataset that cannot become a case, and why.
 

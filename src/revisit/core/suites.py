@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from revisit.core.cases import Case, Rejected
+from revisit.core.cases import Case, Rejected, Remark
 from revisit.core.errors import UsageError
 from revisit.core.registry import Registry
 from revisit.core.scoring import GATES, METRICS
@@ -23,7 +23,7 @@ class Suite:
 
     id: str
     card: Mapping[str, Any]
-    read: Callable[..., Iterable[Case | Rejected]]  # (source, roots, **options) -> cases, in a stable order
+    read: Callable[..., Iterable[Case | Rejected | Remark]]  # (source, roots, **options) -> cases, in a stable order
     recognises: Callable[[Path], bool]  # is this folder or file laid out as this suite expects?
     metrics: Callable[[], Sequence[str]]
     summarise: Callable[..., dict[str, Any]]  # (Results) -> tables

@@ -1,4 +1,4 @@
-"""Texts that can be written down (JSON may hold halves of characters, which no UTF-8 file can), and counted nouns."""
+"""Texts that can be written down (JSON may hold halves of characters, which no UTF-8 file can), and be shown; nouns."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ def mended(value: Any) -> Any:
     if isinstance(value, dict):
         return {mended(name): mended(item) for name, item in value.items()}
     return value
+
+
+def shown_text(text: str) -> str:
+    """Text that only says something: what drives a terminal, turns the way of reading or cannot be seen is U+FFFD.
+
+    Line ends and tabs become spaces. Markup is left to who writes markup.
+    """
+    return "".join(
+        " " if character in "\n\r\t" else character if character.isprintable() else "\ufffd" for character in text
+    )
 
 
 def counted(n: int, noun: str) -> str:

@@ -30,12 +30,14 @@ def diagnosed(results: Results) -> dict[str, Any]:
         counts[models[case]].update(finding.title for finding in diagnosis.findings)
     clips, unreadable = (Counter(models[case] for case in some) for some in (made, broken))
     told = Counter(models[case] for case, diagnosis in made.items() if len(diagnosis.untold) < len(KINDS))
+    enough = Counter(models[case] for case, diagnosis in made.items() if 2 * len(diagnosis.untold) <= len(KINDS))
     return {
         "fitted": responses()["provenance"]["fitted"],
         "models": {
             model: {
                 "clips": clips[model],
                 "told": told[model],  # clips of which anything could be told
+                "enough": enough[model],  # clips of which half of the kinds could be told, or more
                 "unreadable": unreadable[model],
                 "findings": dict(sorted(counts[model].items(), key=lambda item: (-item[1], item[0]))),
             }

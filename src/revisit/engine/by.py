@@ -4,6 +4,7 @@ An expression names what clips are grouped by, or compares it with a number; sev
 
     subset          condition        model            a field of the case
     subject                                           an annotation
+    category        backbone                          a fact of the model (models.yaml)
     view_return                                       the finding of a gate
     true_turn>=90   memo_psnr<12                      a score
     memo_camera.poses_from                            a fact behind a score, such as its source
@@ -24,6 +25,7 @@ from typing import Any
 from revisit.core import SUITES, Case, UsageError
 from revisit.core.texts import counted
 from revisit.results import Results
+from revisit.results.model_facts import GROUPS, facts_for
 from revisit.results.run import Run
 
 FIELDS = ("model", "subset", "condition", "sample", "seed", "camera")
@@ -85,6 +87,13 @@ def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[st
     }
 
 
+def grouping(results: Results, suite: str, expression: str) -> Callable[[Case], str]:
+    """A function from a case to the name of its group."""
+    keys = [parse(part, suite) for part in expression.split(",")]
+    values = [_value_of(key, results) for key in keys]
+    return lambda case: ", ".join(key.group(value(case)) for key, value in zip(keys, values, strict=True))
+
+
 def parse(text: str, suite: str) -> By:
     """One part of an expression, with the suite's short names resolved."""
     found = _EXPRESSION.fullmatch(text)
@@ -119,6 +128,9 @@ def _value_of(key: By, results: Results) -> Callable[[Case], Any]:
         return answer
     if first in FIELDS and not rest:
         return lambda case: getattr(case, first)
+    if first in GROUPS and not rest and not any(first in case.annotations for case in results.cases):
+        known = facts_for([results.folder] if results.folder else [])
+        return lambda case: known.value(case.model, first)
     notes = sorted({name for case in results.cases for name in case.annotations})
     if first in notes:
         return lambda case: _inside(case.annotations, key.path)

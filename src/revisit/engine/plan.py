@@ -27,6 +27,7 @@ from revisit.core import (
     Observer,
     Reason,
     Rejected,
+    Remark,
     Suite,
     UsageError,
     digest,
@@ -120,6 +121,7 @@ class Plan:
     partial: int | None = None  # --limit, if it left cases out
     total: int = 0
     references: Mapping[str, str] = field(default_factory=dict)  # case id -> digest of the clip it is compared with
+    remarks: tuple[str, ...] = ()  # on how the source was read
 
     @property
     def askers(self) -> list[Metric | Gate]:
@@ -200,6 +202,7 @@ class Plan:
             "align": self.align,
             "partial": self.partial,
             "total_cases": self.total,
+            "remarks": list(self.remarks),
             "metrics": {metric.id: self.asker_hash(metric) for metric in self.metrics},
             "gates": {gate.id: self.asker_hash(gate) for gate in self.gates},
             "made_by": {asker.id: self.makers(asker) for asker in self.askers},
@@ -245,7 +248,8 @@ def make_plan(
     entries = list(suite.read(source, roots, **(options or {})))
     cases = [entry for entry in entries if isinstance(entry, Case)]
     rejected = tuple(entry for entry in entries if isinstance(entry, Rejected))
-    if not entries:
+    remarks = tuple(entry.sentence for entry in entries if isinstance(entry, Remark))
+    if not cases and not rejected:
         raise UsageError(f"{source}: no videos found; expected mp4, mkv, webm or mov files, or folders of frames")
     total = len(cases)
     if limit is not None:
@@ -337,7 +341,7 @@ def make_plan(
     return Plan(
         suite, tuple(cases), rejected, chosen, gates, observers, protocol, parameters, align, digests, unreadable,
         wanted, tasks, clips, limit if left_out else None, total,
-        {case.id: by_path[case.reference] for case in cases if case.reference in by_path},
+        {case.id: by_path[case.reference] for case in cases if case.reference in by_path}, remarks,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from revisit.engine.opening import Opened
 from revisit.results import Results
 from revisit.results.files import write_json, write_text
 from revisit.results.run import results_of
+from revisit.results.verdict import verdict
 
 
 def write_summary(begun: Opened) -> None:
@@ -30,6 +31,9 @@ def write_summary(begun: Opened) -> None:
             summary["tables"] = [*summary.get("tables", ()), taxonomy_table(found, taxonomy, groups)]
     else:
         (out / "diagnosis.json").unlink(missing_ok=True)
+    if remarks := begun.whole.get("remarks"):
+        summary["notes"] = [*remarks, *summary.get("notes", ())]
+    summary["verdict"] = verdict(results, suite.card).as_json()
     write_json(out / "summary.json", {**_facts(begun), **summary})
     _drop_stale(out, suite.exports, _export(begun, results))
 

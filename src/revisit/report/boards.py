@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
-from html import escape
+from collections.abc import Callable, Mapping, Sequence
+from html import escape as _escape
 
-from revisit.results.boards import Board, BoardCell, Column, Row, leader, ordered
+from revisit.core.texts import shown_text
+from revisit.results.boards import Board, BoardCell, Column, Row, marked, ordered
 
 ARROWS = {True: "↑", False: "↓", None: ""}
 CSV_COLUMNS = (
@@ -36,9 +37,14 @@ body { font: 15px/1.4 system-ui, sans-serif; margin: 2rem; color: #1b1b1b; backg
 table { border-collapse: collapse; margin: .5rem 0 2rem; } th, td { padding: .3rem .6rem; text-align: right; }
 th { cursor: pointer; border-bottom: 2px solid #444; } td { border-bottom: 1px solid #ddd; white-space: nowrap; }
 th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; } .n, .note { color: #666; font-size: 85%; }
-.best { font-weight: bold; } div { overflow-x: auto; }
+.best { font-weight: bold; } .second { text-decoration: underline; } div { overflow-x: auto; }
 th:first-child, td:first-child { position: sticky; left: 0; background: #fff; }
 """
+
+
+def escape(text: str, quote: bool = True) -> str:
+    """Text that is only text in HTML."""
+    return _escape(shown_text(text), quote)
 
 
 def head(column: Column) -> str:
@@ -46,22 +52,23 @@ def head(column: Column) -> str:
     return f"{column.title} {ARROWS[column.higher_is_better]}".strip()
 
 
-def as_markdown(boards: Sequence[Board], by: str = "") -> str:
-    """A section with a table per board; the best of a column is bold."""
+def as_markdown(boards: Sequence[Board], by: str = "", interval: bool = False) -> str:
+    """A section with a table per board; the best of a column is bold, the second underlined."""
     parts = []
     for board in boards:
         rows = ordered(board, by)
         lines = [f"### {_md(board.title)}", "", f"Protocol: {_md(board.protocol)}", ""]
         lines.append(f"| model | source | {' | '.join(_md(head(column)) for column in board.columns)} |")
         lines.append("|:---|:---|" + "---:|" * len(board.columns))
-        for row, cells in zip(rows, _marked(board, rows, lambda text: f"**{text}**", _md), strict=True):
+        marks = {"best": "**{}**", "second": "<u>{}</u>"}
+        for row, cells in zip(rows, _marked(board, rows, marks, _md, interval), strict=True):
             lines.append(f"| {_md(row.model)} | {_md(row.source)} | {' | '.join(cells)} |")
         parts.append("\n".join([*lines, *(["", _md(board.note)] if board.note else [])]))
     return "\n\n".join(parts) + "\n"
 
 
-def as_latex(boards: Sequence[Board], by: str = "") -> str:
-    """A table environment per board; needs the package booktabs."""
+def as_latex(boards: Sequence[Board], by: str = "", interval: bool = False) -> str:
+    """A table environment per board, the best bold and the second underlined; needs the package booktabs."""
     parts = []
     for board in boards:
         rows = ordered(board, by)
@@ -70,13 +77,14 @@ def as_latex(boards: Sequence[Board], by: str = "") -> str:
         lines += [rf"\begin{{tabular}}{{ll{'r' * len(board.columns)}}}", r"\toprule"]
         lines.append(" & ".join(["Model", "Source", *(_tex(head(column)) for column in board.columns)]) + r" \\")
         lines.append(r"\midrule")
-        for row, cells in zip(rows, _marked(board, rows, lambda text: rf"\textbf{{{text}}}", _tex), strict=True):
+        marks = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}"}
+        for row, cells in zip(rows, _marked(board, rows, marks, _tex, interval), strict=True):
             lines.append(" & ".join([_tex(row.model), _tex(row.source), *cells]) + r" \\")
         parts.append("\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]))
     return "\n\n".join(parts) + "\n"
 
 
-def as_csv(boards: Sequence[Board], by: str = "") -> str:
+def as_csv(boards: Sequence[Board], by: str = "", interval: bool = False) -> str:
     """One line per cell, so that numbers of two protocols never stand in one column."""
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
@@ -98,11 +106,11 @@ def as_html(boards: Sequence[Board], by: str = "") -> str:
     parts = []
     for board in boards:
         rows = ordered(board, by)
-        best = {column.key: leader(rows, column) for column in board.columns}
+        found = {column.key: marked(board, rows, column) for column in board.columns}
         heads = "".join(map(_head, board.columns))
         body = "".join(
             f"<tr><td>{escape(row.model)}</td><td>{escape(row.source)}</td>"
-            + "".join(_td(row.cell(column), column, place == best[column.key]) for column in board.columns)
+            + "".join(_td(row.cell(column), column, found[column.key].get(place, "")) for column in board.columns)
             + "</tr>"
             for place, row in enumerate(rows)
         )
@@ -123,32 +131,32 @@ def _head(column: Column) -> str:
     return f'<th data-better="{better}" title="{escape(told)}">{escape(head(column))}</th>'
 
 
-def _td(cell: BoardCell, column: Column, best: bool) -> str:
+def _td(cell: BoardCell, column: Column, mark: str) -> str:
     number, _, count = cell.shown(column.decimals).partition(" ")
     value = "" if cell.mean is None else repr(cell.mean)
     told = cell.reason or (f"95 %: {cell.interval[0]:.4g} to {cell.interval[1]:.4g}" if cell.interval else "")
-    shown = f'<span class="best">{number}</span>' if best else number
+    shown = f'<span class="{mark}">{escape(number)}</span>' if mark else escape(number)
     count = f' <span class="n">{count}</span>' if count else ""
     return f'<td data-value="{value}" title="{escape(told)}">{shown}{count}</td>'
 
 
 def _marked(
-    board: Board, rows: Sequence[Row], mark: Callable[[str], str], clean: Callable[[str], str]
+    board: Board, rows: Sequence[Row], marks: Mapping[str, str], clean: Callable[[str], str], interval: bool = False
 ) -> list[list[str]]:
-    """Cells of all rows as text, the best of each column marked."""
-    best = {column.key: leader(rows, column) for column in board.columns}
+    """Cells of all rows as text, the best and the second of each column marked; `interval` adds both ends."""
+    found = {column.key: marked(board, rows, column) for column in board.columns}
     made = []
     for place, row in enumerate(rows):
-        texts = [(column, clean(row.cell(column).shown(column.decimals))) for column in board.columns]
-        made.append([mark(text) if place == best[column.key] else text for column, text in texts])
+        texts = [(column, clean(row.cell(column).shown(column.decimals, interval))) for column in board.columns]
+        made.append([marks.get(found[column.key].get(place, ""), "{}").format(text) for column, text in texts])
     return made
 
 
 def _md(text: str) -> str:
-    return "".join(f"\\{c}" if c in "|*_`[]\\" else c for c in escape(text, quote=False)).replace("\n", " ")
+    return "".join(f"\\{c}" if c in "|*_`[]\\" else c for c in escape(shown_text(text), quote=False))
 
 
 def _tex(text: str) -> str:
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     special |= {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "–": "--", "−": "$-$"}
-    return "".join(special.get(c) or (f"\\{c}" if c in "&%$#_{}" else c) for c in text).replace("\n", " ")
+    return "".join(special.get(c) or (f"\\{c}" if c in "&%$#_{}" else c) for c in shown_text(text))

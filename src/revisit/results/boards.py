@@ -13,7 +13,7 @@ from typing import Any
 from revisit.core import METRICS, UsageError, digest
 from revisit.results.funnel import posed
 from revisit.results.results import Cell, Results
-from revisit.results.rules import best, coverage, number, title
+from revisit.results.rules import best, coverage, ends, marks, number, title
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,13 @@ class BoardCell(Cell):
     text: str = ""
     reason: str = ""
 
-    def shown(self, decimals: int | None = None) -> str:
+    def shown(self, decimals: int | None = None, interval: bool = False) -> str:
         """`14.41`, with ` (3/4)` where it is known; a dash where there is no value."""
         told = number(self.mean)
         if self.mean is not None:
             told = self.text or (told if decimals is None else f"{self.mean:.{decimals}f}")
+        if interval and self.interval is not None:
+            told += f" [{ends(self.interval)}]"
         return f"{told} ({coverage(self)})" if self.of else told
 
 
@@ -54,6 +56,7 @@ class Row:
     model: str
     source: str
     cells: Mapping[str, BoardCell] = field(default_factory=dict)
+    group: str = ""  # of models that compete with each other and with no others
 
     def cell(self, column: Column) -> BoardCell:
         """The cell under a column; an empty one where there is none."""
@@ -69,6 +72,7 @@ class Board:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     note: str = ""
+    as_printed: bool = False  # numbers of a paper, marked by their order as papers do
     truths: Mapping[str, str] = field(default_factory=dict)  # clip -> digest of what it is compared with
 
 
@@ -93,6 +97,15 @@ def leader(rows: Sequence[Row], column: Column) -> int | None:
     return best({position: row.cell(column) for position, row in enumerate(rows)}, column.higher_is_better)
 
 
+def marked(board: Board, rows: Sequence[Row], column: Column) -> dict[int, str]:
+    """Positions of the rows that are best and second in a column, within each group, by the rule for all tables."""
+    found: dict[int, str] = {}
+    for group in dict.fromkeys(row.group for row in rows):
+        cells = {position: row.cell(column) for position, row in enumerate(rows) if row.group == group}
+        found.update(marks(cells, column.higher_is_better, board.as_printed))
+    return found
+
+
 # Facts that name who made the evidence of a score, where a protocol leaves that to the files it is given.
 MAKERS = ("judge", "detector", "net", "poses_from", "described_by", "depth_by", "flow", "rated_by")
 # A model whose camera never leaves keeps everything: how many clips posed the test stands before all scores.
@@ -113,7 +126,7 @@ class RunFacts:
 def columns_of(run: RunFacts, known: Sequence[Column]) -> tuple[Column, ...]:
     """The columns of a run's board: those a suite names, in its order; else every metric the run asked."""
     hashes: Mapping[str, str] = run.facts["protocol"]["metrics"]
-    wanted = known or [_column(id) for id in hashes]
+    wanted = known or [column_of(id) for id in hashes]
     makers = _makers(run.results)
     return tuple(
         replace(column, protocol=" ".join([hashes[column.key], *makers.get(column.key, ())]))
@@ -220,7 +233,7 @@ def _posed(run: RunFacts, model: str) -> dict[str, BoardCell]:
     return {POSED.key: printed(count[0] / count[1], f"{count[0]}/{count[1]}")} if count and count[1] else {}
 
 
-def _column(id: str) -> Column:
+def column_of(id: str) -> Column:
     """The column of a metric; that of a plugin which is not installed here has its id for a title."""
     if id not in METRICS:
         return Column(id, id, None)

@@ -5,7 +5,7 @@ the suites' own tables are views of these. One rule each, the same on every surf
 
 - a mean is over scored clips only; what is unscored is counted by the kind of its reason, what failed apart;
 - coverage is n of the clips that were asked, missing and refused ones included;
-- intervals are cluster-robust over samples, within the range of the metric.
+- intervals are cluster-robust over samples, within the range of the metric; a difference is tested by the same rule.
 
 Clips that are the truth itself (`Case.truth`) stand apart in `truth`: no model, no mean and no rank counts them.
 """
@@ -25,8 +25,8 @@ import numpy as np
 from revisit.core import METRICS, Case, Clip, Reason, Record, Rejected, Series, UsageError
 from revisit.core.records import GATE_STATES
 from revisit.results import export
-from revisit.stats.intervals import mean_interval
-from revisit.stats.paired import SignedRank, wilcoxon
+from revisit.stats.intervals import Estimate, estimate, of_ends
+from revisit.stats.paired import SignedRank, paired_test, wilcoxon
 
 if TYPE_CHECKING:
     import pandas
@@ -90,6 +90,7 @@ class Paired:
     pairs: tuple[Pair, ...]  # the largest differences first
     difference: float | None
     interval: Interval | None
+    estimate: Estimate | None  # over samples; None for fewer than two of them
     wins: int  # of the second, by the direction of the metric
     ties: int
     losses: int
@@ -141,6 +142,7 @@ class Results:
         self._of_truth = tuple(record for record in answers if record.case.id in known)
         self.asks, self.folder, self.name = asks, folder, name
         self._series = series or {}
+        self._whole = self  # of which this is a part
 
     def __repr__(self) -> str:
         return f"Results({len(self.cases)} clips of {len(self.models)} models, {len(self.records)} answers)"
@@ -292,7 +294,21 @@ class Results:
         lacking = sum(self.asks(metric, entry) for entry in self.rejected)
         if lacking:
             reasons["missing"] += lacking
-        return Cell(len(scored), self.expected(metric), *mean_of(scored, limits_of(metric)), failed, dict(reasons))
+        mean = mean_of(scored, limits_of(metric), self.two_valued(metric))
+        return Cell(len(scored), self.expected(metric), *mean, failed, dict(reasons))
+
+    def two_valued(self, metric: str) -> bool:
+        """Whether all scores of a metric, in the whole of these results, are one end of its range or the other."""
+        return metric in self._whole._two_valued
+
+    @cached_property
+    def _two_valued(self) -> set[str]:
+        """Metrics whose scores are all one end of their range or the other, such as 0 and 1."""
+        found: dict[str, set[float]] = {}
+        for record in self.records:
+            if record.scored and record.value is not None and not record.is_gate:
+                found.setdefault(record.question, set()).add(record.value)
+        return {id for id, values in found.items() if values <= {end for end in limits_of(id) if end is not None}}
 
     def expected(self, question: str) -> int:
         """How many clips are asked, missing and refused ones included."""
@@ -313,11 +329,18 @@ class Results:
         differences = [pair.difference for pair in pairs]
         higher = METRICS[metric].higher_is_better is not False
         won = [difference > 0 if higher else difference < 0 for difference in differences if difference]
-        mean, interval = mean_of([(pair.difference, pair.first.case.sample) for pair in pairs], (None, None))
+        over = paired_test(
+            [pair.first.value or 0.0 for pair in pairs],
+            [pair.second.value or 0.0 for pair in pairs],
+            [pair.first.case.sample for pair in pairs],
+            span(metric) if self.two_valued(metric) else None,
+        )
+        mean = sum(differences) / len(differences) if differences else None
+        interval = None if over is None else within(over.interval(), differences_of(metric))
         test = wilcoxon([0.0] * len(differences), differences) if differences else None
         ordered = sorted(pairs, key=lambda pair: (-abs(pair.difference), pair.first.case.id))
         return Paired(
-            metric, first, second, tuple(ordered), mean, interval, sum(won), len(pairs) - len(won),
+            metric, first, second, tuple(ordered), mean, interval, over, sum(won), len(pairs) - len(won),
             len(won) - sum(won), test,
         )  # fmt: skip
 
@@ -436,10 +459,12 @@ class Results:
         places = {_place(case.reference) for case in mine if case.reference is not None}
         truths = [case for case in self.truths if _place(case.clip) in places]
         kept = {case.id for case in truths}
-        return Results(
+        made = Results(
             (*mine, *truths), (*records, *(record for record in self._of_truth if record.case.id in kept)),
             tuple(rejected), asks=self.asks, folder=self.folder, series=self._series, name=self.name,
         )  # fmt: skip
+        made._whole = self._whole
+        return made
 
 
 def cell_of(values: Sequence[tuple[float, str]], of: int, limits: Limits = (None, None)) -> Cell:
@@ -447,13 +472,18 @@ def cell_of(values: Sequence[tuple[float, str]], of: int, limits: Limits = (None
     return Cell(len(values), of, *mean_of(values, limits))
 
 
-def mean_of(values: Sequence[tuple[float, str]], limits: Limits) -> tuple[float | None, Interval | None]:
-    """The mean of (value, sample), and its interval within the limits."""
+def mean_of(
+    values: Sequence[tuple[float, str]], limits: Limits, two_valued: bool = False
+) -> tuple[float | None, Interval | None]:
+    """The mean of (value, sample), and its interval within the limits; `two_valued` are only ever one or the other."""
     if not values:
         return None, None
-    numbers = [value for value, _ in values]
-    interval = mean_interval(numbers, [sample for _, sample in values])
-    return sum(numbers) / len(numbers), None if interval is None else within(interval, limits)
+    numbers, samples = [value for value, _ in values], [sample for _, sample in values]
+    if two_valued and limits[0] is not None and limits[1] is not None and len(set(samples)) > 1:
+        made = of_ends(numbers, samples, (limits[0], limits[1]))
+    else:
+        made = estimate(numbers, samples)
+    return sum(numbers) / len(numbers), None if made is None else within(made.interval(), limits)
 
 
 def within(interval: Interval, limits: Limits) -> Interval:
@@ -472,6 +502,18 @@ def limits_of(metric: str) -> Limits:
 
 def _place(clip: Clip) -> Place:
     return clip.path, clip.start, clip.count
+
+
+def span(metric: str) -> float | None:
+    """How far two scores of a metric can be apart; None where there is no limit."""
+    low, high = limits_of(metric)
+    return None if low is None or high is None else high - low
+
+
+def differences_of(metric: str) -> Limits:
+    """The range of differences between two scores of a metric."""
+    most = span(metric)
+    return (None, None) if most is None else (-most, most)
 
 
 def _situation(case: Case) -> tuple[Any, ...]:

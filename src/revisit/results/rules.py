@@ -17,7 +17,8 @@ COVERAGE_MAY_DIFFER = 0.2
 BEST_RULE = (
     "A value is marked as best where there is a direction, at least two models have an interval, the value lies "
     "outside the interval of every other model and theirs outside its own, and the shares of clips scored differ "
-    "by at most 20 points. Otherwise the column names no best."
+    "by at most 20 points. Otherwise the column names no best. The second is the best of the others, by that rule. Of "
+    "numbers as printed in a paper, which have no intervals, the highest and the next are marked as the paper does."
 )
 NOTHING = "–"
 MOST_PLACES = 5  # after the point; smaller numbers are written with a power of ten
@@ -38,13 +39,23 @@ Name = TypeVar("Name")
 def number(value: float | None, beside: float | None = None) -> str:
     """Two decimals, none from 100 on, two significant digits below 0.1: 0.67 30.45 119 0.00042; a dash for nothing.
 
-    `beside` another number it has no more decimals than that, unless nothing of it would be left: 0.67 ±0.05.
+    `beside` another number it has no more decimals than that, unless nothing of it would be left.
     """
     if value is None or not math.isfinite(value):
         return NOTHING
     places = _places(value)
     if beside is not None and round(value, _places(beside)):
         places = min(places, _places(beside))
+    return _written(value, places)
+
+
+def signed(value: float) -> str:
+    """A difference with its sign: +0.21."""
+    text = number(value)
+    return text if text.startswith("−") or not value else f"+{text}"
+
+
+def _written(value: float, places: int) -> str:
     text = f"{value:.{places}f}" if places <= MOST_PLACES else f"{value:.1e}"
     digits = text.lstrip("-")
     return f"−{digits}" if value < 0 and float(text) else digits
@@ -63,12 +74,17 @@ def coverage(cell: Cell) -> str:
 
 
 def shown(cell: Cell, interval: bool = True) -> str:
-    """`0.71 ±0.05 (12/20)`; a dash in place of the mean where nothing was scored."""
-    margin = ""
-    if interval and cell.mean is not None and cell.interval is not None:
-        low, high = cell.interval
-        margin = f" ±{number(max(high - cell.mean, cell.mean - low), cell.mean)}"
-    return f"{number(cell.mean)}{margin} ({coverage(cell)})"
+    """`0.71 [0.66 to 0.76] (12/20)`; a dash in place of the mean where nothing was scored."""
+    between = f" [{ends(cell.interval)}]" if interval and cell.mean is not None and cell.interval else ""
+    return f"{number(cell.mean)}{between} ({coverage(cell)})"
+
+
+def ends(interval: Interval) -> str:
+    """`0.66 to 0.76`: an interval as its two ends, with as many decimals as tell them apart, and two at least."""
+    low, high = interval
+    size, width = max(abs(low), abs(high)), high - low
+    places = max(0 if size >= 100 else 2, -math.floor(math.log10(width)) if width > 1e-9 else 0)
+    return f"{_written(low, places)} to {_written(high, places)}"
 
 
 def unscored(cell: Cell) -> list[str]:
@@ -97,6 +113,22 @@ def best(cells: Mapping[Name, Cell], higher_is_better: bool | None) -> Name | No
         if abs(cell.n / cell.of - another.n / another.of) > COVERAGE_MAY_DIFFER:
             return None
     return top
+
+
+def marks(cells: Mapping[Name, Cell], higher_is_better: bool | None, as_printed: bool = False) -> dict[Name, str]:
+    """Which values are marked, as `best` and `second`; `as_printed` by their order alone, ties sharing a mark."""
+    known = {name: cell for name, cell in cells.items() if cell.mean is not None}
+    if as_printed:
+        if higher_is_better is None or len(known) < 2:
+            return {}
+        order = sorted({cell.mean for cell in known.values()}, reverse=higher_is_better)[:2]  # type: ignore[type-var]
+        words = dict(zip(order, ("best", "second"), strict=False))
+        return {name: words[cell.mean] for name, cell in known.items() if cell.mean in words}
+    first = best(known, higher_is_better)
+    if first is None:
+        return {}
+    second = best({name: cell for name, cell in known.items() if name != first}, higher_is_better)
+    return {first: "best", **({} if second is None else {second: "second"})}
 
 
 def arrow(higher_is_better: bool | None) -> str:

@@ -1,16 +1,19 @@
-"""Paired comparisons: the signed-rank test of Wilcoxon (1945), and what many tests at once do to its p-values.
+"""Paired comparisons: the t-test over clusters, Wilcoxon's signed ranks (1945), and what many tests at once do to p.
 
-The normal approximation with the correction for ties; differences of 0 are left out. Holm (1979) bounds the chance of
-any false finding, Benjamini and Hochberg (1995) the share of false ones.
+The t-test goes with the intervals of tables: p is below 0.05 where the interval at 95 % leaves out 0. The signed ranks
+have the normal approximation with the correction for ties; differences of 0 are left out. Holm (1979) bounds the chance
+of any false finding, Benjamini and Hochberg (1995) the share of false ones.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from revisit.stats.intervals import Estimate, estimate, of_ends, welch
 
 LEAST_PAIRS = 6  # with fewer differences no result can be significant at 5 %
 
@@ -23,6 +26,26 @@ class SignedRank:
     p: float
     n: int  # pairs that differ
     median: float  # of the differences
+
+
+def paired_test(
+    before: Sequence[float], after: Sequence[float], clusters: Sequence[Hashable], range: float | None = None
+) -> Estimate | None:
+    """The mean of after - before over clusters, with its test; None for fewer than two clusters.
+
+    `range` is how far apart two scores can be. Where every difference is that or none at all, one more in each
+    direction is added (Bonett and Price 2012): three of three is no certainty.
+    """
+    change = [b - a for a, b in zip(before, after, strict=True)]
+    if range is not None and len(set(clusters)) > 1 and all(abs(size) in (0.0, range) for size in change):
+        return of_ends(change, clusters, (-range, range), added=1)
+    return estimate(change, clusters)
+
+
+def unpaired_p(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """P of Welch's test of whether two means differ; None where one rests on fewer than two values."""
+    made = welch(first, second)
+    return None if made is None else made.p
 
 
 def wilcoxon(before: Sequence[float], after: Sequence[float]) -> SignedRank | None:

@@ -19,6 +19,8 @@ from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES, natural_order
 
 MANIFEST = "manifest.jsonl"
 MAX_LINE = 1_000_000
+NOTES = (".json", ".jsonl", ".yaml", ".yml", ".csv", ".txt", ".md", ".npz", ".npy", ".xlsx", ".html", ".log")
+PASSED_OVER = 5  # files named in a sentence
 EXPECTED = """a manifest line is a JSON object such as {"id": "kitchen-01", "model": "mine", "video": "a.mp4"}"""
 
 
@@ -47,6 +49,31 @@ def _walk(folder: Path) -> Iterator[Path]:
                 yield entry
             else:
                 yield from _walk(entry)
+
+
+def passed_over(root: Path) -> str:
+    """A sentence on files and links below a folder that are not read, or nothing; notes beside videos are not told."""
+    found: list[str] = []
+
+    def walk(folder: Path) -> None:
+        for entry in sorted(folder.iterdir(), key=natural_order):
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir():
+                if entry.is_symlink():
+                    found.append(f"{entry.relative_to(root).as_posix()} (a link to a folder)")
+                else:
+                    walk(entry)
+            elif entry.suffix.lower() not in (*VIDEO_SUFFIXES, *IMAGE_SUFFIXES, *NOTES):
+                found.append(entry.relative_to(root).as_posix())
+
+    walk(root)
+    if not found:
+        return ""
+    named = ", ".join(found[:PASSED_OVER]) + (
+        f" and {len(found) - PASSED_OVER} more" if len(found) > PASSED_OVER else ""
+    )
+    return f"not read, because they are no mp4, m4v, mov, mkv or webm: {named}"
 
 
 def case_id(sample: str, model: str, seed: int) -> str:

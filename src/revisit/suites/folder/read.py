@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from revisit.core import Case, Clip, Rejected, UsageError
+from revisit.core import Case, Clip, Rejected, Remark, UsageError
 from revisit.media import VIDEO_SUFFIXES
-from revisit.suites.clips import MANIFEST, case_id, find_clips, read_manifest
+from revisit.suites.clips import MANIFEST, case_id, find_clips, passed_over, read_manifest
+from revisit.suites.folder.names import guessed
 
 
 def recognises(source: Path) -> bool:
@@ -15,8 +16,8 @@ def recognises(source: Path) -> bool:
     return source.exists()
 
 
-def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected]:
-    """Cases of a manifest file, of a folder with a manifest.jsonl, or of a plain folder."""
+def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected | Remark]:
+    """Cases of a manifest file, of a folder with a manifest.jsonl, or of a plain folder, with remarks on the latter."""
     if not source.exists():
         raise UsageError(f"{source}: no such file or folder")
     if source.is_file() and source.suffix.lower() in VIDEO_SUFFIXES:
@@ -26,8 +27,14 @@ def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected]:
     elif (source / MANIFEST).is_file():
         yield from read_manifest(source / MANIFEST, roots)
     else:
-        for model, sample, path in find_clips(source):
+        found = list(find_clips(source))
+        guess = guessed(source, found)
+        for model, sample, path in guess.clips if guess else found:
             yield _case(sample, model, path)
+        if guess:
+            yield Remark(guess.sentence)
+        if told := passed_over(source):
+            yield Remark(told)
 
 
 def _case(sample: str, model: str, path: Path) -> Case:

@@ -38,4 +38,6 @@ def published(table: str) -> Board:
         }
         rows.append(Row(model, "paper", cells))
     protocol = f"{content['source']}, Table {table} ({ANOTHER_PROTOCOL})"
-    return Board(f"Published: {found['title']}", protocol, columns, tuple(rows), str(found.get("note", "")))
+    return Board(
+        f"Published: {found['title']}", protocol, columns, tuple(rows), str(found.get("note", "")), as_printed=True
+    )

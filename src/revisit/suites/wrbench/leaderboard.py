@@ -52,9 +52,9 @@ def published_boards(supplement: bool) -> list[Board]:
         facts: dict[str, Any] = {name: {"value": row.value(name), "n": row.cells[name].n} for name in MEASURES}
         facts |= {"condition": row.condition, "outputs": row.outputs, "sparse": row.sparse, "average": row.average}
         facts |= {"support": {"judged": {"share": row.support}}, "average_with_stand_ins": None}
-        made.append(Row(row.title, "paper", _cells(facts, MEASURES)))
+        made.append(Row(row.title, "paper", _cells(facts, MEASURES), row.condition))
     protocol = "the paper's own poses, features and judges: another protocol than any run of yours"
-    return [Board(f"wrbench, {source}", protocol, _ordered(measures, ()), tuple(made), SPARSE_NOTE)]
+    return [Board(f"wrbench, {source}", protocol, _ordered(measures, ()), tuple(made), SPARSE_NOTE, as_printed=True)]
 
 
 def _ordered(measures: Mapping[str, Column], last: Any) -> tuple[Column, ...]:

@@ -1,0 +1,79 @@
+"""`revisit bundle`: runs to hand in, to check, and to show on a leaderboard of static pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from revisit.cli import console
+
+app = typer.Typer(no_args_is_help=True, help="Runs as files to hand in, to check, and to show on a static leaderboard.")
+
+
+@app.command("write")
+def write(
+    run: Path = typer.Argument(help="A run directory."),
+    out: Path = typer.Option(None, help="File to write; <run>.zip by default."),
+) -> None:
+    """Put a run and the evidence behind its scores into one file; no path of this machine goes in, and no video."""
+    from revisit.core import load_all
+    from revisit.engine.bundles import write_bundle
+    from revisit.results.run import Run
+
+    load_all()
+    made = write_bundle(Run(run), out or Path(f"{run.resolve().name}.zip"))
+    typer.echo(str(made))
+
+
+@app.command("check")
+def check(
+    bundles: list[Path] = typer.Argument(help="Bundles."),
+    json: bool = typer.Option(False, "--json", help="Print as JSON."),
+) -> None:
+    """Score bundles again from their evidence; exit with 1 if a claimed score does not come out."""
+    from dataclasses import asdict
+
+    from revisit.core import load_all
+    from revisit.engine.bundles import check_bundle
+
+    load_all()
+    found = {str(path): check_bundle(path) for path in bundles}
+    if json:
+        console.data({name: asdict(one) for name, one in found.items()})
+    for name, one in found.items() if not json else ():
+        verdict = "does not hold" if one.problems else "holds"
+        typer.echo(console.clean(f"{name}: {verdict}; {one.scores} answers came out again"))
+        for why, count in one.unchecked.items():
+            console.message(f"{count} could not be checked: {why}")
+        for problem in one.problems[:10]:
+            console.message(f"differs: {problem}")
+        if len(one.problems) > 10:
+            console.message(f"... and {len(one.problems) - 10} more")
+    raise typer.Exit(1 if any(one.problems for one in found.values()) else 0)
+
+
+@app.command("site")
+def site(
+    bundles: list[Path] = typer.Argument(help="Bundles."),
+    out: Path = typer.Option(Path("leaderboard"), help="Folder for the pages."),
+    published: bool = typer.Option(False, "--published", help="With the papers' tables, as protocols of their own."),
+    checked: bool = typer.Option(True, "--check/--no-check", help="Score every bundle again first."),
+) -> None:
+    """Write a static leaderboard: a row per model and protocol, datasets told apart by content, rank intervals."""
+    from revisit.core import SUITES, UsageError, load_all
+    from revisit.engine.bundles import check_bundle, read_bundle
+    from revisit.report.site import write_site
+
+    load_all()
+    read = [read_bundle(path) for path in bundles]
+    if len({bundle.name for bundle in read}) < len(read):
+        raise UsageError("two bundles have one name; rename one of the files")
+    checks = {bundle.name: check_bundle(bundle.path) for bundle in read} if checked else {}
+    for name, one in checks.items():
+        if one.problems:
+            raise UsageError(f"{name} does not hold ({one.problems[0]}); leave it out, or see `revisit bundle check`")
+    named = dict.fromkeys(bundle.about["suite"] for bundle in read) if published else ()
+    tables = [SUITES[id].published for id in named if id in SUITES]
+    boards = [board for made in tables if made is not None for board in made(False)]
+    typer.echo(str(write_site(read, out, boards, checks)))

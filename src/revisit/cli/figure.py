@@ -1,0 +1,124 @@
+"""`revisit figure`: pictures for papers, as SVG, PDF or PNG."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+KINDS = ("radar", "horizon", "correlation", "phases", "scatter", "path", "strip")
+ROWS = ("model", "condition", "seed", "subset")
+
+
+def figure(
+    kind: str = typer.Argument(help=f"One of {', '.join(KINDS)}."),
+    run: Path = typer.Argument(help="A run directory."),
+    metric: list[str] = typer.Option([], "--metric", "-m", help="Metrics; those of the verdict by default."),
+    model: list[str] = typer.Option([], "--model", help="Only these models."),
+    sample: str = typer.Option(
+        "", "--sample", help="The scene of a path or strip; that of the worst moment by default."
+    ),
+    rows: str = typer.Option("model", "--rows", help=f"What the rows of a strip differ in: {', '.join(ROWS)}."),
+    frames: str = typer.Option("6", "--frames", help="Columns of a strip: how many, or frame numbers with commas."),
+    out: Path = typer.Option(None, "--out", help="File to write; its ending says the format. <kind>.svg by default."),
+) -> None:
+    """Draw a figure from a run: radar, horizon, correlation, bars per phase, scatter, camera path or film strip."""
+    from revisit.core import UsageError, load_all
+    from revisit.report import figures
+    from revisit.results.run import Run
+    from revisit.results.verdict import headline
+
+    load_all()
+    if kind not in KINDS:
+        raise UsageError(f"there is no figure {kind!r}; there are {', '.join(KINDS)}")
+    done = Run(run)
+    results = done.results
+    if unknown := [name for name in model if name not in results.models]:
+        raise UsageError(f"{run} has no model {unknown[0]!r}; it has {', '.join(results.models)}")
+    if unknown := [id for id in metric if id not in results.metrics]:
+        raise UsageError(f"{run} did not ask {unknown[0]!r}; it asked {', '.join(results.metrics)}")
+    part = results.where(model=model) if model else results
+    chosen = metric or headline(results, done.facts["suite"])
+    if kind in ("path", "strip"):
+        made = _of_scene(kind, part, chosen, sample, rows, frames, done)
+    else:
+        usual = {"phases": results.metrics, "correlation": results.metrics, "horizon": _over_time(results, chosen)}
+        made = getattr(figures, kind)(part, metric or usual.get(kind, chosen))
+    out = out or Path(f"{kind}.svg")
+    figures.save(made, out)
+    typer.echo(str(out))
+
+
+def _over_time(results: Any, chosen: list[str]) -> list[str]:
+    """Of the verdict's metrics those with values over time; else the plainest that have."""
+    candidates = [*chosen, "psnr", "motion_amount"]
+    found = [
+        id for id in candidates if any((s := results.series(c, id)) is not None and len(s) > 8 for c in results.cases)
+    ]
+    return found[:3] or chosen[:1]
+
+
+def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: str, frames: str, done: Any) -> Any:
+    from revisit.core import UsageError
+    from revisit.geometry.camera_script import parse_script
+    from revisit.geometry.script_path import timed_path
+    from revisit.report import figures
+    from revisit.results.verdict import verdict_of
+
+    moments = {moment["case"]: moment for moment in verdict_of(done)["moments"]}
+    samples = list(dict.fromkeys(case.sample for case in results.cases))
+    if not sample:
+        sample = next((moment["sample"] for moment in moments.values() if moment["sample"] in samples), samples[0])
+    if sample not in samples:
+        raise UsageError(f"there is no scene {sample!r}; there are {', '.join(samples[:12])}")
+    here = results.where(sample=sample).cases
+    if kind == "path":
+
+        def asked(case: Any, count: int) -> Any:
+            import numpy as np
+
+            if not case.camera:
+                return None
+            poses = timed_path(parse_script(case.camera), count)
+            turn = poses[:, :3, :3] @ poses[0, :3, :3].T
+            yaw = np.degrees(np.arctan2(turn[:, 0, 2], turn[:, 2, 2]))
+            pitch = np.degrees(np.arcsin(np.clip(-turn[:, 1, 2], -1, 1)))
+            return np.stack([yaw, pitch], axis=1)
+
+        return figures.path(results, here, asked)
+    cases = _differing(here, rows)
+    failing = {case.id: moments[case.id]["frame"] for case in cases if case.id in moments}
+    try:
+        numbers = [int(part) for part in frames.split(",")]
+    except ValueError:
+        raise UsageError(f"--frames takes a number of columns, or frame numbers with commas, not {frames!r}") from None
+    if len(numbers) == 1:
+        columns = figures.shots(
+            cases[0], max(2, numbers[0]), [frame for frame in failing.values() if frame is not None]
+        )
+    else:
+        columns = [(f"frame {number}", number) for number in numbers]
+    wanted = [number for _, number in columns]
+    made = [
+        (str(getattr(case, rows)), figures.score_label(results, case, metrics[:2]), figures.pictures(case, wanted),
+         failing.get(case.id))
+        for case in cases
+    ]  # fmt: skip
+    if cases[0].reference is not None:
+        from dataclasses import replace
+
+        truth = replace(cases[0], clip=cases[0].reference)
+        made.insert(0, ("truth", "", figures.pictures(truth, wanted), None))
+    return figures.strip(made, columns)
+
+
+def _differing(cases: Any, rows: str) -> list[Any]:
+    """Clips of one scene that differ in exactly one thing: all else is as in the first of them."""
+    from revisit.core import UsageError
+
+    if rows not in ROWS:
+        raise UsageError(f"the rows of a strip differ in {', '.join(ROWS)}, not in {rows!r}")
+    same = [name for name in (*ROWS, "camera", "prompt") if name != rows]
+    first = cases[0]
+    return [case for case in cases if all(getattr(case, name) == getattr(first, name) for name in same)]

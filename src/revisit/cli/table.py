@@ -1,0 +1,79 @@
+"""`revisit table`: the few columns that answer a suite's questions, for a paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+FORMATS = ("markdown", "latex", "csv")
+
+
+def table(
+    runs: list[Path] = typer.Argument(help="Run directories; runs whose numbers compare share a table."),
+    metric: list[str] = typer.Option([], "--metric", "-m", help="Columns; those of the verdict by default."),
+    format: str = typer.Option("markdown", "--format", help=f"One of {', '.join(FORMATS)}."),
+    interval: bool = typer.Option(True, "--interval/--no-interval", help="With both ends of each 95 % interval."),
+    by: str = typer.Option("", "--by", help="Best and second within groups of models: a fact of models.yaml."),
+    sort: str = typer.Option("", "--sort", help="Column to sort by; the better ones come first."),
+    models: Path = typer.Option(None, help="A file of facts of models; models.yaml beside the run by default."),
+    out: Path = typer.Option(None, "--out", help="Write to this file instead of the screen."),
+) -> None:
+    """Write a table of models by metric; the best and the second are marked by the same rule as everywhere."""
+    from revisit.core import UsageError, load_all
+    from revisit.report import boards as text
+    from revisit.results.rules import BEST_RULE
+
+    load_all()
+    writers = {"markdown": text.as_markdown, "latex": text.as_latex, "csv": text.as_csv}
+    if format not in writers:
+        raise UsageError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
+    made = _grouped(_boards(runs, metric), by, runs, models)
+    told = writers[format](made, sort, interval)
+    if format == "markdown":
+        told += f"\n{BEST_RULE}\n"
+    elif format == "latex":
+        told += f"% {BEST_RULE}\n"
+    if out is not None:
+        out.write_text(told, encoding="utf-8")
+        typer.echo(str(out))
+    else:
+        typer.echo(told, nl=False)
+
+
+def _boards(runs: list[Path], metric: list[str]) -> list[Any]:
+    from revisit.core import UsageError
+    from revisit.results.boards import RunFacts, board_of_run, column_of, joined
+    from revisit.results.run import Run
+    from revisit.results.verdict import headline
+
+    made = []
+    for path in runs:
+        run = Run(path)
+        facts = run.facts
+        asked = facts["protocol"]["metrics"]
+        if unknown := [id for id in metric if id not in asked]:
+            raise UsageError(f"{path} did not ask {unknown[0]!r}; it asked {', '.join(asked)}")
+        results = run.results
+        wanted = metric or headline(results, facts["suite"])
+        if not wanted:
+            raise UsageError(f"{path} has no score of what its suite asks; name columns with --metric")
+        known = RunFacts(path.resolve().name, facts, run.plan, results, run.summary)
+        made.append(board_of_run(known, [column_of(id) for id in wanted]))
+    return joined(made)
+
+
+def _grouped(boards: list[Any], by: str, runs: list[Path], models: Path | None) -> list[Any]:
+    """Rows in groups by a fact of their models."""
+    if not by:
+        return boards
+    from dataclasses import replace
+
+    from revisit.results.model_facts import facts_for
+
+    known = facts_for(runs, models)
+    return [
+        replace(board, rows=tuple(replace(row, group=known.value(row.model, by)) for row in board.rows))
+        for board in boards
+    ]

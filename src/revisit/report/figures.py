@@ -1,0 +1,317 @@
+"""Figures for papers, as SVG or PDF: what a run found, drawn with matplotlib, which is imported when one is asked for.
+
+Every text is only text: names with dollars, markup or control characters are shown as they are or as U+FFFD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.core import METRICS, Case, MissingPrerequisite, UsageError
+from revisit.core.texts import shown_text
+from revisit.results import Cell, Results
+from revisit.results.rules import arrow, number
+
+PALETTE = ("#0b6e6e", "#c2571a", "#5b4aa8", "#a0812a", "#b03060", "#3a7d2c", "#2b5fa8", "#777777", "#8c4b32")
+DASHES = ("-", "--", "-.", ":")  # beyond colour, for who cannot tell colours apart
+PHASES = ("visible", "hidden", "returned")
+WORST = "#c2271a"
+STEPS = 24  # of a curve over time
+
+
+def _title(id: str) -> str:
+    return METRICS[id].title if id in METRICS else id
+
+
+def _headed(id: str) -> str:
+    return f"{_title(id)} {arrow(METRICS[id].higher_is_better if id in METRICS else None)}".strip()
+
+
+def library() -> Any:
+    """pyplot without a screen, set up so that the same numbers give the same file and every text stays text."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise MissingPrerequisite(
+            "matplotlib is not installed; `pip install 'revisit-bench[figures]'` brings it"
+        ) from None
+    matplotlib.use("Agg")
+    matplotlib.rcParams.update({
+        "text.parse_math": False, "text.usetex": False, "svg.fonttype": "none", "svg.hashsalt": "revisit",
+        "pdf.fonttype": 42, "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
+        "axes.titlesize": 10, "figure.dpi": 150,
+    })  # fmt: skip
+    import matplotlib.pyplot
+
+    return matplotlib.pyplot
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure in the format of its file's name; no date goes in, so equal figures are equal files."""
+    kind = path.suffix.lower().lstrip(".")
+    stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}.get(kind)
+    if stamp is None:
+        raise UsageError(f"figures are written as svg, pdf or png, not as {path.name!r}")
+    figure.savefig(path, metadata=stamp, bbox_inches="tight")
+    library().close(figure)
+
+
+def _style(place: int) -> dict[str, Any]:
+    return {"color": PALETTE[place % len(PALETTE)], "linestyle": DASHES[place // len(PALETTE) % len(DASHES)]}
+
+
+def radar(results: Results, metrics: Sequence[str]) -> Any:
+    """Models around metrics, each on its range, the better end outside. At least three metrics with a range."""
+    known = [id for id in metrics if id in METRICS and None not in METRICS[id].range and results.scores(id)]
+    known = [id for id in known if METRICS[id].higher_is_better is not None]
+    if len(known) < 3:
+        raise UsageError(
+            f"a radar needs three metrics with scores and a range; here are {len(known)}: name others with -m"
+        )
+    angles = np.linspace(0, 2 * np.pi, len(known), endpoint=False)
+    figure, axes = library().subplots(figsize=(5, 5), subplot_kw={"projection": "polar"})
+    for place, (model, part) in enumerate(results.groups("model").items()):
+        shares = []
+        for id in known:
+            low, high = (float(end or 0.0) for end in METRICS[id].range)
+            mean = part.cell(id).mean
+            share = np.nan if mean is None else (mean - low) / (high - low)
+            shares.append(share if METRICS[id].higher_is_better else 1 - share)
+        axes.plot(
+            [*angles, angles[0]], [*shares, shares[0]], label=shown_text(model), **_style(place), marker="o", ms=3
+        )
+    axes.set_xticks(angles, [shown_text(_title(id)) for id in known], fontsize=7)
+    axes.set_ylim(0, 1)
+    axes.set_yticks([0.25, 0.5, 0.75, 1.0], [])
+    axes.legend(loc="upper left", bbox_to_anchor=(1.15, 1.05), frameon=False)
+    return figure
+
+
+def horizon(results: Results, metrics: Sequence[str]) -> Any:
+    """A metric over the time of the clip, the mean over clips per model; where frames are missing there is a gap."""
+    figure, grid = library().subplots(len(metrics), 1, figsize=(6, 2.4 * len(metrics)), squeeze=False)
+    for axes, id in zip(grid[:, 0], metrics, strict=True):
+        drawn = False
+        for place, (model, part) in enumerate(results.groups("model").items()):
+            curves = [curve for case in part.cases if (curve := _curve(results, case, id)) is not None]
+            if not curves:
+                continue
+            with np.errstate(invalid="ignore"):
+                count = np.isfinite(curves).sum(axis=0)
+                mean = np.where(count > 0, np.nansum(curves, axis=0) / np.maximum(count, 1), np.nan)
+            axes.plot((np.arange(STEPS) + 0.5) / STEPS, mean, label=shown_text(model), **_style(place))
+            drawn = True
+        if not drawn:
+            raise UsageError(f"{id} has no values over time in this run")
+        axes.set_title(shown_text(_headed(id)), loc="left")
+        axes.set_xlim(0, 1)
+    grid[-1, 0].set_xlabel("share of the clip")
+    grid[0, 0].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
+def _curve(results: Results, case: Case, metric: str) -> np.ndarray | None:
+    """Means of a clip's values in equal steps of its length; nan where a step has none."""
+    series = results.series(case, metric)
+    if series is None or not {"frame", "value"} <= series.columns.keys() or not len(series):
+        return None
+    frames, values = np.asarray(series["frame"], float), np.asarray(series["value"], float)
+    length = max(float(frames.max()) + 1, float(case.clip.count or 0), _longest(results, case))
+    steps = np.clip((frames / length * STEPS).astype(int), 0, STEPS - 1)
+    known = np.isfinite(values)
+    total = np.bincount(steps[known], values[known], STEPS)
+    count = np.bincount(steps[known], minlength=STEPS)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _longest(results: Results, case: Case) -> float:
+    """The last frame that any answer about a clip speaks of."""
+    for id in ("motion_amount", "flicker", "psnr", "camera_path"):
+        series = results.series(case, id)
+        if series is not None and "frame" in series.columns and len(series):
+            return float(np.max(series["frame"])) + 1
+    return 0.0
+
+
+def correlation(results: Results, metrics: Sequence[str]) -> Any:
+    """Pearson's correlation of metrics over clips, as a matrix with its numbers."""
+    from revisit.stats.correlation import pearson
+
+    known = [id for id in metrics if len(results.scores(id)) > 2]
+    if len(known) < 2:
+        raise UsageError("a correlation needs two metrics with three scores each; name others with -m")
+    columns = {id: [results.score(case, id) for case in results.cases] for id in known}
+    table = np.full((len(known), len(known)), np.nan)
+    for i, one in enumerate(known):
+        for j, other in enumerate(known):
+            found = pearson(columns[one], columns[other])
+            table[i, j] = np.nan if found is None else found[0]
+    side = 1.6 + 0.5 * len(known)
+    figure, axes = library().subplots(figsize=(side + 1, side))
+    axes.imshow(table, cmap="RdBu_r", vmin=-1, vmax=1)
+    names = [shown_text(_title(id)) for id in known]
+    axes.set_xticks(range(len(known)), names, rotation=60, ha="right", fontsize=7)
+    axes.set_yticks(range(len(known)), names, fontsize=7)
+    for i, j in np.ndindex(table.shape):
+        if np.isfinite(table[i, j]):
+            dark = abs(table[i, j]) > 0.6
+            axes.text(j, i, f"{table[i, j]:.2f}", ha="center", va="center", fontsize=6, color="w" if dark else "k")
+    return figure
+
+
+def phases(results: Results, metrics: Sequence[str]) -> Any:
+    """Bars per phase and model, of metrics whose facts hold a mean for each phase."""
+    known = {id: found for id in metrics if (found := _by_phase(results, id))}
+    if not known:
+        having = [id for id in results.metrics if _by_phase(results, id)]
+        raise UsageError(f"none of these has a mean for each phase; here {', '.join(having) or 'no metric'} has")
+    figure, grid = library().subplots(1, len(known), figsize=(1.2 + 3.2 * len(known), 2.8), squeeze=False)
+    for axes, (id, found) in zip(grid[0], known.items(), strict=True):
+        width = 0.8 / len(found)
+        for place, (model, means) in enumerate(found.items()):
+            at = np.arange(len(PHASES)) + (place - (len(found) - 1) / 2) * width
+            axes.bar(at, [means.get(name, np.nan) for name in PHASES], width * 0.92,
+                     color=PALETTE[place % len(PALETTE)], label=shown_text(model))  # fmt: skip
+        axes.set_xticks(range(len(PHASES)), PHASES)
+        axes.set_title(shown_text(_headed(id)), loc="left")
+    grid[0, -1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
+def _by_phase(results: Results, metric: str) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, list[float]]] = {}
+    for record in results.scores(metric):
+        means = record.facts.get("mean")
+        if isinstance(means, Mapping):
+            for name in PHASES:
+                if isinstance(means.get(name), int | float):
+                    found.setdefault(record.case.model, {}).setdefault(name, []).append(float(means[name]))
+    return {model: {name: float(np.mean(values)) for name, values in part.items()} for model, part in found.items()}
+
+
+def scatter(results: Results, metrics: Sequence[str]) -> Any:
+    """Two metrics against each other: a faint point per clip, and per model its means with both intervals."""
+    if len(metrics) != 2:
+        raise UsageError(f"a scatter plot takes two metrics (-m one -m other), not {len(metrics)}")
+    first, second = metrics
+    figure, axes = library().subplots(figsize=(4.6, 3.8))
+    for place, (model, part) in enumerate(results.groups("model").items()):
+        both = [(results.score(case, first), results.score(case, second)) for case in part.cases]
+        points = np.array([pair for pair in both if None not in pair], float).reshape(-1, 2)
+        if not len(points):
+            continue
+        color = PALETTE[place % len(PALETTE)]
+        axes.scatter(points[:, 0], points[:, 1], s=10, color=color, alpha=0.35, linewidths=0)
+        cells = part.cell(first), part.cell(second)
+        bars = [_bars(cell) for cell in cells]
+        axes.errorbar(cells[0].mean, cells[1].mean, xerr=bars[0], yerr=bars[1], color=color, marker="o",
+                      label=shown_text(model))  # fmt: skip
+    if not axes.has_data():
+        raise UsageError(f"no clip has scores of both {first} and {second}")
+    axes.set_xlabel(shown_text(_headed(first)))
+    axes.set_ylabel(shown_text(_headed(second)))
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
+def _bars(cell: Cell) -> list[list[float]] | None:
+    """How far an interval reaches below and above its mean."""
+    if cell.mean is None or cell.interval is None:
+        return None
+    return [[cell.mean - cell.interval[0]], [cell.interval[1] - cell.mean]]
+
+
+def path(results: Results, cases: Sequence[Case], asked: Callable[[Case, int], np.ndarray | None]) -> Any:
+    """Where the camera looked, in degrees over frames: what clips show, and what was asked, dotted.
+
+    `asked` gives (frames, 2) of yaw and pitch for a case, or None.
+    """
+    figure, grid = library().subplots(2, 1, figsize=(6, 4.2), sharex=True)
+    drawn = False
+    for place, case in enumerate(cases):
+        series = results.series(case, "camera_path")
+        if series is None or "yaw" not in series.columns:
+            continue
+        for axes, name in zip(grid, ("yaw", "pitch"), strict=True):
+            axes.plot(series["frame"], series[name], label=shown_text(case.model), **_style(place))
+        if not drawn and (wanted := asked(case, int(np.max(series["frame"])) + 1)) is not None:
+            for axes, column in zip(grid, wanted.T, strict=True):
+                axes.plot(column, color="k", linestyle=":", label="asked", zorder=9)
+        drawn = True
+    if not drawn:
+        raise UsageError("no clip here has a camera path; the metric camera_path brings it")
+    for axes, name in zip(grid, ("turn to the right, degrees", "turn upwards, degrees"), strict=True):
+        axes.set_ylabel(name)
+    grid[1].set_xlabel("frame")
+    grid[0].set_title(shown_text(cases[0].sample), loc="left")
+    grid[0].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
+def strip(
+    rows: Sequence[tuple[str, str, Mapping[int, np.ndarray], int | None]], columns: Sequence[tuple[str, int]]
+) -> Any:
+    """A film strip: a row per clip (name, label, pictures by frame, the failing frame), frames as columns."""
+    first = next(iter(rows[0][2].values()))
+    ratio = first.shape[0] / first.shape[1]
+    width = 1.45
+    figure, grid = library().subplots(
+        len(rows),
+        len(columns),
+        squeeze=False,
+        figsize=(1.6 + width * len(columns), (width * ratio + 0.08) * len(rows) + 0.3),
+    )
+    figure.subplots_adjust(wspace=0.03, hspace=0.05)
+    for line, (name, label, pictures, failing) in zip(grid, rows, strict=True):
+        marked = (
+            None if failing is None else min((frame for _, frame in columns), key=lambda frame: abs(frame - failing))
+        )
+        for axes, (_, frame) in zip(line, columns, strict=True):
+            axes.set_xticks([])
+            axes.set_yticks([])
+            if frame in pictures:
+                axes.imshow(pictures[frame], aspect="auto", interpolation="antialiased")
+            for spine in axes.spines.values():
+                spine.set_visible(True)
+                spine.set_color(WORST if frame == marked else "#ffffff")
+                spine.set_linewidth(2.0 if frame == marked else 0.0)
+        told = "\n".join(map(shown_text, [name, *label.splitlines()]))
+        line[0].set_ylabel(told, rotation=0, ha="right", va="center", fontsize=7)
+    for axes, (title, frame) in zip(grid[0], columns, strict=True):
+        axes.set_title(shown_text(title or f"frame {frame}"), fontsize=7)
+    return figure
+
+
+def shots(case: Case, count: int, extra: Iterable[int] = ()) -> list[tuple[str, int]]:
+    """Columns of a strip: frames in each phase where the phases are known, else spaced from first to last."""
+    from revisit.media import open_clip
+
+    with open_clip(case.clip, wanted=np.zeros(0, int)) as stream:
+        last = stream.info.count - 1
+    frames = {int(frame) for frame in np.round(np.linspace(0, last, count))}
+    frames |= {min(max(int(frame), 0), last) for frame in extra}
+    hidden, back = case.phases or (last + 1, last + 1)
+    names = {0: "first"}
+    if case.phases:
+        for frame in sorted(frames):
+            phase = "visible" if frame < hidden else "hidden" if frame < back else "returned"
+            names[frame] = f"{phase}, {frame}"
+    return [(names.get(frame, f"frame {frame}"), frame) for frame in sorted(frames)]
+
+
+def pictures(case: Case, frames: Iterable[int], long_side: int = 320) -> dict[int, np.ndarray]:
+    """Frames of a clip by their number, scaled down."""
+    from revisit.media import open_clip
+
+    with open_clip(case.clip, wanted=np.array(sorted(set(frames)), int)) as stream:
+        return {frame.index: np.asarray(frame.at(long_side)) for frame in stream}
+
+
+def score_label(results: Results, case: Case, metrics: Sequence[str]) -> str:
+    """`Target reappears 1.00, …`: the scores of a clip as a label."""
+    told = [f"{_title(id)} {number(value)}" for id in metrics if (value := results.score(case, id)) is not None]
+    return "\n".join(told)

@@ -1,0 +1,67 @@
+"""Trends as a picture: one small chart per metric, means with their intervals, in plain SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from revisit.core import METRICS
+from revisit.core.texts import shown_text
+from revisit.results.rules import arrow, number
+from revisit.results.trend import Trend
+
+WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 640, 200, 64, 34, 34
+STYLE = (
+    "text{font:12px system-ui,sans-serif;fill:#333}.head{font-weight:600;font-size:13px}"
+    ".line{fill:none;stroke:#0b6e6e;stroke-width:2}.reach{stroke:#0b6e6e;stroke-opacity:.45;stroke-width:2}"
+    ".dot{fill:#0b6e6e}.axis{stroke:#bbb}"
+)
+
+
+def as_svg(trends: Sequence[Trend], labels: Sequence[str]) -> str:
+    """The charts below each other."""
+    drawn = [one for one in trends if one.cells]
+    body = "".join(f'<g transform="translate(0 {k * HEIGHT})">{_chart(one, labels)}</g>' for k, one in enumerate(drawn))
+    height = HEIGHT * max(len(drawn), 1)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">'
+        f'<style>{STYLE}</style><rect width="100%" height="100%" fill="#fff"/>{body}</svg>\n'
+    )
+
+
+def _chart(trend: Trend, labels: Sequence[str]) -> str:
+    ends = [end for cell in trend.cells for end in (*(cell.interval or ()), cell.mean) if end is not None]
+    low, high = min(ends), max(ends)
+    extent = (high - low) or 1.0
+    right = WIDTH - 24
+
+    def x(k: int) -> float:
+        return LEFT + 20 + (right - LEFT - 40) * k / max(len(labels) - 1, 1)
+
+    def y(value: float) -> float:
+        return TOP + (HEIGHT - TOP - BOTTOM) * (1 - (value - low) / extent)
+
+    metric = METRICS[trend.metric]
+    title = f"{metric.title} {arrow(metric.higher_is_better)}".rstrip()
+    made = [f'<text class="head" x="{LEFT}" y="20">{_text(title)}</text>']
+    made.append(f'<line class="axis" x1="{LEFT}" x2="{right}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM}"/>')
+    for value in (low, high):
+        made.append(f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{number(value)}</text>')
+    points = [(k, cell) for k, cell in enumerate(trend.cells) if cell.mean is not None]
+    path = " ".join(f"{x(k):.1f},{y(cell.mean or 0.0):.1f}" for k, cell in points)
+    made.append(f'<polyline class="line" points="{path}"/>')
+    every = max(1, len(labels) // 8)
+    for k, cell in points:
+        if cell.interval:
+            made.append(
+                f'<line class="reach" x1="{x(k):.1f}" x2="{x(k):.1f}" y1="{y(cell.interval[0]):.1f}" '
+                f'y2="{y(cell.interval[1]):.1f}"/>'
+            )
+        made.append(f'<circle class="dot" cx="{x(k):.1f}" cy="{y(cell.mean or 0.0):.1f}" r="4"/>')
+        if k % every == 0:
+            made.append(f'<text x="{x(k):.1f}" y="{HEIGHT - 14}" text-anchor="middle">{_text(labels[k])}</text>')
+    return "".join(made)
+
+
+def _text(words: str) -> str:
+    return escape(shown_text(words))

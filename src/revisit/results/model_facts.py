@@ -1,0 +1,128 @@
+"""Facts of models: those that papers state, and a file of one's own beside the videos or the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from revisit.core import Case, MediaError, UsageError
+from revisit.results.run import Run
+
+FILE = "models.yaml"
+GROUPS = ("category", "viewpoint", "camera", "backbone", "parameters")  # what models can be grouped by
+FIELDS = (*GROUPS, "size", "fps", "frames", "from", "source", "aliases", "title")
+UNKNOWN = "not known"
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """Facts by the name of a model; `aliases` leads other names to it."""
+
+    facts: Mapping[str, Mapping[str, Any]]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    def name(self, model: str) -> str | None:
+        """The name under which a model's facts stand, or None."""
+        return model if model in self.facts else self.aliases.get(_plain(model))
+
+    def of(self, model: str) -> Mapping[str, Any]:
+        """What is known of a model; nothing where nobody said anything."""
+        name = self.name(model)
+        return self.facts[name] if name else {}
+
+    def value(self, model: str, fact: str) -> str:
+        """A fact as the name of a group."""
+        if fact not in GROUPS:
+            raise UsageError(f"models are grouped by {', '.join(GROUPS)}, not by {fact!r}")
+        found = self.of(model).get(fact)
+        if found is None:
+            return UNKNOWN
+        return {True: "camera-conditioned", False: "without camera"}[found] if isinstance(found, bool) else str(found)
+
+    def came_from(self, model: str, others: Sequence[str]) -> str | None:
+        """Which of the others a model is a later size or version of."""
+        origin = self.of(model).get("from")
+        return next((other for other in others if origin and self.name(other) == self.name(str(origin))), None)
+
+    def with_file(self, path: Path) -> ModelFacts:
+        """These facts and those of a file, which count where both say something."""
+        try:
+            content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise UsageError(f"{path}: cannot be read as YAML ({str(error).splitlines()[0]})") from None
+        given = content.get("models", content) if isinstance(content, Mapping) else None
+        if not isinstance(given, Mapping) or not all(isinstance(one, Mapping) for one in given.values()):
+            raise UsageError(f"{path}: expected names of models, each with facts such as category: CI2V")
+        for model, facts in given.items():
+            if unknown := [name for name in facts if name not in FIELDS]:
+                raise UsageError(f"{path}: {model} has {unknown[0]!r}; facts are {', '.join(FIELDS)}")
+        known: dict[str, Mapping[str, Any]] = dict(self.facts)
+        for model, facts in given.items():
+            known[self.name(str(model)) or str(model)] = {**self.of(str(model)), **facts}
+        return _indexed(known)
+
+
+def _plain(name: str) -> str:
+    return "".join(character for character in name.lower() if character.isalnum())
+
+
+def _indexed(facts: Mapping[str, Mapping[str, Any]]) -> ModelFacts:
+    aliases: dict[str, str] = {}
+    for name, known in facts.items():
+        for alias in (name, *known.get("aliases", ())):
+            aliases.setdefault(_plain(str(alias)), name)
+    return ModelFacts(facts, aliases)
+
+
+@cache
+def published_facts() -> ModelFacts:
+    """What papers state."""
+    content = yaml.safe_load((files(__package__) / FILE).read_text(encoding="utf-8"))
+    return _indexed({name: _sourced(facts, content["sources"]) for name, facts in content["models"].items()})
+
+
+def _sourced(facts: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
+    return {**facts, "source": sources[facts["source"]]}
+
+
+def facts_for(runs: Sequence[Path], given: Path | None = None) -> ModelFacts:
+    """Published facts, those beside the videos of these runs and beside the runs, and those of a named file."""
+    found = published_facts()
+    places = []
+    for path in runs:
+        source = Path(str((Run(path).facts.get("request") or {}).get("source") or path))
+        places += [(source if source.is_dir() else source.parent) / FILE, path / FILE]
+    for place in dict.fromkeys(places):
+        if place.is_file():
+            found = found.with_file(place)
+    return found.with_file(given) if given is not None else found
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a clip says of itself."""
+
+    width: int
+    height: int
+    fps: float
+    frames: int
+
+
+def measured(cases: Sequence[Case]) -> Measured | None:
+    """Size, rate and length of the first of these clips that can be opened; nothing is decoded."""
+    from revisit.media import open_clip
+
+    for case in cases:
+        try:
+            with open_clip(case.clip, wanted=np.zeros(0, int)) as stream:
+                return Measured(stream.info.width, stream.info.height, stream.info.fps, stream.info.count)
+        except (MediaError, OSError):
+            continue
+    return None

@@ -1,0 +1,77 @@
+"""Trend: a score over checkpoints or dates, on the clips that all of them have a score of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from revisit.core import METRICS
+from revisit.results.compare import Entry, spots_of
+from revisit.results.results import Cell, limits_of, mean_of
+from revisit.stats.intervals import Estimate, estimate
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A metric over points in order; cells are over common clips."""
+
+    metric: str
+    cells: tuple[Cell, ...]
+    slope: Estimate | None  # of a straight line through each clip's scores, per step, over scenes
+
+    @property
+    def monotone(self) -> str:
+        """`rises`, `falls`, `flat`, or nothing where it goes both ways."""
+        means = [cell.mean for cell in self.cells if cell.mean is not None]
+        steps = [b - a for a, b in pairwise(means)]
+        if not any(steps):
+            return "flat" if means else ""
+        return "rises" if min(steps) >= 0 else "falls" if max(steps) <= 0 else ""
+
+    @property
+    def sentence(self) -> str:
+        if not self.cells:
+            return "no clip has a score at every point"
+        way = {"rises": "rises at every step", "falls": "falls at every step", "flat": "does not change"}
+        told = way.get(self.monotone, "goes up and down")
+        if self.slope is None:
+            return f"{told}; one scene cannot tell whether that is more than chance"
+        if self.slope.p > 0.05:
+            return f"{told}; no trend beyond chance (p {self.slope.p:.2f})"
+        better = METRICS[self.metric].higher_is_better
+        word = "" if better is None else " for the better" if (self.slope.mean > 0) == better else " for the worse"
+        return f"{told}; a trend{word} (p {self.slope.p:.2g})"
+
+    def as_json(self) -> dict[str, Any]:
+        slope = None if self.slope is None else {"mean": self.slope.mean, "p": self.slope.p}
+        cells = [cell.as_json() for cell in self.cells]
+        return {
+            "metric": self.metric,
+            "cells": cells,
+            "slope": slope,
+            "monotone": self.monotone,
+            "sentence": self.sentence,
+        }
+
+
+def trends(points: Sequence[Entry], metrics: Sequence[str]) -> list[Trend]:
+    """A trend per metric."""
+    return [_trend(points, id) for id in metrics]
+
+
+def _trend(points: Sequence[Entry], metric: str) -> Trend:
+    found = [spots_of(point.results, metric) for point in points]
+    common = [spot for spot in found[0] if all(spot in other for other in found)]
+    if not common:
+        return Trend(metric, (), None)
+    cells = [
+        Cell(len(common), len(here), *mean_of([(here[spot][0], spot[2]) for spot in common], limits_of(metric)))
+        for here in found
+    ]
+    middle = (len(points) - 1) / 2
+    weights = [k - middle for k in range(len(points))]
+    scale = sum(weight * weight for weight in weights)
+    slopes = [sum(w * here[spot][0] for w, here in zip(weights, found, strict=True)) / scale for spot in common]
+    return Trend(metric, tuple(cells), estimate(slopes, [spot[2] for spot in common]))

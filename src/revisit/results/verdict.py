@@ -1,0 +1,477 @@
+"""The verdict: which model answers each question of a suite best, how sure that is, and where it fails.
+
+A suite names its questions in its card, each with the metrics that answer it, the best first:
+
+    questions:
+      - ask: Does it come back?
+        metrics: [target_reappearance, return_consistency]
+        memory: true
+
+The first of them that two models have a score in decides. Models are compared on common clips, pair by pair; a pair is
+told apart where its difference is significant at 5 % after Benjamini and Hochberg's correction for all pairs of the
+question. There is no total: overall a model is ahead only if it is nowhere worse and somewhere better.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from typing import Any
+
+from revisit.core import METRICS, SUITES, Case
+from revisit.results.results import Cell, Interval, Paired, Results
+from revisit.results.rules import ends, number, shown, signed
+from revisit.results.run import Run
+from revisit.stats.paired import benjamini_hochberg
+from revisit.stats.power import MANY, needed
+
+ALPHA = 0.05
+LEAST_SCENES = 3  # two scenes that agree by chance would look certain
+WORST = 3
+STILL = 0.5  # of what the others move: a model below it stands still
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a suite asks, and the metrics that answer it, the first one that can be asked deciding."""
+
+    ask: str
+    metrics: tuple[str, ...]
+    memory: bool = False  # whether a good score can be read as memory
+    gate: str = ""  # only clips where this gate is open, if it was asked
+
+
+@dataclass(frozen=True)
+class More:
+    """How many more clips, of new scenes, would probably decide; None where there is no end to it."""
+
+    about: int | None
+    low: int | None
+    high: int | None
+
+    def __str__(self) -> str:
+        if self.about is None or self.about > MANY:
+            return f"more than {min(self.low, MANY)} more would be needed" if self.low else "no difference is in sight"
+        if self.high is None or self.high > MANY:
+            return f"about {self.about} more would ({self.low} or more)"
+        return f"about {self.about} more would ({self.low} to {self.high})"
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Two models of one question on common clips; `difference` is that of `ahead` minus that of `behind`."""
+
+    ahead: str
+    behind: str
+    wins: int  # clips on which `ahead` is better
+    losses: int
+    clips: int
+    scenes: int
+    difference: float
+    interval: Interval | None
+    p: float | None  # corrected for all pairs of the question
+    decided: bool
+    more: More | None  # for a pair that is not decided
+
+    @property
+    def evidence(self) -> str:
+        """`12 of 14 clips, +0.21, 0.05 to 0.37`."""
+        told = [f"{self.wins} of {self.clips} clips", signed(self.difference)]
+        return ", ".join(told + ([ends(self.interval)] if self.interval else []))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A model in the ranking of a question, on common clips; `low` to `high` are the places that it may have."""
+
+    model: str
+    rank: int
+    low: int
+    high: int
+    cell: Cell
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the clips say to a question."""
+
+    question: Question
+    metric: str = ""  # the one that decided; nothing where none could
+    places: tuple[Place, ...] = ()  # the best first
+    pairs: tuple[Pairing, ...] = ()
+    clips: int = 0  # common ones
+    left_out: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # model -> clips scored, and of how many
+    truth: Cell | None = None
+    reason: str = ""  # why there is no answer
+
+    def pair(self, one: str, other: str) -> Pairing | None:
+        return next((pair for pair in self.pairs if {pair.ahead, pair.behind} == {one, other}), None)
+
+    def before(self, one: str, other: str) -> bool:
+        """Whether `one` is better than `other` beyond doubt."""
+        pair = self.pair(one, other)
+        return pair is not None and pair.decided and pair.ahead == one
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The models that may be the best: the first, and all that are not told apart from it."""
+        if not self.places:
+            return ()
+        first = self.places[0].model
+        return (first, *(place.model for place in self.places[1:] if not self.before(first, place.model)))
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words."""
+        if not self.places:
+            return self.reason
+        first, *others = [place.model for place in self.places]
+        if not others:
+            told = f"{first} alone was scored: {shown(self.places[0].cell)}"
+        elif len(self.best) == 1:
+            pair = self.pair(first, others[0])
+            assert pair is not None
+            rest = f", and before {_named(others[1:])}" if others[1:] else ""
+            told = f"{first} before {others[0]} ({pair.evidence}){rest}"
+        else:
+            told = self._undecided(first, list(self.best[1:]), [name for name in others if name not in self.best])
+        if self.left_out:
+            counts = [f"{model} {n} of {of}" for model, (n, of) in self.left_out.items()]
+            told += f"; scored too rarely: {_named(counts)}"
+        return told
+
+    def _undecided(self, first: str, level: list[str], behind: list[str]) -> str:
+        pairs = [pair for name in level if (pair := self.pair(first, name)) is not None]
+        alike = [pair.behind for pair in pairs if not pair.wins and not pair.losses]
+        open_ = [pair for pair in pairs if pair.behind not in alike]
+        told = []
+        if alike:
+            clips = "the one clip" if self.clips == 1 else f"all {self.clips} clips"
+            told.append(f"{_named([first, *alike])} are alike on {clips}")
+        if open_:
+            near = open_[0]
+            if near.scenes < LEAST_SCENES:
+                scenes = "one scene" if near.scenes == 1 else f"{near.scenes} scenes"
+                more = f"{scenes} cannot tell, {LEAST_SCENES} or more could"
+            else:
+                more = str(near.more) if near.more else "no difference is in sight"
+            told.append(f"these clips cannot decide between {_named([first, *(p.behind for p in open_)])}; {more}")
+        if behind:
+            everybody = all(self.before(name, other) for name in level for other in behind)
+            told.append(f"{'all' if everybody else first} before {_named(behind)}")
+        return "; ".join(told)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A place to look at: a clip, a frame, and what is wrong there."""
+
+    case: str
+    model: str
+    sample: str
+    metric: str
+    value: float
+    frame: int | None
+    why: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All of it, as console and page show it."""
+
+    answers: tuple[Answer, ...]
+    overall: str = ""  # the model that is nowhere worse and somewhere better than every other one
+    trade_offs: tuple[str, ...] = ()
+    moments: tuple[Moment, ...] = ()
+    low_ceilings: Mapping[str, int] = field(default_factory=dict)  # metric -> clips on which the truth scores low
+
+    @property
+    def sentence(self) -> str:
+        """Who is ahead overall."""
+        if self.overall:
+            return f"{self.overall} is nowhere worse than another model, and somewhere better than each"
+        asked = [answer for answer in self.answers if len(answer.places) > 1]
+        if not asked:
+            return ""
+        return "no model is ahead in everything" if any(_decided(a) for a in asked) else "these clips decide nothing"
+
+    def as_json(self) -> dict[str, Any]:
+        """As summary.json has it, sentences included."""
+        return {
+            "answers": [
+                {
+                    **{name: value for name, value in asdict(answer).items() if name not in ("places", "truth")},
+                    "places": [{**asdict(place), "cell": place.cell.as_json()} for place in answer.places],
+                    "truth": None if answer.truth is None else answer.truth.as_json(),
+                    "best": list(answer.best),
+                    "sentence": answer.sentence,
+                }
+                for answer in self.answers
+            ],
+            "overall": self.overall,
+            "sentence": self.sentence,
+            "trade_offs": list(self.trade_offs),
+            "moments": [asdict(moment) for moment in self.moments],
+            "low_ceilings": dict(self.low_ceilings),
+        }
+
+
+def questions_of(card: Mapping[str, Any]) -> list[Question]:
+    """The questions that a suite's card asks; of a suite that asks none, one question per group of metrics."""
+    asked = card.get("questions") or [{"ask": name, "metrics": ids} for name, ids in (card.get("groups") or {}).items()]
+    return [
+        Question(one["ask"], tuple(one["metrics"]), bool(one.get("memory")), str(one.get("gate", ""))) for one in asked
+    ]
+
+
+def verdict(results: Results, card: Mapping[str, Any]) -> Verdict:
+    """What these results say to the questions of a suite's card."""
+    held, low = _held(results)
+    answers = tuple(answered(held, question) for question in questions_of(card))
+    return Verdict(
+        answers,
+        _overall(answers),
+        (*_first_and_last(answers), *_standing_still(results, card.get("standing_still") or {})),
+        tuple(worst_moments(held, answers)),
+        low,
+    )
+
+
+def verdict_of(run: Run) -> dict[str, Any]:
+    """The verdict of a finished run, as its summary has it; made anew for a run from before there were verdicts."""
+    summary = run.summary
+    if "verdict" in summary:
+        return dict(summary["verdict"])
+    card = SUITES[summary["suite"]].card if summary["suite"] in SUITES else {}
+    return verdict(run.results, card).as_json()
+
+
+def headline(results: Results, suite: str) -> list[str]:
+    """The metrics that answer the questions of a suite: one for each question that has scores."""
+    card = SUITES[suite].card if suite in SUITES else {}
+    found = [answered(results, question).metric for question in questions_of(card)]
+    return [id for id in dict.fromkeys(found) if id]
+
+
+def answered(results: Results, question: Question) -> Answer:
+    """The answer to one question, by its first metric that two models have a score in; else by the first with any."""
+    part = results
+    if question.gate and results.was_asked(question.gate):
+        part = results.only(lambda entry: isinstance(entry, Case) and _open(results, entry, question.gate))
+    known = [id for id in question.metrics if id in METRICS and METRICS[id].higher_is_better is not None]
+    scored = {id: {record.case.model for record in part.scores(id)} for id in known}
+    metric = next((id for id in known if len(scored[id]) > 1), None) or next((id for id in known if scored[id]), None)
+    if metric is None:
+        return Answer(question, reason=_why_not(results, question))
+    return _ranked(part, question, metric)
+
+
+def _open(results: Results, case: Case, gate: str) -> bool:
+    record = results.answer(case, gate)
+    return record is None or record.status == "open"
+
+
+def _ranked(results: Results, question: Question, metric: str) -> Answer:
+    cells = {model: part.cell(metric) for model, part in results.groups("model").items()}
+    most = max(cell.n for cell in cells.values())
+    rare = {model: (cell.n, cell.of) for model, cell in cells.items() if cell.n < most / 2}
+    common = results.only(lambda entry: entry.model not in rare).common(metric)
+    if not common.cases:
+        return Answer(question, metric, left_out=rare, reason=f"no clip has a score of {len(cells) - len(rare)} models")
+    higher = METRICS[metric].higher_is_better is not False
+    means = {model: cell for model, cell in common.mean(metric).items() if cell.mean is not None}
+    order = sorted(means, key=lambda model: ((-1 if higher else 1) * (means[model].mean or 0.0), model))
+    pairs = _pairings(common, metric, order)
+    beaten = {model: sum(pair.decided and pair.behind == model for pair in pairs) for model in order}
+    beats = {model: sum(pair.decided and pair.ahead == model for pair in pairs) for model in order}
+    places = [
+        Place(model, 1 + sum(_better(means[o], means[model], higher) for o in order), 1 + beaten[model],
+              len(order) - beats[model], means[model])
+        for model in order
+    ]  # fmt: skip
+    clips = len(common.cases) // len(order)
+    return Answer(question, metric, tuple(places), tuple(pairs), clips, rare, _truth(results, metric))
+
+
+def _pairings(common: Results, metric: str, order: Sequence[str]) -> list[Pairing]:
+    """All pairs, the one with the better mean ahead."""
+    made = [(one, other, common.paired(metric, other, one)) for one, other in combinations(order, 2)]
+    tested = [_p(paired) for _, _, paired in made]
+    corrected = iter(benjamini_hochberg([p for p in tested if p is not None]))
+    p_values = [None if p is None else next(corrected) for p in tested]
+    decided = sum(p is not None and p <= ALPHA for p in p_values)
+    alpha = ALPHA * min(1.0, (decided + 1) / max(len(made), 1))  # what the next pair would have to reach
+    pairs = []
+    for (one, other, paired), p in zip(made, p_values, strict=True):
+        sure = p is not None and p <= ALPHA and paired.wins != paired.losses
+        more = None if sure else _more(paired, alpha)
+        scenes = len({pair.first.case.sample for pair in paired.pairs})
+        counts = paired.wins, paired.losses, len(paired.pairs), scenes
+        pairs.append(Pairing(one, other, *counts, paired.difference or 0.0, paired.interval, p, sure, more))
+    return pairs
+
+
+def _p(paired: Paired) -> float | None:
+    scenes = {pair.first.case.sample for pair in paired.pairs}
+    return None if paired.estimate is None or len(scenes) < LEAST_SCENES else paired.estimate.p
+
+
+def _more(paired: Paired, alpha: float) -> More | None:
+    """Further clips, in the present number of clips per scene, rounded to what such a guess is worth."""
+    found = None if paired.estimate is None else needed(paired.estimate, alpha)
+    scenes = len({pair.first.case.sample for pair in paired.pairs})
+    if found is None or not scenes:
+        return None
+    per_scene = len(paired.pairs) / scenes
+
+    def clips(clusters: float | None) -> int | None:
+        return None if clusters is None else _rounded(max(1.0, (clusters - scenes) * per_scene))
+
+    return More(clips(found.about), clips(found.low), clips(found.high))
+
+
+def _rounded(count: float) -> int:
+    if count < 20:
+        return math.ceil(count)
+    step = 5 if count < 100 else 10 ** (math.floor(math.log10(count)) - 1)
+    return int(round(count / step) * step)
+
+
+def _better(one: Cell, other: Cell, higher: bool) -> bool:
+    assert one.mean is not None and other.mean is not None
+    return one.mean > other.mean if higher else one.mean < other.mean
+
+
+def _decided(answer: Answer) -> bool:
+    return any(pair.decided for pair in answer.pairs)
+
+
+def _overall(answers: Sequence[Answer]) -> str:
+    """The model that no other one precedes anywhere, and that precedes each of them somewhere beyond doubt."""
+    asked = [answer for answer in answers if len(answer.places) > 1]
+    if not asked:
+        return ""
+    rank = [{place.model: place.rank for place in answer.places} for answer in asked]
+    everybody = {model for ranks in rank for model in ranks} | {model for a in asked for model in a.left_out}
+    for model in sorted(everybody):
+        if not all(ranks.get(model) == 1 for ranks in rank):
+            continue
+        if all(any(a.before(model, other) or other in a.left_out for a in asked) for other in everybody - {model}):
+            return model
+    return ""
+
+
+def _first_and_last(answers: Sequence[Answer]) -> list[str]:
+    """Models that are first in one question and last in another, where both are beyond doubt."""
+    told = []
+    asked = [answer for answer in answers if len(answer.places) > 1 and _decided(answer)]
+    for one in asked:
+        model = one.places[0].model
+        if not any(pair.decided and pair.ahead == model for pair in one.pairs):
+            continue
+        for other in asked:
+            if other.places[-1].model == model and any(pair.decided and pair.behind == model for pair in other.pairs):
+                told.append(f"{model} is first in “{one.question.ask}” and last in “{other.question.ask}”")
+    return told
+
+
+def _standing_still(results: Results, rule: Mapping[str, Any]) -> list[str]:
+    """Models that hardly move, and look consistent for it: how they do in what a standing picture keeps for nothing."""
+    movement = str(rule.get("movement", ""))
+    if movement not in METRICS or len(results.models) < 2:
+        return []
+    moved = {model: cell.mean for model, cell in results.mean(movement).items() if cell.mean is not None}
+    told = []
+    for model, amount in moved.items():
+        rest = sorted(value for other, value in moved.items() if other != model)
+        if not rest:
+            continue
+        usual = (rest[(len(rest) - 1) // 2] + rest[len(rest) // 2]) / 2
+        if not usual or amount >= STILL * usual:
+            continue
+        kept = []
+        for id in rule.get("against") or ():
+            cells = {name: cell.mean for name, cell in results.mean(id).items() if cell.mean is not None}
+            if id in METRICS and model in cells and len(cells) > 1:
+                higher = METRICS[id].higher_is_better is not False
+                if cells[model] == (max if higher else min)(cells.values()):
+                    kept.append(f"{METRICS[id].title} ({number(cells[model])})")
+        share = f"{100 * amount / usual:.0f} % as much as the others"
+        bought = f"; that buys it the first place in {_named(kept)}" if kept else ""
+        told.append((not kept, f"{model} moves {share if amount > 0.005 * usual else 'hardly at all'}{bought}"))
+    return [sentence for _, sentence in sorted(told)]
+
+
+def worst_moments(results: Results, answers: Sequence[Answer], count: int = WORST) -> list[Moment]:
+    """The worst scores in what was asked, each of another clip, and of other models and scenes where there are some."""
+    found: list[tuple[float, int, Moment]] = []
+    for place, answer in enumerate(answers):
+        if not answer.metric or None in METRICS[answer.metric].range:
+            continue
+        low, high = (float(end or 0.0) for end in METRICS[answer.metric].range)
+        higher = METRICS[answer.metric].higher_is_better is not False
+        for record in results.scores(answer.metric):
+            assert record.value is not None
+            share = (record.value - low) / (high - low)
+            loss = 1 - share if higher else share
+            found.append((loss, place, _moment(results, record.case, answer, record.value)))
+    found.sort(key=lambda one: (-one[0], one[1], one[2].case))
+    chosen: list[Moment] = []
+    for fresh in (lambda m: {m.model, m.sample}.isdisjoint(x for c in chosen for x in (c.model, c.sample)),
+                  lambda m: m.model not in {c.model for c in chosen},
+                  lambda m: m.case not in {c.case for c in chosen}):  # fmt: skip
+        for loss, _, moment in found:
+            if len(chosen) < count and loss > 0.1 and fresh(moment):
+                chosen.append(moment)
+    return chosen
+
+
+def _moment(results: Results, case: Case, answer: Answer, value: float) -> Moment:
+    metric = METRICS[answer.metric]
+    record = results.answer(case, answer.metric)
+    facts = record.facts if record is not None else {}
+    measured = facts.get("own", value)
+    beside = f", the truth {number(facts['truth'])}" if "truth" in facts else ""
+    return Moment(
+        case.id, case.model, case.sample, metric.id, value, _frame(results, case, metric.id),
+        f"{metric.title}: {number(measured)}{beside}",
+    )  # fmt: skip
+
+
+def _frame(results: Results, case: Case, metric: str) -> int | None:
+    """The frame that hurts a score most; else the first one after the return."""
+    series = results.series(case, metric)
+    row = None if series is None else series.worst(METRICS[metric].higher_is_better is not False)
+    if series is not None and row is not None and "frame" in series.columns:
+        return int(series["frame"][row])
+    record = results.answer(case, metric)
+    first = None if record is None else record.facts.get("first_return_frame")
+    if first is not None:
+        return int(first)
+    return case.phases[1] if case.phases else None
+
+
+def _why_not(results: Results, question: Question) -> str:
+    for id in question.metrics:
+        reason = results.lacking(id)
+        if reason is not None:
+            return f"not asked: {reason.sentence}"
+    return "not asked" if not any(results.about(id) for id in question.metrics) else "no clip could be scored"
+
+
+def _held(results: Results) -> tuple[Results, Mapping[str, int]]:
+    """The results that can be ranked: held to the truth where there is one, and where its own scores are low."""
+    return results, {}
+
+
+def _truth(results: Results, metric: str) -> Cell | None:
+    return None
+
+
+def _named(names: Sequence[str], most: int = 4) -> str:
+    """`a, b and c`; of many the first few, and how many more."""
+    if len(names) > most:
+        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

@@ -1,0 +1,68 @@
+"""How many clusters a paired difference needs before a test would find it.
+
+The number is that of a two-sided t-test which finds the difference with 80 % power (Guenther 1981). The difference seen
+is itself uncertain, and so is the number. Its range comes from the differences, in units of their spread, between which
+the true one lies in half of all cases, by the normal approximation to the noncentral t (Johnson and Welch 1940). A
+range at 95 % would have no upper end: what is undecided at 95 % may also be no difference at all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from revisit.stats.intervals import Estimate
+
+POWER = 0.8
+LEVEL = 0.5  # of the range
+MANY = 1000  # nobody will make so many clips to tell two models apart
+
+
+@dataclass(frozen=True)
+class Needed:
+    """Clusters in all, not more: the likely number, and its range; None where there is no end to it."""
+
+    about: float | None
+    low: float | None
+    high: float | None
+
+
+def clusters_for(effect: float, alpha: float = 0.05, power: float = POWER) -> float:
+    """How many clusters show a mean difference of `effect` standard deviations (of the clusters' differences)."""
+    normal = NormalDist()
+    sure = normal.inv_cdf(1 - alpha / 2)
+    return ((sure + normal.inv_cdf(power)) / effect) ** 2 + sure**2 / 2
+
+
+def needed(seen: Estimate, alpha: float = 0.05, power: float = POWER, level: float = LEVEL) -> Needed | None:
+    """How many clusters would decide, judging by what was seen; None where all differences are equal."""
+    if seen.error == 0:
+        return None
+    t = abs(seen.mean) / seen.error
+
+    def of(share: float) -> float | None:
+        shift = _shift(t, seen.freedom, share)
+        return clusters_for(shift / math.sqrt(seen.clusters), alpha, power) if shift > 0 else None
+
+    return Needed(of(0.5), of((1 + level) / 2), of((1 - level) / 2))
+
+
+def _shift(t: float, freedom: float, share: float) -> float:
+    """The true difference, in standard errors, from which |t| comes out larger than seen in this share of cases.
+
+    0 where it would in more cases even without a difference.
+    """
+    normal = NormalDist()
+    centre, spread = t * (1 - 1 / (4 * freedom)), math.sqrt(1 + t * t / (2 * freedom))
+
+    def beyond(shift: float) -> float:
+        return normal.cdf((shift - centre) / spread) + normal.cdf((-shift - centre) / spread)
+
+    if beyond(0.0) >= share:
+        return 0.0
+    low, high = 0.0, centre + 10 * spread
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if beyond(middle) < share else (low, middle)
+    return (low + high) / 2

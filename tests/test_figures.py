@@ -1,0 +1,183 @@
+"""Tables and figures for papers: marks as the papers print them, files that open, and names that stay text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from revisit.core import Case, Clip, Record, UsageError, load_all
+from revisit.report.boards import as_html, as_latex, as_markdown
+from revisit.results import Cell, Results
+from revisit.results.boards import Board, BoardCell, Column, Row, marked
+from revisit.results.model_facts import facts_for, published_facts
+from revisit.results.rules import marks
+
+load_all()
+HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m\u202etxt.exe$\\alpha$_{x}%&#~^|`*\n\\end{tabular}"
+# Where Tables 2 and 3 of arXiv 2606.27537 print an underline: the second of each column.
+SECOND = {
+    "2": {
+        "VisQual": "HunyuanGameCraft", "MotSmooth": "Matrix-Game 2.0", "ObjConsist": "HunyuanWorldPlay",
+        "3DConsist": "CogVideoX", "ORS": "LingBot-World", "PSNR": "LingBot-World", "SSIM": "LingBot-World",
+        "LPIPS": "LingBot-World", "CamCtrl": "Stable Virtual Camera", "ImgReward": "LingBot-World",
+    },
+    "3": {"IF": "HunyuanWorldPlay", "OB": "HunyuanGameCraft", "CM": "HunyuanWorldPlay"},
+}  # fmt: skip
+BEST = {
+    "PSNR": "Stable Virtual Camera",
+    "LPIPS": "Stable Virtual Camera",
+    "ORS": "HunyuanWorldPlay",
+    "VisQual": "Matrix-Game 2.0",
+}
+
+
+@pytest.mark.parametrize("table", ["2", "3"])
+def test_memobench_as_printed_has_the_paper_s_marks(table: str) -> None:
+    from revisit.suites.memobench.published import published
+
+    board = published(table)
+    for column in board.columns:
+        found = {mark: board.rows[place].model for place, mark in marked(board, board.rows, column).items()}
+        if column.key in SECOND[table]:
+            assert found["second"] == SECOND[table][column.key], column.key
+        if column.key in BEST:
+            assert found["best"] == BEST[column.key]
+    text = as_markdown([board])
+    if table == "2":
+        assert "**15.36**" in text and "<u>14.41</u>" in text and r"\underline{0.482}" in as_latex([board])
+
+
+def test_wrbench_as_printed_is_marked_within_each_viewpoint_condition(shared: Path) -> None:
+    """The caption says that marks are made within each condition; here from the printed numbers of another file."""
+    from revisit.suites.wrbench.leaderboard import published_boards
+
+    rows = json.loads((shared / "golden/wrbench_table2.json").read_text())
+    board = published_boards(False)[0]
+    columns = {column.key: column for column in board.columns}
+    names = {"returned_spatial": "rsp", "returned_state": "rst", "integrity": "integ", "visible_spatial": "vsp",
+             "visible_state": "vst", "alignment": "align"}  # fmt: skip
+    checked = 0
+    for key, short in names.items():
+        found = {board.rows[place].model: mark for place, mark in marked(board, board.rows, columns[key]).items()}
+        for group in {row["group"] for row in rows}:
+            mine = [row for row in rows if row["group"] == group]
+            order = sorted((row[short] for row in mine), reverse=True)
+            for place, mark in enumerate(("best", "second")):
+                named = {
+                    row[short] for row in mine for model in found if found[model] == mark and _same(row["name"], model)
+                }
+                assert named == {order[place]}, (key, group, mark)
+                checked += 1
+    assert checked == 6 * 4 * 2
+
+
+def _same(one: str, other: str) -> bool:
+    known = published_facts()
+    return (known.name(one) or one) == (known.name(other) or other)
+
+
+def test_the_second_is_best_of_the_others_by_the_same_rule() -> None:
+    cells = {"a": Cell(9, 9, 0.9, (0.88, 0.92)), "b": Cell(9, 9, 0.7, (0.68, 0.72)), "c": Cell(9, 9, 0.5, (0.48, 0.52))}
+    assert marks(cells, True) == {"a": "best", "b": "second"} and marks(cells, None) == {}
+    assert marks({**cells, "c": Cell(9, 9, 0.69, (0.6, 0.75))}, True) == {"a": "best"}
+    tied = {"a": Cell(0, 0, 2.0), "b": Cell(0, 0, 2.0), "c": Cell(0, 0, 1.0)}
+    assert marks(tied, True, as_printed=True) == {"a": "best", "b": "best", "c": "second"}
+
+
+def test_hostile_names_are_text_in_every_table() -> None:
+    cell = BoardCell(3, 3, 0.5, (0.4, 0.6), text="", reason=HOSTILE)
+    board = Board(HOSTILE, HOSTILE, (Column("psnr", HOSTILE),), (Row(HOSTILE, HOSTILE, {"psnr": cell}),), HOSTILE)
+    for text in (as_markdown([board]), as_latex([board]), as_html([board])):
+        assert "\x1b" not in text and "\u202e" not in text
+    assert "<img" not in as_markdown([board]) and "<img" not in as_html([board])
+    latex = as_latex([board])
+    assert latex.count(r"\end{tabular}") == 1 and r"\textbackslash{}alpha\$" in latex
+    assert as_latex([board]).count("\n") == 11  # a line end in a name makes no line
+
+
+@pytest.fixture
+def hostile_run(tmp_path: Path, make_clip: Callable[..., Path], revisit: Any) -> Path:
+    lines = []
+    for k, model in enumerate(("$\\alpha$ <b>one</b>", "two\u202e\x1b[31m")):
+        for clip in range(3):
+            make_clip(tmp_path / f"videos/{k}/{clip}.mp4", count=24, seed=clip + 5 * k)
+            lines.append({"id": f"s{clip}", "model": model, "video": f"{k}/{clip}.mp4", "phases": [8, 16],
+                          "reference": f"0/{clip}.mp4", "camera": "yaw:left:10@12,yaw:right:10@12"})  # fmt: skip
+    (tmp_path / "videos/manifest.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    asked = "psnr_returned,psnr,ssim,motion_smoothness,motion_amount,camera_path"
+    revisit("eval", tmp_path / "videos", "--out", tmp_path / "run", "--no-report", "--workers", 0, "-m", asked)
+    return tmp_path / "run"
+
+
+@pytest.mark.slow
+def test_every_figure_is_a_file_that_opens_and_holds_names_as_text(
+    hostile_run: Path, tmp_path: Path, revisit: Any
+) -> None:
+    pytest.importorskip("matplotlib")
+    metrics = ["-m", "ssim", "-m", "motion_smoothness"]
+    calls = {
+        "radar": ["-m", "ssim", "-m", "motion_smoothness", "-m", "psnr"],
+        "horizon": ["-m", "psnr"], "correlation": metrics, "phases": ["-m", "psnr_returned"],
+        "scatter": metrics, "path": [], "strip": metrics,
+    }  # fmt: skip
+    for kind, more in calls.items():
+        out = tmp_path / f"{kind}.svg"
+        revisit("figure", kind, hostile_run, *more, "--out", out)
+        drawn = ElementTree.fromstring(out.read_bytes())
+        texts = "".join(text for node in drawn.iter() for text in (node.text, node.tail) if text)
+        assert "\x1b" not in texts and "\u202e" not in texts
+        if kind != "correlation":
+            assert "$\\alpha$ <b>one</b>" in texts  # neither set as mathematics nor taken for markup
+        again = tmp_path / f"again-{kind}.svg"
+        revisit("figure", kind, hostile_run, *more, "--out", again)
+        assert again.read_bytes() == out.read_bytes()
+    revisit("figure", "strip", hostile_run, *metrics, "--out", tmp_path / "strip.pdf")
+    assert (tmp_path / "strip.pdf").read_bytes().startswith(b"%PDF-")
+    shown = revisit("verdict", hostile_run)
+    assert "\x1b" not in shown.stdout + shown.stderr and "\u202e" not in shown.stdout + shown.stderr
+    compared = revisit("compare", hostile_run, "-m", "psnr")
+    assert "\x1b" not in compared.stdout + compared.stderr
+    assert "bmp" in revisit("figure", "strip", hostile_run, "--out", tmp_path / "x.bmp", check=2).stderr
+
+
+def test_facts_of_models_are_found_by_other_names_and_from_a_file(tmp_path: Path) -> None:
+    known = published_facts()
+    assert known.of("svc")["category"] == "NVS" and known.value("ltxvideo", "camera") == "without camera"
+    assert known.value("mine", "category") == "not known"
+    own = tmp_path / "models.yaml"
+    own.write_text("models:\n  mine-2: {category: CI2V, parameters: 3, from: mine-1}\n  mine-1: {camera: true}\n")
+    mine = facts_for([], own)
+    assert mine.value("mine-2", "parameters") == "3" and mine.came_from("mine-2", ["x", "mine-1"]) == "mine-1"
+    own.write_text("mine: {kategory: x}\n")
+    with pytest.raises(UsageError, match="kategory"):
+        facts_for([], own)
+
+
+def test_stated_facts_are_those_of_the_paper_s_table(shared: Path) -> None:
+    """Table S1 of arXiv 2606.27537, as its text has it."""
+    text = (shared.parent / "papers/memobench.txt").read_text(encoding="utf-8")
+    start = text.index("Table S1: Model configurations")
+    rows = [line.split("\t") for line in text[start : start + 3000].splitlines() if line.count("\t") >= 7][1:]
+    assert len(rows) == 10
+    for name, _, category, size, fps, length, _, camera in (row[:8] for row in rows):
+        facts = published_facts().of(name.partition(" [")[0])
+        height, width = map(int, size.split("×"))
+        assert (facts["category"], facts["fps"], facts["frames"]) == (category, int(fps), int(length.split("/")[1]))
+        assert facts["size"] == [width, height] and facts["camera"] == (camera.strip() == "✓")
+
+
+def test_rows_in_groups_are_marked_within_their_group() -> None:
+    cells = {"x": BoardCell(9, 9, 0.9, (0.88, 0.92)), "y": BoardCell(9, 9, 0.5, (0.48, 0.52))}
+    rows = tuple(Row(name, "run", {"psnr": cell}, group) for group in "gh" for name, cell in cells.items())
+    board = Board("t", "p", (Column("psnr", "PSNR"),), rows)
+    assert marked(board, rows, board.columns[0]) == {0: "best", 2: "best"}
+
+
+def test_results_and_records_of_hostile_clips_can_be_read() -> None:
+    one = Case(HOSTILE, "folder", HOSTILE, HOSTILE, Clip(Path("x")))
+    assert Results([one], [Record(one, "psnr", False, "scored", 30.0)]).models == [HOSTILE]
