@@ -251,7 +251,8 @@ def _by_question(asked: Sequence[Mapping[str, Any]], content: Mapping[str, Any])
     heads = ["on common clips", *(["clips that posed the test"] if any_posed else [])]
     for answer in asked:
         known = content["metrics"].get(answer["metric"], {})
-        heads.append(f"{known.get('title', answer['metric'])} {arrow(known.get('higher_is_better'))}".rstrip())
+        near = ", nearness to the truth" if answer["near_truth"] else ""
+        heads.append(f"{known.get('title', answer['metric'])}{near} {arrow(known.get('higher_is_better'))}".rstrip())
     wide = rows(interval=True)
     lengths = [max(len(row[column]) for row in [*wide, heads[:1] * len(heads)]) for column in range(len(heads))]
     return heads, wide if sum(lengths) + 3 * len(lengths) <= _width() else rows(interval=False)

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
-from revisit.core import METRICS, SUITES, Case
+from revisit.core import METRICS, SUITES, Case, Record
+from revisit.results.memory import held_to_truth, low_ceilings
 from revisit.results.results import Cell, Interval, Paired, Results
 from revisit.results.rules import ends, number, shown, signed
 from revisit.results.run import Run
@@ -30,6 +31,7 @@ from revisit.stats.power import MANY, needed
 ALPHA = 0.05
 LEAST_SCENES = 3  # two scenes that agree by chance would look certain
 WORST = 3
+OUTCOME = "event_outcome"
 STILL = 0.5  # of what the others move: a model below it stands still
 
 
@@ -104,6 +106,7 @@ class Answer:
     clips: int = 0  # common ones
     left_out: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # model -> clips scored, and of how many
     truth: Cell | None = None
+    near_truth: bool = False  # the scores tell how near the clips are to the truth's own
     reason: str = ""  # why there is no answer
 
     def pair(self, one: str, other: str) -> Pairing | None:
@@ -228,14 +231,14 @@ def questions_of(card: Mapping[str, Any]) -> list[Question]:
 
 def verdict(results: Results, card: Mapping[str, Any]) -> Verdict:
     """What these results say to the questions of a suite's card."""
-    held, low = _held(results)
+    held = ranked_scores(results)
     answers = tuple(answered(held, question) for question in questions_of(card))
     return Verdict(
         answers,
         _overall(answers),
         (*_first_and_last(answers), *_standing_still(results, card.get("standing_still") or {})),
         tuple(worst_moments(held, answers)),
-        low,
+        low_ceilings(results),
     )
 
 
@@ -292,7 +295,8 @@ def _ranked(results: Results, question: Question, metric: str) -> Answer:
         for model in order
     ]  # fmt: skip
     clips = len(common.cases) // len(order)
-    return Answer(question, metric, tuple(places), tuple(pairs), clips, rare, _truth(results, metric))
+    near = bool(results.truths) and METRICS[metric].rewards_unchanged
+    return Answer(question, metric, tuple(places), tuple(pairs), clips, rare, _truth(results, metric), near)
 
 
 def _pairings(common: Results, metric: str, order: Sequence[str]) -> list[Pairing]:
@@ -461,13 +465,34 @@ def _why_not(results: Results, question: Question) -> str:
     return "not asked" if not any(results.about(id) for id in question.metrics) else "no clip could be scored"
 
 
-def _held(results: Results) -> tuple[Results, Mapping[str, int]]:
-    """The results that can be ranked: held to the truth where there is one, and where its own scores are low."""
-    return results, {}
+def ranked_scores(results: Results) -> Results:
+    """The scores that can be ranked: held to the truth, and no look counts for more than the event that changed it.
+
+    A reset looks as at first, and may come near the truth's own likeness to the first view. Where something was to
+    happen unseen, an unchanged look therefore counts for no more than the outcome of that.
+    """
+    held = held_to_truth(results)
+
+    def no_reset(record: Record) -> Record:
+        if not record.scored or record.value is None or record.question not in METRICS:
+            return record
+        outcome = held.score(record.case, OUTCOME) if METRICS[record.question].rewards_unchanged else None
+        if outcome is None:
+            return record
+        low, high = (float(end or 0.0) for end in METRICS[record.question].range)
+        return replace(record, value=min(record.value, low + (high - low) * outcome))
+
+    return held.mapped(no_reset)
 
 
 def _truth(results: Results, metric: str) -> Cell | None:
-    return None
+    """The truth's own scores; of a metric that is held to the truth, the best there is."""
+    if not results.truths:
+        return None
+    cell = results.truth.cell(metric)
+    if METRICS[metric].rewards_unchanged and cell.mean is not None:
+        return replace(cell, mean=METRICS[metric].range[1], interval=None)
+    return cell if cell.mean is not None else None
 
 
 def _named(names: Sequence[str], most: int = 4) -> str:
