@@ -196,7 +196,19 @@ def test_llm_vqa_asks_gemini_where_no_other_judge_is_named(place: Path, monkeypa
         file = settings(place, server.url)
         made = ["judge", "questions", "data", "--judge", str(file), "--out", "data/vqa_questions", "--frames", "2"]
         assert CliRunner().invoke(app, made).exit_code == 0
-        foretold = ["plan", "output/mine", "-o", "gt=data", "-m", "vqa", "--protocol", "paper", "--judge", str(file)]
+        foretold = [
+            "plan",
+            "output/mine",
+            "-o",
+            "gt=data",
+            "-m",
+            "vqa",
+            "--protocol",
+            "paper",
+            "--judge",
+            str(file),
+            "--no-truth",
+        ]
         planned = CliRunner().invoke(app, foretold)
         assert planned.exit_code == 0 and "2 calls" in planned.output, planned.output  # frames at their own size
         memobench("vqa", "--model-name", "mine", "--workers", 0)

@@ -31,5 +31,5 @@ def demo(
         source=source, suite=suite, set="lite", protocol=None, metric=[], out=out / "run", limit=None,  # type: ignore[arg-type]
         workers=workers, fresh=fresh, align="auto", root=[], option=option, param=[], judge="", device="", precision="",
         batch=None, limits="", report=True,  # type: ignore[arg-type]
-        all=all, json=json, quiet=False,
+        truth=True, all=all, json=json, quiet=False,
     )  # fmt: skip

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PARAM, PROTOCOL, ROOT, SET, SOURCE, SUITE
+from revisit.cli.options import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PARAM, PROTOCOL, ROOT, SET, SOURCE, SUITE, TRUTH
 from revisit.cli.running import carry_out
 
 
@@ -28,7 +27,7 @@ def eval_(
     option: list[str] = OPTION,
     judge: str = JUDGE,
     param: list[str] = PARAM,
-    truth: bool = typer.Option(True, "--truth/--no-truth", help="Score each reference, too, as a row of its own."),
+    truth: bool = TRUTH,
     device: str = typer.Option("", help="Where networks run: cpu, cuda:1, or cuda:0,cuda:1; the first GPU by default."),
     precision: str = typer.Option("", help="float32 forbids networks to use half precision on a GPU."),
     batch: int = typer.Option(None, min=1, help="Frames that a network on a GPU takes at once; what fits by default."),
@@ -47,8 +46,7 @@ def eval_(
     asked = {settings.DEVICE: device, settings.PRECISION: precision, settings.BATCH: str(batch or "")}
     os.environ.update({name: value for name, value in asked.items() if value})
     settings.check()
-    request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge, param)
-    request = replace(request, truth=truth)
+    request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge, param, truth)
     run = carry_out(
         request, out or request.usual_place, quiet=quiet, fresh=fresh, workers=workers, limits=Limits.parse(limits)
     )

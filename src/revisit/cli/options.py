@@ -26,6 +26,7 @@ PARAM = typer.Option(
     "-p",
     help="ID.name=value of a metric, gate, evidence or observer in the place of the protocol's (repeat it).",
 )
+TRUTH = typer.Option(True, "--truth/--no-truth", help="Score each reference, too, as a row of its own.")
 JUDGE = typer.Option(
     "", help="Who answers questions about clips: a judge file (YAML), the url of a server, or recorded answers."
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PARAM, PROTOCOL, ROOT, SET, SOURCE, SUITE
+from revisit.cli.options import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PARAM, PROTOCOL, ROOT, SET, SOURCE, SUITE, TRUTH
 
 
 def plan(
@@ -24,6 +24,7 @@ def plan(
     option: list[str] = OPTION,
     judge: str = JUDGE,
     param: list[str] = PARAM,
+    truth: bool = TRUTH,
     json: bool = typer.Option(False, "--json", help="Print the plan as JSON."),
 ) -> None:
     """Show what would be decoded, observed and scored, and what is already there."""
@@ -31,7 +32,7 @@ def plan(
     from revisit.engine.cache import EvidenceCache, cache_root
     from revisit.engine.request import Request
 
-    request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge, param)
+    request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge, param, truth)
     chosen = request.chosen_judge()
     made = request.plan(judge=chosen.facts if chosen else None)
     cache = EvidenceCache(cache_root())

@@ -59,7 +59,7 @@ def poses(
     from revisit.engine.request import Request
     from revisit.posing.tasks import estimate
 
-    request = Request.of(source, suite, "lite", None, ["camera_path"], limit, "auto", root, option)
+    request = Request.of(source, suite, "lite", None, ["camera_path"], limit, "auto", root, option, truth=False)
     estimator = estimator_of(with_, python, model, device, frames, convention, timeout, workers)
     tasks = tasks_of(request, out, first)
     done = estimate(tasks, estimator, fresh=fresh, tell=None if quiet or json else console.Counter("posed"))

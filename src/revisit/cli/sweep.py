@@ -42,7 +42,7 @@ def sweep(
         request = Request.from_json(Run(source).facts["request"])
         request = replace(request, metrics=tuple(metric) or request.metrics, limit=limit or request.limit)
     else:
-        request = Request.of(source, suite, set, protocol, metric, limit, align, root, option)
+        request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, truth=False)
     parameters = [sweeping.parse(text) for text in param]
     folder = out or Path("runs") / f"sweep-{source.resolve().stem if source.is_file() else source.resolve().name}"
     found = []

@@ -50,13 +50,14 @@ class Request:
         options: Iterable[str] = (),
         judge: str = "",
         params: Iterable[str] = (),
+        truth: bool = True,
     ) -> Request:
         """The request that these options of the command make; paths become absolute."""
         if judge and "://" not in judge:
             judge = str(Path(judge).resolve())
         return cls(
             str(source.resolve()), suite, set, protocol, tuple(metrics), limit, align,
-            tuple(str(folder.resolve()) for folder in roots), tuple(options), judge, parse(params),
+            tuple(str(folder.resolve()) for folder in roots), tuple(options), judge, parse(params), truth,
         )  # fmt: skip
 
     def chosen_judge(self) -> ChosenJudge | None:

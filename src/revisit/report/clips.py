@@ -38,12 +38,15 @@ def clips(
     """Everything the list of clips needs; writes the pictures it shows into the report's folder."""
     cache = EvidenceCache(Path(run.facts["cache"]))
     planned = run.plan["cases"]
+    known = {entry["id"]: entry for entry in planned}
     shown = {entry["reference"]["path"]: entry.get("reference_evidence", {}) for entry in planned if entry["reference"]}
     films = Films({**shown, **{entry["clip"]["path"]: entry.get("evidence", {}) for entry in planned}}, cache)
     diagnoses = run.diagnosis.get("cases", {})
     entries = [
-        _Entry(results, case, cards, gates, films, clock_of(entry, cache), videos, diagnoses.get(case.id)).as_json()
-        for case, entry in zip(results.cases, planned, strict=True)
+        _Entry(
+            results, case, cards, gates, films, clock_of(known[case.id], cache), videos, diagnoses.get(case.id)
+        ).as_json()
+        for case in results.cases
     ]
     return {
         "metrics": [

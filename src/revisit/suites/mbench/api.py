@@ -120,7 +120,7 @@ def run_eval(
     ids = [*gates, *(dimension.id for dimension in chosen(metrics, data.setting))]
     options = [f"{name}={value}" for name, value in items.options.items()]
     request = Request.of(
-        items.source, "mbench", set, protocol, ids, items.limit, "auto", [], options, judge, list(params)
+        items.source, "mbench", set, protocol, ids, items.limit, "auto", [], options, judge, list(params), truth=False
     )
     asked = request.chosen_judge()
     plan = request.plan(judge=asked.judge.facts if asked else None)

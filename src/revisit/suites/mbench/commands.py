@@ -169,7 +169,9 @@ def eval_(
     given = {**filters, "samples": sample_ids, "artifacts": folders, "questions": asked_with}
     options = [f"{name}={value}" for name, value in given.items() if value]
     ids = [*gates, *(dimension.id for dimension in dimensions)]
-    request = Request.of(source, "mbench", set, protocol, _known(ids), limit, "auto", root, options, judge, param)
+    request = Request.of(
+        source, "mbench", set, protocol, _known(ids), limit, "auto", root, options, judge, param, truth=False
+    )
     if vlm_n_frames != 8 and JUDGED & {*ids}:
         request = replace(request, parameters=merged({"judge.frames": {"at_most": vlm_n_frames}}, request.parameters))
     run = carry_out(

@@ -202,7 +202,7 @@ def _run(
     if not source.is_dir():
         raise UsageError(f"{source}: there is no such folder of generated clips")
     named = [f"gt={data.resolve()}", f"model={model}", *options]
-    request = Request.of(source, "memobench", set, protocol, metrics, None, "auto", [], named, judge)
+    request = Request.of(source, "memobench", set, protocol, metrics, None, "auto", [], named, judge, truth=False)
     done = carry_out(_sampled(request, sampling or {}), out, workers=workers)
     console.summary(done.summary)
     return done.path

@@ -57,7 +57,7 @@ def mind(
             raise UsageError(f"{flag} {folder}: there is no such folder")
     name = test_root.resolve().name
     options = [f"gt={gt_root.resolve()}", f"model={name}", *([f"poses={poses}"] if poses else [])]
-    request = Request.of(test_root, "mind", set, protocol, [metrics], None, "auto", [], options)
+    request = Request.of(test_root, "mind", set, protocol, [metrics], None, "auto", [], options, truth=False)
     if video_max_time is not None:
         asked = [id for id in SUITES["mind"].chosen([metrics]) if _is_limited(id)]
         request = replace(request, parameters={id: {"video_max_time": video_max_time} for id in asked})
