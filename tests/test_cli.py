@@ -69,7 +69,7 @@ def test_eval_report_score_cache_on_a_plain_folder(revisit, make_clip, tmp_path)
         make_clip(tmp_path / f"videos/{model}/a b.mp4", seed=len(model), size=(96, 128))
     plan = json.loads(revisit("plan", "videos", "--json").stdout)
     assert len(plan["cases"]) == 2 and plan["missing"] == plan["evidence"] > 0
-    done = revisit("eval", "videos", "--workers", 1)
+    done = revisit("eval", "videos", "--workers", 1, "--all")
     assert "report: " in done.stderr and (tmp_path / "runs/videos/report/index.html").is_file()
     assert "no reference video was given" in done.stderr
     assert revisit("plan", "videos").stderr.count("0 clips to decode") == 1

@@ -73,7 +73,7 @@ def test_a_subset_of_metrics_says_nothing_of_tests_nobody_asked_for(
 
 
 def test_a_memory_metric_is_told_with_who_posed_the_test(worlds: Callable[[str], Path], tmp_path: Path) -> None:
-    flags = ("-m", "return_consistency", "--workers", 0, "--no-report", "--out", tmp_path / "r")
+    flags = ("-m", "return_consistency", "--workers", 0, "--no-report", "--all", "--out", tmp_path / "r")
     done = invoke("eval", worlds("folder") / "folder/manifest.jsonl", *flags)
     assert "clips that posed the test" in done.output
     models = json.loads((tmp_path / "r/summary.json").read_text())["models"]

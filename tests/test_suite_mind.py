@@ -504,11 +504,21 @@ def test_mirror_clips_need_no_ground_truth_and_are_counted_with_it(make_clip, tm
 def test_the_command_and_its_card(trees, revisit, tmp_path):
     truth, made = trees
     done = revisit(
-        "eval", made, "-o", f"gt={truth}", "--out", tmp_path / "run", "-m", "mind_lcm_psnr", "--quiet", "--no-report"
+        "eval",
+        made,
+        "-o",
+        f"gt={truth}",
+        "--out",
+        tmp_path / "run",
+        "-m",
+        "mind_lcm_psnr",
+        "--quiet",
+        "--no-report",
+        "--all",
     )
     assert "1st_data mem_test" in done.stdout
     assert "2 predictions are missing: data-1, data-2" in done.stderr
-    again = revisit("score", tmp_path / "run")
+    again = revisit("score", tmp_path / "run", "--all")
     assert "Memory: PSNR" in again.stdout
     card = revisit("show", "mind").stdout
     assert "gt: folder of the dataset" in card and "upstream" in card

@@ -161,6 +161,8 @@ def summary(content: Mapping[str, Any], all: bool = False) -> None:
     if content.get("partial"):
         message(f"partial: --limit took {content['cases']} of {content['total_cases']} cases")
     judged = content.get("verdict")
+    if judged and not any(answer["metric"] for answer in judged["answers"]):
+        all = True  # no question could be asked: what there is says why
     if judged:
         verdict(judged, content)
     for extra in content.get("headline", []):

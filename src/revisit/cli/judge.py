@@ -89,7 +89,7 @@ def replay(
     if json:
         console.data(done.summary)
     else:
-        console.summary(done.summary)
+        console.summary(done.summary, all=True)
     raise typer.Exit(done.exit_code)
 
 

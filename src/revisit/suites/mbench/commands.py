@@ -190,7 +190,7 @@ def eval_(
 
         write_report(run)
     if not quiet:
-        console.summary(run.summary)
+        console.summary(run.summary, all=True)
         console.notes(run.plan, run.facts["notes"])
         console.message(f"results: {output / 'metrics'}")
     answered = ("scored", "open", "closed") if not dimensions else ("scored",)

@@ -204,7 +204,7 @@ def _run(
     named = [f"gt={data.resolve()}", f"model={model}", *options]
     request = Request.of(source, "memobench", set, protocol, metrics, None, "auto", [], named, judge, truth=False)
     done = carry_out(_sampled(request, sampling or {}), out, workers=workers)
-    console.summary(done.summary)
+    console.summary(done.summary, all=True)
     return done.path
 
 

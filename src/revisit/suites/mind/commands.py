@@ -73,7 +73,7 @@ def mind(
         from revisit.report.html import write_report
 
         console.message(f"report: {write_report(done)}")
-    console.summary(done.summary)
+    console.summary(done.summary, all=True)
     console.notes(done.plan, done.facts["notes"])
     console.message(f"results: {written}")
     raise typer.Exit(done.exit_code)
