@@ -57,7 +57,8 @@ def opened(browser: Any, address: str, token: str) -> tuple[Any, Any, list[str]]
 
 
 def ready(tab: Any) -> None:
-    until(tab, "window.player !== undefined && player.videos.every((video) => video.readyState >= 2 && !video.seeking)")
+    made = "window.player && player.videos !== undefined"  # before that, it is the element of that name
+    until(tab, f"{made} && player.videos.every((video) => video.readyState >= 2 && !video.seeking)")
 
 
 @pytest.mark.slow

@@ -157,6 +157,14 @@ def test_threads_that_take_at_once_never_take_too_many(store):
     assert sum(counts.values()) == len(taken) == 40 and set(counts.values()) == {2}
 
 
+def test_projects_that_share_a_database_do_not_meet(postgres):
+    one, other = Store(postgres, "0123ab"), Store(postgres, "0123cd")
+    rater, token = one.add_rater("ann")
+    one.submit(Answer("i1", rater.id, {"q": "a"}))
+    assert other.rater_of(token) is None and not other.raters() and not other.answers()
+    assert Store(postgres, "0123ab").answers()[0].item == "i1"
+
+
 def test_a_database_that_is_not_there_is_told(tmp_path):
     pytest.importorskip("psycopg")
     with pytest.raises(UsageError, match="cannot be reached"):
@@ -231,7 +239,7 @@ def test_twenty_raters_at_once(request, tmp_path, kind, seconds):
     assert len(acknowledged) == len(set(acknowledged))
     assert len(acknowledged) >= (20 if seconds < 60 else 400)
     made = open_project(Path(where))
-    kept = Store(extra[1] if extra else made.store)
+    kept = Store(extra[1] if extra else made.store, made.name)
     mine = {rater.id for rater in kept.raters() if rater.name.startswith(f"{kind} {seconds} ")}
     found = [(one.item, one.rater) for one in kept.answers() if one.rater in mine]
     assert len(found) == len(set(found)) == len(acknowledged)  # none lost, none doubled

@@ -209,4 +209,5 @@ def test_the_commands_from_clips_to_the_report(tmp_path, revisit):
     shown = revisit("align", "runs/videos", "out", "--metric", "integrity=motion_smoothness").stdout
     assert "Metric and people" in shown and "Smoothness of motion" in shown
     page = (tmp_path / "runs/videos/report/index.html").read_text()
+    assert "scored again since" not in page
     assert "What people say" in page and "Smoothness of motion" in page and '<svg class="figure"' in page

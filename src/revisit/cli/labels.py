@@ -47,7 +47,7 @@ def agree(
     """How far raters agree: Gwet AC1 and AC2, Cohen, Fleiss, Krippendorff, by dimension and scene; rater quality."""
     from revisit.labels.agree import agreement
     from revisit.labels.reading import labels_in
-    from revisit.labels.tables import agreement_tables
+    from revisit.labels.tables import agreement_tables, heat_table
     from revisit.results.files import write_json
 
     report = agreement(labels_in(labels, store))
@@ -56,7 +56,7 @@ def agree(
     if json:
         console.data(report.as_json())
         return
-    _show(agreement_tables(report))
+    _show([*agreement_tables(report), *heat_table(report)])
     if report.examples:
         console.message(f"{report.examples} answers to examples, which show what is right, are in no figure")
 

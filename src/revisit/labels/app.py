@@ -56,9 +56,7 @@ class Pages:
     def __init__(self, project: Project, store: Store, token: str) -> None:
         self.project, self.store, self.token = project, store, token
         self.queue = Queue(project, store)
-        self.name = hashlib.sha256(project.secret.encode()).hexdigest()[
-            :8
-        ]  # cookies know no ports: two projects, two names
+        self.name = project.name  # cookies know no ports: two projects, two names
         self.static = static_files(Path(__file__).parent / "static")
         self.asking, self.guessing = Rates(20, 60), Rates(0.2, 12)
         self.templates = Environment(

@@ -6,6 +6,7 @@ PostgreSQL database). Clips stay where they are; copies are made only of those t
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -85,6 +86,11 @@ class Project:
     @property
     def store(self) -> str:
         return str(self.folder / STORE)
+
+    @property
+    def name(self) -> str:
+        """What tells this project from others, in cookies and databases; it gives nothing away."""
+        return hashlib.sha256(self.secret.encode()).hexdigest()[:12]
 
 
 def make(

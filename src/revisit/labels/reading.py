@@ -16,6 +16,7 @@ from revisit.labels.label import Label, lines, read_labels
 from revisit.labels.project import FILE, open_project
 from revisit.labels.store import Store
 from revisit.labels.tables import agreement_tables, alignment_tables, figures
+from revisit.media import file_digest
 from revisit.results.files import write_json, write_text
 from revisit.results.run import Run
 
@@ -36,7 +37,7 @@ def labels_in(paths: Sequence[Path], store: str = "") -> list[Label]:
     for path in paths:
         if (path / FILE).is_file():
             project = open_project(path)
-            found += labels_of(project, Store(store or project.store))
+            found += labels_of(project, Store(store or project.store, project.name))
         else:
             found += read_labels([path])
     if not found:
@@ -49,7 +50,7 @@ def exported_files(source: Path, out: Path | None, store: str = "") -> list[Path
     if (source / FILE).is_file():
         project = open_project(source)
         folder = out or source
-        return write(exported(project, Store(store or project.store), folder), folder)
+        return write(exported(project, Store(store or project.store, project.name), folder), folder)
     folder = out or (source if source.is_dir() else source.parent)
     return write(files_of(read_labels([source]), folder), folder)
 
@@ -78,6 +79,7 @@ def aligned(run: Path, paths: Sequence[Path], chosen: Sequence[str], seed: int, 
     found = alignment(opened.results, labels, metrics, seed)
     content = {
         "schema": 1,
+        "records": file_digest(run / "records.jsonl"),  # the scores that were compared
         "tables": [*alignment_tables(found), *agreement_tables(report)],
         "figures": figures(report, found),
         "notes": [

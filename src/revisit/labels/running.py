@@ -80,7 +80,7 @@ def start(
     where = checked(Where(host, port, names), token)
     token = token or secrets.token_urlsafe(24)
     project = project_of(wish, progress)
-    store = Store(wish.store or project.store)
+    store = Store(wish.store or project.store, project.name)
     links = [(name, store.add_rater(name)[1]) for name in wish.names]
 
     def started(address: str) -> None:

@@ -83,12 +83,16 @@ class Answer:
 class Store:
     """Raters, answers, drafts and what is being looked at."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, project: str = "") -> None:
+        """`project` keeps projects apart that share a PostgreSQL database; an SQLite file has one only."""
         self.where = where
+        self.schema = f"revisit_{project}" if project else "public"
         self.postgres = where.startswith(("postgresql://", "postgres://"))
         self._local = threading.local()
         self._writing = threading.Lock()  # SQLite has one writer: wait here and not by polling the file
         with self._change() as run:
+            if self.postgres:
+                run(f'CREATE SCHEMA IF NOT EXISTS "{self.schema}"', ())
             for statement in TABLES.split(";"):
                 if statement.strip():
                     run(statement, ())
@@ -289,7 +293,9 @@ class Store:
         if self.postgres:
             psycopg = needs("psycopg", "postgres")
             try:
-                return psycopg.connect(self.where, autocommit=True)
+                made = psycopg.connect(self.where, autocommit=True)
+                made.execute(f'SET search_path TO "{self.schema}"')
+                return made
             except psycopg.OperationalError as error:
                 raise UsageError(f"the database cannot be reached: {str(error).splitlines()[0]}") from None
         made = sqlite3.connect(self.where, timeout=30, isolation_level=None)

@@ -68,6 +68,19 @@ def agreement_tables(report: Report) -> list[Table]:
     ]
 
 
+def heat_table(report: Report) -> list[Table]:
+    """The share of equal answers by scene and dimension, as the heat map has it; none for one scene."""
+    if len(report.heat) < 2:
+        return []
+    heat = _heat(report.heat)
+    rows = [
+        {"name": scene, "cells": [NONE if cell is None else share(cell[0]) for cell in cells]}
+        for scene, cells in heat["rows"]
+    ]
+    note = "share of pairs of answers to one thing that are the same"
+    return [{"title": "Raters alike, by scene", "note": note, "columns": heat["columns"], "rows": rows}]
+
+
 def alignment_tables(found: Alignment) -> list[Table]:
     """Win ratios, the bridge, triggers, answers and strengths; those that there are."""
     made = []

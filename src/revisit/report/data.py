@@ -10,6 +10,7 @@ from typing import Any
 
 from revisit.core import GATES, METRICS, OBSERVERS, SUITES, Case, evidence_id
 from revisit.core.texts import counted
+from revisit.media import file_digest
 from revisit.report.plots import heat_map, scatter
 from revisit.report.tables import diagnosis_table, findings, funnel, in_words, plain_table, table
 from revisit.report.words import direction, is_bounded, span
@@ -114,6 +115,9 @@ def page(
     }
 
 
+STALE = "The run has been scored again since; `revisit align` brings this up to date."
+
+
 def _people(run: Run) -> dict[str, Any] | None:
     """What people say of the run (`revisit align`): tables of texts, and figures from numbers."""
     path = run.path / "people.json"
@@ -123,7 +127,7 @@ def _people(run: Run) -> dict[str, Any] | None:
     shown = content["figures"]
     return {
         "tables": [{**plain_table(extra), "texts": True} for extra in content["tables"] if extra["rows"]],
-        "notes": content["notes"],
+        "notes": content["notes"] + ([STALE] if content["records"] != file_digest(run.path / "records.jsonl") else []),
         "heat": [{"title": one["title"], "picture": heat_map(one["columns"], one["rows"])} for one in shown["heat"]],
         "ratios": [{"title": one["title"], "picture": scatter(one["points"])} for one in shown["ratios"]],
     }
