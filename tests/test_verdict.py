@@ -162,8 +162,8 @@ def test_worst_moments_are_of_different_models_and_scenes() -> None:
 
 
 def test_a_reset_stands_neither_above_the_truth_nor_above_those_who_went_on() -> None:
-    """The truth changed, so it is not like its first view; the reset is, and scores higher in what rewards that."""
-    looks = {"truth": 0.72, "svc": 0.9, "lingbot": 0.51, "wan": 0.71}
+    """A reset may come nearer to the truth's own likeness to the first view than a model that went on."""
+    looks = {"truth": 0.72, "svc": 0.73, "lingbot": 0.51, "wan": 0.71}
     outcomes = {"svc": 0.11, "lingbot": 0.64, "wan": 0.64}
     cases, records = [], []
     for k in range(6):
