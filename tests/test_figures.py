@@ -103,7 +103,7 @@ def test_hostile_names_are_text_in_every_table() -> None:
 @pytest.fixture
 def hostile_run(tmp_path: Path, make_clip: Callable[..., Path], revisit: Any) -> Path:
     lines = []
-    for k, model in enumerate(("$\\alpha$ <b>one</b>", "two\u202e\x1b[31m")):
+    for k, model in enumerate(("$\\alpha$ <b>one</b>", "two</text><script>")):
         for clip in range(3):
             make_clip(tmp_path / f"videos/{k}/{clip}.mp4", count=24, seed=clip + 5 * k)
             lines.append({"id": f"s{clip}", "model": model, "video": f"{k}/{clip}.mp4", "phases": [8, 16],

@@ -58,6 +58,15 @@ def test_paired_differences_are_those_of_scipy_on_the_clips_both_have() -> None:
     assert nothing.pairs == () and nothing.interval is None and nothing.better is None
 
 
+def test_three_of_three_is_no_certainty_but_the_limit_of_a_measure_is_none_of_its_business() -> None:
+    cases = [case("a", k) for k in range(3)]
+    came = Results(cases, [Record(one, "target_reappearance", False, "scored", 1.0) for one in cases])
+    interval = came.cell("target_reappearance").interval
+    assert interval is not None and 0 < interval[0] < 0.5 and interval[1] == 1
+    same = Results(cases, [Record(one, "ssim", False, "scored", 1.0) for one in cases])
+    assert same.cell("ssim").interval == (1, 1)
+
+
 def test_better_follows_the_direction_of_the_metric() -> None:
     assert made("psnr").paired("psnr", "c", "a").better == "a"
     assert made("flicker").paired("flicker", "c", "a").better == "c"  # less of it is better

@@ -308,7 +308,12 @@ class Results:
         for record in self.records:
             if record.scored and record.value is not None and not record.is_gate:
                 found.setdefault(record.question, set()).add(record.value)
-        return {id for id, values in found.items() if values <= {end for end in limits_of(id) if end is not None}}
+        # Where only one end occurs, a range of 0 to 1 tells a yes or no from a measure that happens to be at its limit.
+        return {
+            id
+            for id, values in found.items()
+            if values == set(limits_of(id)) or (limits_of(id) == (0, 1) and values <= {0.0, 1.0})
+        }
 
     def expected(self, question: str) -> int:
         """How many clips are asked, missing and refused ones included."""
