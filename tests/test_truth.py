@@ -86,3 +86,14 @@ def test_an_unchanged_look_is_not_ranked_without_a_reference_where_an_event_is_e
 def test_what_counts_as_memory() -> None:
     assert counts_as_memory("target_reappearance") and counts_as_memory("memo_ors")
     assert not any(map(counts_as_memory, ("psnr_returned", "lighting_consistency", "motion_amount", "nobody")))
+
+
+def test_the_truth_is_not_put_to_a_judge() -> None:
+    from revisit.core import OBSERVERS, Reason
+    from revisit.engine.needs import ObserverSet
+    from revisit.engine.plan import task_for
+
+    asks = next(observer for observer in OBSERVERS.values() if observer.shows is not None)
+    truth = with_truth([case("a")])[-1]
+    answer = task_for(truth, asks.makes, asks, ObserverSet("lite", {}, {"model": "j"}), {}, "0", "auto", None)
+    assert isinstance(answer, Reason) and answer.kind == "no_judge"

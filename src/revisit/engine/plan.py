@@ -368,6 +368,8 @@ def task_for(
         return Reason(
             "not_in_set", f"needs {evidence_id(kind)}, which no observer of the set {observers.id!r} makes{hint}"
         )
+    if case.truth and maker.shows is not None:
+        return Reason("no_judge", "the truth is not put to the judge, whose answers cost")
     inputs: dict[str, Any] = {}
     said: dict[str, Any] = {}  # what the evidence's address says of the inputs: of a file its content, wherever it lies
     for name in maker.inputs:

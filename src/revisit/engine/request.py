@@ -34,7 +34,7 @@ class Request:
     options: tuple[str, ...] = ()  # name=value
     judge: str = ""  # as --judge says it
     parameters: Parameters = field(default_factory=dict)  # that take the place of the protocol's
-    truth: bool = True  # references are scored as a row of their own
+    truth: bool = False  # references are scored as a row of their own
 
     @classmethod
     def of(
@@ -113,7 +113,7 @@ class Request:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Request:
         lists = {name: tuple(content.get(name, ())) for name in ("metrics", "roots", "options")}
-        return cls(**{"truth": False, **content, **lists})  # runs from before the truth was scored have no such row
+        return cls(**{**content, **lists})
 
 
 def observer_set(name: str, judge: Mapping[str, Any] | None = None) -> ObserverSet:

@@ -268,4 +268,5 @@ def _left_open(run: str, part: Results) -> str:
 
 
 def _partial(run: RunFacts) -> bool:
-    return len(run.plan["cases"]) < int(run.plan.get("total_cases") or 0)
+    contest = [entry for entry in run.plan["cases"] if not entry.get("truth")]
+    return len(contest) < int(run.plan.get("total_cases") or 0)
