@@ -157,19 +157,43 @@ def read(run: Run, **options: Any) -> Page:
     return Page(write_report(run, **options).read_text(encoding="utf-8"))
 
 
+def scene_of(path: Path) -> dict[str, Any]:
+    """What a file of a scene hands to the page."""
+    found = re.fullmatch(r"revisitScene\((\".*\")\);\n", path.read_text(encoding="utf-8"))
+    assert found
+    content: dict[str, Any] = json.loads(json.loads(found[1]))
+    return content
+
+
+def clips_of(run: Run) -> list[dict[str, Any]]:
+    """The clips of the one scene of a report."""
+    (path,) = (run.path / "report" / "scenes").glob("*.js")
+    return list(scene_of(path)["clips"])
+
+
+def clip_of(run: Run, **options: Any) -> dict[str, Any]:
+    """The clip that remembers, of a run that is shown anew."""
+    write_report(run, **options)
+    return next(clip for clip in clips_of(run) if not clip["id"].startswith("still@"))
+
+
 def test_the_page_holds_what_a_reader_asks_for(tmp_path: Path) -> None:
     run = make_run(tmp_path, target={"name": "cup", "box": [0.1, 0.2, 0.3, 0.4]})
     page = read(run)
     words = " ".join(page.words)
     for expected in (
-        "is the world still there?", "Any folder of videos", "/data/kitchen", "corrected:22222222",
+        "Which model remembers best?", "Any folder of videos", "/data/kitchen", "corrected:22222222",
+        "Does it look the same?", "alone was scored", "Worst moments",
         "does not pose the test", "Return consistency", "0.61", "1/1", "0/1", "2026-01-02 03:05 UTC",
         "revisit eval 'kitchen'", "line 3",
         "no reference video was given for this case", "lite.thumbnails", "cluster-robust", "every frame, at most 192",
     ):  # fmt: skip
         assert expected in words, expected
     assert "Partial" not in words
-    one = page.data["clips"][0]
+    row = page.data["clips"][0]
+    assert (row["found"], row["scores"], row["target"]) == (["left, returned"], [0.61], "cup")
+    assert row["phases"] == [["visible", 0, 9], ["hidden", 10, 19], ["returned", 20, 29]]
+    one = clip_of(run)
     assert one["findings"][0] == {"state": "open", "label": "left, returned", "reason": "", "seconds": ["away 1.0 s"]}
     assert [phase[0] for phase in one["lanes"][0]["phases"]] == ["visible", "hidden", "returned"]
     assert one["target"] == {"name": "cup", "box": [0.1, 0.2, 0.3, 0.4]}
@@ -183,31 +207,34 @@ def test_a_partial_run_says_so_loudly(tmp_path: Path) -> None:
 
 def test_the_film_strip_runs_from_the_first_frame_to_the_last(tmp_path: Path) -> None:
     run = make_run(tmp_path)
-    page = read(run)
-    strip = page.data["clips"][0]["film"]["strip"]
-    assert len(strip) == 12
-    assert (strip[0][0], strip[-1][0]) == (0, FRAMES - 1)
-    for frame, src in strip:
-        assert (run.path / "report" / src).read_bytes() == f"picture {frame}".encode()
+    film = read(run).data["clips"][0]["film"]
+    assert len(film["frames"]) == 12
+    assert (film["frames"][0], film["frames"][-1]) == (0, FRAMES - 1)
+    for frame in film["frames"]:
+        path = run.path / "report" / "frames" / film["name"] / f"{frame:06d}.jpg"
+        assert path.read_bytes() == f"picture {frame}".encode()
 
 
 def test_the_frame_that_hurt_most_stands_beside_the_frame_it_was_compared_with(tmp_path: Path) -> None:
     run = make_run(tmp_path)
-    page = read(run)
-    (worst,) = page.data["clips"][0]["hurt"]
+    clip = clip_of(run)
+    (worst,) = clip["hurt"]
     assert (worst["frame"], worst["value"]) == (29, "0.30")
     assert [(shot["words"], shot["frame"]) for shot in worst["pictures"]] == [("as it was", 9), ("as it returned", 29)]
     assert (run.path / "report" / worst["pictures"][0]["src"]).read_bytes() == b"picture 9"
-    series = next(line for line in page.data["clips"][0]["series"] if line["title"] == "Return consistency")
+    series = next(line for line in clip["series"] if line["title"] == "Return consistency")
     assert series["worst"] == 29
 
 
 def test_unscored_is_shown_with_its_reason_and_never_as_a_number(tmp_path: Path) -> None:
-    page = read(make_run(tmp_path))
-    assert page.data["clips"][1]["scores"] == [[None, "frozen camera: the view never moves"]]
-    tips = [attributes["data-tip"] for _, attributes in page.tags if "data-tip" in attributes]
-    assert tips == ["1 × test not posed"]
-    assert page.data["clips"][1]["findings"][0]["state"] == "closed"
+    run = make_run(tmp_path)
+    page = read(run)
+    assert page.data["clips"][1]["scores"] == [None]
+    other = next(clip for clip in clips_of(run) if clip["model"] == "other")
+    assert other["scores"] == [[None, "frozen camera: the view never moves"]]
+    assert other["findings"][0]["state"] == "closed"
+    tips = {attributes["data-tip"] for _, attributes in page.tags if "data-tip" in attributes}
+    assert "1 × test not posed" in tips
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -219,9 +246,9 @@ def test_hostile_texts_stay_texts(tmp_path: Path, text: str) -> None:
     shape = [(tag, sorted(attributes)) for tag, attributes in page.tags]
     assert shape == [(tag, sorted(attributes)) for tag, attributes in plain.tags]
     assert len(page.scripts) == 2
-    clip = page.data["clips"][0]
-    assert (clip["sample"], clip["model"], clip["prompt"]) == (text, text, text)
-    assert re.fullmatch(r"clip-[0-9a-f]+", clip["anchor"])
+    for clip in (page.data["clips"][0], clip_of(run)):
+        assert (clip["sample"], clip["model"], clip["prompt"]) == (text, text, text)
+        assert re.fullmatch(r"[0-9a-f]+", clip["anchor"])
     assert text in " ".join(page.words)
 
 
@@ -229,6 +256,14 @@ def test_a_data_block_cannot_end_its_element() -> None:
     block = str(data_block({"x": "</script><!--&\u2028\u2029"}))
     assert not set("<>&\u2028\u2029") & set(block)
     assert json.loads(block) == {"x": "</script><!--&\u2028\u2029"}
+
+
+def test_a_scene_hands_over_one_text_and_nothing_else(tmp_path: Path) -> None:
+    run = make_run(tmp_path, name='"); alert(1); ("', prompt="\u2028</script>")
+    write_report(run)
+    (path,) = (run.path / "report/scenes").glob("*.js")
+    assert not set("<>&\u2028") & set(path.read_text(encoding="utf-8"))
+    assert {clip["prompt"] for clip in clips_of(run)} == {"\u2028</script>"}
 
 
 def test_the_policy_allows_this_script_and_style_and_nothing_from_elsewhere(tmp_path: Path) -> None:
@@ -248,14 +283,16 @@ def test_the_policy_allows_this_script_and_style_and_nothing_from_elsewhere(tmp_
 
 
 def test_script_writes_text_only_as_text() -> None:
-    script = (Path(write_report.__code__.co_filename).parent / "templates" / "report.js").read_text(encoding="utf-8")
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|Function\(|fetch\(", script)
+    folder = Path(write_report.__code__.co_filename).parent / "templates"
+    scripts = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.js")}
+    for name, script in scripts.items():
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|Function\(", script), name
+        assert ("fetch(" in script) == (name == "live.js")  # only a page that is served asks for more
 
 
 def test_without_its_cache_a_run_still_has_a_page_that_says_so(tmp_path: Path) -> None:
     run = make_run(tmp_path, pictures=False)
-    page = read(run)
-    clip = page.data["clips"][0]
+    clip = clip_of(run)
     assert clip["film"] is None
     assert "no longer in the evidence cache" in clip["film_note"]
     assert clip["last"] == FRAMES - 1
@@ -265,8 +302,8 @@ def test_without_its_cache_a_run_still_has_a_page_that_says_so(tmp_path: Path) -
 
 def test_videos_are_found_from_the_report(tmp_path: Path) -> None:
     run = make_run(tmp_path)
-    page = read(run)
-    here, gone = page.data["clips"]
+    here = clip_of(run)
+    gone = next(clip for clip in clips_of(run) if clip["model"] == "other")
     assert (run.path / "report" / unquote(here["video"]["src"])).read_bytes() == b"not really a video"
     assert "%23" in here["video"]["src"]
     assert gone["video"]["src"] is None
@@ -276,15 +313,14 @@ def test_videos_are_found_from_the_report(tmp_path: Path) -> None:
 def test_a_folder_of_frames_has_no_video_to_play(tmp_path: Path) -> None:
     frames = tmp_path / "frames"
     frames.mkdir()
-    page = read(make_run(tmp_path, clip=frames))
-    assert page.data["clips"][0]["video"]["src"] is None
-    assert "folder of frames" in page.data["clips"][0]["video"]["note"]
+    clip = clip_of(make_run(tmp_path, clip=frames))
+    assert clip["video"]["src"] is None
+    assert "folder of frames" in clip["video"]["note"]
 
 
 def test_copied_clips_travel_with_the_report(tmp_path: Path) -> None:
     run = make_run(tmp_path)
-    page = read(run, copy_clips=True)
-    src = page.data["clips"][0]["video"]["src"]
+    src = clip_of(run, copy_clips=True)["video"]["src"]
     assert re.fullmatch(r"clips/one_clip_1-[0-9a-f]{8}\.mp4", src)
     assert (run.path / "report" / src).read_bytes() == b"not really a video"
     write_report(run)
@@ -309,9 +345,9 @@ def test_keys_that_are_not_hashes_lead_nowhere(tmp_path: Path) -> None:
     records = (run.path / "records.jsonl").read_text(encoding="utf-8")
     save_npz(tmp_path / "outside.npz", {"frame": np.arange(3), "value": np.ones(3)})
     (run.path / "records.jsonl").write_text(records.replace("units/aa/one.npz", "../outside.npz"), encoding="utf-8")
-    page = read(run)
-    assert page.data["clips"][0]["film"] is None
-    assert page.data["clips"][0]["series"] == []
+    clip = clip_of(run)
+    assert clip["film"] is None
+    assert clip["series"] == []
 
 
 def test_a_metric_that_is_not_installed_is_still_shown(tmp_path: Path) -> None:

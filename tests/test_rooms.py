@@ -48,7 +48,7 @@ ALLOWED = {
     },
     "posing": {"core", "evidence", "media", "geometry", "observers", "engine"},
     "preflight": {"core", "evidence", "media", "geometry", "control"},
-    "report": {"core", "evidence", "media", "stats", "engine", "diagnosis", "results"},
+    "report": {"core", "evidence", "media", "stats", "engine", "diagnosis", "results", "web"},
     "web": {"core", "media"},
     "labels": {
         "core",

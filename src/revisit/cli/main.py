@@ -35,6 +35,7 @@ from revisit.cli import (
     sweep,
     table,
     verdict,
+    view,
     weights,
     world,
 )
@@ -61,6 +62,7 @@ app.command("table")(table.table)
 app.command("figure")(figure.figure)
 app.command("models")(models.models)
 app.command("report")(report.report)
+app.command("view")(view.view)
 app.command("leaderboard")(leaderboard.leaderboard)
 app.command("plan")(plan.plan)
 app.command("score")(score.score)

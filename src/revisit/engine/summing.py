@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from revisit.core import Case, Rejected
+from revisit.core import SUITES, Case, Rejected, Suite
 from revisit.diagnosis.summary import diagnosed, taxonomy_table
-from revisit.engine.opening import Opened
+from revisit.engine.opening import Opened, hash_of
 from revisit.results import Results
 from revisit.results.files import write_json, write_text
-from revisit.results.run import results_of
+from revisit.results.run import Run, results_of
 from revisit.results.verdict import verdict
 
 
@@ -20,22 +21,58 @@ def write_summary(begun: Opened) -> None:
     """summary.json: the suite's own tables. Holds no times and no paths, so equal work gives equal bytes."""
     out, suite = begun.folder, begun.plan.suite
     results = results_of(out, begun.whole, begun.plan.cases)
+    summary, found = summarised(results, suite, begun.whole)
+    if found:
+        write_json(out / "diagnosis.json", found)
+    else:
+        (out / "diagnosis.json").unlink(missing_ok=True)
+    write_json(out / "summary.json", {**_facts(begun), **summary})
+    _drop_stale(out, suite.exports, _export(begun, results))
+
+
+def summarised(results: Results, suite: Suite, plan: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The suite's own tables with diagnosis and verdict, and the diagnoses of all clips."""
     summary = suite.summarise(results)
     found = diagnosed(results)
     if found:
-        write_json(out / "diagnosis.json", found)
         words = {case: diagnosis["words"] for case, diagnosis in found["cases"].items()}
         summary["diagnosis"] = {"fitted": found["fitted"], "models": found["models"], "cases": words}
         if taxonomy := suite.card.get("taxonomy"):
             groups = {case.id: (case.model, case.subset) for case in results.cases}
             summary["tables"] = [*summary.get("tables", ()), taxonomy_table(found, taxonomy, groups)]
-    else:
-        (out / "diagnosis.json").unlink(missing_ok=True)
-    if remarks := begun.whole.get("remarks"):
+    if remarks := plan.get("remarks"):
         summary["notes"] = [*remarks, *summary.get("notes", ())]
     summary["verdict"] = verdict(results, suite.card).as_json()
-    write_json(out / "summary.json", {**_facts(begun), **summary})
-    _drop_stale(out, suite.exports, _export(begun, results))
+    return summary, found
+
+
+@dataclass(frozen=True)
+class SoFar:
+    """What a run says so far: of the clips that have answers."""
+
+    results: Results
+    summary: Mapping[str, Any]
+    diagnosis: Mapping[str, Any]
+    finished: bool
+
+
+def so_far(run: Run) -> SoFar:
+    """A finished run as it was summed up; one that is still going, summed up now."""
+    facts = run.facts
+    if facts["invocations"] and facts["invocations"][-1]["finished"] and (run.path / "summary.json").is_file():
+        return SoFar(run.results, run.summary, run.diagnosis, True)
+    plan = run.plan
+    everything = run.results
+    results = everything.only(lambda entry: isinstance(entry, Rejected) or bool(everything.of(entry)))
+    summary, found = summarised(results, SUITES[plan["suite"]], plan)
+    told = {
+        "suite": plan["suite"],
+        "protocol": f"{plan['protocol']}:{hash_of(plan)}",
+        "set": facts["set"],
+        "partial": plan["partial"],
+        "total_cases": plan["total_cases"],
+    }
+    return SoFar(results, {**told, **summary}, found, False)
 
 
 def _export(begun: Opened, results: Results) -> set[Path]:

@@ -6,17 +6,20 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from revisit.core import GATES, METRICS, OBSERVERS, SUITES, Case, evidence_id
 from revisit.core.texts import counted
 from revisit.media import file_digest
 from revisit.report.plots import heat_map, scatter
 from revisit.report.tables import diagnosis_table, findings, funnel, in_words, plain_table, table
+from revisit.report.verdict import verdict_view
 from revisit.report.words import direction, is_bounded, span
-from revisit.results import Results
 from revisit.results.rules import HEADINGS, arrow, heading
-from revisit.results.run import Run
+
+if TYPE_CHECKING:
+    from revisit.report.book import Book
 
 
 def metric_cards(summary: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -65,23 +68,19 @@ def _pairs(observer: Mapping[str, Any] | None) -> bool:
     return observer is not None and observer["observer"] in OBSERVERS and OBSERVERS[observer["observer"]].pairs
 
 
-def gate_titles(run: Run) -> dict[str, str]:
-    """Titles of the gates of the plan, by id."""
-    return {id: GATES[id].title if id in GATES else id.replace("_", " ") for id in run.plan["gates"]}
+def gate_titles(plan: Mapping[str, Any]) -> dict[str, str]:
+    """Titles of the gates of a plan, by id."""
+    return {id: GATES[id].title if id in GATES else id.replace("_", " ") for id in plan["gates"]}
 
 
-def page(
-    run: Run,
-    results: Results,
-    cards: Mapping[str, Mapping[str, Any]],
-    gates: Mapping[str, str],
-    by: Mapping[str, Mapping[str, Any]] | None = None,
-) -> dict[str, Any]:
+def page(book: Book, by: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Everything the template shows."""
-    facts, summary = run.facts, run.summary
+    facts, summary, results, cards, gates = book.facts, book.summary, book.results, book.cards, book.gates
     models = summary.get("models", {})
     return {
-        "header": _header(facts, summary, len(results.cases)),
+        "header": _header(facts, summary, len(results.cases), len(book.scenes)),
+        "verdict": verdict_view(book.verdict, summary, book.floors),
+        "moments": book.moments(),
         "stages": funnel(summary.get("funnel", [])),
         "sentences": in_words(summary.get("funnel", [])),
         "by_model": [
@@ -105,9 +104,9 @@ def page(
                     {"name": name, "table": table(_part(summary, part), cards)} for name, part in groups.items()
                 ],
             }
-            for expression, groups in (by or {}).items()
+            for expression, groups in by.items()
         ],
-        "people": _people(run),
+        "people": _people(book.run.path),
         "diagnosis": diagnosis_table(summary.get("diagnosis") or {}),
         "cards": list(cards.values()),
         "trouble": _trouble(summary),
@@ -118,16 +117,16 @@ def page(
 STALE = "The run has been scored again since; `revisit align` brings this up to date."
 
 
-def _people(run: Run) -> dict[str, Any] | None:
+def _people(run: Path) -> dict[str, Any] | None:
     """What people say of the run (`revisit align`): tables of texts, and figures from numbers."""
-    path = run.path / "people.json"
+    path = run / "people.json"
     if not path.is_file():
         return None
     content = json.loads(path.read_text(encoding="utf-8"))
     shown = content["figures"]
     return {
         "tables": [{**plain_table(extra), "texts": True} for extra in content["tables"] if extra["rows"]],
-        "notes": content["notes"] + ([STALE] if content["records"] != file_digest(run.path / "records.jsonl") else []),
+        "notes": content["notes"] + ([STALE] if content["records"] != file_digest(run / "records.jsonl") else []),
         "heat": [{"title": one["title"], "picture": heat_map(one["columns"], one["rows"])} for one in shown["heat"]],
         "ratios": [{"title": one["title"], "picture": scatter(one["points"])} for one in shown["ratios"]],
     }
@@ -138,25 +137,24 @@ def _part(summary: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]
     return {"models": part["models"], "metrics": {id: summary["metrics"][id] for id in part["metrics"]}}
 
 
-def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int) -> dict[str, Any]:
+def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, scenes: int) -> dict[str, Any]:
     suite = SUITES[facts["suite"]].title if facts["suite"] in SUITES else facts["suite"]
     request = facts.get("request") or {}
     badges = []
     if summary.get("partial"):
         badges.append(f"Partial: {cases} of {summary['total_cases']} clips (--limit {summary['partial']})")
     if facts["invocations"] and not facts["invocations"][-1]["finished"]:
-        badges.append("Unfinished: the last command was stopped")
+        badges.append("Unfinished: this is of the clips scored so far")
     return {
         "suite": suite,
         "badges": badges,
+        "source": request.get("source") or "not recorded",
         "facts": [
-            ("Source", request.get("source") or "not recorded"),
-            ("Clips", str(cases)),
-            ("Models", str(len(summary.get("models", {})))),
-            ("Observers", facts["set"]),
-            ("Protocol", summary["protocol"]),
-            ("Finished", _date(facts)),
-            ("Revisit", facts["revisit"]),
+            counted(cases, "clip"),
+            counted(scenes, "scene"),
+            counted(len(summary.get("models", {})), "model"),
+            f"observers: {facts['set']}",
+            _date(facts),
         ],
     }
 

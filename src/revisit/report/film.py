@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
+from revisit.core import Clip, MediaError
 from revisit.engine.cache import EvidenceCache
 from revisit.evidence.frames import FrameFacts, Thumbnails
+from revisit.report.videos import Videos
 
 SHOTS = 12
 GONE = "The small pictures of this clip are no longer in the evidence cache; run the same eval command again."
@@ -32,17 +34,18 @@ class Film:
         """The frame nearest to `frame` of which there is a picture."""
         return int(self.pictures.index[self._row(frame)])
 
+    def at_share(self, share: float) -> int:
+        """The frame at a share of the clip's length, as far as there are pictures."""
+        return round(share * int(self.pictures.index[-1]))
+
     def address(self, frame: int) -> str:
         """Where the picture of a frame lies, relative to the report."""
         return f"frames/{self.name}/{frame:06d}.jpg"
 
-    def write(self, frames: Iterable[int], report: Path) -> None:
-        """Write the pictures of these frames as JPEG files, once each."""
-        (report / "frames" / self.name).mkdir(parents=True, exist_ok=True)
+    def write(self, frames: Iterable[int], places: Videos) -> None:
+        """Keep the pictures of these frames as JPEG files, once each."""
         for frame in frames:
-            path = report / self.address(frame)
-            if not path.exists():
-                path.write_bytes(self.pictures.picture(self._row(frame)))
+            places.keep(self.address(frame), partial(self.pictures.picture, self._row(frame)))
 
     def _row(self, frame: int) -> int:
         return int(np.abs(self.pictures.index - frame).argmin())
@@ -56,25 +59,38 @@ class Films:
 
     def of(self, path: str) -> Film | None:
         """The film, or None where the cache has lost it or nothing was ever seen."""
-        key = _key(self.evidence.get(path, {}), "thumbnails")
+        key = plain_key(self.evidence.get(path, {}), "thumbnails")
         pictures = self.cache.load(Thumbnails, key) if key else None
         return Film(pictures, key[:16]) if key and pictures is not None and len(pictures.index) else None
 
 
-def clock_of(case: dict[str, Any], cache: EvidenceCache) -> dict[str, Any] | None:
+def clock_of(evidence: Mapping[str, str], cache: EvidenceCache) -> dict[str, Any] | None:
     """Number of frames, frame rate and size of a clip, if its facts are in the cache."""
-    key = _key(case.get("evidence", {}), "frame_facts")
+    key = plain_key(evidence, "frame_facts")
     facts = cache.load(FrameFacts, key) if key else None
     if facts is None or not len(facts.index):
         return None
-    return {
-        "frames": int(facts.index[-1]) + 1,
-        "fps": round(float(facts.fps), 3),
-        "size": [int(facts.width), int(facts.height)],
-    }
+    return _clock(int(facts.index[-1]) + 1, float(facts.fps), int(facts.width), int(facts.height))
 
 
-def _key(evidence: Mapping[str, str], kind: str) -> str | None:
+@lru_cache(maxsize=4096)
+def clock_of_file(clip: Clip) -> dict[str, Any] | None:
+    """The same from the file itself, of which no frame is decoded; None where it cannot be read."""
+    from revisit.media import open_clip
+
+    try:
+        with open_clip(clip, wanted=np.zeros(0, dtype=int)) as stream:
+            info = stream.info
+    except (MediaError, OSError):
+        return None
+    return _clock(info.count, info.fps, info.width, info.height) if info.count else None
+
+
+def _clock(frames: int, fps: float, width: int, height: int) -> dict[str, Any]:
+    return {"frames": frames, "fps": round(fps, 3), "size": [width, height]}
+
+
+def plain_key(evidence: Mapping[str, str], kind: str) -> str | None:
     """The address of a piece of evidence; anything that is not a plain hash would lead out of the cache."""
     key = evidence.get(kind)
     return key if isinstance(key, str) and key.isascii() and key.isalnum() else None

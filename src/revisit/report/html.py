@@ -1,7 +1,9 @@
 """The HTML report: a folder that opens from disk, loads nothing from elsewhere and runs no script but its own.
 
-Text from outside (file names, prompts, models, reasons) meets the page in two ways only: through
-Jinja with autoescaping, and as JSON in a data block whose script writes it with `textContent`.
+Text from outside (file names, prompts, models, reasons, what a judge said) meets the page in two ways only: through
+Jinja with autoescaping, and as JSON whose script writes it with `textContent`. What the list of clips needs is in the
+page itself; each scene lies in a small file beside it, which is loaded when the scene is opened. Pages on disk may not
+fetch files, so these are scripts that hold one text of JSON; the policy lets only our own script load them.
 """
 
 from __future__ import annotations
@@ -18,44 +20,45 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from revisit.core import load_all
+from revisit.engine.summing import SoFar
 from revisit.media.files import replacing
-from revisit.report.clips import clips
-from revisit.report.data import gate_titles, metric_cards, page
+from revisit.report.book import Book
+from revisit.report.data import page
 from revisit.report.videos import Videos
 from revisit.results.run import Run
 
-QUESTION = "When the camera looks away and comes back, is the world still there?"
+OURS = ("frames", "clips", "scenes")
 
 
 def write_report(run: Run, *, copy_clips: bool = False, by: Mapping[str, Mapping[str, Any]] | None = None) -> Path:
-    """Write RUN/report/index.html with its pictures beside it; return its path.
+    """Write RUN/report/index.html with its pictures and scenes beside it; return its path.
 
     With `copy_clips` the videos go into the folder too, so that it can be sent to someone. `by` holds tables of
     groups of clips (engine/by.py), by the expression that made them.
     """
-    summary, facts = run.summary, run.facts
+    load_all()
     folder = run.path / "report"
-    for ours in ("frames", "clips"):
+    for ours in OURS:
         shutil.rmtree(folder / ours, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    results, cards, gates = run.results, metric_cards(summary, facts), gate_titles(run)
-    listed = clips(run, results, cards, gates, Videos(folder, copy_clips))
-    html = _render(question=QUESTION, clips=data_block(listed), **page(run, results, cards, gates, by or {}))
+    (folder / "scenes").mkdir(parents=True, exist_ok=True)
+    book = Book(run, SoFar(run.results, run.summary, run.diagnosis, True), Videos(folder, copy_clips))
+    for key, scene in book.scenes.items():
+        (folder / "scenes" / f"{key}.js").write_text(chunk(book.scene(key)), encoding="utf-8", errors="replace")
+        for case in scene.cases:
+            book.row(case)  # while its pictures are in memory
+    html, _ = rendered(book, by or {})
     with replacing(folder / "index.html") as temporary:
         temporary.write_text(html, encoding="utf-8", errors="replace")
     return folder / "index.html"
 
 
-def data_block(content: Any) -> Markup:
-    """JSON that cannot end the script element it stands in, nor be taken for markup or code."""
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
-
-
-def _render(**content: Any) -> str:
-    style, script = _asset("report.css"), _asset("report.js")
+def rendered(book: Book, by: Mapping[str, Mapping[str, Any]], live: Mapping[str, Any] | None = None) -> tuple[str, str]:
+    """The page, and the policy that it is under. `live` is what a server says of a run that may still be going."""
+    style = _asset("report.css") + (files("revisit.web") / "static" / "player.css").read_text(encoding="utf-8")
+    scripts = ("common.js", "list.js", "scene.js", *(("live.js",) if live is not None else ()))
+    player = (files("revisit.web") / "static" / "player.js").read_text(encoding="utf-8")
+    script = "\n".join([player, *map(_asset, scripts)])
     environment = Environment(
         loader=PackageLoader("revisit.report"),
         autoescape=True,
@@ -64,20 +67,42 @@ def _render(**content: Any) -> str:
         lstrip_blocks=True,
     )
     # 'self' covers a page on a web server, `file:` one on disk, where browsers do not agree on what 'self' is.
+    # 'strict-dynamic': the one script that is allowed by its digest may load the scenes, and no markup may.
     policy = "; ".join(
         (
             "default-src 'none'",
             "img-src 'self' file: data:",
             "media-src 'self' file:",
             f"style-src '{policy_hash(style)}'",
-            f"script-src '{policy_hash(script)}'",
+            f"script-src '{policy_hash(script)}' 'strict-dynamic'",
+            "connect-src 'self'" if live is not None else "connect-src 'none'",
             "base-uri 'none'",
             "form-action 'none'",
         )
     )
-    return environment.get_template("page.html").render(
+    content = {
+        **page(book, by),
+        "live": live,
+        "files": "files" if live is not None else "..",
+        "index": data_block({**book.index(), "live": live}),
+    }
+    html = environment.get_template("page.html").render(
         policy=policy, style=Markup(style), script=Markup(script), **content
     )
+    return html, policy
+
+
+def chunk(content: Any) -> str:
+    """A script that hands one text of JSON to the page; a text, so that no name in it can mean anything to a script."""
+    return f"revisitScene({data_block(json.dumps(content, ensure_ascii=False, allow_nan=False))});\n"
+
+
+def data_block(content: Any) -> Markup:
+    """JSON that cannot end the script element it stands in, nor be taken for markup or code."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
 
 
 def _asset(name: str) -> str:

@@ -108,6 +108,33 @@ def _short(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
+def dot(
+    mean: float | None,
+    interval: Sequence[float] | None,
+    scale: tuple[float, float],
+    ceiling: float | None = None,
+    kind: str = "",
+) -> Markup:
+    """A dot with its interval on the scale from the worst end to the best, and a mark where the truth is."""
+    worst, best = scale
+    extent = (best - worst) or 1.0
+
+    def x(value: float) -> float:
+        return 5 + 90 * _unit((value - worst) / extent)
+
+    parts = [Markup('<line class="axis" x1="5%" x2="95%" y1="7" y2="7"/>')]
+    if ceiling is not None:
+        parts.append(Markup('<line class="ceiling" x1="{0:.1f}%" x2="{0:.1f}%" y1="0" y2="14"/>').format(x(ceiling)))
+    if interval:
+        ends = sorted(map(x, interval))
+        parts.append(Markup('<line class="reach" x1="{:.1f}%" x2="{:.1f}%" y1="7" y2="7"/>').format(*ends))
+    if mean is not None:
+        parts.append(Markup('<circle cx="{:.1f}%" cy="7" r="4"/>').format(x(mean)))
+    return Markup('<svg class="dots {}" width="100%" height="14" aria-hidden="true">{}</svg>').format(
+        kind, Markup("").join(parts)
+    )
+
+
 def stacked(parts: Sequence[tuple[str, int]], height: int = 14) -> Markup:
     """One bar of parts (kind, n) side by side."""
     total = sum(n for _, n in parts) or 1

@@ -24,12 +24,16 @@ def table(summary: Mapping[str, Any], cards: Mapping[str, Mapping[str, Any]]) ->
     ids = sorted(summary.get("metrics", {}), key=lambda id: HEADINGS.index(cards[id]["group"]))
     groups = Counter(cards[id]["group"] for id in ids)
     opens = {id for before, id in pairwise(ids) if cards[before]["group"] != cards[id]["group"]}
-    rows = [{"model": model, "cases": facts["cases"], "cells": []} for model, facts in models.items()]
+    truth = summary.get("truth")
+    rows = [{"model": model, "cases": facts["cases"], "truth": False, "cells": []} for model, facts in models.items()]
+    rows += [{"model": "truth", "cases": truth["cases"], "truth": True, "cells": []}] if truth and rows else []
     for id in ids:
         column = {model: facts["scores"][id] for model, facts in models.items()}
+        marked = best({model: Cell.from_json(cell) for model, cell in column.items()}, cards[id]["higher_is_better"])
+        if truth:
+            column["truth"] = truth["scores"].get(id, {"n": 0, "of": 0})
         cells = {model: Cell.from_json(content) for model, content in column.items()}
         scale = _scale(cells.values(), cards[id]["range"])
-        marked = best(cells, cards[id]["higher_is_better"])
         for row in rows:
             model = row["model"]
             text = column[model].get("text", "")

@@ -1,37 +1,49 @@
-"""Where the page finds the clips: beside their originals, or copied into the report."""
+"""Where the page finds the clips: beside their originals, copied into the report, or on the server that shows it."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
-from revisit.core import digest
+from revisit.core import Clip, digest
 from revisit.media import VIDEO_SUFFIXES
+
+# `src` of a video that can be played with the `start` of the clip in it, or a `note` that says why there is none
+Placed = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Videos:
-    """Turns paths of clips into addresses relative to the report's folder."""
+    """Turns clips into addresses relative to the report's folder; pictures are written into it."""
 
     folder: Path
     copy: bool = False
 
-    def place(self, path: str) -> dict[str, str | None]:
-        """`src` of a video that can be played, or a `note` that says why there is none."""
-        clip = Path(path)
-        if clip.is_dir():
-            return {"src": None, "note": f"{clip.name} is a folder of frames: there is no video to play."}
-        if not clip.is_file():
+    def keep(self, address: str, picture: Callable[[], bytes]) -> None:
+        """Write a picture into the folder, once."""
+        path = self.folder / address
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(picture())
+
+    def place(self, clip: Clip) -> Placed:
+        """Where the video of a clip is."""
+        path = clip.path
+        if path.is_dir():
+            return {"src": None, "note": f"{path.name} is a folder of frames; `revisit view` plays it."}
+        if not path.is_file():
             return {"src": None, "note": f"The video is no longer at {path}."}
-        if clip.suffix.lower() not in VIDEO_SUFFIXES:
-            return {"src": None, "note": f"{clip.name} is not a video that a browser plays."}
+        if path.suffix.lower() not in VIDEO_SUFFIXES:
+            return {"src": None, "note": f"{path.name} is not a video that a browser plays."}
         if self.copy:
-            return {"src": quote(self._copied(clip)), "note": None}
-        return {"src": quote(os.path.relpath(clip.resolve(), self.folder.resolve())), "note": None}
+            return {"src": quote(self._copied(path)), "start": clip.start, "note": None}
+        return {"src": quote(os.path.relpath(path.resolve(), self.folder.resolve())), "start": clip.start, "note": None}
 
     def _copied(self, clip: Path) -> str:
         """Link the file into the report where the disk allows, copy it where not."""

@@ -10,7 +10,8 @@
  *     marks: [{ frame, title }],  // ticks on the slider
  *   });
  *   player.play(), pause(), toggle(), step(frames), seek(frame), speed(rate), loop(true | false | [first, last]),
- *   player.wipe(share | null)   // the first two videos on top of each other, cut at a share of the width
+ *   player.wipe(share | null)   // two videos on top of each other, cut at a share of the width
+ *   player.pair(a, b)           // which two: the first ones unless said
  *   player.marks([{ frame, title }])
  *   player.frame, player.frames, player.playing, player.rate, player.videos, player.cells, player.skew()
  *   player.on("frame" | "state" | "ready" | "error", (value) => ...), player.destroy()
@@ -22,7 +23,8 @@
  */
 const RevisitPlayer = (() => {
   const SPEEDS = [0.1, 0.25, 0.5, 1, 1.5, 2];
-  const AHEAD = 0.35; // of a frame: who is farther ahead of the slowest waits
+  const AHEAD = 0.3; // of a frame: who is farther ahead of the slowest crawls
+  const CRAWL = 0.0625; // the slowest that browsers play
 
   function make(tag, attributes, ...children) {
     const node = document.createElement(tag);
@@ -44,7 +46,8 @@ const RevisitPlayer = (() => {
     const leader = settings.align === "share" ? 0 : lengths.indexOf(length); // who has the most to show keeps the time
     const listeners = { frame: [], state: [], ready: [], error: [] };
     const say = (name, value) => listeners[name].forEach((listener) => listener(value));
-    let playing = false, wanted = 0, rate = settings.speed, looped = settings.loop, cut = null;
+    let playing = false, wanted = 0, rate = settings.speed, looped = settings.loop, cut = null, wiped = [0, 1];
+    let pace = 1, lag = 0, looked = 0; // share of the asked speed; seconds between two looks, and the last one
     let told = -1, asked = 0, gone = false; // `asked` grows with every seek; an older one is given up
 
     // ---- what is seen --------------------------------------------------------------------------
@@ -162,10 +165,18 @@ const RevisitPlayer = (() => {
       return true;
     }
 
+    function setRate(k, value) {
+      const wanted = Math.max(CRAWL, Math.min(16, value));
+      if (Math.abs(videos[k].playbackRate / wanted - 1) > 0.02) videos[k].playbackRate = wanted;
+    }
+
     function start() {
       playing = true;
+      pace = 0.1;
+      lag = 0.05;
+      looked = performance.now();
       videos.forEach((video, k) => {
-        video.playbackRate = rate * rates[k];
+        setRate(k, pace * rate * rates[k]);
         if (!over(k, (wanted + 0.5) / fps)) video.play().catch(() => {});
       });
       show();
@@ -173,7 +184,8 @@ const RevisitPlayer = (() => {
       requestAnimationFrame(watch);
     }
 
-    // While playing: who is ahead of the slowest waits for it.
+    // While playing: who is ahead of the slowest crawls until it is there. A busy machine looks seldom, and videos drift
+    // apart between two looks; all then play slower, in step rather than in time. They begin slowly for the same reason.
     function watch() {
       if (!playing || gone) return;
       const [begin, end] = stretch();
@@ -182,16 +194,22 @@ const RevisitPlayer = (() => {
         if (looped) seek(begin, true); else stop(end);
         return;
       }
+      const since = performance.now();
+      lag = Math.max((since - looked) / 1000, 0.9 * lag);
+      looked = since;
       const running = clips.map((_, k) => k).filter((k) => !videos[k].error && !over(k, time));
       const slowest = Math.min(...running.map(clock));
+      const apart = Math.max(...running.map((k) => (clock(k) - slowest) * rates[k] * clips[k].fps));
+      pace = apart > 0.5 ? Math.max(0.05, 0.7 * pace) : Math.min(1, 1.3 * pace, 0.9 / (lag * rate * Math.max(...clips.map((clip) => clip.fps))));
       clips.forEach((clip, k) => {
         const video = videos[k];
         if (!running.includes(k)) {
           if (!video.paused && k !== leader) { video.pause(); video.currentTime = place(k, time); }
           return;
         }
-        if ((clock(k) - slowest) * rates[k] * clip.fps > AHEAD) video.pause();
-        else if (video.paused) video.play().catch(() => {});
+        const ahead = (clock(k) - slowest) * rates[k] * clip.fps > AHEAD;
+        setRate(k, ahead ? CRAWL : pace * rate * rates[k]);
+        if (video.paused) video.play().catch(() => {});
       });
       tell();
       requestAnimationFrame(watch);
@@ -216,17 +234,21 @@ const RevisitPlayer = (() => {
     function speed(value) {
       rate = Math.max(0.0625, Math.min(4, value));
       if (![...speeds.options].some((option) => option.value === String(rate))) speeds.append(make("option", { value: String(rate) }, rate + "×"));
-      videos.forEach((video, k) => { video.playbackRate = rate * rates[k]; });
       show();
     }
     function loop(value) { looped = value; show(); }
+    function pair(a, b) { wiped = [a, b]; wipe(cut); }
     function wipe(share) {
       if (videos.length < 2) return;
       cut = share;
       grid.classList.toggle("rp-wiped", cut !== null);
       wiper.hidden = cut === null;
       if (cut !== null) wiper.value = String(Math.round(cut * 1000));
-      cells[0].style.clipPath = cut === null ? "" : "inset(0 " + (100 * (1 - cut)).toFixed(2) + "% 0 0)";
+      cells.forEach((cell, k) => {
+        cell.classList.toggle("rp-a", k === wiped[0]);
+        cell.classList.toggle("rp-b", k === wiped[1]);
+        cell.style.clipPath = cut === null || k !== wiped[0] ? "" : "inset(0 " + (100 * (1 - cut)).toFixed(2) + "% 0 0)";
+      });
       show();
     }
     const nextSpeed = (by) => {
@@ -252,7 +274,7 @@ const RevisitPlayer = (() => {
     if (settings.keys) settings.keys.addEventListener("keydown", pressed);
 
     const api = {
-      play, pause: () => stop(), toggle, step, seek: (frame) => seek(frame), speed, loop, wipe, marks, skew, videos, cells, frames,
+      play, pause: () => stop(), toggle, step, seek: (frame) => seek(frame), speed, loop, wipe, pair, marks, skew, videos, cells, frames,
       get frame() { return now(); },
       get playing() { return playing; },
       get rate() { return rate; },

@@ -1,0 +1,23 @@
+"""`revisit view`: runs in a browser, also while they are going."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from revisit.cli import console
+
+
+def view(
+    runs: list[Path] = typer.Argument(help="Run directories."),
+    port: int = typer.Option(0, min=0, max=65535, help="The port to listen on; any free one by default."),
+) -> None:
+    """Show runs in a browser on this machine; pages follow a run that is still going. Ctrl-C ends it."""
+    from revisit.media.places import cache_root
+    from revisit.report.view import application
+    from revisit.web.server import Where, serve
+
+    app = application(runs, cache_root() / "shown")
+    console.message("Ctrl-C ends it.")
+    serve(app, Where(port=port), started=lambda address: typer.echo(f"{address}/"))

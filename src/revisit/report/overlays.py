@@ -1,0 +1,157 @@
+"""Overlays: what observers and judges saw in a clip, as a page can draw it over the frames.
+
+Boxes and masks go with the frames of the video. Matches join two frames. What a judge said comes with the pictures it
+was shown. Only what lies in the evidence cache can be drawn; nothing is observed here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from revisit.core import EVIDENCE
+from revisit.engine.cache import EvidenceCache
+from revisit.evidence.answers import NO, YES, JudgeAnswers
+from revisit.report.film import plain_key
+from revisit.report.videos import Videos
+
+BOXES = 240  # along a clip
+MASKS = 48
+MASK_SIDE = 64  # cells of the longer side of a drawn mask
+PAIRS = 6
+POINTS = 60  # of a pair
+JUDGES = ("judge_answers", "probe_answers", "trigger_answer", "progress_ratings", "judgeability")
+
+
+def overlays(evidence: Mapping[str, str], cache: EvidenceCache) -> list[dict[str, Any]]:
+    """Boxes, masks and matches of a clip, each kind with its title."""
+    found = []
+    track = _load("target_track", evidence, cache)
+    if track is not None:
+        found.append(_boxes("target, as followed", track.index, track.box, track.inside > 0.05))
+    region = _load("object_region", evidence, cache)
+    if region is not None:
+        found.append(_boxes("target, as found", region.index, region.box, region.visible))
+        if region.mask.size:
+            found.append(_masks("mask of the target", region.index, region.mask))
+    masks = _load("object_masks", evidence, cache)
+    if masks is not None and masks.mask.size:
+        found.append(_masks("mask of the target", masks.index, masks.mask))
+    matches, geometry = _load("pair_matches", evidence, cache), _load("geometry_track", evidence, cache)
+    if matches is not None and geometry is not None and len(matches.frame):
+        found.append(_matches(matches, geometry))
+    return [one for one in found if one["frame"]]
+
+
+def judged(evidence: Mapping[str, str], cache: EvidenceCache, places: Videos) -> list[dict[str, Any]]:
+    """What judges said of a clip: questions with their answers, and the pictures they saw."""
+    shots = _shots(evidence, cache, places)
+    found = []
+    for id in JUDGES:
+        record = _load(id, evidence, cache)
+        if record is not None:
+            rows = _answers(record) if isinstance(record, JudgeAnswers) else _facts(record)
+            problems = list(record.problems) + ([] if record.canary in ("", "passed") else [record.canary])
+            found.append({"judge": record.judge, "rows": rows, "problems": problems, "shots": shots})
+            shots = []  # shown once
+    return found
+
+
+def _load(id: str, evidence: Mapping[str, str], cache: EvidenceCache) -> Any:
+    """The evidence of a kind, which a benchmark may have brought; None where there is none."""
+    key = plain_key(evidence, id)
+    return cache.load(EVIDENCE[id], key) if key and id in EVIDENCE else None
+
+
+def _boxes(title: str, index: np.ndarray, box: np.ndarray, seen: np.ndarray) -> dict[str, Any]:
+    """Boxes in fractions of the frame; null where the target is not in it."""
+    rows = _spread(len(index), BOXES)
+    shown = [
+        [round(float(edge), 4) for edge in box[k]] if seen[k] and np.isfinite(box[k]).all() else None for k in rows
+    ]
+    return {"kind": "boxes", "title": title, "frame": [int(index[k]) for k in rows], "box": shown}
+
+
+def _masks(title: str, index: np.ndarray, mask: np.ndarray) -> dict[str, Any]:
+    """Masks as runs of a coarse grid: row, first column, length."""
+    step = max(1, -(-max(mask.shape[1:]) // MASK_SIDE))
+    rows = _spread(len(index), MASKS)
+    return {
+        "kind": "masks",
+        "title": title,
+        "frame": [int(index[k]) for k in rows],
+        "grid": [-(-mask.shape[2] // step), -(-mask.shape[1] // step)],
+        "runs": [_runs(np.asarray(mask[k][::step, ::step], bool)) for k in rows],
+    }
+
+
+def _runs(mask: np.ndarray) -> list[list[int]]:
+    edges = np.diff(np.pad(mask.astype(np.int8), ((0, 0), (1, 1))), axis=1)
+    starts, ends = np.argwhere(edges == 1), np.argwhere(edges == -1)
+    return [[int(row), int(first), int(last - first)] for (row, first), (_, last) in zip(starts, ends, strict=True)]
+
+
+def _matches(found: Any, geometry: Any) -> dict[str, Any]:
+    """The pairs with the most matches, points in fractions of the frame."""
+    size = np.array([geometry.width, geometry.height] * 2, float)
+    chosen = sorted(np.argsort(-np.diff(found.offsets), kind="stable")[:PAIRS].tolist())
+    pairs = []
+    for k in chosen:
+        points = found.points[found.offsets[k] : found.offsets[k + 1]]
+        few = points[_spread(len(points), POINTS)] / size
+        pairs.append({"other": int(found.other[k]), "n": len(points), "points": np.round(few, 4).tolist()})
+    frames = [int(found.frame[k]) for k in chosen]
+    return {"kind": "matches", "title": f"matches by {found.matcher}", "frame": frames, "pairs": pairs}
+
+
+def _answers(record: JudgeAnswers) -> list[dict[str, Any]]:
+    words = {YES: "yes", NO: "no"}
+    answers, positive, p_yes = record.answer.tolist(), record.positive.tolist(), record.p_yes.tolist()
+    return [
+        {
+            "about": record.dimension[k],
+            "question": record.text[k] if k < len(record.text) else f"question {int(record.question[k])}",
+            "answer": words.get(answer, "no answer"),
+            "p": None if math.isnan(p_yes[k]) else round(p_yes[k], 3),
+            "good": bool(positive[k]) == (answer == YES) if answer in words else None,
+        }
+        for k, answer in enumerate(answers)
+    ]
+
+
+def _facts(record: Any) -> list[dict[str, Any]]:
+    """The plain fields of what a judge said."""
+    told = {f.name: getattr(record, f.name) for f in fields(record)}
+    hidden = ("judge", "frames", "canary", "problems")
+    return [
+        {
+            "about": "",
+            "question": name.replace("_", " "),
+            "answer": " ".join(map(str, value.tolist())) if isinstance(value, np.ndarray) else str(value),
+            "p": None,
+            "good": None,
+        }
+        for name, value in told.items()
+        if name not in hidden and not (isinstance(value, float) and math.isnan(value))
+    ]
+
+
+def _shots(evidence: Mapping[str, str], cache: EvidenceCache, places: Videos) -> list[list[Any]]:
+    """Frame and address of each picture that a judge was shown."""
+    frames = _load("judge_frames", evidence, cache)
+    shots = []
+    for k, frame in enumerate([] if frames is None else frames.index.tolist()):
+        address = f"frames/{evidence['judge_frames'][:16]}/{int(frame):06d}.jpg"
+        places.keep(address, partial(frames.picture, k))
+        shots.append([int(frame), address])
+    return shots
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """At most so many rows, evenly spread, both ends among them."""
+    return sorted({round(k) for k in np.linspace(0, count - 1, min(count, most))}) if count else []
