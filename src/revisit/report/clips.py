@@ -42,7 +42,6 @@ def clips(
     shown = {entry["reference"]["path"]: entry.get("reference_evidence", {}) for entry in planned if entry["reference"]}
     films = Films({**shown, **{entry["clip"]["path"]: entry.get("evidence", {}) for entry in planned}}, cache)
     diagnoses = run.diagnosis.get("cases", {})
-    known = {entry["id"]: entry for entry in planned}  # the truth's clips are planned, too, and no clips of the list
     entries = [
         _Entry(
             results, case, cards, gates, films, clock_of(known[case.id], cache), videos, diagnoses.get(case.id)
