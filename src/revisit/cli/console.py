@@ -16,6 +16,7 @@ import typer
 from revisit.core.texts import counted, shown_text
 
 MODELS_PER_TABLE = 6
+CEILING = "truth (ceiling)"
 NOTES = 2  # of a verdict, so that it stays within ten lines; all are in summary.json
 NAMED = 8  # metrics that one reason names
 FIRST_WORD = 4.0  # seconds until a line says that the first clip is being observed
@@ -239,11 +240,12 @@ def _by_question(asked: Sequence[Mapping[str, Any]], content: Mapping[str, Any])
                 else cell(content["models"][model]["scores"].get(answer["metric"], {"n": 0, "of": 0}))
                 for ranked, answer in zip(cells, asked, strict=True)
             ]
-            made.append([model, *([f"{count[0]}/{count[1]}" if count else "not asked"] if any_posed else []), *own])
+            named = _headed(model, content["models"][model])
+            made.append([named, *([f"{count[0]}/{count[1]}" if count else "not asked"] if any_posed else []), *own])
         if any(truths):
             made.append(
                 [
-                    "truth",
+                    CEILING,
                     *([""] if any_posed else []),
                     *("" if truth is None else shown(truth, interval) for truth in truths),
                 ]
@@ -274,14 +276,24 @@ def _all_scores(content: Mapping[str, Any]) -> None:
     """Print all metrics down, models across, each mean with its interval, n and coverage."""
     from revisit.results.funnel import posed
 
-    models = list(content["models"])
+    models, truth = list(content["models"]), content.get("truth")
     for start in range(0, len(models), MODELS_PER_TABLE):
         shown = models[start : start + MODELS_PER_TABLE]
         counts = [posed(content["models"][model]["funnel"]) for model in shown]
         told = [f"{count[0]}/{count[1]}" if count else "not asked" for count in counts]
         rows = [["clips that posed the test", *told]] if any(counts) else []
         rows += _score_rows(content["metrics"], content["models"], shown)
-        table(["mean [95 %] (scored/all)", *shown], rows, numbers=True)
+        heads = [_headed(model, content["models"][model]) for model in shown]
+        if truth and start + MODELS_PER_TABLE >= len(models):
+            heads.append(CEILING)
+            scores = [cell(truth["scores"][id]) if id in truth["scores"] else "" for id in content["metrics"]]
+            rows = [[*row, said] for row, said in zip(rows, ["", *scores][-len(rows) :], strict=True)]
+        table(["mean [95 %] (scored/all)", *heads], rows, numbers=True)
+
+
+def _headed(model: str, entry: Mapping[str, Any]) -> str:
+    """A model's name; one that is no model, such as a floor, says so."""
+    return f"{model} ({entry['category']})" if entry.get("category") else model
 
 
 def _not_asked(reasons: Mapping[str, str]) -> None:

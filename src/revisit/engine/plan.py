@@ -33,6 +33,7 @@ from revisit.core import (
     digest,
     evidence_id,
 )
+from revisit.engine.floors import with_categories
 from revisit.engine.needs import (
     ObserverSet,
     Parameters,
@@ -257,6 +258,7 @@ def make_plan(
     left_out = len(cases) < total
     if truth:
         cases = with_truth(cases)
+    cases = with_categories(cases)
 
     protocol = protocol or next(iter(suite.protocols))
     if protocol not in suite.protocols:

@@ -45,6 +45,7 @@ def standard_summary(
                 "funnel": funnel(mine),
                 "labels": mine.labels(),
                 "scores": {id: cell(mine, id).as_json() for id in asked},
+                **_category(mine),
             }
             for model, mine in models.items()
         },
@@ -68,6 +69,12 @@ def standard_summary(
             model: coverage({name: part.where(model=model) for name, part in filled.items()}) for model in models
         },
     }
+
+
+def _category(mine: Results) -> dict[str, str]:
+    """What all clips of a model say that they are, such as floor; nothing for a model."""
+    said = {case.annotations.get("category") for case in mine.cases}
+    return {"category": str(said.pop())} if len(said) == 1 and None not in said else {}
 
 
 def _part(part: Results, asked: Sequence[str], cell: Callable[[Results, str], Cell]) -> dict[str, Any]:
