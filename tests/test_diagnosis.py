@@ -135,7 +135,9 @@ def test_a_reference_at_rest_leaves_nothing_to_leave():
 
 def test_the_summary_counts_by_model_and_is_empty_where_nobody_asked():
     made = diagnosed(Results([CASE], records(RESET, RESET_FACTS).values()))
-    assert made["models"] == {"m": {"clips": 1, "told": 1, "unreadable": 0, "findings": {"state reset": 1}}}
+    assert made["models"] == {
+        "m": {"clips": 1, "told": 1, "enough": 1, "unreadable": 0, "findings": {"state reset": 1}}
+    }
     assert made["cases"]["c"]["findings"][0]["kind"] == "state_reset"
     assert diagnosed(Results([CASE], [scored("psnr", 30.0)])) == {}
     json.dumps(made)

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("starlette", reason="needs starlette (pip install 'revisit-bench[annotate]')")
+
 from revisit.core import SUITES, Case, Clip, Target
 from revisit.labels.app import Pages
 from revisit.labels.export import exported, labels_of, write

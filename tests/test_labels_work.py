@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("starlette", reason="needs starlette (pip install 'revisit-bench[annotate]')")
+
 from revisit.core import Case, Clip, UsageError
 from revisit.judges.labels import read_labels as read_judge_labels
 from revisit.labels.app import Pages

@@ -148,7 +148,7 @@ def test_under_paper_the_judge_sees_every_frame_and_answers_in_one_table(
             "-m", "vqa", "--judge", file, "--json", "--no-report", "--workers", 0, "--out", "run",
         )  # fmt: skip
         asked = server.requests[begun:]
-    assert len(asked) == 4  # a call per clip, and one per truth
+    assert len(asked) == 2  # a call per clip; the truth costs none
     content = asked[0]["messages"][-1]["content"]
     if video:
         [film] = [part["video_url"]["url"] for part in content if part["type"] == "video_url"]
