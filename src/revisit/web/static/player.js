@@ -209,7 +209,7 @@ const RevisitPlayer = (() => {
         }
         const ahead = (clock(k) - slowest) * rates[k] * clip.fps > AHEAD;
         setRate(k, ahead ? CRAWL : pace * rate * rates[k]);
-        if (video.paused) video.play().catch(() => {});
+        if (video.paused && !video.ended) video.play().catch(() => {}); // one that has ended would begin again
       });
       tell();
       requestAnimationFrame(watch);
