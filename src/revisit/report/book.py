@@ -68,12 +68,14 @@ class Book:
 
     @cached_property
     def floors(self) -> set[str]:
-        """Models that stand for no memory at all, as a models.yaml beside videos or run says."""
+        """Models that stand for no memory at all, as their clips or a models.yaml beside videos or run say."""
+        told = self.summary.get("models", {})
+        marked = {model for model, facts in told.items() if facts.get("category") == FLOOR}
         try:
             known = facts_for([self.run.path])
         except UsageError:
-            return set()  # `revisit models` and `table` name the fault; a page is not lost for it
-        return {model for model in self.results.models if known.of(model).get("category") == FLOOR}
+            return marked  # `revisit models` and `table` name the fault; a page is not lost for it
+        return marked | {model for model in self.results.models if known.of(model).get("category") == FLOOR}
 
     @cached_property
     def scenes(self) -> dict[str, Scene]:
