@@ -164,7 +164,7 @@ def test_a_generator_is_told_in_its_own_dialect(worlds: dict[str, Path], tmp_pat
 
     by = By(function=mine)
     (ended,) = carry_out(made, by, how_of(by, to=wanted.to))
-    assert ended.good and "the clip is 16x16, and 832x480 was asked for" in ended.remarks
+    assert ended.good and any("16x16" in remark and "832x480" in remark for remark in ended.remarks)
     control = seen[0]["control"]
     assert control["dialect"] == "latent_folder" or np.load(Path(control["payload"]) / "poses.npy").shape[1:] == (4, 4)
     assert np.load(control["path"]).shape == (17, 4, 4)
@@ -228,7 +228,7 @@ def test_a_live_process_serves_many_jobs_and_is_started_again_when_it_dies(servi
         "made", "made", "made", "made", "failed", "wrote nothing", "wrong length", "made"
     ]  # fmt: skip
     assert (ended["j1"].tries, ended["j3"].tries, ended["j4"].tries) == (2, 2, 2)
-    assert "no such scene" in ended["j4"].reason and "5 frames, and 9" in ended["j6"].reason
+    assert "no such scene" in ended["j4"].reason and "5 frames" in ended["j6"].reason
     loads = (tmp_path / "loads.txt").read_text().splitlines()
     assert loads == ["0 3"] * 3  # at the start, and after the crash and the hang
     assert [json.loads(line)["id"] for line in (tmp_path / "out/generation.jsonl").read_text().splitlines()] == [

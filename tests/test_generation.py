@@ -55,7 +55,7 @@ def test_every_end_is_recorded_and_none_stops_the_batch(setting: tuple[Path, str
     ended = list(generate(wanted, ANY, command, out, timeout=4, workers=2))
     assert [made.status for made in ended] == ["made", "crashed", "hung", "wrote nothing", "wrong length", "made"]
     assert "out of memory" in ended[1].reason
-    assert "5 frames, and 9" in ended[4].reason
+    assert "5 frames" in ended[4].reason
     logged = [json.loads(line) for line in (out / "generation.jsonl").read_text().splitlines()]
     assert {line["id"]: line["status"] for line in logged} == {made.id: made.status for made in ended}
     assert not list(out.glob(".making-*"))
@@ -89,7 +89,7 @@ def test_what_cannot_be_asked_is_refused_by_record(setting: tuple[Path, str]) ->
     (ended,) = generate(wanted, fixed, command, folder / "out", frames=FRAMES)
     assert ended.status == "refused" and "give --frames 77" in ended.reason
     (ended,) = generate(wanted, fixed, command, folder / "out")  # the path is spread over what it makes
-    assert ended.status == "wrong length" and "9 frames, and 77 were asked for" in ended.reason
+    assert ended.status == "wrong length" and "9 frames" in ended.reason and "77" in ended.reason
     assert "the script has 9 frames; the path was spread over 77" in ended.remarks
     (ended,) = generate(wanted, ANY, "no-such-program-here {out}", folder / "out")
     assert ended.status == "crashed" and "cannot be started" in ended.reason
