@@ -50,7 +50,9 @@ def test_a_cut_between_flat_frames_shows_in_the_colours():
 
 
 def test_one_frame_is_unscored():
-    assert scene_cuts(look(cut_signal, as_frames(pan(0, 1)))) == Unscored("too_short", "a cut takes two frames")
+    assert scene_cuts(look(cut_signal, as_frames(pan(0, 1)))) == Unscored(
+        "too_short", "finding a cut needs at least two frames"
+    )
 
 
 def test_malformed_evidence_says_what_a_valid_one_looks_like():
@@ -81,7 +83,7 @@ def test_shot_changes_are_counted_once() -> None:
 
 
 def test_degenerate_and_malformed_shot_changes() -> None:
-    assert shot_changes(shots([])) == Unscored("too_short", "a cut takes two frames")
+    assert shot_changes(shots([])) == Unscored("too_short", "finding a cut needs at least two frames")
     good = shots([0.1, 0.2])
     with pytest.raises(InvalidEvidence, match="between 0 and 1"):
         shot_changes(replace(good, during=good.during + 1))

@@ -324,7 +324,7 @@ def test_a_chunk_that_cannot_be_uploaded_is_told_to_its_worker(clips, tmp_path, 
     rows = [Row(0, 0.0, None, "", ["key"])]
     peer = Peer(("clip", None, []), ("frames", str(tmp_path / "slot"), (1, 4, 4, 3), "uint8", False, rows))
     host._receive(peer)
-    assert "could not take the frames: RuntimeError: CUDA out of memory" in str(peer.heard[0])
+    assert "could not receive the frames: RuntimeError: CUDA out of memory" in str(peer.heard[0])
     assert host.held == 0 and [host.events.get()[0] for _ in range(2)] == ["clip", "gone"]
 
 

@@ -156,7 +156,7 @@ def test_csv_and_several_people(tmp_path):
         ({"clip": "a.mp4", "question": "?", "label": "maybe"}, "does not fit the form: expected yes or no"),
         ({"clip": "a.mp4", "question": "?", "label": "9", "form": "1-5"}, "whole number from 1 to 5"),
         ({"clip": "a.mp4", "question": "?", "label": "yes", "polarity": "up"}, "positive or negative"),
-        ({"clip": "a.mp4", "question": "?", "label": "yes", "form": "yes"}, "a form is yes-no"),
+        ({"clip": "a.mp4", "question": "?", "label": "yes", "form": "yes"}, "form must be yes-no"),
     ],
 )
 def test_a_label_that_cannot_be_used_says_why(tmp_path, row, says):
@@ -169,7 +169,7 @@ def test_files_without_labels(tmp_path):
     with pytest.raises(UsageError, match="line 1: expected a JSON object"):
         read_labels(tmp_path / "a.jsonl")
     (tmp_path / "b.csv").write_text("clip,question,label\n")
-    with pytest.raises(UsageError, match="no labels in it"):
+    with pytest.raises(UsageError, match="no labels found"):
         read_labels(tmp_path / "b.csv")
     with pytest.raises(UsageError, match="no such file"):
         read_labels(tmp_path / "c.csv")

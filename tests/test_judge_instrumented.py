@@ -223,5 +223,5 @@ def test_a_judge_file(exam, tmp_path):
     with pytest.raises(UsageError, match="takes `scenes:`"):
         choose_judge(str(path))
     np.savez(tmp_path / "a.npz", views=np.zeros(3))
-    with pytest.raises(UsageError, match="no scene description"):
+    with pytest.raises(UsageError, match="not a scene description"):
         InstrumentedJudge(tmp_path).scenes  # noqa: B018

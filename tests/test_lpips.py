@@ -351,7 +351,7 @@ def test_a_run_without_the_network_loses_only_lpips(chosen, make_clip, tmp_path:
     scores = summary["models"]["m"]["scores"]
     assert scores["psnr"]["n"] == 1 and not summary["failed"]
     if chosen == "lite":  # nobody can observe it, so it is not asked
-        words = "needs perceptual_distance, which no observer of the set 'lite' makes; --set small or paper has one"
+        words = "needs perceptual_distance, which no observer in the set 'lite' makes; --set small or paper has one"
         assert summary["not_asked"] == {"lpips": words}
     else:
         assert summary["not_asked"].keys() == {"lpips"} and "lpips" not in scores

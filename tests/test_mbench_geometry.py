@@ -184,7 +184,7 @@ def test_the_engine_hands_the_file_to_observers_and_notices_when_it_changes(tmp_
         (record,) = evaluate(plan, tmp_path / "run", workers=0).results.about(chosen[0])
         return record
 
-    assert run({}).sentence == "no file of da3 was given for this case; `revisit mbench prepare` makes one"
+    assert run({}).sentence == "no da3 file was given for this case; `revisit mbench prepare` makes one"
     write_npz(file, extrinsics=invert(poses), **five)
     exact = run({"da3": file})
     assert exact.raw is not None and exact.raw < 1, "compression moves points a little"

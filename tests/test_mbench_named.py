@@ -193,7 +193,7 @@ def test_a_machine_with_networks_and_one_with_a_judge_add_up(
     again = json.loads(invoke("score", run, "--json").stdout)
     assert len(again["mbench"]["dimensions"]) == 11, "scoring again keeps what other calls asked"
     done = refused("mbench", "eval", dataset, "--output", run, "--protocol", "paper", "--metrics", "rendering_lighting")
-    assert "holds answers of the protocol 'corrected', and this call has 'paper'" in done
+    assert "holds answers of the protocol 'corrected', but this call uses 'paper'" in done
 
 
 def test_partial_runs_are_refused(

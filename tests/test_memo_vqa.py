@@ -369,7 +369,7 @@ def test_evidence_that_cannot_be_is_refused() -> None:
     for wrong, sentence in (
         ({"answer": np.array([1, 0])}, "Q is 4"),
         ({"answer": np.array([1, 0, 2, 0])}, "between -1 and 1"),
-        ({"question": np.array([1, 1, 2, 3])}, "holds a number twice"),
+        ({"question": np.array([1, 1, 2, 3])}, "has a duplicate"),
         ({"p_yes": np.array([1.5, 0, 0, 0])}, "between 0 and 1"),
     ):
         with pytest.raises(InvalidEvidence, match=sentence):

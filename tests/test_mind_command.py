@@ -107,7 +107,7 @@ def test_what_is_wrong_is_said_before_any_work(data, tmp_path):
         mind("--gt_root", gt, "--test_root", models / "copy", "--dino_path", tmp_path / "none")
     with pytest.raises(UsageError, match=r"--test_root .*no such folder"):
         mind("--gt_root", gt, "--test_root", tmp_path / "none")
-    with pytest.raises(UsageError, match="no group of metrics called 'lcn'; did you mean lcm"):
+    with pytest.raises(UsageError, match="or group of metrics called 'lcn'; did you mean lcm"):
         mind("--gt_root", gt, "--test_root", models / "copy", "--metrics", "lcn")
 
 

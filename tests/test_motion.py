@@ -119,5 +119,5 @@ def test_flicker_is_zero_in_steady_light_and_counts_gray_levels():
     assert isinstance(restless, Score)
     assert restless.value == pytest.approx(4, abs=1e-3)
     assert flicker(look(frame_facts, as_frames(gray[:2]))) == Unscored(
-        "too_short", "flicker takes three frames, and there are 2"
+        "too_short", "flicker needs at least three frames; there are 2"
     )

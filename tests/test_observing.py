@@ -87,7 +87,7 @@ def test_frames_tensors_and_streams_are_the_same_clip(frames: np.ndarray) -> Non
 
 
 def test_what_a_call_lacks_is_said(frames: np.ndarray) -> None:
-    with pytest.raises(UsageError, match=r"lite\.flow has no input or parameter 'speed'; it takes nothing but frames"):
+    with pytest.raises(UsageError, match=r"lite\.flow has no input or parameter 'speed'; it takes only frames"):
         OBSERVERS["lite.flow"](frames, speed=3)
     with pytest.raises(UsageError, match="needs phases: pass phases="):
         OBSERVERS["lite.warp"](frames)

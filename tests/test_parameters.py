@@ -61,7 +61,7 @@ def test_it_works_in_other_suites_and_in_plan(tmp_path: Path, make_clip) -> None
         ("mb_rendering_lighting.tau=", "--param takes ID.name=value"),
         ("mb_rendering_lightning.tau=1", "did you mean mb_rendering_lighting"),
         ("mb_rendering_lighting.tua=1", "has no parameter 'tua'; its parameters are"),
-        ("mb_rendering_lighting.tau=soft", "'soft' is no number"),
+        ("mb_rendering_lighting.tau=soft", "'soft' is not a number"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(text: str, says: str) -> None:
@@ -76,4 +76,4 @@ def test_what_nothing_uses_and_what_is_said_twice_is_refused(tmp_path: Path, mak
     flags = ["plan", str(tmp_path / "videos"), "-m", "motion_smoothness", "-p", "mb_rendering_lighting.tau=2"]
     done = CliRunner().invoke(app, flags)
     assert isinstance(done.exception, UsageError)
-    assert "nothing that is asked here uses 'mb_rendering_lighting'" in str(done.exception)
+    assert "this evaluation does not use 'mb_rendering_lighting'" in str(done.exception)

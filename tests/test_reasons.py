@@ -138,7 +138,7 @@ def test_the_page_of_reasons_is_up_to_date() -> None:
 def test_a_reason_is_of_a_known_kind_and_says_something() -> None:
     with pytest.raises(ValueError, match="is no kind of reason"):
         Unscored("too short: one frame")
-    with pytest.raises(ValueError, match="says in a sentence"):
+    with pytest.raises(ValueError, match="needs a sentence"):
         Unscored("too_short")
     given = Reason("too_short", "one frame")
     assert Unscored(given, facts={"n": 1}) == Unscored("too_short", "one frame", {"n": 1})

@@ -198,7 +198,7 @@ def test_rates_that_differ_are_noted(tmp_path):
     one = case(Clip(tmp_path / "a.mp4"), reference=Clip(tmp_path / "b.mp4"), align="index")
     run = evaluate(plan_for([one], ("test_pairs",)), tmp_path / "run", workers=0)
     assert [*run.facts["notes"].values()] == [
-        ["it has 8 frames a second and its reference 16; they are compared by number"]
+        ["the clip has 8 frames per second and its reference 16; frames are compared by number"]
     ]
 
 
@@ -219,7 +219,7 @@ def test_files_that_are_missing_or_broken(make_clip, tmp_path):
             case(clip, "empty", artifacts={"test_note": tmp_path / "empty.txt"})]  # fmt: skip
     run = evaluate(plan_for(mine, ("test_words",)), tmp_path / "run", workers=0)
     found = {record.case.id: (record.status, record.sentence) for record in run.results.records}
-    assert found["none@m"] == ("unscored", "no file of test note was given for this case")
+    assert found["none@m"] == ("unscored", "no test note file was given for this case")
     assert found["gone@m"][0] == "unscored" and "gone.txt: there is no such file" in found["gone@m"][1]
     assert found["empty@m"] == ("failed", "empty.txt: there are no words in it; expected some")
 
@@ -228,11 +228,11 @@ def test_evidence_that_nobody_can_use_is_not_made(make_clip, tmp_path):
     clip = Clip(make_clip(tmp_path / "a.mp4"))
     one = case(clip, reference=clip)  # pairs could be seen, but the metric also needs a file that is not there
     run = evaluate(plan_for([one], ("test_words_and_pairs",)), tmp_path / "run", workers=0)
-    assert record(run, "test_words_and_pairs").sentence == "no file of test note was given for this case"
+    assert record(run, "test_words_and_pairs").sentence == "no test note file was given for this case"
     assert run.facts["counters"]["decodes"] == 0
     both = evaluate(plan_for([one], ("test_words_and_pairs", "test_pairs")), tmp_path / "both", workers=0)
     assert record(both, "test_pairs").status == "scored"
-    assert record(both, "test_words_and_pairs").sentence == "no file of test note was given for this case"
+    assert record(both, "test_words_and_pairs").sentence == "no test note file was given for this case"
 
 
 def test_a_suite_is_told_its_options_and_no_others(make_clip, tmp_path):
@@ -243,7 +243,7 @@ def test_a_suite_is_told_its_options_and_no_others(make_clip, tmp_path):
 
 
 def test_only_importers_name_an_artifact():
-    with pytest.raises(TypeError, match="names its artifact"):
+    with pytest.raises(TypeError, match="must name its artifact"):
         observer(id="test.wrong", version=1, kind="frame", makes=NoteOfFile, artifact="x")(lambda batch: None)
 
 

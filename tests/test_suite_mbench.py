@@ -527,7 +527,7 @@ def test_the_second_example_on_the_default_set_says_which_set_has_the_observer(r
         "mbench", "eval", rendered["T"], "--metrics", name, "--models", "perfect", "--subsets", "human", "--output",
         tmp_path / "run", "--workers", 0, env={"REVISIT_CACHE": shared_cache}, code=1,
     )  # fmt: skip
-    assert "no file of faces was given" in done.output
+    assert "no faces file was given" in done.output
     assert "; --set small or paper makes it from the frames" in done.output
 
 

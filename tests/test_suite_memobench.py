@@ -581,7 +581,7 @@ def test_groups_by_anything_that_is_known(run):
     for wrong, said in (
         ("weather", "nothing in this run is called 'weather'"),
         ("true_turn", "is a score; compare it with a number"),
-        ("subject>=3", "which is no number"),
+        ("subject>=3", "which is not a number"),
         ("a b", "takes a name such as subset"),
     ):
         with pytest.raises(UsageError, match=said):

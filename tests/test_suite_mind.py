@@ -118,7 +118,7 @@ def test_what_needs_a_network_says_so(run):
     assert set(run.summary["not_asked"]) == {
         "mind_lcm_lpips", "mind_gsc_lpips", "mind_imaging", "mind_aesthetic", "mind_dino"
     }  # fmt: skip
-    assert all("which no observer of the set 'lite' makes" in why for why in run.summary["not_asked"].values())
+    assert all("which no observer in the set 'lite' makes" in why for why in run.summary["not_asked"].values())
 
 
 def test_the_table_is_there_by_perspective_and_test(run):
@@ -441,7 +441,7 @@ def test_odd_lengths_one_frame_other_rates_and_broken_rows_are_told_and_the_rest
     camera = found("camera_ate")["1st_data/mem_test/data-1"]
     assert camera.sentence.startswith("poses.txt: its first line of data has 3")
     notes = [note for said in done.facts["notes"].values() for note in said]
-    assert "it has 24 frames a second and its reference 8; they are compared by number" in notes
+    assert "the clip has 24 frames per second and its reference 8; frames are compared by number" in notes
 
 
 @pytest.mark.slow

@@ -192,7 +192,7 @@ def test_roles_that_nobody_has_are_refused(tmp_path: Path) -> None:
     assert chosen.of_role("judge.trigger").judge.facts["model"] == "g"
     assert chosen.of_role("judge.vqa") is chosen
     config.write_text(start + "roles: {gate: judge.yaml}\n")
-    with pytest.raises(UsageError, match="has roles itself"):
+    with pytest.raises(UsageError, match="cannot have roles itself"):
         choose_judge(str(config))
 
 

@@ -132,9 +132,7 @@ def _default(plan: Plan, parameter: Parameter) -> Any:
     for value in parameter.values:
         for one, usual, (id, name) in zip(parameter.each(value), standing, parameter.targets, strict=True):
             if not alike(one, usual):
-                raise UsageError(
-                    f"{id}.{name} is {usual!r} by default; {one!r} is no {called(usual)}, so it cannot be a value"
-                )
+                raise UsageError(f"{id}.{name} is {usual!r} by default; {one!r} is not a {called(usual)}")
     return standing if len(standing) > 1 else standing[0]
 
 

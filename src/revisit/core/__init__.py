@@ -1,4 +1,4 @@
-"""The words of Revisit, as types. This room imports nothing of ours."""
+"""The basic types of Revisit: Case, Clip, Evidence, Observer, Metric, Gate, Suite, Score. It imports no other room."""
 
 from revisit.core.cases import ONLY_NAMED, Case, Clip, Rejected, Remark, Target
 from revisit.core.errors import InvalidEvidence, MediaError, MissingPrerequisite, RevisitError, UsageError

@@ -1,4 +1,4 @@
-"""Case and Clip: what is judged, before anything has been opened."""
+"""Case and Clip: what is evaluated, before any file is opened."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from revisit.core.reasons import Reason
 
 FRAME_RATE_OF_FOLDERS = 24.0
 ONLY_NAMED = Reason(
-    "no_target", "needs a box of the target, and only its name was given; --set paper looks for it by name"
+    "no_target", "needs a box around the target, but only its name was given; --set paper finds it by name"
 )
 
 

@@ -1,4 +1,4 @@
-"""The one exception hierarchy. Every message is a sentence a user can act on."""
+"""Exceptions. Every message is a sentence that tells the user what to do."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ A field says what its array looks like: `box: Annotated[Array, "N, 4; finite"]`.
 stand for one length wherever they occur in the record, such as N, also as N + 1 or N - 1. Then what its values are:
 
     finite    none of them is nan or infinite
-    rising    each is above the one before; `in order`: none is below it; `each once`: none is there twice
+    rising      each is above the one before; `in order`: none is below it; `each once`: no duplicates
     0 to 1    none lies outside of these bounds, but for nan; `0 or 1`: each is one of the two
 """
 
@@ -119,13 +119,17 @@ def _wrong(values: np.ndarray, rule: str) -> str:
     """What is wrong with the values of an array by one of its rules; "" if nothing is."""
     if rule == "finite":
         good = values.dtype.kind != "f" or bool(np.isfinite(values).all())
-        return "" if good else "holds values that are not finite; every row needs a number"
+        return "" if good else "has values that are not finite; every row needs a number"
     if rule == "rising":
-        return "must rise: frame numbers in the order of the clip, each once" if (np.diff(values) <= 0).any() else ""
+        return (
+            "must be increasing: frame numbers in the order of the clip, without duplicates"
+            if (np.diff(values) <= 0).any()
+            else ""
+        )
     if rule == "in order":
-        return "must never fall: frame numbers in the order of the clip" if (np.diff(values) < 0).any() else ""
+        return "must not decrease: frame numbers in the order of the clip" if (np.diff(values) < 0).any() else ""
     if rule == "each once":
-        return "" if len(np.unique(values)) == values.size else "holds a number twice; each stands there once"
+        return "" if len(np.unique(values)) == values.size else "has a duplicate; each number may occur once"
     if " or " in rule:
         known = np.isin(values, [float(one) for one in rule.split(" or ")])
         return "" if known.all() else f"must be {rule} in every row"

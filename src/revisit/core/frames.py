@@ -1,4 +1,4 @@
-"""Frames: what observers are given of a clip, one by one, in batches, or as a stream."""
+"""Frames: how observers receive a clip: one by one, in batches, or as a stream."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def as_stream(given: Any, fps: float) -> Stream:
         return _InMemory(ClipInfo(width, height, count, fps, np.array([frame.time for frame in given])), given)
     rgb = pixels(given)
     if not 0 < fps < float("inf"):
-        raise UsageError(f"{fps:g} frames a second is not a rate; give a number above zero")
+        raise UsageError(f"{fps:g} is not a valid frame rate; give a number above zero")
     count, height, width = rgb.shape[:3]
     return _InMemory(ClipInfo(width, height, count, fps, np.arange(count) / fps), rgb)
 

@@ -117,7 +117,7 @@ class Observer:
         if self.kind == "file":
             return self.fn(frames, *inputs, **params)
         if self.kind == "judge":
-            raise UsageError(f"{self.id} asks a judge, which only `revisit eval --judge` does")
+            raise UsageError(f"{self.id} needs a judge, so it only runs in `revisit eval --judge`")
         if self.ready is not None and (why := self.ready()):
             raise UsageError(f"{self.id}: {why}")
         if self.pairs and reference is None:
@@ -130,7 +130,7 @@ class Observer:
         names = {name: name.removesuffix("?").rpartition(".")[2].removesuffix("_or_name") for name in self.inputs}
         unknown = sorted(set(given) - {*names.values(), *self.params})
         if unknown:
-            takes = ", ".join([*names.values(), *self.params]) or "nothing but frames"
+            takes = ", ".join([*names.values(), *self.params]) or "only frames"
             raise UsageError(f"{self.id} has no input or parameter {unknown[0]!r}; it takes {takes}")
         inputs = []
         for name, called in names.items():
@@ -175,9 +175,9 @@ def observer(
     """Register a function as an observer. Keyword-only arguments with defaults are its parameters."""
     evidence_id(makes)
     if (kind == "file") != bool(artifact):
-        raise TypeError(f"{id}: an observer of kind 'file' names its artifact, and only such an observer does")
+        raise TypeError(f"{id}: an observer of kind 'file' must name its artifact; other kinds must not")
     if (kind == "judge") != (shows is not None):
-        raise TypeError(f"{id}: an observer of kind 'judge' says what it shows, and only such an observer does")
+        raise TypeError(f"{id}: an observer of kind 'judge' must say what it shows; other kinds must not")
 
     def register(fn: Callable[..., Any]) -> Observer:
         made = Observer(

@@ -18,4 +18,4 @@ def _plain(value: Any) -> Any:
         return sorted(value) if not isinstance(value, tuple) else list(value)
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise TypeError(f"{type(value).__name__} does not belong in a protocol")
+    raise TypeError(f"a value of type {type(value).__name__} cannot be part of a protocol")

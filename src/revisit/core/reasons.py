@@ -22,39 +22,41 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     # The question could not be asked.
     "no_reference": Kind("no reference", "no reference video was given for the clip", lacking=True),
-    "no_target": Kind("no target", "nobody said what to remember, or where it is", lacking=True),
-    "no_camera": Kind("no camera", "no camera request, or no file of poses, was given", lacking=True),
-    "no_file": Kind("no file", "a file that the metric reads did not come with the clip", lacking=True),
-    "no_judge": Kind("no judge", "only a judge can tell, and none was given", lacking=True),
-    "not_in_set": Kind("not in this set", "no observer of the set makes the evidence", lacking=True),
-    "not_installed": Kind("not installed", "weights or a library are not on this machine", lacking=True),
+    "no_target": Kind("no target", "no target was given, or not where it is", lacking=True),
+    "no_camera": Kind("no camera", "no camera script, path or pose file was given", lacking=True),
+    "no_file": Kind("no file", "a file that the metric needs was not given with the clip", lacking=True),
+    "no_judge": Kind("no judge", "the metric needs a judge, and none was given", lacking=True),
+    "not_in_set": Kind("not in this set", "the observer set has no observer for the evidence", lacking=True),
+    "not_installed": Kind("not installed", "weights or a library are not installed on this machine", lacking=True),
     # The test was not posed.
-    "gate_closed": Kind("test not posed", "the clip does not pose the test, such as by never looking away"),
-    "undecided": Kind("cannot tell", "whether the clip poses the test cannot be told"),
-    "does_not_apply": Kind("does not apply", "the question is asked of other clips, such as those with a turn"),
-    "nothing_happened": Kind("nothing happened", "no change went on unseen, so there is nothing to tell apart"),
+    "gate_closed": Kind(
+        "test not posed", "the clip does not pose the test, for example because the camera never looks away"
+    ),
+    "undecided": Kind("cannot tell", "it is unclear whether the clip poses the test"),
+    "does_not_apply": Kind("does not apply", "the metric is for other clips, such as those with a turn"),
+    "nothing_happened": Kind("nothing happened", "nothing changed while out of view, so there is nothing to check"),
     # The clip does not show enough.
     "too_short": Kind("too short", "too few frames, poses or steps"),
-    "at_rest": Kind("camera at rest", "a camera, or what it is asked to do, hardly moves where a motion is compared"),
-    "no_return": Kind("no return", "no view or place is seen a second time"),
-    "not_seen": Kind("not seen", "the target, or any person, was not found in the frames that count"),
-    "not_followed": Kind("not followed", "the camera, a place or the target could not be followed or told apart"),
-    "no_phases": Kind("no phases", "nobody said when the target leaves and returns, and it was not found out"),
-    "no_overlap": Kind("nothing to compare", "no frame has a counterpart it could be compared with"),
+    "at_rest": Kind("camera at rest", "the camera, or the requested path, hardly moves, so no motion can be compared"),
+    "no_return": Kind("no return", "no view or place is seen again"),
+    "not_seen": Kind("not seen", "the target, or a person, was not found in the frames that count"),
+    "not_followed": Kind("not followed", "the camera, a place or the target could not be tracked or recognised"),
+    "no_phases": Kind("no phases", "it was not given when the target leaves and returns, and it could not be detected"),
+    "no_overlap": Kind("nothing to compare", "no frame has a matching frame to compare with"),
     # The evidence cannot be used.
     "not_observed": Kind("frames not observed", "frames that count were not observed"),
     "unanswered": Kind("unanswered", "the judge, or a person, gave no valid answer"),
     "untrusted": Kind("judge not trusted", "the judge failed a control question on this clip"),
-    "other_settings": Kind("other settings", "the protocol takes another network, or other settings, than were run"),
-    "refused": Kind("refused upstream", "the benchmark's own program refuses such a clip or file"),
-    "mismatch": Kind("mismatch", "a file, or what the dataset says, does not fit the clip"),
-    "unreadable": Kind("unreadable", "a file, or a camera request, that came with the clip cannot be understood"),
+    "other_settings": Kind("other settings", "the protocol needs a different network or different settings"),
+    "refused": Kind("refused upstream", "the benchmark's own program rejects such a clip or file"),
+    "mismatch": Kind("mismatch", "a file, or the dataset's data, does not fit the clip"),
+    "unreadable": Kind("unreadable", "a file or camera script given with the clip cannot be read"),
     "low_ceiling": Kind("truth scores low", "the truth itself scores low, so a low score of a model says nothing"),
-    "unbounded": Kind("no finite number", "the measure has no finite value, such as PSNR of equal frames"),
+    "unbounded": Kind("no finite number", "the metric has no finite value, such as PSNR of identical frames"),
     # There is no clip, or no answer.
-    "missing": Kind("missing", "the dataset expects the clip, and nobody made it"),
-    "failed": Kind("failed", "a fault: a broken clip, or an error in a metric"),
-    "unsorted": Kind("other", "written before reasons had kinds"),
+    "missing": Kind("missing", "the dataset expects the clip, but it was not generated"),
+    "failed": Kind("failed", "an error: a broken clip, or a bug in a metric"),
+    "unsorted": Kind("other", "written by an older version, before reasons had kinds"),
 }
 
 
@@ -67,9 +69,11 @@ class Reason:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ValueError(f"{self.kind!r} is no kind of reason; the kinds are {', '.join(KINDS)}")
+            raise ValueError(f"{self.kind!r} is not a kind of reason; the kinds are {', '.join(KINDS)}")
         if not self.sentence:
-            raise ValueError(f"a reason says in a sentence what was found; this one of kind {self.kind} is empty")
+            raise ValueError(
+                f"a reason needs a sentence that says what was found; the one of kind {self.kind} is empty"
+            )
 
     @property
     def lacking(self) -> bool:

@@ -27,7 +27,7 @@ class Series:
         lengths = {array.shape[0] if array.ndim else -1 for array in arrays.values()}
         if len(lengths) > 1 or -1 in lengths:
             shapes = {name: array.shape for name, array in arrays.items()}
-            raise ValueError(f"the columns of a series have one length each; got {shapes}")
+            raise ValueError(f"the columns of a series must have the same length; got {shapes}")
         object.__setattr__(self, "columns", arrays)
 
     def __len__(self) -> int:
@@ -58,7 +58,9 @@ class Score:
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", float(self.value))
         if not math.isfinite(self.value):
-            raise ValueError(f"a score is a finite number, not {self.value}; return Unscored with the reason")
+            raise ValueError(
+                f"a score must be a finite number, not {self.value}; return Unscored with a reason instead"
+            )
         if self.raw is not None:
             raw = float(self.raw)
             object.__setattr__(self, "raw", raw if math.isfinite(raw) else None)
@@ -103,7 +105,7 @@ class Verdict:
         if self.state not in ("open", "closed", "unsure"):
             raise ValueError(f"a gate is open, closed or unsure, not {self.state!r}")
         if self.state != "open" and not self.reason:
-            raise ValueError("a gate that is not open gives its reason")
+            raise ValueError("a gate that is not open needs a reason")
 
     @property
     def refusal(self) -> Reason:

@@ -1,4 +1,4 @@
-"""Suite: a benchmark is a reader of cases, a list of metrics, and a way to summarise records."""
+"""Suite: a benchmark, as a reader of cases, a list of metrics, and a summary of records."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ class Suite:
                 near = difflib.get_close_matches(name, [*METRICS, *GATES, *self.groups], n=3)
                 hint = f"did you mean {', '.join(near)}? " if near else ""
                 raise UsageError(
-                    f"there is no metric and no group of metrics called {name!r}; {hint}The groups of the suite "
-                    f"{self.id} are {', '.join(self.groups)}"
+                    f"there is no metric or group of metrics called {name!r}; {hint}The groups of the suite {self.id} "
+                    f"are {', '.join(self.groups)}"
                 )
         return list(ids)
 

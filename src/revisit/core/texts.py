@@ -1,4 +1,4 @@
-"""Texts that can be written down (JSON may hold halves of characters, which no UTF-8 file can), and be shown; nouns."""
+"""Text helpers: text that can be saved as UTF-8 (JSON may contain lone surrogates) and shown, and counted nouns."""
 
 from __future__ import annotations
 

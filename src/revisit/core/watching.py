@@ -1,4 +1,4 @@
-"""Watching: an observer at work on one clip, whatever its kind. This is the one place that drives observers.
+"""Watching: runs an observer of any kind on one clip. This is the one place that drives observers.
 
 `watch` makes an observer ready for the first frame of a clip, and whoever has the frames shows them one by one: the
 engine, which feeds many observers in one pass, or `watched`, which feeds one.
@@ -158,7 +158,7 @@ def batch_of(rows: Sequence[Prepared], inputs: Sequence[tuple[Any, ...]]) -> Bat
 def joined(parts: Sequence[Any]) -> Any:
     """Evidence of several batches as one record, along the first axis of every array."""
     if not parts:
-        raise MediaError("there is no frame to look at")
+        raise MediaError("the clip has no frames")
     first = parts[0]
     if len(parts) == 1:
         return first

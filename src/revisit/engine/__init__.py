@@ -1,1 +1,1 @@
-"""The engine: plan → observe → score → record; the evidence cache; resuming."""
+"""The engine: plans an evaluation, observes clips, scores them and records the answers, with a cache and resuming."""

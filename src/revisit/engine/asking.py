@@ -1,4 +1,4 @@
-"""Asking a judge about the clips of a run, beside the decoding.
+"""Asks a judge about the clips of a run while other clips are decoded.
 
 As soon as the pictures of a clip are there, its questions go out, many at a time over all clips. An observer of kind
 `judge` yields questions and receives answers until it returns its evidence. A question that could not be asked (a
@@ -86,7 +86,7 @@ class Asking:
                 if there:
                     self._ready.append(task)
                 else:
-                    sentence = sentences.get(task.shown.key, "the pictures for the judge could not be made")
+                    sentence = sentences.get(task.shown.key, "the frames for the judge could not be prepared")
                     yield self._failed(task, sentence)
         yield from self.heard(wait=False)
 
@@ -211,7 +211,7 @@ class Asking:
     def _ask(self, task: ObserverTask) -> Asker:
         """Who asks the judge of a task's role."""
         if self.judge is None:
-            raise RevisitError("this run asks a judge, and none was given; pass --judge, see docs/judges.md")
+            raise RevisitError("this run needs a judge, and none was given; pass --judge (see docs/judges.md)")
         role = task.observer if task.observer in self.judge.roles else ""
         if role not in self._askers:
             judge = self.judge.of_role(task.observer)
@@ -275,8 +275,8 @@ class Forecast:
         calls, tokens_in, tokens_out = self.usage.calls, self.usage.tokens_in, self.usage.tokens_out
         money = f", about {self.money:.2f} {self.currency}" if self.money else ""
         return (
-            f"{self.questions} questions, {self.known} answered already; {calls} calls, about {tokens_in} tokens in "
-            f"and {tokens_out} out{money}; further passes and questions asked again come on top"
+            f"{self.questions} questions, {self.known} already answered; {calls} calls, "
+            f"about {tokens_in} tokens in and {tokens_out} out{money}; follow-up questions and retries come on top"
         )
 
     def exceeds(self, limit: Limit) -> bool:

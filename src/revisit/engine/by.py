@@ -1,4 +1,4 @@
-"""By: the clips of a run in groups, each with a table of its own, from answers that are already there.
+"""By: splits the clips of a run into groups and makes a table for each, from answers that already exist.
 
 An expression names what clips are grouped by, or compares it with a number; several joined by commas are crossed:
 
@@ -52,7 +52,9 @@ class By:
         if not self.sign:
             return f"{self.name}: {value}"
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise UsageError(f"{self.name} is {str(value)[:60]!r}, which is no number; group by it without {self.sign}")
+            raise UsageError(
+                f"{self.name} is {str(value)[:60]!r}, which is not a number; group by it without {self.sign}"
+            )
         holds = COMPARED[self.sign](value, self.number)
         return f"{self.name} {self.sign if holds else OPPOSITE[self.sign]} {self.number:g}"
 
@@ -75,8 +77,8 @@ def tables_by(run: Run, expression: str, metrics: Sequence[str] = ()) -> dict[st
     groups = results.only(lambda entry: isinstance(entry, Case)).groups(name)
     if len(groups) > MOST_GROUPS:
         raise UsageError(
-            f"--by {expression} makes {len(groups)} groups; give a number to compare with, such as "
-            f"{keys[0].name}>=90, or group by something that fewer clips differ in"
+            f"--by {expression} makes {len(groups)} groups; compare it with a number, such as {keys[0].name}>=90, or "
+            "group by something with fewer values"
         )
     return {
         f"{group} ({counted(len(part.cases), 'clip')})": {

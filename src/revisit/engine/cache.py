@@ -1,7 +1,7 @@
 """The evidence cache: content-addressed, shared by all runs, safe to delete at any time.
 
-A piece of evidence lies under the hash of everything that made it (clip bytes, observer, version,
-weights, parameters, decoding rule), so it is never stale and never overwritten with something else.
+Evidence is stored under the hash of everything that it depends on (clip bytes, observer, version, weights, parameters,
+decoding rule), so it is never stale and never overwritten with something else.
 """
 
 from __future__ import annotations

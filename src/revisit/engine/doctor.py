@@ -1,4 +1,4 @@
-"""Checks of the installation, each with what to do about it. Heavy libraries are tried in a child process."""
+"""Checks of the installation, each with a remedy. Heavy libraries are tried in a child process."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _weights() -> list[Check]:
         if ids:
             here = [id for id in ids if not isinstance(known[id], str)]
             rest = "" if len(here) == len(ids) else f"; revisit weights pull --set {name}"
-            found.append(Check(f"weights of {name}", "note", f"{len(here)} of {len(ids)} here{rest}"))
+            found.append(Check(f"weights of {name}", "note", f"{len(here)} of {len(ids)} installed{rest}"))
     return found
 
 
@@ -121,7 +121,7 @@ def _import(name: str, code: str) -> Check:
     try:
         tried = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     except subprocess.TimeoutExpired:
-        return Check(name, "bad", "does not import within a minute")
+        return Check(name, "bad", "importing it takes more than a minute")
     if tried.returncode:
         last = (tried.stderr.strip().splitlines() or [f"exit code {tried.returncode}"])[-1]
         return Check(name, "bad", f"{last}; pip install --force-reinstall revisit-bench")

@@ -1,4 +1,4 @@
-"""The host: one process that holds the networks and the GPU, and serves the processes that decode.
+"""The host: one process that holds the networks and the GPU and serves the decoding processes.
 
 A worker sends the frames of a clip in chunks, through a file in shared memory. The host uploads each chunk once, for
 all observers that want its frames, and puts the frames of all clips into one queue per observer and picture size, so
@@ -201,7 +201,7 @@ class Host:
             pass
         except Exception as error:  # the worker must hear of it, or it would wait for ever
             with sending, contextlib.suppress(OSError):
-                connection.send(f"the process that runs the networks could not take the frames: {sentence(error)}")
+                connection.send(f"the process that runs the networks could not receive the frames: {sentence(error)}")
         finally:
             self.events.put(("gone", connection))
             connection.close()
@@ -372,7 +372,7 @@ class Host:
             torch.cuda.empty_cache()
             if q.most == 1:
                 raise RuntimeError(
-                    "a single frame does not fit into the memory of the GPU; close other programs, or pass --device cpu"
+                    "the GPU has too little free memory for a single frame; close other programs, or pass --device cpu"
                 ) from error
             q.most, q.measured = max(1, min(q.most, len(described)) // 2), True
             raise _TooLarge from error

@@ -1,4 +1,4 @@
-"""Clips in this process: observed and scored without workers, without a cache, without a file."""
+"""Observes and scores clips in this process, without workers, cache or files."""
 
 from __future__ import annotations
 

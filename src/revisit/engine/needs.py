@@ -1,4 +1,4 @@
-"""What a metric or gate rests on, followed down to the observers.
+"""What a metric or gate depends on, down to the observers.
 
 The closure of `needs` over derivations and gates says which evidence has to be observed, and is
 hashed into the protocol: two numbers are comparable when their closures are equal.
@@ -57,7 +57,7 @@ def parameters_of(asker: Metric | Gate | Derived | Observer, chosen: Parameters)
     if unknown:
         raise UsageError(
             f"the protocol sets {', '.join(unknown)} on {asker.id}, whose parameters are "
-            f"{', '.join(asker.params) or 'none'}; mend the suite's card.yaml"
+            f"{', '.join(asker.params) or 'none'}; correct the suite's card.yaml"
         )
     return {**asker.params, **given}
 

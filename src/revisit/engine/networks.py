@@ -1,4 +1,4 @@
-"""Which weights an evaluation would use: from a set's roles, or from what a suite or a metric needs of them."""
+"""Which weights an evaluation uses: those of an observer set, or of a suite or metric in that set."""
 
 from __future__ import annotations
 

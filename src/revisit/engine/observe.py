@@ -284,12 +284,15 @@ def _partner(task: ObserverTask, info: ClipInfo, shelves: Mapping[str, Shelf], o
     if task.reference in out.broken:
         raise MediaError(f"the reference cannot be read: {out.broken[task.reference]}")
     if task.reference not in shelves:
-        raise MediaError("the reference was not decoded before this clip: references must not form a circle")
+        raise MediaError(
+            "the reference was not decoded before this clip: clips must not be references of each other in a circle"
+        )
     shelf = shelves[task.reference]
     assert shelf.info is not None
     if task.inputs["align"] == "index" and abs(shelf.info.fps - info.fps) > 0.01:
         remarks.append(
-            f"it has {info.fps:g} frames a second and its reference {shelf.info.fps:g}; they are compared by number"
+            f"the clip has {info.fps:g} frames per second and its reference {shelf.info.fps:g}; frames are compared "
+            "by number"
         )
     partners_of = all_partners(task.inputs["align"], info, shelf.info.count, shelf.info.times)
     return lambda frame: [shelf.get(number) for number in partners_of(frame)]

@@ -1,4 +1,4 @@
-"""Opening the folder of a run: what it holds already, and which questions are left.
+"""Opens the folder of a run: finds what is already answered and what is left to do.
 
 Several calls may go into one run, for those who run networks on one machine and a judge on another. What an earlier
 call asked and this one does not is kept as it was answered; so is what this machine could not answer. A clip that has
@@ -62,7 +62,9 @@ def locked(out: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise RevisitError(f"{out}: another process writes to this run; wait, or choose another --out") from error
+            raise RevisitError(
+                f"{out}: another process is writing to this run; wait, or choose another --out"
+            ) from error
         yield
 
 
@@ -128,7 +130,7 @@ def _earlier(out: Path, plan: Plan, present: Collection[str] | None = None) -> d
     for name, mine in (("suite", plan.suite.id), ("protocol", plan.protocol), ("align", plan.align)):
         if found[name] != mine:
             raise UsageError(
-                f"{out} holds answers of the {name} {found[name]!r}, and this call has {mine!r}; choose another "
+                f"{out} holds answers of the {name} {found[name]!r}, but this call uses {mine!r}; choose another "
                 "folder, or --fresh to replace them"
             )
     found.setdefault("made_by", {})

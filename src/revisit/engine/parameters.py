@@ -36,9 +36,7 @@ def value_of(id: str, name: str, value: Any) -> Any:
     """The value, if there is such a parameter and it may have it."""
     default = known(id, name)
     if not alike(value, default):
-        raise UsageError(
-            f"{id}.{name} is {default!r} by default; {value!r} is no {called(default)}, so it cannot be a value"
-        )
+        raise UsageError(f"{id}.{name} is {default!r} by default; {value!r} is not a {called(default)}")
     return float(value) if isinstance(default, float) and isinstance(value, int) else value
 
 
@@ -49,7 +47,7 @@ def known(id: str, name: str) -> Any:
         every = [one for registry in REGISTRIES for one in registry if registry[one].params]
         near = difflib.get_close_matches(id, every, n=3)
         hint = f"did you mean {', '.join(near)}?" if near else "`revisit show ID` lists parameters"
-        raise UsageError(f"nothing is called {id!r} that has parameters; {hint}")
+        raise UsageError(f"nothing with parameters is called {id!r}; {hint}")
     if name not in params:
         has = f"its parameters are {', '.join(params)}" if params else "it has no parameters"
         raise UsageError(f"{id} has no parameter {name!r}; {has}")
@@ -78,7 +76,7 @@ def check_used(plan: Plan, given: Parameters) -> None:
             near = difflib.get_close_matches(id, uses, n=3)
             listed = sorted(one for one, params in uses.items() if params)
             hint = f"did you mean {', '.join(near)}?" if near else f"these have parameters: {', '.join(listed)}"
-            raise UsageError(f"nothing that is asked here uses {id!r}; {hint}")
+            raise UsageError(f"this evaluation does not use {id!r}; {hint}")
 
 
 def alike(value: Any, standing: Any) -> bool:

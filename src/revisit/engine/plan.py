@@ -1,4 +1,4 @@
-"""The plan: the union of what all chosen metrics need, so that each clip is decoded once.
+"""The plan: everything that the chosen metrics need, so that each clip is decoded once.
 
 Cases are grouped into jobs: clips that are tied together by a reference go to one worker, the
 reference first, so that its frames are decoded once and compared with every clip that needs them.
@@ -368,7 +368,7 @@ def task_for(
         others = " or ".join(name for name in ("small", "paper") if name in sets_that_make(evidence_id(kind)))
         hint = f"; --set {others} has one" if others else ""
         return Reason(
-            "not_in_set", f"needs {evidence_id(kind)}, which no observer of the set {observers.id!r} makes{hint}"
+            "not_in_set", f"needs {evidence_id(kind)}, which no observer in the set {observers.id!r} makes{hint}"
         )
     if case.truth and maker.shows is not None:
         return Reason("no_judge", "the truth is not put to the judge, whose answers cost")
@@ -443,11 +443,11 @@ def _beside(case: Case, artifact: str, digest_of: Any) -> tuple[Path, str] | Rea
     if file is None:
         command = next((maker.made_by for maker in OBSERVERS.values() if maker.artifact == artifact), "")
         hint = f"; `{command}` makes one" if command else ""
-        return Reason("no_file", f"no file of {words} was given for this case{hint}")
+        return Reason("no_file", f"no {words} file was given for this case{hint}")
     try:
         return file, digest_of(file)
     except MediaError as error:
-        return Reason("unreadable", f"the file of {words} cannot be read: {error}")
+        return Reason("unreadable", f"the {words} file cannot be read: {error}")
 
 
 def _role(task: ObserverTask) -> str:

@@ -1,4 +1,4 @@
-"""run.json: what was asked, by which version on which machine, and how often things were done."""
+"""run.json: what was evaluated, by which version on which machine, and how much work was done."""
 
 from __future__ import annotations
 

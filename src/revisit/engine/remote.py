@@ -1,4 +1,4 @@
-"""The way from a worker to the host of the networks: frames through shared memory, evidence back.
+"""Connects a worker to the host of the networks: frames go through shared memory, evidence comes back.
 
 Frames that several observers want at one size travel once. A worker writes into one of a few files in shared memory
 while the host copies from the others; when all are in use it waits. A file loses its name as soon as both have mapped
@@ -27,7 +27,7 @@ from revisit.engine.tasks import observer_of
 
 SLOTS = 3  # files in shared memory of each worker that the host may have to copy yet
 SLOT_BYTES = 24 << 20  # a chunk is at most so large, or one frame
-ENDED = "the process that runs the networks ended; run the same command again, with --device cpu to spare the GPU"
+ENDED = "the process that runs the networks ended; run the same command again, or add --device cpu to avoid the GPU"
 
 
 class Address(NamedTuple):

@@ -1,4 +1,4 @@
-"""What an evaluation asks for, and the plan it makes; run.json keeps it, so that the run can be made again."""
+"""An evaluation request and its plan; saved in run.json, so that the run can be repeated."""
 
 from __future__ import annotations
 

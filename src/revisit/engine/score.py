@@ -1,4 +1,4 @@
-"""Scoring: gates, derivations and metrics of one case, each worked out once, from cached evidence."""
+"""Scoring: gates, derived evidence and metrics of one case, each computed once, from cached evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run says in the end: summary.json, diagnosis.json, and the files that its suite exports."""
+"""Writes the results of a run: summary.json, diagnosis.json, and the files that its suite exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task of the plan names: its observer, what that is given, the frames it wants."""
+"""A task of the plan: its observer, inputs and wanted frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worker processes: jobs in, outcomes out; a worker that dies costs only the job it held."""
+"""Worker processes: jobs in, outcomes out; a worker that dies loses only its current job."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def _died(clips: Sequence[ClipTask], code: int | None) -> Iterator[tuple[ClipTas
     """The clips that a dead worker did not get done, each with the sentence why."""
     how = f"was killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"ended with code {code}"
     sentence = (
-        f"the process that observed this clip {how}; run the same command again, with --workers 1 if memory is short"
+        f"the process that observed this clip {how}; run the same command again, with --workers 1 if memory is low"
     )
     broken = {clip.digest: sentence for clip in clips}
     return ((clip, Outcome(broken=broken)) for clip in clips)

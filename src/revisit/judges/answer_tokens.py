@@ -1,4 +1,4 @@
-"""The tokens of a vocabulary that say yes, and those that say no: "Yes", " yes", "YES.", ..."""
+"""The tokens of a vocabulary that mean yes or no: "Yes", " yes", "YES.", ..."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 What may go wrong has one of three ends. A server that is busy, silent or broken is tried again with growing,
 random pauses (or the pause it asks for); after `tries` calls the question has *failed*, and the next run asks it
-again. A reply that is no valid answer is asked again, with the fault named; after `again` more replies the
+again. A question whose reply is not valid is asked again, with the mistake named; after `again` more replies the
 question is recorded as *unanswered*. A wrong key or a spent budget stops all that has not been sent. None of
 these is ever a no, or a zero.
 """
@@ -213,5 +213,5 @@ def _checked(question: Question, reply: Reply) -> Answer:
     try:
         return replace(answer, value=question.read(reply.text))
     except Malformed as error:
-        why = "the reply was cut off: it was too long" if reply.cut else str(error)
+        why = "the reply was too long and was cut off" if reply.cut else str(error)
         return replace(answer, status="unanswered", p_yes=None, reason=why)

@@ -1,4 +1,4 @@
-"""Banks: yes-or-no questions with a dimension and a polarity, each asked in a call of its own.
+"""Banks: yes-or-no questions with a dimension and a polarity, each asked in a separate call.
 
 A positive question describes what should be seen, a negative one a failure; the judge is not told which is which.
 """

@@ -1,4 +1,4 @@
-"""The budget: calls, tokens and money that may be spent, with what is under way counted before it is sent.
+"""The budget: how many calls, tokens and how much money may be spent; calls are counted before they are sent.
 
 It holds for one invocation of a command. What a call will cost is estimated before it is sent and replaced by
 what the server counted, so that many calls at a time cannot overrun it by more than the error of the estimate.
@@ -77,8 +77,8 @@ class Budget:
             ):
                 if most is not None and value > most:
                     raise Stopped(
-                        f"the judge's budget of {most:g} {name} is spent ({self._said()}); "
-                        "raise it in the judge file and run the same command: no answer is paid for twice"
+                        f"the judge's budget of {most:g} {name} is used up ({self._said()}); raise it in the judge "
+                        "file and run the same command again: answers already paid for are kept"
                     )
             self._under_way += usage
 

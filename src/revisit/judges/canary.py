@@ -1,4 +1,4 @@
-"""Canaries: questions whose answers we know, because they are about a picture that we add.
+"""Canaries: control questions with known answers, about a picture that is added to the frames.
 
 Writing inside a video may tell a judge what to say. So a plain card is added behind the frames, in a colour that
 depends on the frames, and two questions of the usual form are asked about it: one whose answer is yes, one whose

@@ -67,11 +67,11 @@ class ChatJudge:
         parts = urlsplit(settings.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UsageError(
-                f"a judge's url looks like http://127.0.0.1:8000/v1, not {parts.hostname or settings.url!r}"
+                f"the url of a judge must look like http://127.0.0.1:8000/v1, not {parts.hostname or settings.url!r}"
             )
         if parts.username or parts.password or parts.query:
             raise UsageError(
-                "a judge's url holds no key or password; name a variable with key_env, or a file with key_file"
+                "the url of a judge must not contain a key or password; use key_env (a variable) or key_file (a file)"
             )
         self.settings, self.url = settings, settings.url.rstrip("/")
         self.facts: Mapping[str, Any] = {
@@ -224,7 +224,7 @@ class ChatJudge:
         said = " ".join(self._secret.redact(text).split())[:200]
         where = self.settings.key_env or self.settings.key_file
         hint = f"; the key is read from {where or 'nowhere: set key_env or key_file'}" if status in (401, 403) else ""
-        hint = "; is the url right, up to and with /v1?" if status == 404 else hint
+        hint = "; is the url right, including /v1?" if status == 404 else hint
         return f"the server answered {status}{': ' + said if said else ''}{hint}"
 
 

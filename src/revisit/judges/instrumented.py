@@ -262,7 +262,7 @@ class InstrumentedJudge:
         paths = sorted(folder.glob("*.npz")) if folder.is_dir() else []
         if not paths:
             raise UsageError(
-                f"{folder}: no scene descriptions (*.npz) in it; `revisit judge check --worlds` writes some"
+                f"{folder}: no scene descriptions (*.npz) found; `revisit judge check --worlds` writes some"
             )
         self.paths = paths
         made = hashlib.sha256()
@@ -367,7 +367,7 @@ def read_scene(path: Path) -> Scene:
     missing = [name for name in ARRAYS if name not in found]
     if missing:
         raise UsageError(
-            f"{path}: no scene description: {missing[0]!r} is missing; `revisit judge check --worlds` writes some"
+            f"{path}: not a scene description: {missing[0]!r} is missing; `revisit judge check --worlds` writes some"
         )
     return Scene(
         name=path.stem,
@@ -458,9 +458,7 @@ def word(yes: bool) -> str:
 
 def _instrumented(settings: dict[str, Any], folder: Path) -> Judge:
     if set(settings) != {"scenes"}:
-        raise UsageError(
-            "a judge of kind instrumented takes `scenes:`, a folder of scene descriptions, and nothing else"
-        )
+        raise UsageError("a judge of kind instrumented takes only `scenes:`, a folder of scene descriptions")
     return InstrumentedJudge(folder / str(settings["scenes"]))
 
 

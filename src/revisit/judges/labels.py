@@ -52,7 +52,7 @@ def read_labels(path: Path) -> Labels:
     text = path.read_text(encoding="utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(text))) if path.suffix == ".csv" else _json_rows(path, text)
     if not rows:
-        raise UsageError(f"{path}: no labels in it; expected rows with clip, question and label")
+        raise UsageError(f"{path}: no labels found; expected rows with clip, question and label")
     groups: dict[tuple[str, str], list[Label]] = defaultdict(list)
     for number, row in enumerate(rows, 2 if path.suffix == ".csv" else 1):
         label = _label(row, path, number)
@@ -77,7 +77,7 @@ def schema_of(form: str) -> Schema:
         return Rating(int(low), int(high))
     options = tuple(option.strip() for option in form.split(",") if option.strip())
     if len(options) < 2:
-        raise UsageError(f"a form is yes-no, a range such as 1-5, or words such as red,green,blue, not {form!r}")
+        raise UsageError(f"form must be yes-no, a range such as 1-5, or words such as red,green,blue, not {form!r}")
     return Choice(options)
 
 
@@ -101,14 +101,14 @@ def _label(row: Mapping[str, Any], path: Path, number: int) -> Label:
     missing = [name for name in ("clip", "question", "label") if name not in given]
     unknown = sorted(set(given) - set(KNOWN))
     if missing or unknown:
-        what = f"{missing[0]!r} is missing" if missing else f"there is no column {unknown[0]!r}"
+        what = f"{missing[0]!r} is missing" if missing else f"unknown column {unknown[0]!r}"
         raise UsageError(f"{where}: {what}; the columns are {', '.join(KNOWN)}")
     polarity = str(given.get("polarity", ""))
     if polarity not in ("", "positive", "negative"):
-        raise UsageError(f"{where}: polarity is positive or negative, not {polarity!r}")
+        raise UsageError(f"{where}: polarity must be positive or negative, not {polarity!r}")
     about = given.get("about", {})
     if not isinstance(about, dict):
-        raise UsageError(f"{where}: about is a JSON object, which only JSON lines can hold")
+        raise UsageError(f"{where}: `about` must be a JSON object, which is only possible in a .jsonl file")
     schema = schema_of(str(given.get("form", "yes-no")))
     try:
         right = schema.check(given["label"])

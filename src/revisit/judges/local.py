@@ -127,7 +127,7 @@ class LocalJudge:
         model = self._model()
         yes, no = (log_sum_exp(values[ids].tolist()) for ids in (model.yes, model.no))
         share = math.exp(min(log_sum_exp([yes, no]), 0.0))
-        how = f"{len(model.yes)} spellings of yes and {len(model.no)} of no, which hold {share:.4f} of the probability"
+        how = f"{len(model.yes)} spellings of yes and {len(model.no)} of no, with {share:.4f} of the probability"
         usage = Usage(0, tokens, 1)
         if share < self.settings.least_share:
             return Reply("", None, f"none: the model was about to say something else; {how}", usage, self._name)
@@ -254,7 +254,7 @@ class _Loaded:
         start, end = self.special["start"], self.special["end"]
         head = [start, *self.text(f"system\n{RULES}"), end, *self.text("\n"), start, *self.text("user\n")]
         if not frames.jpegs:
-            raise Refused("a local judge needs at least one frame to look at")
+            raise Refused("a local judge needs at least one frame")
         patches, grid = cut([decoded(jpeg) for jpeg in frames.jpegs], self.rule)
         ids, places = [*head, *self.text(before(frames.times)), self.special["picture"]], []
         places.append(np.broadcast_to(np.arange(len(ids)), (3, len(ids))))
@@ -331,7 +331,7 @@ def _load_now(settings: LocalSettings, path: Path | None) -> _Loaded:
     try:
         config = AutoConfig.from_pretrained(name, **how)
         if config.model_type not in FAMILIES:
-            raise Stopped(f"{name} is a {config.model_type} model; a local judge takes {', '.join(FAMILIES)}")
+            raise Stopped(f"{name} is a {config.model_type} model; a local judge supports {', '.join(FAMILIES)}")
         rule = read_rule(config.vision_config.to_dict(), _processor(name, path, how), settings.max_pixels)
         device = "cuda" if settings.device == "auto" and torch.cuda.is_available() else settings.device
         device = torch.device("cpu" if device == "auto" else device)
@@ -351,7 +351,7 @@ def _load_now(settings: LocalSettings, path: Path | None) -> _Loaded:
         "patch": config.image_token_id,
     }
     if None in special.values() or tokenizer.unk_token_id in (start, end):
-        raise Stopped(f"{name}: its tokenizer lacks <|im_start|> or <|im_end|>; is it an instruction-tuned Qwen-VL?")
+        raise Stopped(f"{name}: the tokenizer has no <|im_start|> or <|im_end|>; is it an instruction-tuned Qwen-VL?")
     yes, no = answer_tokens(tokenizer.get_vocab())
     if not yes or not no:
         raise Stopped(f"{name}: its vocabulary has no single token for yes, or none for no")

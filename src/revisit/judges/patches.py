@@ -44,7 +44,7 @@ def read_rule(vision: Mapping[str, Any], content: Mapping[str, Any], most: int |
     size = found.get("size") or {}
     if "image_mean" not in found or "image_std" not in found:
         raise UsageError(
-            f"the checkpoint does not say how its pictures are normalised: image_mean and image_std stand in none of "
+            "the checkpoint does not say how its pictures are normalised: image_mean and image_std are in none of "
             f"{', '.join(FILES)}; copy the file from the original checkpoint"
         )
     least = found.get("min_pixels") or size.get("shortest_edge") or 56 * 56

@@ -13,5 +13,5 @@ def decoded(jpeg: bytes) -> np.ndarray:
 
     picture = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
     if picture is None:
-        raise Refused("a frame is no picture that can be decoded")
+        raise Refused("a frame cannot be decoded as an image")
     return np.ascontiguousarray(picture[:, :, ::-1])

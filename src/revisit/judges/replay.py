@@ -20,11 +20,11 @@ class ReplayJudge:
     def __init__(self, path: Path, model: str = "") -> None:
         lines = read_answers(path)
         if not lines:
-            raise UsageError(f"{path}: no recorded answers in it; a run with a judge writes them to answers.jsonl")
+            raise UsageError(f"{path}: no recorded answers found; a run with a judge writes them to answers.jsonl")
         judges = [judge for judge in known_judges(lines) if model in ("", judge.get("model"))]
         if len(judges) != 1:
             names = ", ".join(sorted({str(judge.get("model")) for judge in known_judges(lines)}))
-            raise UsageError(f"{path}: it holds answers of {names}; say which with `model:` in a judge file")
+            raise UsageError(f"{path}: it holds answers of {names}; choose one with `model:` in a judge file")
         self.facts: Mapping[str, Any] = judges[0]
         self.path = path
         self.answers = {
@@ -44,7 +44,7 @@ class ReplayJudge:
         answer = self.answers.get((frames.digest, question.digest))
         if answer is None:
             raise Refused(
-                f"{self.path} holds no answer to {question.id!r} about these frames; ask a judge that can be reached"
+                f"{self.path} holds no answer to {question.id!r} about these frames; use a judge that can be asked"
             )
         return Reply(answer.reply, answer.p_yes, answer.p_from, Usage(), answer.model)
 

@@ -1,4 +1,4 @@
-"""Secrets: read from the environment or from a file, sent in one header, and taken out of every text we keep."""
+"""Secrets: read from the environment or a file, sent in one header, and removed from everything that is saved."""
 
 from __future__ import annotations
 
@@ -33,16 +33,18 @@ class Secret:
 def find_secret(variable: str = "", file: Path | None = None) -> Secret:
     """The key from an environment variable or a file; an empty one where neither is named."""
     if variable and file is not None:
-        raise UsageError("the judge's key comes from key_env or from key_file, not from both")
+        raise UsageError("give either key_env or key_file for the judge's key, not both")
     if file is not None:
         try:
             value = file.expanduser().read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{file}: the judge's key cannot be read from it ({type(error).__name__})") from None
+            raise UsageError(f"{file}: the judge's key cannot be read ({type(error).__name__})") from None
     else:
         value = os.environ.get(variable, "").strip() if variable else ""
         if variable and not value:
             raise UsageError(f"the judge's key is read from ${variable}, which is not set: export {variable}=...")
     if any(character.isspace() or not character.isprintable() or ord(character) > 126 for character in value):
-        raise UsageError("the judge's key holds blanks or special characters; a key is one word of plain letters")
+        raise UsageError(
+            "the judge's key contains spaces or special characters; a key is one word of plain ASCII characters"
+        )
     return Secret(value)

@@ -106,16 +106,16 @@ def choose_judge(said: str, *, for_role: bool = False) -> ChosenJudge:
     except (yaml.YAMLError, UnicodeDecodeError):
         raise UsageError(f"{path}: this is not YAML") from None
     if not isinstance(content, dict):
-        raise UsageError(f"{path}: expected names with values, such as `url: http://127.0.0.1:8000/v1`")
+        raise UsageError(f"{path}: expected names and values, such as `url: http://127.0.0.1:8000/v1`")
     if for_role and content.get("roles"):
-        raise UsageError(f"{path}: the judge of a role has roles itself; name all of them in one file")
+        raise UsageError(f"{path}: the judge of a role cannot have roles itself; name all roles in one file")
     return _from_settings(content, said, path.parent)
 
 
 def _from_settings(content: Mapping[str, Any], where: str, folder: Path) -> ChosenJudge:
     secret = [name for name in content if str(name).lower() in ("key", "api_key", "token", "password", "secret")]
     if secret:
-        raise UsageError(f"{where}: a key does not belong in it; write `key_env: NAME` or `key_file: path` instead")
+        raise UsageError(f"{where}: do not write the key here; use `key_env: NAME` or `key_file: path`")
     roles = _roles(content.get("roles") or {}, where, folder)
     content = {name: value for name, value in content.items() if name != "roles"}
     common = {name: value for name, value in content.items() if name in _Common.model_fields}
@@ -126,7 +126,7 @@ def _from_settings(content: Mapping[str, Any], where: str, folder: Path) -> Chos
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         name = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{where}: {name}: {first['msg'].lower()}; docs/judges.md lists what it may say") from None
+        raise UsageError(f"{where}: {name}: {first['msg'].lower()}; docs/judges.md lists all settings") from None
     return ChosenJudge(
         judge,
         Patience(shared.concurrency, shared.tries, shared.again, shared.pause, ask_unanswered=shared.ask_unanswered),
@@ -141,7 +141,7 @@ def _from_settings(content: Mapping[str, Any], where: str, folder: Path) -> Chos
 def _roles(content: Any, where: str, folder: Path) -> dict[str, ChosenJudge]:
     """Observer -> its own judge, from a mapping of roles to files, urls or settings."""
     if not isinstance(content, dict):
-        raise UsageError(f"{where}: roles is a mapping, such as `roles: {{gate: gate.yaml}}`")
+        raise UsageError(f"{where}: roles must be a mapping, such as `roles: {{gate: gate.yaml}}`")
     asking = [id for id in OBSERVERS if OBSERVERS[id].kind == "judge"]
     opening = tuple(id for id in asking if any(OBSERVERS[id].makes in gate.needs for gate in GATES.values()))
     known: dict[str, tuple[str, ...]] = {"gate": opening, **{id.removeprefix("judge."): (id,) for id in asking}}
@@ -163,7 +163,7 @@ def _roles(content: Any, where: str, folder: Path) -> dict[str, ChosenJudge]:
 def _from_environment(url: str) -> dict[str, Any]:
     model = os.environ.get("REVISIT_JUDGE_MODEL", "")
     if not model:
-        raise UsageError("the judge's model is read from $REVISIT_JUDGE_MODEL, which is not set; or use a judge file")
+        raise UsageError("$REVISIT_JUDGE_MODEL is not set; set it to the model's name, or use a judge file")
     key = {"key_env": "REVISIT_JUDGE_KEY"} if os.environ.get("REVISIT_JUDGE_KEY") else {}
     return {"url": url, "model": model, **key}
 

@@ -1,4 +1,4 @@
-"""The words around every question. They are part of a judge's facts: other words, other answers."""
+"""The words around every question. They are part of the judge's identity: other words give other answers."""
 
 from __future__ import annotations
 

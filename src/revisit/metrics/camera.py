@@ -1,13 +1,13 @@
-"""Camera: did the camera go where it should have gone? Camera paths against true ones.
+"""Camera: did the camera follow the true path? Camera paths against true ones.
 
 Evidence: `PoseTrack` (the clip's) and `TruePoseTrack` (the dataset's), joined by frame number; where the true file
 counts from another frame than the clip, the case says so (`true_poses_from`: the true number of frame 0).
-A path from pictures alone has a world and a unit of its own, so it is laid onto the true one (Umeyama, Sim(3))
+A path estimated from pictures has its own world and unit, so it is aligned with the true one (Umeyama, Sim(3))
 before lengths are compared. Lengths are in the unit of the true path, angles in degrees.
 
 A rotation and translation of the world cancel in steps (RPE), so only the scale of the alignment matters there, and
-rotations need none at all. A clip whose camera rests has no scale, yet its error does not depend on one: it is the
-step that was asked for. A true camera that rests leaves the scale open: Unscored.
+rotations need none at all. A clip whose camera rests has no scale, but needs none: its error is the requested step. If
+the true camera rests, the scale is undetermined: Unscored.
 `CameraPath` (what the picture shows, see lite.odometry) has turns and no lengths: only its rotations are compared.
 Definitions: Sturm et al. 2012, and docs/poses.md.
 """
@@ -36,9 +36,9 @@ from revisit.geometry.trajectory_errors import (
 )
 
 LEAST_RELIABLE = 0.6  # of the frames, as for the camera's turning: with more gaps the steps are a guess
-ONE_POSE = Reason("too_short", "fewer than two frames have poses to compare")
-NO_WAY = Reason("at_rest", "all camera centres are in one place, so scale and rotation are not determined")
-TRUE_STILL = Reason("at_rest", "the true camera stays in one place, so the scale is not determined")
+ONE_POSE = Reason("too_short", "fewer than two frames have a pose in both paths, so nothing can be compared")
+NO_WAY = Reason("at_rest", "the camera never changes position, so scale and rotation are undetermined")
+TRUE_STILL = Reason("at_rest", "the true camera never changes position, so the scale is undetermined")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def paths(case: Case, track: PoseTrack, truth: TruePoseTrack) -> tuple[Trajector
     for record, first in ((track, 0), (truth, origin)):
         later = record.frame >= first
         if not later.any():
-            return Unscored("mismatch", f"the file of poses ends before frame {first}, where the clip begins")
+            return Unscored("mismatch", f"the pose file ends before frame {first}, where the clip begins")
         both.append(
             trajectory(record.c2w[later], record.frame[later] - first, scale="metres" if record.metres else "unknown")
         )
@@ -102,7 +102,7 @@ def rests(path: Trajectory) -> bool:
 @metric(
     id="camera_ate", version=1, title="Camera path error", unit="metres", range=(0, None), higher_is_better=False,
     needs=(Case, PoseTrack, TruePoseTrack), suites=("mind",), paper="Sturm et al. 2012",
-    responds_to=("wrong camera", "drift"), blind_to=("content", "scale of the path", "rotation on the spot"),
+    responds_to=("wrong camera", "drift"), blind_to=("content", "scale of the path", "rotation in place"),
 )  # fmt: skip
 def camera_ate(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Score | Unscored:
     """Root mean square distance between the camera centres, after the best similarity (ATE)."""
@@ -178,13 +178,13 @@ def camera_direction(case: Case, track: PoseTrack, truth: TruePoseTrack) -> Scor
         return both
     found = direction_agreement(*both)
     if not len(found.cosine):
-        return Unscored("at_rest", "one of the two cameras rests in every step")
+        return Unscored("at_rest", "in every step one of the two cameras rests, so no directions can be compared")
     units = Series(frame=both[1].times[found.start].astype(int), value=found.cosine)
     return Score(float(found.cosine.mean()), units=units, facts={"resting": found.resting})
 
 
 @metric(
-    id="camera_turn_seen", version=1, title="Turn error as seen", unit="degrees", range=(0, 180),
+    id="camera_turn_seen", version=1, title="Rotation error (estimated from the video)", unit="degrees", range=(0, 180),
     higher_is_better=False, needs=(Case, CameraPath, TruePoseTrack), suites=("mind",), paper="Sturm et al. 2012",
     responds_to=("wrong camera", "frozen camera", "turn cut short"), blind_to=("content", "distance travelled"),
 )  # fmt: skip
@@ -205,7 +205,7 @@ def camera_turn_seen(case: Case, path: CameraPath, truth: TruePoseTrack) -> Scor
     shared = np.array([k for k, frame in enumerate(path.index.tolist()) if frame in rows], dtype=int)
     pairs = [(i, j) for i, j in pairwise(shared.tolist()) if path.reliable[j]]
     if not pairs:
-        return Unscored("no_overlap", "no two observed frames have true poses")
+        return Unscored("no_overlap", "fewer than two observed frames have true poses, so nothing can be compared")
     seen = np.stack([path.rotation[i].T @ path.rotation[j] for i, j in pairs])
     at = [(rows[int(path.index[i])], rows[int(path.index[j])]) for i, j in pairs]
     wanted = np.stack([truth.c2w[i, :3, :3].T @ truth.c2w[j, :3, :3] for i, j in at])

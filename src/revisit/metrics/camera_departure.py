@@ -1,9 +1,9 @@
-"""Departure of the camera: does it go as far as the reference's, when, and does it come back as far?
+"""Camera departure: does the camera go as far as the reference's, when, and does it come back as far?
 
 Evidence: `Departures`. The motion between sampled frames is chained to a path of the picture's centre (in
 widths, with zoom and roll as further axes, a half each), for the clip and for the reference alike; wherever
-the two are joined directly, that corrects the chain. Ways are measured along the axis on which the reference
-moves most. Both paths are read off pictures in the same way, so that a common error cancels.
+the two are joined directly, that corrects the chain. Distances are measured along the axis on which the reference moves
+most. Both paths are estimated from pictures in the same way, so that common errors cancel.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ def camera_ways(departures: Departures) -> CameraWays | Unscored:
     """The ways of both cameras along the axis on which the reference moves most."""
     n = len(departures.index)
     if n < 4:
-        return Unscored("too_short", f"a way out and back takes more than {n} compared frames")
+        return Unscored("too_short", f"a movement out and back needs more than the {n} frames that were compared")
     aspect = departures.truth.shape[1] / departures.truth.shape[2]
     known = departures.reference_step_share > 0
     mine = departures.clip_step_share > 0
     for whose, found in (("reference", known), ("clip", mine)):
         if (~found).mean() > MOST_GAPS:
-            return Unscored("not_followed", f"the camera of the {whose} cannot be followed (little texture, or cuts)")
+            return Unscored(
+                "not_followed", f"the camera of the {whose} cannot be tracked (too little texture, or cuts)"
+            )
     truth = chained(step_vectors(departures.reference_step, aspect), known)
     path = chained(step_vectors(departures.clip_step, aspect), mine)
     offset = step_vectors(departures.offset, aspect)
@@ -47,7 +49,7 @@ def camera_ways(departures: Departures) -> CameraWays | Unscored:
     way = truth[far] - truth[0]
     length = float(np.linalg.norm(way))
     if length < LEAST_WAY:
-        return Unscored("at_rest", f"the reference's camera hardly moves ({length:.2f} widths)")
+        return Unscored("at_rest", f"the camera of the reference hardly moves ({length:.2f} frame widths)")
     axis = way / length
     difference = path - truth
     return CameraWays(
@@ -57,10 +59,10 @@ def camera_ways(departures: Departures) -> CameraWays | Unscored:
 
 
 @metric(
-    id="camera_reach", version=1, title="Reach of the camera", unit="ratio", range=(0, None), higher_is_better=None,
+    id="camera_reach", version=1, title="How far the camera goes", unit="ratio", range=(0, None), higher_is_better=None,
     needs=(CameraWays,), suites=("folder",),
     responds_to=("frozen_camera", "timid_camera"),
-    blind_to=("content", "a way that is long enough and wrong", "when the camera moves"),
+    blind_to=("content", "a path that is long enough but wrong", "when the camera moves"),
 )  # fmt: skip
 def camera_reach(ways: CameraWays) -> Score | Unscored:
     """Farthest way of the clip's camera from its start over that of the reference's: 1 as far, 0 never left."""
@@ -70,10 +72,10 @@ def camera_reach(ways: CameraWays) -> Score | Unscored:
 
 
 @metric(
-    id="camera_standstill", version=1, title="Camera stands on its way out", unit="share", range=(0, 1),
+    id="camera_standstill", version=1, title="Camera stops on the way out", unit="share", range=(0, 1),
     higher_is_better=False, needs=(CameraWays,), suites=("folder",),
     responds_to=("frozen_camera",),
-    blind_to=("content", "a camera that moves, but less", "a camera that stands on its way back"),
+    blind_to=("content", "a camera that moves, but less", "a camera that stops on the way back"),
 )  # fmt: skip
 def camera_standstill(ways: CameraWays) -> Score | Unscored:
     """Share of the reference's way out during which the clip's camera stands still."""
@@ -81,7 +83,7 @@ def camera_standstill(ways: CameraWays) -> Score | Unscored:
     turn = int(ways.reference.argmax())
     out[turn:] = False
     if not out.any():
-        return Unscored("at_rest", "the reference's camera does not move on its way out")
+        return Unscored("at_rest", "the camera of the reference does not move on the way out")
     weight = np.abs(np.diff(ways.reference))[out]
     units = Series(frame=ways.index[1:][out], value=still[out].astype(float))
     return Score(float((weight * still[out]).sum() / weight.sum()), units=units)
@@ -95,7 +97,7 @@ def moving_and_still(ways: CameraWays) -> tuple[np.ndarray, np.ndarray]:
 
 
 @metric(
-    id="camera_scale", version=1, title="Scale of the camera's turn", unit="ratio", range=(0, None),
+    id="camera_scale", version=1, title="Share of the turn made", unit="ratio", range=(0, None),
     higher_is_better=None, needs=(CameraWays,), suites=("folder",),
     responds_to=("timid_camera",),
     blind_to=("content", "stops and delays"),
@@ -106,13 +108,13 @@ def camera_scale(ways: CameraWays) -> Score | Unscored:
     moves[int(ways.reference.argmax()) :] = False
     both = moves & ~still
     if both.sum() < 2:
-        return Unscored("at_rest", "the clip's camera does not move while the reference's is on its way out")
+        return Unscored("at_rest", "the camera of the clip does not move while the reference's moves out")
     ratio = np.diff(ways.clip)[both] / np.diff(ways.reference)[both]
     return Score(float(max(np.median(ratio), 0.0)), units=Series(frame=ways.index[1:][both], value=ratio))
 
 
 @metric(
-    id="return_shortfall", version=1, title="Way back that is missing", unit="share", range=(0, None),
+    id="return_shortfall", version=1, title="Missing part of the return", unit="share", range=(0, None),
     higher_is_better=False, needs=(CameraWays,), suites=("folder",),
     responds_to=("partial_return",),
     blind_to=("content", "a camera that never left", "when the camera comes back"),
@@ -130,7 +132,7 @@ def return_shortfall(ways: CameraWays) -> Score | Unscored:
     id="return_delay", version=1, title="Delay of the return", unit="share", range=(-1, 1), higher_is_better=None,
     needs=(CameraWays,), suites=("folder",),
     responds_to=("late_return",),
-    blind_to=("content", "a camera that never left", "a return that stops on its way"),
+    blind_to=("content", "a camera that never left", "a return that stops halfway"),
 )  # fmt: skip
 def return_delay(ways: CameraWays) -> Score | Unscored:
     """How much later than the reference's the clip's camera is back within 60 % of its farthest point.
@@ -139,16 +141,16 @@ def return_delay(ways: CameraWays) -> Score | Unscored:
     """
     point = WAY_BACK * float(ways.clip.max())
     if point < 0.5 * WAY_BACK * LEAST_WAY:
-        return Unscored("at_rest", "the clip's camera never left, so it cannot come back late")
+        return Unscored("at_rest", "the camera of the clip never left, so it cannot return late")
     mine, truth = crossing(ways.clip, ways.seconds, point), crossing(ways.reference, ways.seconds, point)
     if truth is None:
-        return Unscored("no_return", "the reference's camera does not come back that far")
+        return Unscored("no_return", "the camera of the reference does not come back that far")
     if mine is None:
-        return Unscored("no_return", "the clip's camera does not come back that far")
+        return Unscored("no_return", "the camera of the clip does not come back that far")
     turn = ways.seconds[int(ways.reference.argmax())]
     span = float(ways.seconds[-1] - turn)
     if span <= 0:
-        return Unscored("no_return", "the reference ends where it turns")
+        return Unscored("no_return", "the reference ends at its turning point, so it has no return")
     return Score(float(np.clip((mine - truth) / span, -1, 1)), raw=mine - truth, facts={"point": point})
 
 
@@ -163,10 +165,10 @@ def crossing(way: np.ndarray, seconds: np.ndarray, point: float) -> float | None
 
 
 @metric(
-    id="camera_strays", version=1, title="Camera off the reference's way", unit="widths", range=(0, None),
+    id="camera_strays", version=1, title="Camera off the reference path", unit="widths", range=(0, None),
     higher_is_better=False, needs=(CameraWays,), suites=("folder",),
     responds_to=("camera_drift",),
-    blind_to=("content", "going too far or not far enough on the right way"),
+    blind_to=("content", "going too far or not far enough along the right path"),
 )  # fmt: skip
 def camera_strays(ways: CameraWays) -> Score | Unscored:
     """How far the clip's camera is across the reference's way in the last sixth of the clip, in widths.

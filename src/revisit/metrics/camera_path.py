@@ -1,4 +1,4 @@
-"""The camera's path: how far it turned, how far it looked away, and where it ended.
+"""Camera path: how far the camera turned, how far it looked away, and where it ended.
 
 Evidence: `CameraPath`, turns relative to the first frame. Angles are degrees. The total adds the turns between
 moments about a fifth of a second apart, so that the shake of single estimates does not add up.
@@ -50,12 +50,12 @@ def camera_path(path: CameraPath) -> Score | Unscored:
     """
     validate(path)
     if len(path.index) < 2:
-        return Unscored("too_short", f"a path takes two frames, and there are {len(path.index)}")
+        return Unscored("too_short", f"a path needs at least two frames; there are {len(path.index)}")
     reliable = float(path.reliable.mean())
     if reliable < LEAST_RELIABLE:
         return Unscored(
             "not_followed",
-            f"the camera could be followed in only {reliable:.0%} of the frames: too little texture, or cuts",
+            f"the camera could be tracked in only {reliable:.0%} of the frames (too little texture, or cuts)",
             {"reliable_share": round(reliable, 3)},
         )
     sure = path.reliable

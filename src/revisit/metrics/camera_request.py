@@ -1,4 +1,4 @@
-"""Camera requests: what a camera was asked to do, from its script or from a path that came as a file."""
+"""Camera requests: the requested camera path, from a script or from a file."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Request:
 def request_of(case: Case) -> Request | Unscored:
     """The request of a case, or why there is none."""
     if not case.camera:
-        return Unscored("no_camera", "no camera was given for this case")
+        return Unscored("no_camera", "no camera script or path was given for this case")
     try:
         steps = parse_script(case.camera)
     except UsageError as error:
         return Unscored("unreadable", f"the camera script cannot be read: {error}")
     if (frames := sum(step.frames for step in steps)) > MOST_FRAMES:
-        return Unscored("unreadable", f"the camera script runs over {frames} frames; {MOST_FRAMES} are the most")
+        return Unscored("unreadable", f"the camera script has {frames} frames; at most {MOST_FRAMES} are allowed")
     kinds = {move.kind for step in steps for move in step.moves}
     kind = "static" if not kinds else "yaw" if "yaw" in kinds else "sideways" if kinds <= SIDEWAYS else "other"
     return Request(steps, kind)
@@ -55,7 +55,7 @@ def asked_camera(case: Case, frames: FrameFacts, given: TruePoseTrack | None) ->
     """
     count = int(frames.index[-1]) + 1 if len(frames.index) else 0
     if count < 2:
-        return Unscored("too_short", f"a path takes two frames, and the clip has {count}")
+        return Unscored("too_short", f"a path needs at least two frames; the clip has {count}")
     if given is None or len(given.c2w) < 2:
         request = request_of(case)
         if isinstance(request, Unscored):

@@ -1,7 +1,7 @@
-"""Cuts: places where a clip does not continue.
+"""Cuts: where a clip jumps to a different picture.
 
-Evidence: `CutSignal` (classical vision), `ShotChanges` (a network). Their scales have nothing in common, so each has a
-metric and a threshold of its own. A world model has no editor: every cut is a break of the world.
+Evidence: `CutSignal` (classical vision), `ShotChanges` (a network). Their scales differ, so each has its own metric and
+threshold. A world model should never cut: every cut is a failure.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def scene_cuts(signal: CutSignal, *, threshold: float = 0.5, apart: float = 0.5)
     threshold is the middle.
     """
     if not len(signal.index):
-        return Unscored("too_short", "a cut takes two frames")
+        return Unscored("too_short", "finding a cut needs at least two frames")
     rows = find_cuts(signal.score, signal.seconds, threshold, apart)
     units = Series(frame=signal.index[rows], seconds=signal.seconds[rows], value=signal.score[rows])
     return Score(len(rows), raw=float(signal.score.max()), units=units, facts={"frames": signal.index[rows].tolist()})
@@ -65,7 +65,7 @@ def shot_changes(seen: ShotChanges, *, threshold: float = 0.5, apart: float = 0.
     The threshold is the published one. It knows cuts and dissolves of films; a world that morphs in place is neither.
     """
     if not len(seen.index):
-        return Unscored("too_short", "a cut takes two frames")
+        return Unscored("too_short", "finding a cut needs at least two frames")
     rows = find_cuts(seen.probability, seen.seconds, threshold, apart)
     units = Series(frame=seen.index[rows], seconds=seen.seconds[rows], value=seen.probability[rows])
     facts = {"frames": seen.index[rows].tolist(), "under_change": float((seen.during >= threshold).mean())}

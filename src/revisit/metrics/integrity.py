@@ -1,8 +1,8 @@
-"""Integrity: does the picture hold together from frame to frame, and from its first frame to its last?
+"""Integrity: is the picture stable from frame to frame, and from the first frame to the last?
 
 WRBench's visual integrity (eq. 3, 11-13) is the worse of
 
-- the likeness of the first and the last frame as wholes, and
+- the similarity of the whole first and last frames, and
 - a low percentile over time of a low percentile over patches of how well patches of neighbouring
   sampled frames find each other.
 
@@ -31,7 +31,7 @@ def validate(features: PatchFeatures) -> None:
         lengths = np.linalg.norm(np.asarray(getattr(features, name), dtype=np.float32), axis=-1)
         if lengths.size and np.abs(lengths - 1).max() > 0.02:
             raise InvalidEvidence(
-                f"PatchFeatures.{name} must be unit vectors; lengths reach from {lengths.min():.3g} to "
+                f"PatchFeatures.{name} must be unit vectors; lengths range from {lengths.min():.3g} to "
                 f"{lengths.max():.3g}. Divide each by its length"
             )
 
@@ -71,7 +71,7 @@ def visual_integrity(
     """min(cos(first, last), P20 over time of P20 over patches of the best cosines between sampled neighbours)."""
     validate(features)
     if len(features.index) < 2:
-        return Unscored("too_short", "frames are compared with each other, and there are fewer than two")
+        return Unscored("too_short", "at least two frames are needed for a comparison")
     return integrity(features.index, features.tokens, None, features.whole, facts.fps, rate, at_most, percentile)
 
 
@@ -87,7 +87,7 @@ def integrity(
 ) -> Score:
     """The score of unit descriptors of patches, (N, ..., D), and of whole frames; `valid` tells which patches count."""
     if not np.isfinite(fps):
-        raise InvalidEvidence(f"FrameFacts.fps is {fps}; a clip has a number of frames per second")
+        raise InvalidEvidence(f"FrameFacts.fps is {fps}; expected a number above zero")
     frames = sample_frames(int(index[-1]) + 1, fps, rate, at_most)
     rows = np.unique(nearest_rows(index, frames))
     ends = float(np.clip(whole[rows[0]].astype(float) @ whole[rows[-1]].astype(float), 0, 1))
@@ -123,7 +123,7 @@ def wr_integrity(
     """min(cos(first, last), P20 over time of P20 over patches of the best cosines between sampled neighbours)."""
     validate_tokens(seen)
     if len(seen.index) < 2:
-        return Unscored("too_short", "frames are compared with each other, and there are fewer than two")
+        return Unscored("too_short", "at least two frames are needed for a comparison")
     tokens, whole = unit(seen.tokens), unit(seen.whole)
     made = integrity(seen.index, tokens, seen.valid, whole, facts.fps, rate, at_most, percentile)
     # The paper's check of its own choice: the mean of the patches that count in the place of the frame's own token.

@@ -1,4 +1,4 @@
-"""Judge answers: whether the answers of a judge about a clip are whole, and whether they are trusted at all."""
+"""Judge answers: are a judge's answers about a clip complete, and can they be trusted?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Departure of the look: light, style, sharpness and place, against the reference or within the clip.
+"""Look departure: changes of light, style, sharpness and place, against the reference or within the clip.
 
 Evidence: `Departures`, frame by frame after the camera has been undone. Differences that are the same over
 large parts of the picture are light; differences of local structure, which no light explains, are another
@@ -23,7 +23,7 @@ TEXTURE = 4.0  # gray levels: local deviation of a place that can be recognised
 UNLIKE = 0.5  # local correlation below which a place is another one
 LEAST_CELLS = 12
 BESIDE = 0.04  # widths: cameras that are so close see the same cells, if it is the same place
-NOT_LAID = Reason("no_overlap", "no frame after the return could be laid over the reference")
+NOT_LAID = Reason("no_overlap", "no frame after the return could be aligned with the reference")
 
 
 @derived(makes=Looks, needs=(Departures,), version=1)
@@ -88,7 +88,7 @@ def after(index: np.ndarray, phases: CasePhases) -> np.ndarray:
     id="light_departure", version=1, title="Light against the reference", unit="CIELAB", range=(0, None),
     higher_is_better=False, needs=(Looks, CasePhases), suites=("folder",),
     responds_to=("lighting",),
-    blind_to=("content", "a light that changes from frame to frame", "a clip that cannot be laid over the reference"),
+    blind_to=("content", "light that changes from frame to frame", "a clip that cannot be aligned with the reference"),
 )  # fmt: skip
 def light_departure(looks: Looks, phases: CasePhases) -> Score | Unscored:
     """Length of the median shift of mean CIELAB from the reference after the return; 0 is the same light."""
@@ -105,7 +105,7 @@ def light_departure(looks: Looks, phases: CasePhases) -> Score | Unscored:
     id="place_departure", version=1, title="Place replaced", unit="share", range=(0, 1), higher_is_better=False,
     needs=(Looks, CasePhases), suites=("folder",),
     responds_to=("background",),
-    blind_to=("light", "colour", "places without texture", "a clip that cannot be laid over the reference"),
+    blind_to=("light", "colour", "places without texture", "a clip that cannot be aligned with the reference"),
 )  # fmt: skip
 def place_departure(looks: Looks, phases: CasePhases) -> Score | Unscored:
     """Share of the textured cells whose structure is not the reference's after the return, median over frames."""
@@ -162,7 +162,7 @@ def sharpness_departure(looks: Looks) -> Score | Unscored:
     In natural logarithms: 0.7 is half of the detail. The facts hold the same early and late in the clip.
     """
     if len(looks.index) < 4:
-        return Unscored("too_short", f"only {len(looks.index)} frames were compared with the reference")
+        return Unscored("too_short", f"only {len(looks.index)} frames could be compared with the reference")
     loss = looks.detail[:, -1] - looks.detail[:, 0]
     n = len(loss)
     early, late = float(np.median(loss[n // 8 : n // 2])), float(np.median(loss[-max(2, n // 6) :]))
@@ -174,7 +174,7 @@ def sharpness_departure(looks: Looks) -> Score | Unscored:
     id="structure_decay", version=1, title="Structure decays", unit="share", range=(-1, 1), higher_is_better=False,
     needs=(Looks,), suites=("folder",),
     responds_to=("collapse",),
-    blind_to=("light", "a break that is there from one frame to the next"),
+    blind_to=("light", "a break from one frame to the next"),
 )  # fmt: skip
 def structure_decay(looks: Looks) -> Score | Unscored:
     """How much less of the reference's structure the last sixth of the clip keeps than its first third.
@@ -187,7 +187,7 @@ def structure_decay(looks: Looks) -> Score | Unscored:
     n = len(looks.index)
     early, late = (rows >= n // 8) & (rows < n // 3), rows >= n - max(2, n // 6)
     if not early.any() or not late.any():
-        return Unscored("no_overlap", "early or late in the clip its camera is elsewhere than the reference's")
+        return Unscored("no_overlap", "at the start or the end of the clip its camera is not where the reference's is")
     units = Series(frame=looks.index[rows], value=1 - kept)
     return Score(float(np.clip(np.median(kept[early]) - np.median(kept[late]), -1, 1)), units=units)
 
@@ -207,7 +207,7 @@ def structure_kept(looks: Looks, row: int) -> float:
 def unsteady_light(frames: FrameFacts) -> Score | Unscored:
     """Median |second difference| of mean luma, in gray levels of 255: a cut or a turn of the light does not count."""
     if len(frames.index) < 5:
-        return Unscored("too_short", f"unsteadiness takes five frames, and there are {len(frames.index)}")
+        return Unscored("too_short", f"flicker needs at least five frames; there are {len(frames.index)}")
     bend = 255 * np.abs(np.diff(np.asarray(frames.luma, dtype=float), n=2)) / 2
     return Score(float(np.median(bend)), units=Series(frame=frames.index[1:-1], value=bend))
 
@@ -221,7 +221,7 @@ def unsteady_light(frames: FrameFacts) -> Score | Unscored:
 def cut_away(signal: CutSignal, *, threshold: float = 0.5, apart: float = 0.2) -> Score | Unscored:
     """Share of the clip between a cut and the cut back, or the end: 0 without a cut."""
     if not len(signal.index):
-        return Unscored("too_short", "a cut takes two frames")
+        return Unscored("too_short", "finding a cut needs at least two frames")
     rows = find_cuts(signal.score, signal.seconds, threshold, apart)
     edges = [int(signal.index[row]) for row in rows]
     frames = int(signal.index[-1]) + 1

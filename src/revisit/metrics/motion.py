@@ -1,4 +1,4 @@
-"""Motion: how much moves, how smoothly, and whether the camera moved at all.
+"""Motion: how much moves, how smoothly, and whether the camera moves.
 
 Evidence: `FlowStats`. Lengths are fractions of the frame's width; speeds are per second, so that frame
 rates compare. The camera's excursion is the farthest that the accumulated global motion carries the
@@ -14,7 +14,7 @@ from revisit.evidence.frames import FrameFacts
 from revisit.evidence.motion import RESTS_AS_ASKED, FlowStats
 from revisit.metrics.camera_request import Request, request_of
 
-TOO_SHORT = Reason("too_short", "motion takes two frames")
+TOO_SHORT = Reason("too_short", "motion needs at least two frames")
 STILL_SPEED = 0.01  # widths per second: at this speed a view takes 25 s to leave by a quarter
 
 
@@ -49,7 +49,7 @@ def excursion(flow: FlowStats) -> np.ndarray:
     needs=(FlowStats,),
     suites=("folder",),
     responds_to=("frozen picture",),
-    blind_to=("what moves", "whether it should"),
+    blind_to=("what moves", "whether motion was asked for"),
 )
 def motion_amount(flow: FlowStats) -> Score | Unscored:
     """Mean optical flow in frame widths per second, with the camera's and the objects' share beside it."""
@@ -97,7 +97,7 @@ def motion_smoothness(flow: FlowStats, *, tau: float = 0.15) -> Score | Unscored
     needs=(FlowStats,),
     suites=("folder",),
     responds_to=("frozen camera",),
-    blind_to=("whether the camera was asked to rest",),
+    blind_to=("whether the camera was asked to stay still",),
 )
 def frozen_camera(flow: FlowStats, *, still: float = STILL_SPEED) -> Score | Unscored:
     """Share of the clip's time in which the global motion is slower than `still` widths per second."""
@@ -124,7 +124,7 @@ def frozen_camera(flow: FlowStats, *, still: float = STILL_SPEED) -> Score | Uns
 def flicker(frames: FrameFacts) -> Score | Unscored:
     """Mean |second difference| of mean luma, in gray levels of 255: steady light and steady fades give 0."""
     if len(frames.index) < 3:
-        return Unscored("too_short", f"flicker takes three frames, and there are {len(frames.index)}")
+        return Unscored("too_short", f"flicker needs at least three frames; there are {len(frames.index)}")
     bend = 255 * np.abs(np.diff(np.asarray(frames.luma, dtype=float), n=2)) / 2
     return Score(float(bend.mean()), units=Series(frame=frames.index[1:-1], value=bend))
 
@@ -135,7 +135,7 @@ def asked_to_rest(case: Case | None) -> bool:
     return isinstance(request, Request) and request.kind == "static"
 
 
-@gate(id="camera_moved", version=2, title="The camera moves", needs=(FlowStats, Case))
+@gate(id="camera_moved", version=2, title="Camera moves", needs=(FlowStats, Case))
 def camera_moved(
     flow: FlowStats, case: Case | None = None, *, frozen: float = 0.05, moved: float = 0.1, least_texture: float = 0.02
 ) -> Verdict:
@@ -153,16 +153,18 @@ def camera_moved(
     units = Series(frame=flow.index, value=path)
     if texture < least_texture:
         reason = (
-            f"too little texture to follow motion: {texture:.1%} of the picture, at least {least_texture:.0%} is needed"
+            f"too little texture to measure motion: {texture:.1%} of the picture has it, {least_texture:.0%} is needed"
         )
         return Verdict("unsure", "cannot tell", reason, facts, units)
     if farthest < frozen and asked_to_rest(case):
-        reason = f"the camera was asked to rest, and rests: the picture moves by at most {farthest:.1%} of its width"
+        reason = (
+            f"the camera was asked to stay still and does: the picture moves by at most {farthest:.1%} of its width"
+        )
         return Verdict("closed", RESTS_AS_ASKED, reason, facts, units)
     if farthest < frozen:
         reason = f"frozen camera: the picture never moves by more than {farthest:.1%} of its width"
         return Verdict("closed", "frozen camera", reason, facts, units)
     if farthest < moved:
-        reason = f"the picture moves by {farthest:.1%} of its width: too little to tell a camera motion from drift"
+        reason = f"the picture moves by {farthest:.1%} of its width: too little to tell camera motion from drift"
         return Verdict("unsure", "hardly moves", reason, facts, units)
     return Verdict("open", "moves", facts=facts, units=units)

@@ -1,10 +1,10 @@
-"""Outcome: did what happened out of sight happen in the clip as well?
+"""Outcome: does the returned view show what happened while it was out of sight?
 
 Evidence: `PairedViews`, small pictures of the clip and of a reference that shows the truth, and the
 phases. The reference's return is compared with the reference's first view: where they differ lies the
-event's mark. There, the clip's return is either like the truth, or like the first view (the world was
-reset), or like neither. Everything is compared after blurring and at the best small shift, because a
-camera that comes back a few pixels off is not a wrong outcome.
+event's mark. There, the clip's return looks like the truth, like the first view (the world was reset), or like neither.
+Everything is compared after blurring and at the best small shift, because a camera that comes back a few pixels off is
+not a wrong outcome.
 """
 
 from __future__ import annotations
@@ -98,13 +98,17 @@ def find_mark(pictures: list[np.ndarray], returned: np.ndarray) -> Mark | Reason
     inside = clear & (change > max(LOWEST_CHANGE, TIMES_USUAL * usual))
     share = inside.sum() / clear.sum()
     if share < SMALLEST_MARK:
-        sentence = f"the reference's return shows its first view again ({share:.1%} differs)"
+        sentence = (
+            f"the reference returns to its first view unchanged ({share:.1%} differs), so no event can be checked"
+        )
         return Reason("nothing_happened", sentence)
     gray = pictures[row].mean(axis=2)
     contrast = float(np.median(np.abs(gray - np.median(gray))))
     if share > LARGEST_MARK or usual > max(LOWEST_USUAL, CONTRAST_SHARE * contrast):
         typical = f"{float(np.median(change[clear])):.0f} gray levels at the median"
-        return Reason("no_return", f"the reference returns to another view than its first one ({typical})")
+        return Reason(
+            "no_return", f"the reference does not return to its first view ({typical}), so the event cannot be checked"
+        )
     near = blurred(np.repeat(inside[:, :, None], 3, axis=2))[:, :, 0] > 0
     return Mark(first, pictures[row], row, inside, clear & ~near, float(change[inside].mean()))
 
@@ -122,7 +126,7 @@ def find_mark(pictures: list[np.ndarray], returned: np.ndarray) -> Mark | Reason
     responds_to=("state reset", "event did not happen", "object missing after the event"),
     blind_to=(
         "events that leave no mark in the returned view",
-        "how the event came about",
+        "how the event happened",
         "details under 4 pixels of 160",
     ),
 )
@@ -135,7 +139,9 @@ def event_outcome(views: PairedViews, phases: CasePhases) -> Score | Unscored:
     """
     returned = np.flatnonzero(views.index >= phases.first_returned)
     if not len(returned) or len(views.index) < 2 or returned[0] == 0:
-        return Unscored("no_overlap", f"no frame before the return at frame {phases.first_returned}, or none after it")
+        return Unscored(
+            "no_overlap", f"there are no frames before, or none after, the return at frame {phases.first_returned}"
+        )
     if min(views.clip.shape[1:3]) < 6 * REACH:
         return Unscored(
             "not_followed", f"pictures of {views.clip.shape[2]} x {views.clip.shape[1]} pixels are too small"
@@ -158,8 +164,8 @@ def event_outcome(views: PairedViews, phases: CasePhases) -> Score | Unscored:
     }
     if around > BACKGROUND_SHARE * mark.change:
         sentence = (
-            "the clip returns to another view than the reference: its surroundings differ by "
-            f"{around:.0f} gray levels, the event itself by {mark.change:.0f}"
+            f"the clip and the reference return to different views: the surroundings differ by {around:.0f} gray "
+            f"levels, the event itself by {mark.change:.0f}"
         )
         return Unscored("no_overlap", sentence, facts)
     from_first = float(difference(shown, mark.first)[mark.inside].mean())

@@ -1,7 +1,7 @@
-"""Overlay: the return of a clip laid over the truth, over the first view and over the last one before the target left.
+"""Overlay: the returned view of a clip aligned with the truth, the first view and the last view before the target left.
 
 Evidence: `Departures`, the phases, and the target's box from the case. For the few sampled frames in which
-the target's place is in full view again, four pictures lie over each other pixel by pixel:
+the target's place is in full view again, four pictures are aligned pixel by pixel:
 
 - `truth`: what the reference shows;  - `shown`: what the clip shows, its light made that of the truth;
 - `first`: the reference's first view;  - `last`: the reference's last view of the target before it left.
@@ -196,21 +196,21 @@ def overlay(departures: Departures, phases: CasePhases, case: Case) -> Overlay |
     box = case.target.box
     returned = departures.index >= phases.first_returned
     if not returned.any():
-        return Unscored("no_overlap", f"no frame after the return at frame {phases.first_returned} was compared")
+        return Unscored("no_overlap", f"no frame after the return at frame {phases.first_returned} could be compared")
     seen = np.array([share_inside(warp, box) for warp in departures.reference_first])
     in_view = (departures.reference_first_share > 0) & (seen >= WHOLE)
     if not (returned & in_view).any():
-        return Unscored("no_return", "the reference does not come back to the target's first place")
+        return Unscored("no_return", "the reference does not come back to where the target first was")
     joined = returned & in_view & trusted(departures)
     if not joined.any():
-        return Unscored("no_overlap", "the clip's return shows another view or place than the reference's")
+        return Unscored("no_overlap", "the clip returns to a different view or place than the reference")
     trust = departures.offset_share * departures.reference_first_share
     rows = np.sort(np.argsort(np.where(joined, -trust, 1.0), kind="stable")[: min(MOST_ROWS, int(joined.sum()))])
     before = np.flatnonzero((departures.index < phases.first_hidden) & in_view)
     last = int(before[-1]) if len(before) else -1
     made = [one for row in rows if (one := _laid(departures, int(row), last, box)) is not None]
     if not made:
-        return Unscored("no_overlap", "the clip's return shows too little of the target's place to compare it")
+        return Unscored("no_overlap", "the returned view of the clip shows too little of where the target was")
     columns = {name: np.stack([one[name] for one in made]) for name in made[0]}
     return Overlay(last_frame=int(departures.index[last]) if last >= 0 else -1, **columns)
 

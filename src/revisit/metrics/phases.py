@@ -1,4 +1,4 @@
-"""Phases: when the world was seen first, when it was hidden, and when it came back."""
+"""Phases: which frames show the first view, which hide it, and which show it again."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def case_phases(case: Case, frames: FrameFacts, views: ViewPhases | None) -> Cas
             return Unscored("too_short", "the clip has no frames")
         if returned > frames.index[-1]:
             return Unscored(
-                "mismatch", f"the return is given at frame {returned}, and the last frame is {frames.index[-1]}"
+                "mismatch", f"the return is given as frame {returned}, but the last frame is {frames.index[-1]}"
             )
         return CasePhases(hidden, returned, "given")
     if views is None:
-        return Unscored("no_phases", "no phases were given, and no observer of the set looks for them")
+        return Unscored("no_phases", "no phases were given, and the observer set has no observer that finds them")
     away, back = np.flatnonzero(views.phase == AWAY), np.flatnonzero(views.phase == RETURNED)
     if not len(away) or not len(back):
-        return Unscored("no_phases", "no phases were given, and the first view did not leave and return")
+        return Unscored("no_phases", "no phases were given, and the first view does not leave and return")
     return CasePhases(int(views.index[away[0]]), int(views.index[back[0]]), "view gate")

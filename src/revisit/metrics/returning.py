@@ -1,11 +1,11 @@
-"""Returning: is what comes back into view what had been there?
+"""Returning: does a view look the same when it is seen again?
 
 Frames are paired by viewpoint, not by time: on a turn away and back, frames of the way out pair with the
 frames of the way back that see the same view. `ReturnPairs` keeps, for each later frame, the earlier
 frame whose view it matches best among those whose view was lost in between.
 `return_consistency` compares patch descriptors at corresponding positions of each pair, on a scale set by
 the clip itself: 0 is the similarity of patches that do not correspond, 1 that of neighbouring frames.
-`return_features` does the same with a network's patches, which tell places apart better and mind the light less.
+`return_features` does the same with a network's patches, which tell places apart better and depend less on light.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def floor_and_ceiling(tokens: np.ndarray) -> tuple[float, float]:
     id="return_consistency", version=1, title="Same view after return", unit="score", range=(0, 1),
     higher_is_better=True, needs=(PatchFeatures, ReturnPairs), gates=("view_return",), suites=("folder",),
     responds_to=("content changed while away", "content replaced on return", "texture lost on return"),
-    blind_to=("frozen camera", "wrong motion that ends in the right view", "changes smaller than a patch"),
+    blind_to=("frozen camera", "wrong motion that ends at the right view", "changes smaller than a patch"),
     rewards_unchanged=True,
 )  # fmt: skip
 def return_consistency(patches: PatchFeatures, pairs: ReturnPairs) -> Score | Unscored:
@@ -109,7 +109,7 @@ def return_consistency(patches: PatchFeatures, pairs: ReturnPairs) -> Score | Un
     id="return_features", version=1, title="Same view after return (network)", unit="score", range=(0, 1),
     higher_is_better=True, needs=(NetworkPatches, ReturnPairs), gates=("view_return",), suites=("folder",),
     responds_to=("content changed while away", "content replaced on return", "texture lost on return"),
-    blind_to=("frozen camera", "wrong motion that ends in the right view", "changes smaller than a patch", "light"),
+    blind_to=("frozen camera", "wrong motion that ends at the right view", "changes smaller than a patch", "light"),
     rewards_unchanged=True,
 )  # fmt: skip
 def return_features(patches: NetworkPatches, pairs: ReturnPairs) -> Score | Unscored:
@@ -124,9 +124,9 @@ def return_features(patches: NetworkPatches, pairs: ReturnPairs) -> Score | Unsc
 def compared(patches: PatchFeatures | NetworkPatches, pairs: ReturnPairs) -> Score | Unscored:
     """How alike the patches of the pairs are, between the clip's own floor and ceiling."""
     if not len(pairs):
-        return Unscored("no_return", "no view was lost and seen again")
+        return Unscored("no_return", "no view left the frame and was seen again")
     if len(patches.index) < 2:
-        return Unscored("not_observed", "fewer than two frames have patch descriptors")
+        return Unscored("not_observed", "fewer than two frames have patch descriptors, so nothing can be compared")
     at = {int(frame): row for row, frame in enumerate(patches.index)}
     floor, ceiling = floor_and_ceiling(patches.tokens)
     if ceiling - floor < LEAST_CONTRAST:

@@ -1,8 +1,8 @@
-"""Room: a verdict counts only where thresholds a little higher or lower give the same one.
+"""Room: a verdict counts only if slightly higher or lower thresholds give the same one.
 
-A grey level more, a pixel to the side or another codec moves every cue a little. A gate therefore asks itself again
-with its thresholds one to four steps off, a step being what such changes do. What turns within the first step is too
-close to call; how many steps a verdict survives is its confidence.
+A grey level more, a pixel to the side or another codec moves every cue a little. A gate is therefore evaluated again
+with its thresholds one to four steps off, a step being the size of such changes. A verdict that changes within the
+first step is too close to call; the number of steps it survives is its confidence.
 """
 
 from __future__ import annotations
@@ -27,6 +27,6 @@ def with_room(verdict: Verdict, others: Callable[[int], Iterable[Verdict]]) -> V
             facts = {**verdict.facts, "confidence": (steps - 1) / STEPS}
             if steps > 1:
                 return replace(verdict, facts=facts)
-            reason = f"too close to call: {verdict.label!r}, but {other.label!r} if thresholds were a little different"
+            reason = f"too close to call: {verdict.label!r}, but {other.label!r} with slightly different thresholds"
             return Verdict("unsure", UNSURE, reason, facts, verdict.units)
     return replace(verdict, facts={**verdict.facts, "confidence": 1.0})

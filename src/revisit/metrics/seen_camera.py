@@ -1,6 +1,6 @@
-"""The seen camera: from a file of poses where one was given, else from what the picture shows.
+"""Observed camera path: from a pose file if one was given, otherwise estimated from the video.
 
-Odometry knows turns and no ways; what asks for a way has to say so.
+Odometry knows rotations but no distances; a metric that needs distances has to say so.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ def seen_camera(track: PoseTrack | None, path: CameraPath | None) -> SeenCamera 
     if track is not None:
         return SeenCamera(track.frame, track.c2w[:, :3, :3], track.c2w[:, :3, 3], track.source)
     if path is None:
-        return Unscored("no_camera", "no file of poses was given, and no observer of the set follows the camera")
+        return Unscored(
+            "no_camera", "no pose file was given, and the observer set has no observer that tracks the camera"
+        )
     share = float(path.reliable.mean()) if len(path.index) else 0.0
     if share < LEAST_RELIABLE:
         return Unscored(
             "not_followed",
-            f"the camera could be followed in only {share:.0%} of the frames: too little texture, or cuts; "
-            "a file of poses from a network would serve",
+            f"the camera could be tracked in only {share:.0%} of the frames (too little texture, or cuts); a pose "
+            "file from `revisit poses` may help",
         )
     sure = path.reliable  # where the path was lost nobody knows where the camera looked
     field = path.field_of_view, path.field_of_view_estimated

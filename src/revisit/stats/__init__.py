@@ -1,1 +1,1 @@
-"""."""
+"""Statistics: intervals, paired tests, agreement of raters, ranks and correlation."""
