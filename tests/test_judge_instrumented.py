@@ -220,7 +220,7 @@ def test_a_judge_file(exam, tmp_path):
     with pytest.raises(UsageError, match="no scene descriptions"):
         choose_judge(str(path))
     path.write_text("kind: instrumented\nmodel: x\n")
-    with pytest.raises(UsageError, match="takes `scenes:`"):
+    with pytest.raises(UsageError, match="takes only `scenes:`"):
         choose_judge(str(path))
     np.savez(tmp_path / "a.npz", views=np.zeros(3))
     with pytest.raises(UsageError, match="not a scene description"):

@@ -225,7 +225,7 @@ def test_variable_rate_keeps_its_times(tmp_path: Path) -> None:
         assert stream.info.times.tolist() == [p / 1000 for p in pts]
         assert stream.info.fps == pytest.approx(10)
         assert [frame.time for frame in stream] == [p / 1000 for p in pts]
-    assert stream.notes == ("variable frame rate: 40 to 260 ms between frames, 10 frames a second on average",)
+    assert stream.notes == ("variable frame rate: 40 to 260 ms between frames, 10 frames per second on average",)
 
 
 def test_a_rate_rounded_to_milliseconds_is_constant(tmp_path: Path) -> None:
@@ -284,14 +284,14 @@ def test_pixels_that_are_not_square_are_noted(tmp_path: Path) -> None:
     path = write_video(tmp_path / "a.mp4", pictures(2), aspect=Fraction(4, 3))
     with open_clip(Clip(path)) as stream:
         assert (stream.info.width, stream.info.height) == (64, 48)
-    assert stream.notes == ("pixels are not square (SAR 4:3): judged as stored",)
+    assert stream.notes == ("pixels are not square (SAR 4:3): used as stored",)
 
 
 def test_a_given_rate_does_not_override_the_clock(tmp_path: Path) -> None:
     path = write_video(tmp_path / "a.mp4", pictures(2))
     with open_clip(Clip(path, fps=8)) as stream:
         assert stream.info.fps == 24
-    assert stream.notes == ("it has its own clock; the given 8 frames a second were not used",)
+    assert stream.notes == ("the video has its own timestamps; the given 8 frames per second were ignored",)
 
 
 # Files that are not clips
@@ -307,7 +307,7 @@ def test_a_given_rate_does_not_override_the_clock(tmp_path: Path) -> None:
         (b"#EXTM3U\n/etc/passwd\n", "a playlist"),
         (b"\x89PNG\r\n\x1a\n" + bytes(99), "a PNG image"),
         (b"RIFF\x00\x00\x00\x00AVI ", "convert it to mp4"),
-        (b"\xfe\x00\x81" + bytes(5000), "not a video of a known kind"),
+        (b"\xfe\x00\x81" + bytes(5000), "not a known video format"),
         (b"\x00\x00\x00\x18ftypmp42" + bytes(12), "its moov box) is missing"),
         (b"\x00\x00\x00\x08moov", "it holds no video stream"),
         (b"\x1a\x45\xdf\xa3", "its container cannot be read"),
@@ -452,8 +452,8 @@ SENDS = "out = sys.stdout.buffer; out.write(b'HEAD' + ({n}).to_bytes(4, 'big') +
     [
         ("time.sleep(60)", "decoding took longer than 1 s"),
         (SENDS.format(n=len(HEADER), data=HEADER) + "time.sleep(60)", "decoding took longer than 1 s"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", "killed from outside"),
-        ("os.kill(os.getpid(), signal.SIGSEGV)", "crashed on it (SIGSEGV)"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "the decoder was killed"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", "crashed (SIGSEGV)"),
         ("os.kill(os.getpid(), signal.SIGXCPU)", "decoding took longer"),
         ("os._exit(7)", "exit code 7"),
         ("os.write(1, b'x' * 1000)", "not a frame"),
@@ -533,7 +533,7 @@ def test_written_clips_come_back(tmp_path: Path) -> None:
     ("frames", "expected"),
     [
         ([], "at least one"),
-        (pictures(1, 17, 33), "33x17 pixels do not fit"),
+        (pictures(1, 17, 33), "33x17 pixels cannot be encoded"),
         ([np.zeros((4, 4))], "uint8"),
         ([*pictures(1, 16, 16), *pictures(1, 16, 32)], "one size"),
     ],

@@ -84,7 +84,7 @@ def test_side_images_are_left_out(tmp_path: Path) -> None:
     assert [path.name for path in frame_files(folder).paths] == ["0.jpg", "1.jpg"]
     with open_clip(Clip(folder)) as stream:
         assert stream.info.count == 2
-    assert stream.notes == ("images marked .depth were left out: they go with the frames",)
+    assert stream.notes == ("images marked .depth were ignored: they accompany the frames",)
     numbered = fill(tmp_path / "g", ["shot.0001.png", "shot.0002.png"])
     assert len(frame_files(numbered).paths) == 2
 
@@ -102,11 +102,11 @@ def test_a_real_folder_with_depth_beside_its_frames(shared: Path) -> None:
 
 def test_several_kinds_are_refused(tmp_path: Path) -> None:
     sentence = refusal(fill(tmp_path / "f", ["0.png", "1.png", "2.jpg"]))
-    assert "several kinds (1 like 2.jpg and 2 like 0.png)" in sentence
+    assert "several formats (1 like 2.jpg and 2 like 0.png)" in sentence
 
 
 def test_empty_folder(tmp_path: Path) -> None:
-    assert "holds no png, jpg or webp images" in refusal(tmp_path)
+    assert "has no png, jpg or webp images" in refusal(tmp_path)
 
 
 def test_sizes_that_differ(tmp_path: Path) -> None:

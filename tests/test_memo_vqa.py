@@ -446,5 +446,5 @@ def test_files_that_hold_no_answers_are_refused(tmp_path: Path, name: str, conte
 
 def test_files_that_are_not_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(b"\xff\xd8\xff")
-    with pytest.raises(MediaError, match="not a text file in UTF-8"):
+    with pytest.raises(MediaError, match="not a UTF-8 text file"):
         read_answers(tmp_path / "x.json")

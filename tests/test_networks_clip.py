@@ -268,7 +268,7 @@ def test_settings_of_other_weights_are_refused(root: Path, state: dict[str, Any]
 def test_files_of_other_networks_are_refused_by_name(root: Path, state: dict[str, Any]) -> None:
     path = root / "model.safetensors"
     for said, tensors in {
-        "no state dict of a CLIP ViT: it lacks visual.conv1.weight": {"conv.weight": torch.ones(1)},
+        "not a state dict of a CLIP ViT: it lacks visual.conv1.weight": {"conv.weight": torch.ones(1)},
         "a CLIP with a ResNet": {"visual.layer1.0.conv1.weight": torch.ones(1)},
         "lacks text_model.final_layer_norm.bias": {k: v for k, v in state.items() if k != "ln_final.bias"},
         "has besides text_model.visual2.proj": {**state, "visual2.proj": torch.ones(1)},

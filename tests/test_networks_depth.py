@@ -148,5 +148,5 @@ def test_fastdepth_says_so_when_the_file_is_another_network(
     from revisit.networks import fastdepth
 
     monkeypatch.setattr(weights, "file", lambda id: small_weights / "sface" / "sface.onnx")
-    with pytest.raises(MissingPrerequisite, match=r"sface\.onnx: this is another network"):
+    with pytest.raises(MissingPrerequisite, match=r"sface\.onnx: this is a different network"):
         fastdepth.depth(pictures(1, (224, 224)))

@@ -218,5 +218,5 @@ def test_a_checkpoint_of_another_network_is_named(home: Path, tmp_path: Path) ->
         sam3.build(home / "sam2.1-hiera-tiny" / "model.safetensors")
     (tmp_path / "config.json").write_text((home / "sam3/config.json").read_text(), encoding="utf-8")
     (tmp_path / "model.safetensors").write_bytes((home / "sam2.1-hiera-tiny/model.safetensors").read_bytes())
-    with pytest.raises(MissingPrerequisite, match="no file of Sam3Model"):
+    with pytest.raises(MissingPrerequisite, match="not a weights file of Sam3Model"):
         hub.model(tmp_path, of=sam3.TYPES)

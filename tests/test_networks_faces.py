@@ -215,9 +215,9 @@ def test_what_is_no_such_network_is_named(small_weights: Path, tmp_path: Path) -
     from revisit.networks import mtcnn, sface
 
     swapped = mtcnn_stages(small_weights)
-    with pytest.raises(MissingPrerequisite, match=r"onet\.onnx: this is another network"):
+    with pytest.raises(MissingPrerequisite, match=r"onet\.onnx: this is a different network"):
         mtcnn.check((swapped[0], swapped[2], swapped[1]))
-    with pytest.raises(MissingPrerequisite, match=r"pnet\.onnx: this is another network: it goes from"):
+    with pytest.raises(MissingPrerequisite, match=r"pnet\.onnx: this is a different network: its inputs"):
         sface.check(swapped[0])
     (tmp_path / "torn.onnx").write_bytes(swapped[2].read_bytes()[:5000])
     with pytest.raises(MissingPrerequisite, match=r"torn\.onnx: onnxruntime cannot read this file"):
@@ -470,9 +470,9 @@ def test_another_network_in_its_place_is_named(buffalo: Path) -> None:
     detector, embedder = (
         buffalo / name for name in ("buffalo-detector/det_10g.onnx", "buffalo-arcface/w600k_r50.onnx")
     )
-    with pytest.raises(MissingPrerequisite, match=r"det_10g\.onnx: this is another network"):
+    with pytest.raises(MissingPrerequisite, match=r"det_10g\.onnx: this is a different network"):
         arcface.check(detector)
-    with pytest.raises(MissingPrerequisite, match=r"w600k_r50\.onnx: this is another network"):
+    with pytest.raises(MissingPrerequisite, match=r"w600k_r50\.onnx: this is a different network"):
         scrfd.check(embedder)
     random_arcface(buffalo / "narrow.onnx", 128)
     with pytest.raises(MissingPrerequisite, match=r"narrow\.onnx.*512"):

@@ -97,7 +97,7 @@ def test_raft_reads_the_published_format(tmp_path: Path) -> None:
     net = raft.build(tmp_path / "raft_large.pth")
     assert all(torch.equal(tensor, state[name]) for name, tensor in net.state_dict().items())
     torch.save({**state, "head.weight": torch.zeros(2)}, tmp_path / "other.pth")
-    with pytest.raises(MissingPrerequisite, match=r"other\.pth: this is no file of RAFT: it has besides head\.weight"):
+    with pytest.raises(MissingPrerequisite, match=r"other\.pth: this is not a weights file of RAFT: it has besides head\.weight"):
         raft.build(tmp_path / "other.pth")
 
 
@@ -120,7 +120,7 @@ def test_raft_is_independent_of_its_batch_and_pads_to_whole_cells(
 
 def test_weights_of_another_network_are_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(tmp_path, gmflow.ID, seeded(raft.RAFT()), monkeypatch)
-    with pytest.raises(MissingPrerequisite, match="this is no file of GMFlow") as raised:
+    with pytest.raises(MissingPrerequisite, match="this is not a weights file of GMFlow") as raised:
         gmflow.build(path)
     assert str(path) in str(raised.value)
 

@@ -157,7 +157,7 @@ def _own_names(state: dict[str, Any]) -> dict[str, Any]:
 def test_weights_of_something_else_are_named(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     save_file({"conv.weight": torch.zeros(3, 3)}, path)
-    with pytest.raises(MissingPrerequisite, match=r"model\.safetensors: this is no file of MobileSam"):
+    with pytest.raises(MissingPrerequisite, match=r"model\.safetensors: this is not a weights file of MobileSam"):
         mobile_sam.load(path)
 
 

@@ -36,12 +36,12 @@ def test_what_was_asked_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        (settings.DEVICE, "gpu", "--device gpu .*a device is cpu, cuda"),
-        (settings.DEVICE, "cuda:x", "a device is"),
-        (settings.DEVICE, "cpu,", "a device is"),
+        (settings.DEVICE, "gpu", "--device gpu .*choose cpu, cuda"),
+        (settings.DEVICE, "cuda:x", "choose cpu"),
+        (settings.DEVICE, "cpu,", "choose cpu"),
         (settings.PRECISION, "half", "--precision half .*float32, float16, bfloat16"),
-        (settings.BATCH, "0", "--batch 0 .*a number from 1 on"),
-        (settings.BATCH, "²", "a number from 1 on"),
+        (settings.BATCH, "0", "--batch 0 .*a whole number of at least 1"),
+        (settings.BATCH, "²", "a whole number of at least 1"),
         (settings.THREADS, "foo", "REVISIT_THREADS=foo: it is a number"),
         (settings.NETWORKS, "everywhere", "auto, host"),
     ],
@@ -62,7 +62,7 @@ def test_the_command_refuses_them_before_it_looks_at_a_clip(
     assert not (tmp_path / "run").exists()
     checks = json.loads(revisit("doctor", "--json", env={settings.DEVICE: "gpu"}, check=None).stdout)
     [said] = [check["finding"] for check in checks if check["name"] == "settings" and check["state"] == "bad"]
-    assert "a device is cpu, cuda" in said
+    assert "choose cpu, cuda" in said
 
 
 def test_evidence_in_another_precision_has_another_address(

@@ -194,7 +194,7 @@ def test_a_file_of_another_network_is_refused_by_name(published: Path, tmp_path:
         "lacks encoder.layer.1.norm1.bias": lacking,
         "has besides head.weight": {**state, "head.weight": torch.ones(3)},
         "has other shapes of encoder.layer.0.mlp.fc2.weight": other,
-        "no state dict of DINOv2": {"conv1.weight": torch.ones(3)},
+        "not a state dict of DINOv2": {"conv1.weight": torch.ones(3)},
     }
     for number, (said, tensors) in enumerate(cases.items()):
         path = tmp_path / f"{number}" / "model.safetensors"

@@ -137,7 +137,7 @@ def lab(**changed: Any) -> LabStats:
         (lambda: lab(mean=np.zeros(3)), r"has shape \(3,\)"),
         (lambda: lab(std=np.zeros((3, 4))), r"has shape \(3, 4\)"),
         (lambda: lab(index=np.zeros((3, 1))), r"LabStats\.index has shape"),
-        (lambda: lab(index=np.array([0, 4, 4])), "must rise"),
+        (lambda: lab(index=np.array([0, 4, 4])), "must be increasing"),
         (lambda: lab(mean=np.full((3, 3), np.inf)), "not finite"),
         (lambda: replace(lab(), mean=np.zeros((4, 3))), "N is 3 as in index"),
         (lambda: Thumbnails(np.arange(3), np.zeros(9, np.uint8), np.zeros(3), 4, 4), r"\(N \+ 1\), where N is 3"),

@@ -136,7 +136,7 @@ def test_the_page_of_reasons_is_up_to_date() -> None:
 
 
 def test_a_reason_is_of_a_known_kind_and_says_something() -> None:
-    with pytest.raises(ValueError, match="is no kind of reason"):
+    with pytest.raises(ValueError, match="is not a kind of reason"):
         Unscored("too short: one frame")
     with pytest.raises(ValueError, match="needs a sentence"):
         Unscored("too_short")

@@ -117,7 +117,7 @@ def test_a_stretch_is_a_clip_of_its_own(kind, make_clip, tmp_path):
 
 def test_a_stretch_beyond_the_end_is_told(make_clip, tmp_path):
     path = make_clip(tmp_path / "a.mp4", count=12)
-    with pytest.raises(MediaError, match="it has 12 frames and is to be read from frame 12"):
+    with pytest.raises(MediaError, match="it should be read from frame 12 on, but has only 12 frames"):
         open_clip(Clip(path, start=12))
     with pytest.raises(UsageError, match="starts at frame 0 or later"):
         open_clip(Clip(path, start=-1))

@@ -612,7 +612,7 @@ def test_broken_clips_cost_themselves(models, data, cache, tmp_path):
     done = run_memo(source, tmp_path / "run", cache, metrics=("memo_psnr",), gt=data)
     said = {entry["case"]: entry["reason"] for entry in done.summary["failed"]}
     assert set(said) == {"Real/007@m", "Synthetic/Barnyard_005@m"} and done.exit_code == 1
-    assert "images of several kinds" in said["Synthetic/Barnyard_005@m"]
+    assert "images of several formats" in said["Synthetic/Barnyard_005@m"]
 
 
 def test_the_ground_truth_as_a_model(data, cache, tmp_path):

@@ -210,7 +210,7 @@ def look_at_nothing() -> TargetTrack:
 def test_a_track_of_the_wrong_shape_says_what_a_valid_one_looks_like():
     with pytest.raises(InvalidEvidence, match="it must be"):
         dataclasses.replace(plain_track(np.full(9, 0.8)), peak=np.zeros(4))
-    with pytest.raises(InvalidEvidence, match="must rise"):
+    with pytest.raises(InvalidEvidence, match="must be increasing"):
         dataclasses.replace(plain_track(np.full(9, 0.8)), index=np.arange(9)[::-1])
 
 

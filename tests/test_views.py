@@ -134,7 +134,7 @@ def test_too_few_frames_cannot_be_told(count: int) -> None:
 def test_malformed_links_say_what_valid_ones_look_like(returning: ViewLinks) -> None:
     with pytest.raises(InvalidEvidence, match="N, N"):
         relate.fn(replace(returning, inliers=returning.inliers[:3]))
-    with pytest.raises(InvalidEvidence, match="must rise"):
+    with pytest.raises(InvalidEvidence, match="must be increasing"):
         relate.fn(replace(returning, index=returning.index[::-1]))
 
 

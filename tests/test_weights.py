@@ -120,14 +120,14 @@ def test_every_entry_can_be_taken_and_every_observer_finds_its_weights():
     ("said", "why"),
     [
         ({"files": []}, "at least one file"),
-        ({"files": [{"name": "../x.onnx"}]}, "no name of a file inside a folder"),
-        ({"files": [{"name": "x.pth", "becomes": "/etc/x"}]}, "no name of a file inside a folder"),
-        ({"files": [{"name": "x", "sha256": 12345678}]}, "between quotation marks"),
-        ({"files": [{"name": "x", "sha": "1"}]}, "there is no field sha"),
-        ({"files": [{"name": "x", "convert": "pickle"}]}, "convert is one of safetensors"),
+        ({"files": [{"name": "../x.onnx"}]}, "not a file name relative to the folder"),
+        ({"files": [{"name": "x.pth", "becomes": "/etc/x"}]}, "not a file name relative to the folder"),
+        ({"files": [{"name": "x", "sha256": 12345678}]}, "in quotation marks"),
+        ({"files": [{"name": "x", "sha": "1"}]}, "unknown field sha"),
+        ({"files": [{"name": "x", "convert": "pickle"}]}, "convert must be one of safetensors"),
         ({"files": [{"name": "x"}], "sources": [{"pypi": "a"}]}, "pypi: name==version"),
-        ({"files": [{"name": "x"}], "sources": [{"ftp": "a"}]}, "there is no field ftp"),
-        ({"files": [{"name": "x"}, {"name": "y"}], "sources": [{"url": "https://a/x"}]}, "address of one"),
+        ({"files": [{"name": "x"}], "sources": [{"ftp": "a"}]}, "unknown field ftp"),
+        ({"files": [{"name": "x"}, {"name": "y"}], "sources": [{"url": "https://a/x"}]}, "address of a folder"),
         ({"files": [{"name": "x"}], "needs": ["tensorflow"]}, "known are torch"),
     ],
 )
@@ -421,7 +421,7 @@ def test_a_page_that_is_no_index_and_an_archive_that_changed(root: Path, server:
     archive = tar({"pack-1.0/net.onnx": BODY})
     write_lock(tmp_path / "mine.yaml", one={"files": [one_file()], "sources": [from_pypi(archive)]})
     server.pages["/simple/pack/"] = b'{"files": 3}'
-    assert "no page of a package index" in failed(pull(["one"])[0], 3)
+    assert "not a package index page" in failed(pull(["one"])[0], 3)
     changed = bytearray(archive)
     changed[-9] ^= 1
     server.index("pack", {"pack-1.0.tar.gz": bytes(changed)})
@@ -456,7 +456,7 @@ def test_two_pulls_at_once_fetch_once(net: str, server: Server):
     for thread in threads:
         thread.join()
     assert sorted(done.state for done in found) == ["here", "here", "pulled"]
-    assert server.count(net) == 1 and any("another pull is at work" in line for line in said)
+    assert server.count(net) == 1 and any("another pull is running" in line for line in said)
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------
@@ -538,11 +538,11 @@ def test_a_pickle_without_a_digest_is_not_taken(root: Path, server: Server, tmp_
         ({"/tmp/evil.onnx": b"1", "net.onnx": BODY}, {}, "lies outside"),
         ({"net.onnx": BODY, "a/../../evil.onnx": b"1"}, {}, "lies outside"),
         ({"..\\evil.onnx": b"1", "net.onnx": BODY}, {}, "lies outside"),
-        ({}, {"net.onnx": "/etc/passwd"}, "a link or no plain file"),
+        ({}, {"net.onnx": "/etc/passwd"}, "a link or not a regular file"),
         ({"net.onnx": BODY + b"x"}, {}, "expected at most"),
-        ({"net.onnx": b"0" * (1 << 23)}, {}, "far more than it should"),
-        ({"other.onnx": BODY}, {}, "there is no net.onnx in it"),
-        ({"net.onnx": BODY}, {"net.onnx": "/etc/passwd"}, "a link or no plain file|twice"),
+        ({"net.onnx": b"0" * (1 << 23)}, {}, "far more than expected"),
+        ({"other.onnx": BODY}, {}, "it does not contain net.onnx"),
+        ({"net.onnx": BODY}, {"net.onnx": "/etc/passwd"}, "a link or not a regular file|twice"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -567,7 +567,7 @@ def test_a_damaged_archive_is_a_sentence(tmp_path: Path, make: Any):
     whole = make({"net.onnx": os.urandom(9999)})
     for body in (b"", b"neither", whole[: len(whole) // 2]):
         archive.write_bytes(body)
-        with pytest.raises(RevisitError, match=r"pack\.(whl|tar\.gz): (this archive is damaged|there is no net.onnx)"):
+        with pytest.raises(RevisitError, match=r"pack\.(whl|tar\.gz): (this archive is damaged|it does not contain net.onnx)"):
             archives.take(archive, {"net.onnx": tmp_path / "out"}, {})
 
 
@@ -735,7 +735,7 @@ def test_receipts_without_a_time_stay_valid_and_are_held_to_their_digest(net: st
 def test_a_receipt_that_tells_nothing_is_pulled_again(net: str, root: Path, receipt: str):
     pull(["net"])
     (root / "net/receipt.json").write_text(receipt)
-    assert "receipt.json does not tell what net.onnx should be" in str(weights.why_missing(["net"]))
+    assert "receipt.json has no entry for net.onnx" in str(weights.why_missing(["net"]))
     assert pull(["net"])[0].state == "pulled" and weights.why_missing(["net"]) is None
 
 
@@ -759,8 +759,8 @@ def test_what_the_lock_does_not_name_any_more_is_outdated(net: str, server: Serv
     pull(["net"])
     source = {"url": f"{server.url}{net}"}
     write_lock(tmp_path / "mine.yaml", net={"files": [one_file(b"newer")], "sources": [source]})
-    digests = f"{sha256(BODY)[:12]}..., and the lock names {sha256(b'newer')[:12]}... now"
-    assert weights.why_missing(["net"]) == f"net is outdated: net.onnx was made of {digests}; revisit weights pull net"
+    digests = f"{sha256(BODY)[:12]}..., but the lock now names {sha256(b'newer')[:12]}..."
+    assert weights.why_missing(["net"]) == f"net is outdated: net.onnx was made from {digests}; revisit weights pull net"
     assert verify("net").state == "outdated"
     server.pages[net] = b"newer"
     assert [(done.state, done.mended) for done in pull(["net"])] == [("pulled", False)]

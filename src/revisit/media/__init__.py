@@ -1,4 +1,4 @@
-"""Media: the only room that opens files from outside. Clips in, frames out; arrays in and out."""
+"""Media: safe reading and writing of clips, images, arrays and text. Only this room opens files from outside."""
 
 from revisit.media.decode import ClipStream, Wanted, open_clip
 from revisit.media.digest import clip_digest, file_digest

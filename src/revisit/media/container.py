@@ -1,4 +1,4 @@
-"""Container: which kind of video file this is, told from its first bytes and its outermost structure.
+"""Container: recognises the kind of a video file by its first bytes and its outermost structure.
 
 Only two families are opened: ISO base media (mp4, m4v, mov) and Matroska (mkv, webm). The file
 name plays no part. The same walk finds out whether the file is whole: both families announce
@@ -21,9 +21,9 @@ _NEEDED_BOXES = (b"moov", b"mdat", b"moof")
 _EBML, _SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"
 _OTHERS = (
     (b"version https://git-lfs", "a Git LFS pointer, not the video itself; fetch it with `git lfs pull`"),
-    (b"#EXTM3U", "a playlist that points elsewhere, not a video"),
-    (b"\x89PNG", "a PNG image, not a video; a folder of frames is given as the folder"),
-    (b"\xff\xd8\xff", "a JPEG image, not a video; a folder of frames is given as the folder"),
+    (b"#EXTM3U", "a playlist, not a video; give the video itself"),
+    (b"\x89PNG", "a PNG image, not a video; for a folder of frames, give the folder"),
+    (b"\xff\xd8\xff", "a JPEG image, not a video; for a folder of frames, give the folder"),
     (b"GIF8", "a GIF animation; convert it to mp4"),
     (b"PK\x03\x04", "a zip archive, not a video; unpack it first"),
     (b"\x1f\x8b", "a gzip archive, not a video; unpack it first"),
@@ -49,7 +49,7 @@ def demuxer_of(file: BinaryIO) -> str:
         return "matroska"
     found = next((what for magic, what in _OTHERS if start.startswith(magic)), None)
     if found is None:
-        found = "text, not a video" if _is_text(start) else "not a video of a known kind"
+        found = "text, not a video" if _is_text(start) else "not a known video format"
     raise MediaError(f"this is {found} ({READS})")
 
 
@@ -115,6 +115,6 @@ def _vint(data: bytes, at: int) -> tuple[int | None, int]:
 
 def _cut_off(size: int, announced: int) -> MediaError:
     return MediaError(
-        f"the file is truncated: {in_words(size)} of the {in_words(announced)} it announces are there; "
-        "generate or download it again"
+        f"the file is truncated: it has {in_words(size)} of the {in_words(announced)} in its header; generate or "
+        "download it again"
     )

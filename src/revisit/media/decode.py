@@ -1,4 +1,4 @@
-"""Decode: the frames of a clip, one after the other, decoded outside this process.
+"""Decode: the frames of a clip, in order, decoded in a separate process.
 
 Rules
 - Frames are taken one by one as coded, in presentation order; none is duplicated or dropped.
@@ -135,7 +135,11 @@ class ClipStream:
                 job = {"demuxer": demuxer_of(file), "fd": file.fileno(), "default_fps": FRAME_RATE_OF_FOLDERS}
                 self._worker = _Worker(self._limits, file.fileno())
                 self._worker.begin(job)
-            given = f"it has its own clock; the given {clip.fps:g} frames a second were not used" if clip.fps else ""
+            given = (
+                f"the video has its own timestamps; the given {clip.fps:g} frames per second were ignored"
+                if clip.fps
+                else ""
+            )
             notes = (given,) if given else ()
         head = self._worker.header()
         self._size, self._turns = (head["height"], head["width"]), head["rotation"] // 90
@@ -144,7 +148,7 @@ class ClipStream:
         self._first, times = clip.start, _stretch(clip, np.asarray(head["times"], dtype=np.float64))
         self.info = ClipInfo(width, height, len(times), head["fps"], times)
         if self._turns:
-            notes += (f"rotated by {head['rotation']} degrees counterclockwise as its display matrix says",)
+            notes += (f"rotated by {head['rotation']} degrees counterclockwise, as its display matrix says",)
         self.notes = notes + tuple(printable(str(note)) for note in head["notes"])
         self._wanted = _frame_numbers(wanted, self.info)
         self._total = head["count"]
@@ -160,7 +164,7 @@ class ClipStream:
     def _frames(self) -> Iterator[Frame]:
         worker = self._worker
         if worker is None:
-            raise MediaError("its frames were read already; open the clip again")
+            raise MediaError("the frames were already read; open the clip again")
         self._reader = ThreadPoolExecutor(1)
         numbers = self._wanted.tolist()
         coming = [self._reader.submit(self._read, number, worker) for number in numbers[:1]]
@@ -366,13 +370,13 @@ class _Worker:
             raise self._too_slow()
         if code == -signal.SIGKILL:
             raise MediaError(
-                "the decoder was killed from outside, most likely because the machine ran out of memory; "
-                "run fewer clips at a time, or leave this one out"
+                "the decoder was killed, most likely because the machine ran out of memory; use fewer --workers, or "
+                "leave this clip out"
             )
         if code < 0:
             raise MediaError(
-                f"the decoder crashed on it ({_signal_name(-code)}): the file is damaged or made to break decoders; "
-                "re-encode it or leave it out"
+                f"the decoder crashed ({_signal_name(-code)}): the file is damaged or malicious; re-encode it or "
+                "leave it out"
             )
         raise MediaError(f"the decoder ended early (exit code {code}); run `revisit doctor` to check PyAV")
 
@@ -392,9 +396,7 @@ class _Worker:
 def _folder_job(clip: Clip, found: FrameFiles) -> dict[str, Any]:
     fps = FRAME_RATE_OF_FOLDERS if clip.fps is None else float(clip.fps)
     if not 0 < fps < math.inf:
-        raise UsageError(
-            f"{printable(clip.path.name)}: {fps:g} frames a second is not a rate; give a number above zero"
-        )
+        raise UsageError(f"{printable(clip.path.name)}: {fps:g} is not a valid frame rate; give a number above zero")
     return {"names": [printable(path.name) for path in found.paths], "decoder": found.decoder, "fps": fps}
 
 
@@ -410,8 +412,8 @@ def _regular_file(path: Path) -> BinaryIO:
 def _check_size(size: int, limits: Limits) -> None:
     if size > limits.file_size:
         raise MediaError(
-            f"it is {in_words(size)} long, more than the {in_words(limits.file_size)} allowed; "
-            f"if that is meant, raise the limit with --limits file_size={math.ceil(size / GIB)}G"
+            f"it has {in_words(size)}, more than the {in_words(limits.file_size)} allowed; if this is intended, raise "
+            f"the limit with --limits file_size={math.ceil(size / GIB)}G"
         )
 
 
@@ -423,7 +425,7 @@ def _stretch(clip: Clip, times: np.ndarray) -> np.ndarray:
             f"not {clip.count} from frame {clip.start}"
         )
     if clip.start >= len(times):
-        raise MediaError(f"it has {len(times)} frames and is to be read from frame {clip.start}; nothing is left")
+        raise MediaError(f"it should be read from frame {clip.start} on, but has only {len(times)} frames")
     kept = times[clip.start :][: clip.count]
     return kept - kept[0]
 
@@ -434,7 +436,9 @@ def _frame_numbers(wanted: Wanted, info: ClipInfo) -> np.ndarray:
         return np.arange(info.count)
     numbers = np.unique(np.asarray(wanted(info.count, info.fps) if callable(wanted) else wanted, dtype=np.int64))
     if len(numbers) and not 0 <= numbers[0] <= numbers[-1] < info.count:
-        raise UsageError(f"frames {numbers[0]} to {numbers[-1]} were asked of a clip that has 0 to {info.count - 1}")
+        raise UsageError(
+            f"frames {numbers[0]} to {numbers[-1]} were requested, but the clip has frames 0 to {info.count - 1}"
+        )
     return numbers
 
 
@@ -446,6 +450,4 @@ def _signal_name(number: int) -> str:
 
 
 def _nonsense() -> MediaError:
-    return MediaError(
-        "the decoder sent something that is not a frame: the file may be made to break decoders; leave it out"
-    )
+    return MediaError("the decoder sent something that is not a frame: the file may be malicious; leave it out")

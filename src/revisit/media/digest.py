@@ -1,4 +1,4 @@
-"""Digest: the name of a clip's content, equal wherever the clip lies."""
+"""Digest: a hash of a clip's content, independent of where the file is."""
 
 from __future__ import annotations
 

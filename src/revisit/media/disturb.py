@@ -1,4 +1,4 @@
-"""Disturb: changes of a frame that no viewer would notice, to try how steady verdicts are."""
+"""Disturb: changes of a frame that no viewer would notice, to test how stable verdicts are."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def encode_mp4(path: Path, frames: Iterable[np.ndarray], fps: float, crf: int = 
                 container.mux(stream.encode(_frame(rgb)))
                 written += 1
             if not written:
-                raise MediaError(f"{path.name}: there are no frames to encode; a clip has at least one")
+                raise MediaError(f"{path.name}: there are no frames to encode; a clip needs at least one")
             container.mux(stream.encode())
     return written
 
@@ -59,11 +59,13 @@ def _frame(rgb: np.ndarray) -> Any:
 
 def _check(rgb: np.ndarray, shape: tuple[int, ...], path: Path) -> None:
     if rgb.dtype != np.uint8 or rgb.ndim != 3 or rgb.shape[2] != 3:
-        raise MediaError(f"{path.name}: frames are uint8 arrays of height x width x 3, not {rgb.dtype} {rgb.shape}")
+        raise MediaError(f"{path.name}: frames must be uint8 arrays of height x width x 3, not {rgb.dtype} {rgb.shape}")
     if rgb.shape != shape:
-        raise MediaError(f"{path.name}: a frame of {rgb.shape} follows frames of {shape}; all have one size")
+        raise MediaError(
+            f"{path.name}: a frame of {rgb.shape} follows frames of {shape}; all frames must have the same size"
+        )
     if rgb.shape[0] % 2 or rgb.shape[1] % 2 or not rgb.size:
         raise MediaError(
-            f"{path.name}: frames of {rgb.shape[1]}x{rgb.shape[0]} pixels do not fit H.264 in 4:2:0, "
-            "which needs an even width and height; crop or pad them by one"
+            f"{path.name}: frames of {rgb.shape[1]}x{rgb.shape[0]} pixels cannot be encoded as H.264 4:2:0, which "
+            "needs even width and height; crop or pad them by one pixel"
         )

@@ -1,4 +1,4 @@
-"""Files: writing a file so that it is there whole or not at all."""
+"""Files: atomic writing: a file is written completely or not at all."""
 
 from __future__ import annotations
 

@@ -37,13 +37,13 @@ def frame_files(folder: Path) -> FrameFiles:
             groups[_tag(path.stem), decoder].append(path)
     chosen = {key: paths for key, paths in groups.items() if not key[0]} or groups
     if not chosen:
-        raise MediaError("the folder holds no png, jpg or webp images; frames lie directly in it, such as 0001.png")
+        raise MediaError("the folder has no png, jpg or webp images; put frames such as 0001.png directly into it")
     if len(chosen) > 1:
         kinds = " and ".join(sorted(f"{len(paths)} like {min(paths).name}" for paths in chosen.values()))
-        raise MediaError(f"the folder holds images of several kinds ({kinds}); keep one kind in a folder of frames")
+        raise MediaError(f"the folder has images of several formats ({kinds}); keep one format in a folder of frames")
     (tag, decoder), paths = next(iter(chosen.items()))
     left_out = sorted({other for other, _ in groups if other != tag})
-    notes = tuple(f"images marked .{other} were left out: they go with the frames" for other in left_out)
+    notes = tuple(f"images marked .{other} were ignored: they accompany the frames" for other in left_out)
     return FrameFiles(tuple(sorted(paths, key=natural)), decoder, notes)
 
 

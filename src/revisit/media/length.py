@@ -1,4 +1,4 @@
-"""Length: how many frames a video announces, read from its index alone."""
+"""Length: the number of frames of a video, read from its index only."""
 
 from __future__ import annotations
 

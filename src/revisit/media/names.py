@@ -1,4 +1,4 @@
-"""Names: every sentence about a clip begins with the clip's name, printable on one line."""
+"""Names: error messages about a clip start with its name, printable on one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays in npz and npy files from anybody, read without trusting them.
+"""Arrays in untrusted npz and npy files, read safely.
 
 Pickled objects are never loaded: they run code. The directory of the zip file is checked before
 anything is unpacked, the header of each array before its data, and no more bytes are taken than
@@ -109,7 +109,7 @@ def _directory(archive: zipfile.ZipFile, max_bytes: int, members: Collection[str
         if name == entry.filename or not name.isprintable():
             raise MediaError(f"the member {shown!r} is not an array; an npz file holds only .npy members")
         if name in wanted:
-            raise MediaError(f"the member {shown!r} is there twice; write the file again")
+            raise MediaError(f"the member {shown!r} occurs twice; write the file again")
         if entry.flag_bits & 1:
             raise MediaError(f"the member {shown!r} is encrypted; write the file without a password")
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -137,7 +137,7 @@ def _array(stream: IO[bytes], name: str, size: int, max_bytes: int) -> np.ndarra
         raise _too_large(count, max_bytes)
     if count > size:
         raise MediaError(
-            f"the array {shown!r} announces {in_words(count)} and {in_words(size)} are there; it is truncated"
+            f"the array {shown!r} should have {in_words(count)} but has {in_words(size)}; the file is truncated"
         )
     data = np.empty(count, dtype=np.uint8)
     view = data.data

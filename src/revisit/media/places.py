@@ -1,4 +1,4 @@
-"""Places: where Revisit keeps what it can make or fetch again."""
+"""Places: the cache folders of Revisit."""
 
 from __future__ import annotations
 

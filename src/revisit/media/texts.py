@@ -1,4 +1,4 @@
-"""Text files from outside: of bounded size, in UTF-8, with or without a mark at the beginning."""
+"""Text files from outside: size-limited, UTF-8, with or without a byte order mark."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
     with path.open("rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
-        raise MediaError(f"it is larger than {most >> 20} MiB, which no such file is")
+        raise MediaError(f"it is larger than {most >> 20} MiB, the most that is allowed")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise MediaError("it is not a text file in UTF-8") from None
+        raise MediaError("it is not a UTF-8 text file") from None
 
 
 def csv_rows(text: str) -> csv.DictReader[str]:

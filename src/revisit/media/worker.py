@@ -118,8 +118,8 @@ def deliver(frames: Iterator[Any], facts: dict[str, Any], job: dict[str, Any]) -
         if (frame.width, frame.height) != size:
             where = job["names"][done] if "names" in job else f"frame {done}"
             raise Problem(
-                f"{where} is {frame.width}x{frame.height} pixels and the first frame {size[0]}x{size[1]}; "
-                "all frames of a clip have one size"
+                f"{where} has {frame.width}x{frame.height} pixels and the first frame {size[0]}x{size[1]}; all frames "
+                "of a clip must have the same size"
             )
         if wanted is None or done in wanted:
             send_frame(frame)
@@ -196,7 +196,7 @@ def probe(av: Any, file: Any, job: dict[str, Any]) -> dict[str, Any]:
         raise Problem(f"it holds no frames; {STOPPED}")
     notes = []
     if len(container.streams.video) > 1:
-        notes.append(f"it holds {len(container.streams.video)} video streams; the first was judged")
+        notes.append(f"it has {len(container.streams.video)} video streams; the first was used")
     declared = float(stream.average_rate or 0)
     times, fps = clock(pts, stream.time_base, declared, job["default_fps"], notes)
     container.close()
@@ -215,7 +215,7 @@ def clock(
     known = sorted(p for p in pts if p is not None)
     if len(known) < len(pts) or (len(pts) > 1 and known[0] == known[-1]):
         fps = declared or default
-        notes.append(f"its frames carry no timestamps; {fps:g} frames a second were assumed")
+        notes.append(f"its frames have no timestamps; {fps:g} frames per second were assumed")
         return [i / fps for i in range(len(pts))], fps
     times = [float((p - known[0]) * base) for p in known]
     if len(times) == 1:
@@ -227,8 +227,8 @@ def clock(
     spread = max(gaps) - min(gaps)
     if spread > max(0.05 / fps, 2.5e-3):  # containers round to a millisecond
         notes.append(
-            f"variable frame rate: {1000 * min(gaps):.0f} to {1000 * max(gaps):.0f} ms between frames, "
-            f"{fps:.4g} frames a second on average"
+            f"variable frame rate: {1000 * min(gaps):.0f} to {1000 * max(gaps):.0f} ms between frames, {fps:.4g} "
+            "frames per second on average"
         )
     return times, fps
 
@@ -245,7 +245,7 @@ def video_frames(av: Any, file: Any, job: dict[str, Any], facts: dict[str, Any])
             aspect = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio
             if not done and aspect and aspect != 1:
                 ratio = f"{aspect.numerator}:{aspect.denominator}"
-                facts["notes"].append(f"pixels are not square (SAR {ratio}): judged as stored")
+                facts["notes"].append(f"pixels are not square (SAR {ratio}): used as stored")
             yield frame
             done += 1
     except (MemoryError, BlockingIOError):
@@ -280,7 +280,7 @@ def image_frames(av: Any, job: dict[str, Any]) -> Iterator[Any]:
             raise
         except av.error.FFmpegError as error:
             kind = {"mjpeg": "jpeg"}.get(job["decoder"], job["decoder"])
-            raise Problem(f"{name} is not a whole {kind} image; write it again ({words(error)})") from None
+            raise Problem(f"{name} is not a complete {kind} image; write it again ({words(error)})") from None
         if not found:
             raise Problem(f"{name} holds no image; write it again")
         yield found[0]
@@ -298,8 +298,8 @@ def png_size(data: bytes) -> tuple[int, int]:
 def check_pixels(width: int, height: int, job: dict[str, Any], name: str = "a frame") -> None:
     if width * height > job["pixels"]:
         raise Problem(
-            f"{name} has {width}x{height} pixels, more than the {job['pixels'] / 1e6:.3g} million allowed; "
-            f"if that is meant, raise the limit with --limits pixels={width * height}"
+            f"{name} has {width}x{height} pixels, more than the {job['pixels'] / 1e6:.3g} million allowed; if this is "
+            f"intended, raise the limit with --limits pixels={width * height}"
         )
 
 
@@ -331,7 +331,7 @@ def send_frame(frame: Any) -> None:
     colours = [c.plane for c in frame.format.components if not c.is_alpha]
     planes = [frame.planes[k] for k in sorted({*colours, *([1] if name == "pal8" else [])})]
     if any(plane.line_size < 0 for plane in planes):
-        raise Problem("its rows are stored from the bottom up; re-encode the clip")
+        raise Problem("its rows are stored bottom-up; re-encode the clip")
     strides = [plane.buffer_size // plane.height for plane in planes]
     facts = {"format": name, "matrix": int(frame.colorspace), "range": int(frame.color_range), "strides": strides}
     send(b"FRAM", facts)

@@ -186,7 +186,7 @@ def from_open_names(state: Mapping[str, Tensor], source: Path, activation: str, 
               "text_projection", "token_embedding.weight")  # fmt: skip
     lacking = [name for name in needed if name not in state]
     if lacking:
-        other = "a CLIP with a ResNet" if "visual.layer1.0.conv1.weight" in state else "no state dict of a CLIP ViT"
+        other = "a CLIP with a ResNet" if "visual.layer1.0.conv1.weight" in state else "not a state dict of a CLIP ViT"
         raise MissingPrerequisite(
             f"{source}: this is {other}: it lacks {', '.join(lacking)}. Expected open_clip_model.safetensors "
             "or OpenAI's file such as ViT-B-32.pt"

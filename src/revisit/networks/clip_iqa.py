@@ -211,6 +211,7 @@ def shape_of(found: Mapping[str, Tensor], path: Path) -> tuple[tuple[int, ...], 
         return tuple(blocks), found["visual.conv3.weight"].shape[0], places, words, text, depth, length, out
     except (KeyError, ValueError, IndexError):
         raise MissingPrerequisite(
-            f"{path}: this is no file of CLIP with a ResNet (such as OpenAI's RN50.pt); remove it and fetch the "
+            f"{path}: this is not a weights file of CLIP with a ResNet (such as OpenAI's RN50.pt); remove it and "
+            "fetch the "
             "published weights with `revisit weights pull`"
         ) from None

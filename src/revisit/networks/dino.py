@@ -119,7 +119,7 @@ def dinov2(state: Mapping[str, Tensor], source: Path) -> Any:
     needed += [] if gated else [f"{first}fc1.weight"]
     if any(name not in state for name in needed):
         raise MissingPrerequisite(
-            f"{source}: this is no state dict of DINOv2. Expected a file such as dinov2_vitb14_pretrain.pth, or the "
+            f"{source}: this is not a state dict of DINOv2. Expected a file such as dinov2_vitb14_pretrain.pth, or the "
             f"model.safetensors of transformers, for DINOv3 with its {hub.CONFIG} beside it"
         )
     cls, positions, kernel = (state[name] for name in needed[:3])

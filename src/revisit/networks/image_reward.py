@@ -186,7 +186,8 @@ def _empty(found: Mapping[str, Tensor], path: Path) -> ImageReward:
         hidden = found[f"{text}encoder.layer.0.intermediate.dense.weight"].shape[0]
     except (KeyError, ValueError, IndexError):
         raise MissingPrerequisite(
-            f"{path}: this is no file of ImageReward; expected ImageReward.pt. Remove it and fetch the published "
+            f"{path}: this is not a weights file of ImageReward; expected ImageReward.pt. Remove it and fetch the "
+            "published "
             "weights with `revisit weights pull`"
         ) from None
     seen = Seen(wide, count(f"{eye}blocks.", ".norm1.weight"), places, patch)

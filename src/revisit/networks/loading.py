@@ -1,4 +1,4 @@
-"""Weights into a network, all of them and nothing else."""
+"""Loads weights into a network, strictly: every tensor must match."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ def refuse_others(path: Path, kind: str, lacking: Sequence[str], left: Sequence[
         if names:
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
             raise MissingPrerequisite(
-                f"{path}: this is no file of {kind}: it {what} {', '.join(names[:3])}{more}. "
+                f"{path}: this is not a weights file of {kind}: it {what} {', '.join(names[:3])}{more}. "
                 "Remove it and fetch the published weights with `revisit weights pull`"
             )

@@ -58,8 +58,8 @@ def expect(path: Path, inputs: tuple[int | None, ...], outputs: tuple[tuple[int 
     wanted = [inputs, *outputs]
     if len(made.get_inputs()) != 1 or len(found) != len(wanted) or not all(map(_fits, found, wanted)):
         raise MissingPrerequisite(
-            f"{path}: this is another network: it goes from {found[0]} to {found[1:]}, and {inputs} to {list(outputs)} "
-            "was expected"
+            f"{path}: this is a different network: its inputs and outputs are {found[0]} and {found[1:]}; expected "
+            f"{inputs} and {list(outputs)}"
         )
 
 

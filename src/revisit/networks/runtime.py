@@ -33,7 +33,7 @@ def device() -> str:
         count = torch.cuda.device_count()
         found = "no GPU" if not count else f"{count} of them, cuda:0 to cuda:{count - 1}"
         raise UsageError(
-            f"torch finds {found} here, and {asked} was asked for (--device or {DEVICE}): ask for another one, or "
+            f"torch finds {found}, but {asked} was requested (--device or {DEVICE}): choose another device, or "
             "install torch with CUDA"
         )
     _steady(asked)

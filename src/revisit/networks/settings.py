@@ -38,9 +38,11 @@ def devices() -> list[str]:
     named = [name.strip() for name in asked.split(",")] if asked else []
     for name in named:
         if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", name):
-            raise UsageError(f"{_said(DEVICE)}: a device is cpu, cuda, cuda:1 or mps; several GPUs are cuda:0,cuda:1")
+            raise UsageError(
+                f"{_said(DEVICE)}: choose cpu, cuda, cuda:1 or mps; several GPUs are written cuda:0,cuda:1"
+            )
         if name == "mps" and sys.platform != "darwin":
-            raise UsageError(f"{_said(DEVICE)}: mps is the GPU of a Mac; there is none here")
+            raise UsageError(f"{_said(DEVICE)}: mps is the GPU of a Mac, and this machine has none")
     return named
 
 
@@ -48,7 +50,7 @@ def precision() -> str:
     """The precision that was asked for, or nothing."""
     asked = os.environ.get(PRECISION, "")
     if asked and asked not in PRECISIONS:
-        raise UsageError(f"{_said(PRECISION)}: it is one of {', '.join(PRECISIONS)}")
+        raise UsageError(f"{_said(PRECISION)}: choose one of {', '.join(PRECISIONS)}")
     return asked
 
 
@@ -66,14 +68,14 @@ def networks() -> str:
     """Which processes run the networks."""
     chosen = os.environ.get(NETWORKS, "auto")
     if chosen not in WHERE:
-        raise UsageError(f"{NETWORKS}={chosen}: it is auto, host (one process) or workers (each its own)")
+        raise UsageError(f"{NETWORKS}={chosen}: choose auto, host (one process) or workers (one copy each)")
     return chosen
 
 
 def _count(name: str) -> int | None:
     asked = os.environ.get(name, "")
     if asked and not (asked.isascii() and asked.isdigit() and int(asked)):
-        raise UsageError(f"{_said(name)}: it is a number from 1 on")
+        raise UsageError(f"{_said(name)}: expected a whole number of at least 1")
     return int(asked) if asked else None
 
 

@@ -1,4 +1,4 @@
-"""Archives: one member of a wheel, a source archive or an npm package, by its exact name.
+"""Archives: takes one member out of a wheel, a source archive or an npm package, by its exact name.
 
 Nothing is unpacked under the name it has inside, nothing is imported, and no link is followed. An archive that holds a
 name outside itself, or whose member is a link, a device, twice there or larger than expected, is refused.
@@ -38,15 +38,17 @@ def take(archive: Path, wanted: Mapping[str, Path], sizes: Mapping[str, int | No
             for member, size, regular, open_member in members:
                 seen, total = seen + 1, total + size
                 if seen > MEMBERS or total > most:
-                    raise RevisitError(f"{name}: it unpacks to far more than it should; nothing was taken from it")
+                    raise RevisitError(f"{name}: it unpacks to far more than expected; nothing was extracted")
                 if not is_inside(member.removeprefix("./").rstrip("/")) and member.strip("./"):
-                    raise RevisitError(f"{name}: its member {member!r} lies outside of it; nothing was taken from it")
+                    raise RevisitError(
+                        f"{name}: its member {member!r} has a path outside the archive; nothing was extracted"
+                    )
                 if member not in wanted:
                     continue
                 if member in found:
-                    raise RevisitError(f"{name}: {member} is there twice; nothing was taken from it")
+                    raise RevisitError(f"{name}: {member} occurs twice; nothing was extracted")
                 if not regular:
-                    raise RevisitError(f"{name}: {member} is a link or no plain file; nothing was taken from it")
+                    raise RevisitError(f"{name}: {member} is a link or not a regular file; nothing was extracted")
                 limit = sizes.get(member)
                 limit = LARGEST_MEMBER if limit is None else limit
                 if size > limit:
@@ -57,7 +59,7 @@ def take(archive: Path, wanted: Mapping[str, Path], sizes: Mapping[str, int | No
         cause = " ".join(str(error).split())[:200]
         raise RevisitError(f"{name}: this archive is damaged ({type(error).__name__}: {cause})") from error
     if missing := [member for member in wanted if member not in found]:
-        raise RevisitError(f"{name}: there is no {missing[0]} in it")
+        raise RevisitError(f"{name}: it does not contain {missing[0]}")
     return found
 
 

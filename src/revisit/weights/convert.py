@@ -1,4 +1,4 @@
-"""Conversion, once, of a file that could hold code into safetensors, which cannot."""
+"""Converts weight files that could contain code into safetensors, which cannot."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLACES = {
 def why_not(convert: str) -> str | None:
     """Why this conversion cannot be done here, or None."""
     missing = [name for name in LIBRARIES.get(convert, ()) if find_spec(name) is None]
-    return f"{missing[0]} is not installed, and these weights are converted with it: {INSTALL}" if missing else None
+    return f"{missing[0]} is not installed, but is needed to convert these weights: {INSTALL}" if missing else None
 
 
 def convert(how: str, source: Path, target: Path) -> None:

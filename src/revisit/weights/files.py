@@ -1,4 +1,4 @@
-"""Files of weights on this machine, for those who load them."""
+"""Weight files on this machine, for the code that loads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model hub over plain HTTPS, and the files of it that lie in caches on this machine already."""
+"""Files of a model hub: over HTTPS, or from its caches on this machine."""
 
 from __future__ import annotations
 

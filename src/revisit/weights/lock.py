@@ -1,4 +1,4 @@
-"""The lock: every file of weights that Revisit knows, where it comes from and what it must be.
+"""The lock: every weight file that Revisit knows, with its sources and digest.
 
 `weights.lock` in this folder says how an entry looks. A file named by REVISIT_WEIGHTS_LOCK adds entries of a user's
 own, or puts others in their place.
@@ -122,20 +122,20 @@ def _read(path: Path, changed: int) -> Mapping[str, Entry]:
         raise UsageError(f"{path}: this is not YAML ({' '.join(str(error).split())[:200]})") from error
     listed = content.get("weights") if isinstance(content, dict) else None
     if not isinstance(listed, dict):
-        raise UsageError(f"{path}: a lock holds `weights:` with an entry for each id")
+        raise UsageError(f"{path}: a lock must have `weights:` with an entry for each id")
     return {str(id): _entry(str(id), said, f"{path.name}, {id}") for id, said in listed.items()}
 
 
 def _entry(id: str, said: Any, where: str) -> Entry:
     said = _mapping(said, where, "title", "licence", "files", "sources", "needs", "sets", "gated", "note")
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", id):
-        raise UsageError(f"{where}: an id is made of small letters, digits, '.', '_' and '-'")
+        raise UsageError(f"{where}: an id may have lower-case letters, digits, '.', '_' and '-'")
     files = tuple(_file(one, f"{where}, files") for one in said.get("files") or [])
     sources = tuple(_source(one, f"{where}, sources") for one in said.get("sources") or [])
     if not files:
         raise UsageError(f"{where}: name at least one file")
     if len(files) > 1 and any(source.kind == "url" and not source.where.endswith("/") for source in sources):
-        raise UsageError(f"{where}: several files cannot come from the address of one; end it with '/'")
+        raise UsageError(f"{where}: several files need the address of a folder; end it with '/'")
     needs = tuple(str(library) for library in said.get("needs") or [])
     if unknown := set(needs) - set(LIBRARIES):
         raise UsageError(f"{where}: needs {', '.join(sorted(unknown))}; known are {', '.join(LIBRARIES)}")
@@ -158,9 +158,9 @@ def _file(said: Any, where: str) -> LockedFile:
     becomes = str(said.get("becomes") or ("model.safetensors" if convert else name))
     for path in (name, becomes):
         if not is_inside(path):
-            raise UsageError(f"{where}: {path!r} is no name of a file inside a folder")
+            raise UsageError(f"{where}: {path!r} is not a file name relative to the folder")
     if convert not in CONVERSIONS:
-        raise UsageError(f"{where}: convert is one of {', '.join(filter(None, CONVERSIONS))}, not {convert!r}")
+        raise UsageError(f"{where}: convert must be one of {', '.join(filter(None, CONVERSIONS))}, not {convert!r}")
     return LockedFile(name, _pin(said, where), _size(said, where), convert, becomes)
 
 
@@ -168,7 +168,7 @@ def _source(said: Any, where: str) -> Source:
     said = _mapping(said, where, *KINDS, "revision", "archive", "sha256", "size", "take")
     kinds = [kind for kind in KINDS if kind in said]
     if len(kinds) != 1:
-        raise UsageError(f"{where}: a source is one of {', '.join(KINDS)}")
+        raise UsageError(f"{where}: a source must be one of {', '.join(KINDS)}")
     kind, place = kinds[0], str(said[kinds[0]])
     if kind == "pypi" and ("==" not in place or not said.get("archive")):
         raise UsageError(f"{where}: write `pypi: name==version` and `archive:`, the name of its file")
@@ -192,7 +192,7 @@ def _mapping(said: Any, where: str, *known: str) -> dict[str, Any]:
     if not isinstance(said, dict):
         raise UsageError(f"{where}: expected names and values, found {type(said).__name__}")
     if unknown := sorted(str(key) for key in said if key not in known):
-        raise UsageError(f"{where}: there is no field {', '.join(unknown)}; there are {', '.join(known)}")
+        raise UsageError(f"{where}: unknown field {', '.join(unknown)}; the fields are {', '.join(known)}")
     return said
 
 
@@ -202,7 +202,7 @@ def _pin(said: Mapping[str, Any], where: str) -> str:
         return ""
     if not isinstance(found, str) or not re.fullmatch(rf"[0-9a-f]{{{SHORTEST_PIN},64}}", found):
         raise UsageError(
-            f"{where}: sha256 is {SHORTEST_PIN} to 64 hexadecimal digits between quotation marks, not {found!r}"
+            f"{where}: sha256 must be {SHORTEST_PIN} to 64 hexadecimal digits in quotation marks, not {found!r}"
         )
     return found
 
@@ -210,7 +210,7 @@ def _pin(said: Mapping[str, Any], where: str) -> str:
 def _size(said: Mapping[str, Any], where: str) -> int | None:
     found = said.get("size")
     if found is not None and (not isinstance(found, int) or found < 0):
-        raise UsageError(f"{where}: size is a number of bytes, not {found!r}")
+        raise UsageError(f"{where}: size must be a number of bytes, not {found!r}")
     return found
 
 

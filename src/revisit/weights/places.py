@@ -1,4 +1,4 @@
-"""Places: what lies on this machine, in one folder: $REVISIT_WEIGHTS, or `weights` in the user's cache.
+"""Places: the folder of weights on this machine: $REVISIT_WEIGHTS, or `weights` in the user's cache.
 
 <root>/<id>/<file>          pulled; receipt.json beside it says from where, and what its bytes were
 <root>/<id>/<file>          put there by hand, without a receipt
@@ -108,12 +108,12 @@ def _trouble(path: Path, file: LockedFile, said: Mapping[str, Any], *, read: boo
     except OSError:
         return Trouble(path)
     if not said:
-        return Trouble(f"{RECEIPT} does not tell what {name} should be", DAMAGED)
+        return Trouble(f"{RECEIPT} has no entry for {name}", DAMAGED)
     if state.st_size != said["size"]:
         return Trouble(f"{name} has {state.st_size} bytes instead of {said['size']}", DAMAGED)
     source, expected = str(said["source_sha256"]), str(said["sha256"])
     if not source.startswith(file.sha256):
-        return Trouble(f"{name} was made of {source[:12]}..., and the lock names {file.sha256[:12]}... now", OUTDATED)
+        return Trouble(f"{name} was made from {source[:12]}..., but the lock now names {file.sha256[:12]}...", OUTDATED)
     if not read and state.st_mtime_ns == said.get("mtime_ns") and not _remembered(_facts(path, state)):
         return None  # as the pull left it, and nobody has read anything else since
     try:

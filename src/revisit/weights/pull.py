@@ -1,4 +1,4 @@
-"""Pulling: weights fetched, verified, converted and put in their place, whole or not at all."""
+"""Pulling: fetches, verifies, converts and installs weights, completely or not at all."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def forecast(ids: Sequence[str], *, again: bool = False) -> list[dict[str, Any]]
         if not isinstance(here, str) and (here.by_hand or not again):
             row |= {"state": "by hand" if here.by_hand else "here", "bytes": 0, "source": str(here.first)}
         elif source is None:
-            row |= {"state": "by hand only", "bytes": 0, "source": wanted.note or "nobody; put it there by hand"}
+            row |= {"state": "by hand only", "bytes": 0, "source": wanted.note or "no source; install it by hand"}
         else:
             row |= {"state": "gated" if wanted.gated else "to fetch", "source": str(source), "bytes": wanted.size}
             if source.kind in REGISTRIES:
@@ -126,12 +126,12 @@ def fetch(wanted: Entry, round: Pull) -> str:
     """The source that gave all files of an entry, which now lie in their place; raises where none did."""
     for file in wanted.files:
         if file.pickle and not file.sha256 and wanted.sources:
-            raise UsageError(f"{wanted.id}: {file.name} is a pickle without a digest in the lock; it is not taken")
+            raise UsageError(f"{wanted.id}: {file.name} is a pickle without a digest in the lock, so it is not used")
         if reason := convert.why_not(file.convert):
             raise MissingPrerequisite(f"{wanted.id}: {reason}")
     place = root() / wanted.id
     if receipt_of(place) is None and place.is_dir() and any(place.iterdir()):
-        raise RevisitError(f"{place}: it holds files that were not pulled; move them away, or complete them by hand")
+        raise RevisitError(f"{place}: it has files that were not pulled; move them away, or complete them by hand")
     said: list[str] = []
     code = MissingPrerequisite.exit_code
     for label, get in _attempts(wanted, round):
@@ -160,9 +160,9 @@ def _nowhere(wanted: Entry, round: Pull, said: list[str]) -> str:
         return why(wanted, here)
     tried = f": {'; '.join(said)}" if said else ""
     if not round.offline:
-        return f"{wanted.id}{tried or ': the lock names no source; what is here stays'}"
+        return f"{wanted.id}{tried or ': the lock names no source; existing files are kept'}"
     if not isinstance(here, str):
-        found = f"{wanted.id}: what is here stays"
+        found = f"{wanted.id}: existing files are kept"
     elif here.state == MISSING:
         found = f"{wanted.id}: {here} is missing"
     else:
@@ -300,7 +300,7 @@ def _hold(digest: str, pin: str, name: str, path: Path) -> None:
     """Refuse and remove a file that is not what the lock says."""
     if not digest.startswith(pin):
         path.unlink(missing_ok=True)
-        raise RevisitError(f"{name}: its SHA-256 is {digest}, and the lock says {pin}; it was not used")
+        raise RevisitError(f"{name}: its SHA-256 is {digest}, but the lock says {pin}; it was not used")
 
 
 def _copy(source: Path, to: Path) -> None:
@@ -321,8 +321,8 @@ def _trusted(wanted: Entry, file: LockedFile, digest: str) -> None:
     earlier = told(receipt_of(root() / wanted.id), file.becomes).get("source_sha256")
     if not file.sha256 and earlier and digest != earlier:
         raise RevisitError(
-            f"{file.name}: its SHA-256 is {digest}, and was {earlier} at the first pull; "
-            f"remove {root() / wanted.id} to accept the new one"
+            f"{file.name}: its SHA-256 is {digest}, but was {earlier} at the first pull; remove {root() / wanted.id} "
+            "to accept the new one"
         )
 
 
@@ -394,7 +394,7 @@ def _writing() -> Iterator[None]:
             said = "the disk is full; free some space, or set REVISIT_WEIGHTS to another folder"
         else:
             cause = error.strerror or type(error).__name__
-            said = f"it cannot be written to ({cause}); set REVISIT_WEIGHTS to a folder of yours"
+            said = f"it cannot be written to ({cause}); set REVISIT_WEIGHTS to a folder you can write to"
         raise RevisitError(f"{root()}: {said}") from error
 
 
@@ -412,7 +412,7 @@ def _alone(say: Callable[[str], None]) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"another pull is at work in {root()}; waiting for it")
+            say(f"another pull is running in {root()}; waiting for it")
             fcntl.flock(file, fcntl.LOCK_EX)
         except OSError:
             pass  # a file system without locks; files are still put in place whole

@@ -1,4 +1,5 @@
-"""Package registries: where an archive lies. Pages are read here, because pip and npm could run code of a package.
+"""Package registries: finds the address of an archive. Pages are read directly, because pip and npm could run a
+package's code.
 
 Indexes, mirrors and secrets are those that pip and npm are set up with: environment variables and their configuration
 files. Where these name none, the clients are asked for the registry that they would use by themselves. A secret goes to
@@ -70,7 +71,7 @@ def default_index() -> str:
     said = " ".join(_said([sys.executable, "-m", "pip", "download", "--help"]).split())
     if found := re.search(r"\(default:? (https?://[^\s)]+)\)", said):
         return found[1]
-    raise Unavailable("no package index is known: set PIP_INDEX_URL, or install pip into this environment")
+    raise Unavailable("no package index is configured: set PIP_INDEX_URL, or install pip into this environment")
 
 
 @cache
@@ -79,7 +80,7 @@ def default_registry() -> str:
     found = _said([shutil.which("npm") or "", "config", "get", "registry"]).strip().rstrip("/")
     if found.startswith(("http://", "https://")):
         return found
-    raise Unavailable("no npm registry is known: set npm_config_registry to its address, or install npm")
+    raise Unavailable("no npm registry is configured: set npm_config_registry to its address, or install npm")
 
 
 def _said(command: list[str]) -> str:
@@ -141,7 +142,7 @@ def _links(page: str) -> dict[str, str]:
             files = json.loads(text)["files"]
             return {str(one["filename"]): urllib.parse.urljoin(base, str(one["url"])) for one in files}
         except (ValueError, KeyError, TypeError) as error:
-            raise Unavailable(f"{shown(page)}: this is no page of a package index") from error
+            raise Unavailable(f"{shown(page)}: this is not a package index page") from error
     parser = Anchors()
     parser.feed(text)
     addresses = [urllib.parse.urljoin(parser.base or base, href).partition("#")[0] for href in parser.found]
@@ -246,4 +247,4 @@ def _json(url: str, headers: Mapping[str, str]) -> Any:
     try:
         return json.loads(body)
     except ValueError as error:
-        raise Unavailable(f"{shown(url)}: this is no page of a package registry") from error
+        raise Unavailable(f"{shown(url)}: this is not a package registry page") from error

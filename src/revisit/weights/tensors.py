@@ -1,4 +1,4 @@
-"""Tensors: a file of weights read without running anything that it may hold."""
+"""Tensors: reads a weight file without running any code in it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def tensors(path: Path) -> dict[str, Any]:
     except Exception as error:  # damaged files, files that hold code and files of other kinds differ in this
         raise unreadable(path, error) from error
     if not found:
-        raise MissingPrerequisite(f"{path}: it holds no tensors by name; put a state dict or safetensors there")
+        raise MissingPrerequisite(f"{path}: it has no named tensors; expected a state dict or safetensors")
     return found
 
 

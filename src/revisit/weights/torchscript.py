@@ -1,4 +1,4 @@
-"""Tensors of a TorchScript archive, read without running what it holds.
+"""Tensors of a TorchScript archive, read without running its code.
 
 Such an archive is a zip file: a pickle of the module's attributes (`data.pkl`), one file for each storage, and code.
 torch.load refuses it under `weights_only`, and torch.jit.load would accept its code. Here the pickle is read by an
@@ -58,8 +58,8 @@ def torchscript_tensors(path: Path) -> dict[str, Tensor]:
     except REFUSED as error:
         said = str(error) or type(error).__name__
         raise MissingPrerequisite(
-            f"{path}: this is no sound TorchScript archive of tensors ({said}); nothing of it was run. Remove it and "
-            "fetch the published file with `revisit weights pull`"
+            f"{path}: this is not a valid TorchScript archive of tensors ({said}); none of its code was run. Remove "
+            "it and fetch the published file with `revisit weights pull`"
         ) from error
     found: dict[str, Tensor] = {}
     _collect(root, "", found, 0)

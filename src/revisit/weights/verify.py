@@ -1,4 +1,4 @@
-"""Verifying: every byte of what is here against the digest it had when it was pulled, and against the lock."""
+"""Verifying: compares installed weights with the digests from when they were pulled, and with the lock."""
 
 from __future__ import annotations
 
