@@ -95,11 +95,11 @@ def test_import_scan_writes_a_manifest_that_eval_reads(revisit, make_clip, tmp_p
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("roles: [a", "this is no YAML"),
-        ("rolls: {lab_stats: lite.lab}", "a set has no field 'rolls'"),
-        ("- lite", "a set file holds"),
+        ("roles: [a", "this is not YAML"),
+        ("rolls: {lab_stats: lite.lab}", "unknown field 'rolls'"),
+        ("- lite", "a set file needs"),
         ("extends: mine.yaml", "extends itself"),
-        ("extends: nothing", "no observer set 'nothing'"),
+        ("extends: nothing", "unknown observer set 'nothing'"),
         ("roles: {lab_stats: lite.nobody}", "lite.nobody"),
     ],
 )
@@ -113,7 +113,7 @@ def test_a_set_that_cannot_be_read_is_one_sentence(revisit, tmp_path, content, w
 def test_a_users_own_set_overrides_a_role(revisit, make_clip, tmp_path):
     make_clip(tmp_path / "v/a.mp4")
     (tmp_path / "mine.yaml").write_text("extends: lite\nroles: {lab_stats: lite.flow}\n")
-    assert "is given to lite.flow, which makes" in revisit("eval", "v", "--set", "mine.yaml", check=2).stderr
+    assert "has the observer lite.flow, which makes" in revisit("eval", "v", "--set", "mine.yaml", check=2).stderr
     (tmp_path / "mine.yaml").write_text("extends: lite\nroles: {lab_stats: lite.lab}\n")
     done = revisit("eval", "v", "-m", "motion_amount", "--set", "mine.yaml", "--no-report", "--json", "--workers", 0)
     assert json.loads(done.stdout)["set"] == "mine"

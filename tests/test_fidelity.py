@@ -83,9 +83,9 @@ def test_a_family_that_was_not_asked_for_is_unscored():
 
 def test_a_family_or_rule_that_does_not_exist_is_named():
     frames = as_frames([window(wall(), 0)])
-    with pytest.raises(UsageError, match="no SSIM family kornia; `families` lists some of rgb"):
+    with pytest.raises(UsageError, match="unknown SSIM family kornia; `families` may list rgb"):
         look(frame_fidelity, frames, reference=frames, families="rgb,kornia")
-    with pytest.raises(UsageError, match="`resize` is area or mind"):
+    with pytest.raises(UsageError, match="`resize` must be area or mind"):
         look(frame_fidelity, frames, reference=frames, resize="lanczos")
 
 

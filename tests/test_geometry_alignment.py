@@ -146,7 +146,7 @@ def test_matched_trajectories_have_the_same_length():
     part = trajectory(random_poses(0)[1::2], np.arange(8)[1::2] / 10 + 0.004, time_unit="seconds")
     estimate, reference = matched(part, full)
     assert np.array_equal(estimate.c2w, reference.c2w) and len(estimate) == 4
-    with pytest.raises(InvalidPoses, match="do both clocks start alike"):
+    with pytest.raises(InvalidPoses, match="do both clocks start at the same time"):
         matched(trajectory(random_poses(0), np.arange(8) + 100, time_unit="seconds"), full)
     with pytest.raises(InvalidPoses, match="counts time in frames and the reference in seconds"):
         matched(trajectory(random_poses(0)), full)

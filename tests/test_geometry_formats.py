@@ -127,8 +127,8 @@ def test_a_trajectory_in_seconds_is_written_with_counted_images():
 @pytest.mark.parametrize(
     ("parse", "text", "sentence"),
     [
-        (parse_tum, "", "no pose in the file; expected lines of timestamp tx"),
-        (parse_tum, "# only comments\n", "no pose in the file"),
+        (parse_tum, "", "the file has no poses; expected lines of timestamp tx"),
+        (parse_tum, "# only comments\n", "the file has no poses"),
         (parse_tum, "# x\n1 2 3\n", "line 2 has 3 fields; expected 8: timestamp tx ty tz"),
         (parse_tum, "1 0 0 0 0 0 0 one", "line 1 has 'one' where a finite number is expected"),
         (parse_tum, "1 0 0 nan 0 0 0 1", "line 1 has 'nan' where a finite number"),
@@ -138,10 +138,10 @@ def test_a_trajectory_in_seconds_is_written_with_counted_images():
         (parse_kitti, "2 0 0 0 0 2 0 0 0 0 2 0", "rotation of pose 0 is not orthonormal"),
         (parse_kitti, "-1 0 0 0 0 1 0 0 0 0 1 0", "pose 0 is mirrored"),
         (parse_realestate10k, "https://a/b\n1 2\n", "line 2 has 2 fields; expected 19"),
-        (parse_realestate10k, "https://a/b\n", "no pose in the file"),
+        (parse_realestate10k, "https://a/b\n", "the file has no poses"),
         (parse_realestate10k, RE10K.format(z="x"), "line 1 has 'x'"),
         (parse_realestate10k, "0 500 500 320 240 1 0 0 0 0 1 0 0 0 0 1 2 500 500", "not orthonormal"),
-        (parse_colmap, "# nothing\n", "no image in the file"),
+        (parse_colmap, "# nothing\n", "the file has no images"),
         (parse_colmap, "1 1 0 0 0 0 0 0 1\n", "line 1 has 9 fields; expected ID QW QX"),
         (parse_colmap, "1 1 0 0 0 a 0 0 1 x.jpg\n", "line 1 has 'a' where"),
         (parse_colmap, "1 5 0 0 0 0 0 0 1 x.jpg\n", "line 1 has a quaternion of length 5"),

@@ -70,7 +70,7 @@ def test_npy_is_recognised_by_its_name(tmp_path: Path, name: str, matrices: np.n
 def test_a_format_can_be_named(tmp_path: Path):
     np.save(tmp_path / "camera.npy", invert(POSES))
     assert np.allclose(read_poses(tmp_path / "camera.npy", "w2c").c2w, POSES)
-    with pytest.raises(MediaError, match=r"camera\.npy: its arrays are called camera; nothing says whether"):
+    with pytest.raises(MediaError, match=r"camera\.npy: its arrays are called camera; it is unclear whether"):
         read_poses(tmp_path / "camera.npy")
     with pytest.raises(UsageError, match="choose one of auto, auto_c2w, tum"):
         read_poses(tmp_path / "camera.npy", "euroc")
@@ -81,7 +81,7 @@ def test_errors_begin_with_the_name_of_the_file(tmp_path: Path):
     (tmp_path / "bad.txt").write_text("1 0 0 0 0 0 0 1\n1 0 0 0 0 0 1\n")
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00\x01")
     np.savez(tmp_path / "other.npz", a=POSES, b=POSES)
-    with pytest.raises(MediaError, match=r"short\.txt: its first line of data has 3 fields"):
+    with pytest.raises(MediaError, match=r"short\.txt: its first data line has 3 fields"):
         read_poses(tmp_path / "short.txt")
     with pytest.raises(MediaError, match=r"bad\.txt: line 2 has 7 fields; expected 8"):
         read_poses(tmp_path / "bad.txt")

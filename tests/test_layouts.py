@@ -298,8 +298,8 @@ def test_the_command_renders_in_worker_processes(tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--suite", "vbench"], "there is no layout for 'vbench'"),
-        (["--failures", "forgets"], "there is no failure called 'forgets'"),
+        (["--suite", "vbench"], "unknown layout 'vbench'"),
+        (["--failures", "forgets"], "unknown failure 'forgets'"),
         (["--failures", "vanish@2"], "a strength is a number from 0 to 1"),
         (["--size", "large"], "a size is height x width"),
         (["--size", "61x100"], "multiples of 4"),

@@ -368,7 +368,7 @@ def test_files_of_features_are_read_and_refused_with_a_sentence(tmp_path: Path) 
     assert imports.grams.fn(made(**gram, frame=[1, 2], other=[0, 1])).fold.tolist() == [False, False]
     for read, arrays, sentence in (
         (imports.object_features, {"vector": np.full((2, 3), np.nan), "frame": [0, 1]}, "not finite"),
-        (imports.object_features, {"vector": AXES[:2], "frame": [1, 1]}, "frame 1 is there twice"),
+        (imports.object_features, {"vector": AXES[:2], "frame": [1, 1]}, "frame 1 occurs twice"),
         (imports.faces, {"vector": AXES[:2], "frame": [1, 0]}, "2 faces and 2 frame numbers"),
         (imports.faces, {"vector": AXES[:2], "frame": [0, 1], "same": [3.0]}, "expected one cosine"),
         (imports.bodies, {"vector": AXES[:2]}, "expected an npz with vector"),

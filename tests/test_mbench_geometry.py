@@ -219,7 +219,7 @@ def test_a_camera_at_rest_leaves_the_convention_open(tmp_path: Path) -> None:
     depth = np.tile(room().depth[:1], (len(still), 1, 1))
     path = write_npz(tmp_path / "results.npz", extrinsics=still, depth=depth)
     found = geometry.fn(path)
-    assert found.refused.startswith("nothing tells whether the poses are world-to-camera or camera-to-world")
+    assert found.refused.startswith("it is unclear whether the poses are world-to-camera or camera-to-world")
     told = write_npz(tmp_path / "told.npz", "w2c_opencv", extrinsics=still, depth=depth)
     assert geometry.fn(told).refused == "" and geometry.fn(told).found == "the file"
 
@@ -234,7 +234,7 @@ def test_a_camera_at_rest_leaves_the_convention_open(tmp_path: Path) -> None:
         ({"extrinsics": np.zeros((9, 3, 4))}, "not orthonormal"),
         ({"extrinsics": np.zeros((9, 2, 4))}, "expected \\(N, 4, 4\\)"),
         ({"extrinsics": np.full((9, 3, 4), np.nan)}, "NaN"),
-        ({"frame_indices": np.arange(4)}, "numbers 4 frames in frame_indices and has 9 poses"),
+        ({"frame_indices": np.arange(4)}, "frame_indices has 4 numbers, but there are 9 poses"),
         ({"convention": np.array("opengl")}, "expected 'w2c_opencv'"),
         ({"depth": None}, "neither depth nor 'size'"),
     ],
@@ -249,7 +249,7 @@ def test_intrinsics_of_another_grid_are_named_or_scaled(tmp_path: Path) -> None:
     film = room().film
     large = np.tile(np.diag([4.0, 4, 1]) @ film.K, (len(film), 1, 1))
     large[:, :2, 2] += 1.5  # pixel centres are whole numbers on either grid
-    with pytest.raises(MediaError, match=f"its depth is {SIZE[1]} x {SIZE[0]}: they belong to different grids"):
+    with pytest.raises(MediaError, match=f"its depth is {SIZE[1]} x {SIZE[0]}: they are for different picture sizes"):
         read_geometry(write_npz(tmp_path / "results.npz", intrinsics=large))
     size = np.array([4 * SIZE[1], 4 * SIZE[0]])
     scaled = read_geometry(write_npz(tmp_path / "told.npz", intrinsics=large, size=size))
@@ -312,7 +312,7 @@ def test_the_command_imports_and_says_what_is_missing(tmp_path: Path, revisit: C
     source, _ = _sources(tmp_path)["vipe"]
     out = tmp_path / "out.npz"
     missing = revisit("import", "poses", source, "--out", out, check=1)
-    assert "holds no intrinsics; give them with --intrinsics" in missing.stderr
+    assert "has no intrinsics; give them with --intrinsics" in missing.stderr
     lens = "250,250,151.5,87.5"
     done = revisit(
         "import", "poses", source, "--out", out, "--intrinsics", lens, "--size", f"{SIZE[1]}x{SIZE[0]}", "--json"

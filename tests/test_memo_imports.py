@@ -54,10 +54,10 @@ def test_bad_detections_are_refused_in_a_sentence(tmp_path):
     path = tmp_path / "a.csv"
     for text, sentence in (
         ("frame,score\n0,1\n", "a.csv: it has no column 'coverage'; expected a CSV with the columns frame"),
-        ("frame,coverage,score\n0,much,1\n", "row 0 has coverage = 'much', which is no finite number"),
-        ("frame,coverage,score\n0,50,1\n", "coverage reaches from 50 to 50; it lies between 0 and 1"),
-        ("frame,coverage,score\n-1,0.5,1\n", "frames are counted 0, 1, 2"),
-        ("frame,coverage,score,prompt\n0,0.5,1,a\n1,0.5,1,b\n", "asked with 2 different prompts"),
+        ("frame,coverage,score\n0,much,1\n", "row 0 has coverage = 'much', which is not a finite number"),
+        ("frame,coverage,score\n0,50,1\n", "coverage ranges from 50 to 50; expected values from 0 to 1"),
+        ("frame,coverage,score\n-1,0.5,1\n", "frame numbers must be 0, 1, 2"),
+        ("frame,coverage,score,prompt\n0,0.5,1,a\n1,0.5,1,b\n", "has 2 different prompts"),
     ):
         path.write_text(text)
         refuses(detections, path, sentence)
@@ -65,14 +65,14 @@ def test_bad_detections_are_refused_in_a_sentence(tmp_path):
     for content, sentence in (
         ([1], "found a list"),
         ({"frames": 3}, "no list of frames"),
-        ({"frames": [{"masks": 1}]}, "no list of objects"),
+        ({"frames": [{"masks": 1}]}, "not a list of objects"),
     ):
         path.write_text(json.dumps(content))
         refuses(detections, path, sentence)
     path.write_text("{")
     refuses(detections, path, "not a JSON document")
     np.savez(tmp_path / "b.npz", score=np.zeros(3))
-    refuses(detections, tmp_path / "b.npz", "it holds no coverage")
+    refuses(detections, tmp_path / "b.npz", "it has no coverage")
 
 
 def test_values_come_from_csv_and_npz(tmp_path):
@@ -83,9 +83,9 @@ def test_values_come_from_csv_and_npz(tmp_path):
             found = observer.fn(tmp_path / name)
             assert (found.index.tolist(), found.value.tolist(), found.maker) == ([0, 4], [4.5, 5.5], "laion")
     (tmp_path / "w.csv").write_text("frame,value\n0,1\n0,2\n")
-    refuses(aesthetic, tmp_path / "w.csv", "frame 0 is there twice")
+    refuses(aesthetic, tmp_path / "w.csv", "frame 0 occurs twice")
     (tmp_path / "w.csv").write_text("frame,value\n")
-    refuses(aesthetic, tmp_path / "w.csv", "it holds no frame")
+    refuses(aesthetic, tmp_path / "w.csv", "it has no frames")
     (tmp_path / "w.csv").write_bytes(b"\xff\xfe\x00")
     refuses(aesthetic, tmp_path / "w.csv", "not a text file")
 
@@ -110,7 +110,7 @@ def test_maps_and_descriptors_come_from_npz(tmp_path):
     np.savez(tmp_path / "e.npz", other=np.ones(3))
     refuses(depth, tmp_path / "e.npz", "it holds other; expected an npz with depth")
     np.savez(tmp_path / "e.npz", depth=np.ones((2, 3, 4)), frame=[1, 2, 3])
-    refuses(depth, tmp_path / "e.npz", "numbers 3 frames and holds values of 2")
+    refuses(depth, tmp_path / "e.npz", "has 3 frame numbers and 2 values")
 
 
 def test_descriptors_from_files_have_a_set_of_their_own():

@@ -162,7 +162,7 @@ def test_five_wordings_of_table_s4(style: str, words: str) -> None:
     assert words_of(notes, None, "corrected", style) == words
     assert words_of({}, None, "paper", style) == ""
     assert len(STYLES) == 5
-    with pytest.raises(UsageError, match="there is no style 'loud'"):
+    with pytest.raises(UsageError, match="unknown prompt style 'loud'"):
         words_of(notes, None, "paper", "loud")
 
 

@@ -314,7 +314,7 @@ def test_missing_answers_are_counted_and_are_not_a_no() -> None:
 def test_duplicates_count_once_and_contradicting_ones_not_at_all() -> None:
     same = answers(*({**entry, "Dimension": IF} for entry in [*PERFECT[:3], PERFECT[0]]))
     assert score(same).facts["asked"] == 3
-    assert "question 1 was answered 2 times alike; it counts once" in same.problems
+    assert "question 1 has 2 equal answers; they count once" in same.problems
     both = [
         {"ID": 1, "Answer": "Yes", "Dimension": IF},
         {"ID": 1, "Answer": "No", "Dimension": IF},

@@ -439,7 +439,7 @@ def test_odd_lengths_one_frame_other_rates_and_broken_rows_are_told_and_the_rest
     action = found("mind_action_rotation")["1st_data/mem_test/data-2"]
     assert action.failed and action.sentence.startswith("action.json: row 0 has no actor_pos")
     camera = found("camera_ate")["1st_data/mem_test/data-1"]
-    assert camera.sentence.startswith("poses.txt: its first line of data has 3")
+    assert camera.sentence.startswith("poses.txt: its first data line has 3")
     notes = [note for said in done.facts["notes"].values() for note in said]
     assert "the clip has 24 frames per second and its reference 8; frames are compared by number" in notes
 

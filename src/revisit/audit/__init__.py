@@ -1,1 +1,1 @@
-"""The audit: every metric on worlds whose faults are known, and what it makes of them."""
+"""The audit: tests every metric on rendered worlds with known failures."""

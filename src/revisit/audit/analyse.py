@@ -171,7 +171,9 @@ def _failing(metric: Metric, found: Mapping[str, Any]) -> Iterator[dict[str, Any
     yield from _wrong_levels(metric, found)
     specific = found["specificity"]
     if specific["of"] and not specific["quiet"]:
-        text = f"stays quiet for none of the {specific['of']} failures that are not its own: it tells that, not what"
+        text = (
+            f"responds to all {specific['of']} failures it does not claim: it shows that something is wrong, not what"
+        )
         yield {"problem": "quiet nowhere", "kind": None, "sentence": text}
 
 
@@ -199,7 +201,7 @@ def _wrong_levels(metric: Metric, found: Mapping[str, Any]) -> Iterator[dict[str
     if metric.higher_is_better and None not in (low, high, ceiling):
         reached = (ceiling - (low or 0)) / ((high or 0) - (low or 0))
         if reached < LEAST_CEILING:
-            text = f"gives the truth itself {ceiling:.2f} on average, on a scale that ends at {high:g}"
+            text = f"gives the truth only {ceiling:.2f} on average, on a scale up to {high:g}"
             yield {"problem": "low ceiling", "kind": None, "sentence": text}
     for kind, level in found["floors"].items():
         if level["auc"] is not None and level["auc"] <= 0.5 and level["n"]:
@@ -210,7 +212,7 @@ def _wrong_levels(metric: Metric, found: Mapping[str, Any]) -> Iterator[dict[str
             yield {"problem": "a floor wins", "kind": kind, "sentence": text, "admitted": bool(said)}
     frozen = found["floors"].get(FROZEN)
     if found["memory"] and frozen and frozen["n"] and (frozen["auc"] is None or frozen["auc"] < RESPONDS):
-        text = f"is about memory, and scores a frozen camera ({frozen['n']} of {frozen['of']} clips) as good memory"
+        text = f"measures memory, but scores a frozen camera ({frozen['n']} of {frozen['of']} clips) as good memory"
         yield {"problem": "frozen camera scored as memory", "kind": FROZEN, "sentence": text}
 
 

@@ -1,4 +1,4 @@
-"""Fit: how the diagnosis reads its signs, learnt on rendered failures and tried on scenes it has not seen.
+"""Fit: trains the diagnosis on rendered failures and tests it on other scenes.
 
     python -m revisit.audit.fit TABLE.jsonl [RESPONSES.json]
 

@@ -65,7 +65,7 @@ TARGETS_AND_EVENTS = (
 def story(seed: int) -> Story:
     """The story of a seed: places, scripts and targets cycle at different paces, so that they mix."""
     if seed < 0:
-        raise UsageError(f"a seed is 0 or more, not {seed}")
+        raise UsageError(f"a seed must be 0 or more, not {seed}")
     turn = seed // len(TARGETS_AND_EVENTS)
     kind, event = TARGETS_AND_EVENTS[seed % len(TARGETS_AND_EVENTS)]
     place = "yard" if (seed + turn) % 3 == 1 else "room"
@@ -120,7 +120,7 @@ def render_grid(
 
     unknown = sorted(set(kinds) - set(FAILURES) - set(FLOORS) - {PERFECT})
     if unknown:
-        raise UsageError(f"there is no failure called {unknown[0]!r}; known: {', '.join([*FAILURES, *FLOORS])}")
+        raise UsageError(f"unknown failure {unknown[0]!r}; choose one of {', '.join([*FAILURES, *FLOORS])}")
     folder = Path(folder)
     _same_films(folder, {"grid": GRID, "revisit": revisit.__version__, "size": list(size), "away": away}, fresh)
     cells = [(PERFECT, 0.0)]

@@ -46,15 +46,15 @@ class Grid:
     def __post_init__(self) -> None:
         unknown = [kind for kind in self.kinds if kind not in FAILURES]
         if unknown:
-            raise UsageError(f"there is no failure called {unknown[0]!r}; known: {', '.join(FAILURES)}")
+            raise UsageError(f"unknown failure {unknown[0]!r}; choose one of {', '.join(FAILURES)}")
         wrong = [strength for strength in self.strengths if not 0 < strength <= 1]
         if wrong or 1.0 not in self.strengths:
             raise UsageError(
-                "strengths are numbers above 0 and up to 1, and 1 is among them, such as 0.5,1; "
-                f"got {','.join(f'{strength:g}' for strength in self.strengths) or 'none'}"
+                "strengths must be numbers above 0 and up to 1, including 1, such as 0.5,1; got "
+                f"{','.join(f'{strength:g}' for strength in self.strengths) or 'none'}"
             )
         if self.seeds < 2:
-            raise UsageError(f"the audit needs 2 scenes or more to compare, not {self.seeds}; give --seeds 4")
+            raise UsageError(f"the audit needs at least 2 scenes, not {self.seeds}; give --seeds 4")
 
     @property
     def failures(self) -> tuple[str, ...]:

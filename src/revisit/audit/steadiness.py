@@ -1,4 +1,4 @@
-"""Steadiness: do verdicts stay when a clip changes in a way that no viewer would notice?
+"""Steadiness: do verdicts stay the same under changes that no viewer would notice?
 
 Every clip of a folder is judged as it is and under each disturbance: a grey level more or less, a little noise,
 another gamma, a shift by a pixel, a frame less at either end, H.264 at crf 18. A verdict may become "cannot tell";

@@ -1,4 +1,4 @@
-"""Sweep: one parameter at several values; what becomes of the scores, and does the ranking hold?
+"""Sweep: one parameter at several values: how do scores change, and does the ranking stay the same?
 
 A parameter belongs to a metric, a gate, a piece of derived evidence or an observer, and is named ID.name as
 `revisit show ID` lists it. Values of metrics and gates are scored again from cached evidence; another value of an

@@ -15,9 +15,9 @@ PROBLEMS = {
     "claimed, not in order": "Noticed as claimed, but not in the order of the strength",
     "claimed, not asked": "Claimed, and unscored where it should be noticed",
     "frozen camera scored as memory": "A frozen camera scored as good memory",
-    "low ceiling": "A low ceiling: the truth itself is not given a good score",
-    "a floor wins": "Won by a floor: frozen camera, noise, shuffled frames or another clip",
-    "quiet nowhere": "Quiet nowhere: responds to every failure, so it tells that something is wrong and not what",
+    "low ceiling": "Low ceiling: even the truth does not get a good score",
+    "a floor wins": "Beaten by a baseline without memory: frozen camera, noise, shuffled frames or another clip",
+    "quiet nowhere": "Responds to every failure: shows that something is wrong, but not what",
 }
 
 
@@ -40,7 +40,7 @@ def matrix(found: Mapping[str, Any]) -> str:
     lines += ["", *failing_lines(found)]
     lines += [f"Not asked: {', '.join(ids)} ({reason})" for reason, ids in by_reason(found["not_asked"]).items()]
     if grid["failed"]:
-        lines.append(f"{grid['failed']} answers failed and are missing here; the same command asks them again")
+        lines.append(f"{grid['failed']} answers failed and are missing here; the same command tries them again")
     return "\n".join(lines)
 
 

@@ -70,13 +70,13 @@ def answers_from(
     for position, entry in enumerate(entries, 1):
         number = question_number(entry)
         if number is None:
-            found.append(f"entry {position} has no question number under ID; it was passed over")
+            found.append(f"entry {position} has no question number under ID; it was ignored")
         elif number not in said:
-            found.append(f"entry {position} answers question {number}, which was not asked; it was passed over")
+            found.append(f"entry {position} answers question {number}, which was not asked; it was ignored")
         else:
             answer, p_yes = _answer_of(entry)
             if answer == UNANSWERED:
-                found.append(f"question {number} has neither yes nor no for an answer: {_shown(entry)}")
+                found.append(f"question {number} is answered with neither yes nor no: {_shown(entry)}")
             echoed = entry.get("Dimension", dimensions[number])
             if echoed != dimensions[number]:
                 found.append(f"question {number} is echoed under {str(echoed)[:40]!r}; the bank's dimension counts")
@@ -92,7 +92,7 @@ def answers_from(
         else:
             answers[row], p_yes_of[row] = given[0]
             if len(given) > 1:
-                found.append(f"question {question.id} was answered {len(given)} times alike; it counts once")
+                found.append(f"question {question.id} has {len(given)} equal answers; they count once")
     return JudgeAnswers(
         question=np.array([question.id for question in questions], np.int64),
         dimension=tuple(question.dimension for question in questions),

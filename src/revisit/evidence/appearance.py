@@ -1,4 +1,4 @@
-"""Appearance: what frames look like, without saying whether that is good."""
+"""Appearance: descriptors and statistics of how frames look."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Camera: how the camera turned and where it went, as far as the picture tells."""
+"""Camera: how the camera turned and moved, as far as the video shows it."""
 
 from __future__ import annotations
 

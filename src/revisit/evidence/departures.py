@@ -1,4 +1,4 @@
-"""Departures: a clip laid over its reference, so that camera, light and content can be compared one by one."""
+"""Departures: a clip aligned with its reference, so that camera, light and content can be compared separately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Motion: what moved between successive frames, and where the picture breaks off."""
+"""Motion: movement between successive frames, and cuts."""
 
 from __future__ import annotations
 

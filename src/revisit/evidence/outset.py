@@ -1,4 +1,4 @@
-"""Outset: how far the picture gets from where it began."""
+"""Outset: how far the picture moves away from the first frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quality: what networks say of single frames, and of frames beside the reference's, for metrics that ask for them."""
+"""Quality: ratings of single frames by networks, and of frames against the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alignment: two trajectories of the same frames brought into one world, and which frames belong together.
+"""Alignment: brings two trajectories of the same frames into one world, and matches their frames.
 
 An estimated path lives in a world of its own, often in a unit of its own. Four ways to compare it:
 `none` (both worlds are the same), `origin` (the first poses are laid on each other), `se3` (the rotation and
@@ -131,7 +131,8 @@ def matched(estimate: Trajectory, reference: Trajectory, tolerance: float = 0.01
     if not len(i):
         raise InvalidPoses(
             f"no time of the estimate ({estimate.times[0]:g} to {estimate.times[-1]:g}) is within {tolerance:g} of one "
-            f"of the reference ({reference.times[0]:g} to {reference.times[-1]:g}); do both clocks start alike?"
+            f"of the reference ({reference.times[0]:g} to {reference.times[-1]:g}); do both clocks start at the same "
+            "time?"
         )
     return estimate.take(i), reference.take(j)
 

@@ -91,10 +91,10 @@ def parse_script(script: str) -> tuple[Step, ...]:
         raise UsageError(f"the camera script is empty; write steps such as {EXAMPLE}")
     steps = tuple(_step(text.strip()) for text in script.split(",") if text.strip())
     if not steps:
-        raise UsageError(f"the camera script {script!r} holds no step; write steps such as {EXAMPLE}")
+        raise UsageError(f"the camera script {script!r} has no step; write steps such as {EXAMPLE}")
     frames = sum(step.frames for step in steps)
     if frames > LONGEST:
-        raise UsageError(f"the camera script runs over {frames} frames; {LONGEST} are the most")
+        raise UsageError(f"the camera script has {frames} frames; at most {LONGEST} are allowed")
     return steps
 
 
@@ -152,10 +152,10 @@ def camera_path(
 def _step(text: str) -> Step:
     motion, mark, count = (part.strip() for part in text.rpartition("@"))
     if not mark or not (count.isascii() and count.isdecimal()) or not count.strip("0"):
-        raise UsageError(f"camera step {text!r} does not say over how many frames it runs; end it in @20, for example")
+        raise UsageError(f"camera step {text!r} does not say how many frames it takes; add @20, for example")
     count = count.lstrip("0")
     if len(count) > len(str(LONGEST)):
-        raise UsageError(f"a camera step runs over more than {LONGEST} frames, which are the most: {text[:60]!r}")
+        raise UsageError(f"a camera step may have at most {LONGEST} frames: {text[:60]!r}")
     moves = [_move(part.strip(), text) for part in motion.split("+") if part.strip().lower() not in RESTS]
     step = Step(tuple(move for move in moves if move.amount), int(count))
     kinds = {move.kind for move in step.moves}
@@ -169,7 +169,7 @@ def _move(text: str, step: str) -> Move:
     kind = ALIASES.get(kind, kind)
     if kind not in MOVES:
         known = ", ".join([*MOVES, *ALIASES, *RESTS])
-        raise UsageError(f"camera step {step!r} asks for {text!r}, which is no move; known moves: {known}")
+        raise UsageError(f"camera step {step!r} has an unknown move {text!r}; known moves: {known}")
     directions = MOVES[kind]
     direction = DIRECTIONS.get(kind, {}).get(rest[0], rest[0]) if rest else ""
     if len(rest) != 2 or direction not in directions:

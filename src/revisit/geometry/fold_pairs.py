@@ -42,7 +42,7 @@ def frame_numbers(poses: int, given: np.ndarray | None, count: int) -> tuple[np.
     if given is not None and len(given):
         numbers = np.asarray(given, dtype=np.int64)
         if len(numbers) != poses or (np.diff(numbers) <= 0).any() or numbers[0] < 0:
-            raise InvalidPoses(f"frame_indices needs {poses} rising numbers from 0 on, one for each pose")
+            raise InvalidPoses(f"frame_indices needs {poses} increasing numbers from 0, one per pose")
         if numbers[-1] >= count:
             raise InvalidPoses(
                 f"the poses go up to frame {numbers[-1]} and the clip has {count} frames; they belong to another clip"
@@ -126,7 +126,7 @@ def segment_pairs(
     rows = np.array(best, dtype=int).reshape(-1, 2)
     middle = int(np.abs(frames - (count - 1) / 2).argmin())
     apart = (way + turn / 180)[rows[:, 0], rows[:, 1]]
-    note = "" if len(rows) else f"{segments} segments leave no early and late frames apart"
+    note = "" if len(rows) else f"with {segments} segments there are no separate early and late frames"
     return Pairs(rows[:, 0], rows[:, 1], apart, middle, "segments", note)
 
 

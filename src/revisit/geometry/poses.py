@@ -1,4 +1,4 @@
-"""Poses: where a camera was and how it looked, in one convention, and the ways in from the others.
+"""Poses: camera positions and orientations in one convention, and conversions from the others.
 
 Everything inside Revisit is OpenCV camera-to-world: x right, y down, z forward; a pose maps a point seen by
 the camera to the world, and its last column is the camera's centre. What comes in otherwise is converted
@@ -150,8 +150,8 @@ def check_rigid(poses: np.ndarray) -> None:
     mirrored = np.linalg.det(r) < 0
     if mirrored.any():
         raise InvalidPoses(
-            f"pose {_first(mirrored)} is mirrored: its determinant is -1, which is no rotation; "
-            "convert left-handed axes (such as Unreal's) before making a trajectory"
+            f"pose {_first(mirrored)} is mirrored: its determinant is -1, so it is not a rotation; convert "
+            "left-handed axes (such as Unreal's) before making a trajectory"
         )
 
 

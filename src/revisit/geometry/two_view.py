@@ -1,4 +1,4 @@
-"""Two views: what the poses of two cameras demand of the pixels that match between them.
+"""Two views: how well matching pixels fit the poses of two cameras.
 
 Pixels are (N, 2) arrays, x right and y down; camera 2 is given relative to camera 1, so that a point X seen
 by camera 1 is at R @ X + t for camera 2. Every function returns one value per match, in pixels of the images the

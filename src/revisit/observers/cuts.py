@@ -1,4 +1,4 @@
-"""Where a clip breaks off: frames that do not continue the frame before.
+"""Cuts: frames that do not continue the frame before.
 
 Looked at on gray at a longer side of 160. Two frames are strangers when flow cannot connect them: after
 undoing the flow the local structure does not agree, and the flow there and the flow back disagree. A

@@ -1,4 +1,4 @@
-"""A clip laid over its reference: where its camera is, and what it shows once that is undone.
+"""A clip aligned with its reference: where its camera is, and what differs once the camera motion is undone.
 
 Two pictures are joined by dense flow that survives the way back, set out from the best plain shift of
 their gradient structure, and explained by one homography. What the homography leaves (parallax) is

@@ -1,7 +1,7 @@
-"""Where the target is found again, as MemoBench asks for it: every mask, with its share of the frame and its score.
+"""Detections of the target for MemoBench: every mask, with its share of the frame and its score.
 
 `paper.detections` is SAM 3, asked with the words of the dataset, and `paper.detections_grounding` Grounding DINO and
-SAM 2.1. Every mask with a score above `threshold` is written down; `memo_ors` decides which count. The words are part
+SAM 2.1. Every mask with a score above `threshold` is recorded; `memo_ors` decides which count. The words are part
 of the protocol: those of `rule` (corrected, upstream or paper, see docs/memobench-metrics.md), or the name of the
 target where the dataset gives none; `style` puts them as Table S4 of MemoBench does, in five ways.
 
@@ -118,7 +118,7 @@ def detections_by_look(
 def words_of(annotations: Mapping[str, Any], target: Target | None, rule: str, style: str = "original") -> str:
     """The words to ask with; empty where neither the dataset nor the target has any."""
     if style not in STYLES:
-        raise UsageError(f"there is no style {style!r} of asking a detector; there are {', '.join(STYLES)}")
+        raise UsageError(f"unknown prompt style {style!r} for the detector; choose one of {', '.join(STYLES)}")
     by_rule = annotations.get("ors_prompts") or {}
     words = str(by_rule.get(rule) or annotations.get("ors_prompt") or (target.name if target else ""))
     if style == "first":

@@ -2,8 +2,8 @@
 
 small.feature_error  EfficientNet-Lite0 at a longer side of 320
 paper.feature_error  MIND: DINOv3-B. Frames cover 1280 x 720 (bilinear, no antialias) and are squashed to 224 x 224
-                     (bilinear, antialias). Upstream divides by 255 twice, so that the network sees pictures that
-                     are all but black; `rescaled_twice` does so, too.
+                     (bilinear, antialias). Upstream divides by 255 twice, so that the network sees pictures that are
+                     almost black; `rescaled_twice` does the same.
 """
 
 from __future__ import annotations

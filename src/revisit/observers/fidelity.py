@@ -1,4 +1,4 @@
-"""A clip beside its reference: squared error and SSIM, in the families that are asked for.
+"""Squared error and SSIM of a clip against its reference, in the requested SSIM families.
 
 Two rules bring the frames to one size:
 
@@ -65,9 +65,7 @@ def chosen_families(families: str) -> list[str]:
     asked = list(dict.fromkeys(name for name in families.replace(",", " ").split()))
     unknown = sorted(set(asked) - set(SSIM_FAMILIES))
     if unknown:
-        raise UsageError(
-            f"there is no SSIM family {', '.join(unknown)}; `families` lists some of {', '.join(SSIM_FAMILIES)}"
-        )
+        raise UsageError(f"unknown SSIM family {', '.join(unknown)}; `families` may list {', '.join(SSIM_FAMILIES)}")
     return asked
 
 
@@ -76,7 +74,7 @@ def one_size(pair: tuple[Frame, Frame], resize: str, long_side: int | None) -> t
     if resize == "mind":
         return cover(pair[0].rgb, *MIND_SIZE), cover(pair[1].rgb, *MIND_SIZE)
     if resize != "area":
-        raise UsageError(f"there is no rule {resize!r} for resizing; `resize` is area or mind")
+        raise UsageError(f"unknown resize rule {resize!r}; `resize` must be area or mind")
     shown = pair[0].at(long_side)
     return shown, same_size(pair[1].rgb, shown.shape[1], shown.shape[0])
 

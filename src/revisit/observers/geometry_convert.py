@@ -1,4 +1,4 @@
-"""Poses, intrinsics and depth of other programs, written as the one npz file that geometry metrics read.
+"""Converts poses, intrinsics and depth from other programs into the npz file that geometry metrics read.
 
 Sources: Depth Anything 3 (extrinsics, intrinsics, depth), VGGT (extrinsic, intrinsic, depth), MapAnything (cam_c2w or
 camera_poses, intrinsics, depth_z), ViPE (data, inds; intrinsics in a file of their own), COLMAP (images.txt; intrinsics
@@ -63,10 +63,10 @@ def convert(
         arrays["size"] = np.array(size)
     with in_clip(source):
         if "intrinsics" not in arrays:
-            raise MediaError("it holds no intrinsics; give them with --intrinsics, a file or fx,fy,cx,cy")
+            raise MediaError("it has no intrinsics; give them with --intrinsics (a file or fx,fy,cx,cy)")
         if arrays.pop("normalised", np.array(False)):
             if size is None:
-                raise MediaError("its intrinsics are shares of the picture; say with --size how large it is")
+                raise MediaError("its intrinsics are relative to the picture size; give the size with --size")
             arrays["intrinsics"] = arrays["intrinsics"] * np.array([[size[0]], [size[1]], [1.0]])
         try:
             found = geometry_of(arrays, convention)
@@ -116,7 +116,7 @@ def _arrays(source: Path, format: str) -> tuple[dict[str, np.ndarray], str]:
                 with in_clip(source):
                     return _complete(arrays, poses, w2c, lenses, depths), maker
         if format in complete:
-            raise MediaError(f"{source.name}: it has {', '.join(sorted(arrays))}, so it is no file of {format}")
+            raise MediaError(f"{source.name}: it has {', '.join(sorted(arrays))}, so it is not a {format} file")
     path = read_poses(source, format)
     return _of_path(path), recognise(source) if format == "auto" else format
 
@@ -167,7 +167,7 @@ def _lens(given: str, n: int) -> tuple[np.ndarray, tuple[int, int] | None]:
             cameras = [words for words in lines if words and not words[0].startswith("#")]
             if len(cameras) != 1 or cameras[0][1] not in COLMAP_MODELS:
                 raise MediaError(
-                    f"it has {len(cameras)} cameras; expected one of the models {', '.join(COLMAP_MODELS)}"
+                    f"it has {len(cameras)} cameras; expected one, of the models {', '.join(COLMAP_MODELS)}"
                 )
             words = cameras[0]
             numbers = [float(word) for word in words[4:]]

@@ -1,4 +1,4 @@
-"""Files with poses, intrinsics and depth of a clip (Depth Anything 3's results.npz): read, checked, and written.
+"""Reads, checks and writes files with poses, intrinsics and depth of a clip (Depth Anything 3's results.npz).
 
 An npz with
 
@@ -63,7 +63,7 @@ class Geometry:
 def read_geometry(path: Path, convention: str = "auto") -> Geometry:
     """The geometry in an npz file; `convention` is w2c, c2w, or auto for what the file or its depth says."""
     if convention not in (*CONVENTIONS, "auto"):
-        raise UsageError(f"there is no convention {convention!r} of poses; choose w2c, c2w or auto")
+        raise UsageError(f"unknown pose convention {convention!r}; choose w2c, c2w or auto")
     names = npz_shapes(path)
     with in_clip(path):
         _complete(names)
@@ -85,7 +85,7 @@ def geometry_of(arrays: Mapping[str, np.ndarray], convention: str = "auto") -> G
     intrinsics, width, height = _grid(np.asarray(arrays["intrinsics"], dtype=float), n, depth, arrays.get("size"))
     frame = np.ravel(arrays.get("frame_indices", np.zeros(0))).astype(np.int64)
     if len(frame) not in (0, n):
-        raise MediaError(f"it numbers {len(frame)} frames in frame_indices and has {n} poses; each pose has one number")
+        raise MediaError(f"frame_indices has {len(frame)} numbers, but there are {n} poses; each pose needs one number")
     errors = (np.nan, np.nan) if depth is None else convention_errors(matrices, intrinsics, depth)
     chosen, found, refused = _convention(convention, _word(arrays, "convention"), errors)
     c2w = matrices if chosen == "c2w" else invert(matrices)
@@ -97,7 +97,8 @@ def _complete(names: Collection[str]) -> None:
     for name in ("extrinsics", "intrinsics"):
         if name not in names:
             raise MediaError(
-                f"it has no array {name!r} but {printable(', '.join(sorted(names)), 80) or 'none'}; expected extrinsics"
+                f"it has no array {name!r}, only {printable(', '.join(sorted(names)), 80) or 'none'}; expected "
+                "extrinsics"
                 " (N, 3, 4), intrinsics (N, 3, 3) and depth (N, H, W); `revisit import poses` makes such a file"
             )
 
@@ -105,7 +106,7 @@ def _complete(names: Collection[str]) -> None:
 def _depth(values: np.ndarray, n: int) -> np.ndarray:
     depth = np.asarray(values[..., 0] if values.ndim == 4 and values.shape[3] == 1 else values, dtype=np.float32)
     if depth.ndim != 3 or len(depth) != n:
-        raise MediaError(f"its depth has shape {depth.shape}; {n} poses need ({n}, H, W): one map for each")
+        raise MediaError(f"its depth has shape {depth.shape}; {n} poses need ({n}, H, W): one map per pose")
     for k, view in enumerate(depth):
         if not np.isfinite(view).all():
             raise MediaError(f"the depth of row {k} holds NaN or infinity; write 0 where there is none")
@@ -128,7 +129,9 @@ def _grid(
     if size is not None and np.size(size) != 2:
         raise MediaError(f"its array 'size' has {np.size(size)} values; expected width and height")
     if depth is None and size is None:
-        raise MediaError("it has neither depth nor 'size', so the grid of its intrinsics is not known; add 'size'")
+        raise MediaError(
+            "it has neither depth nor 'size', so the picture size of its intrinsics is unknown; add 'size'"
+        )
     own = None if size is None else tuple(int(v) for v in np.ravel(size))
     height, width = depth.shape[1:] if depth is not None else (own or (0, 0))[::-1]
     lens = np.array(intrinsics)
@@ -140,8 +143,8 @@ def _grid(
     if (np.abs(centre / [width / 2, height / 2] - 1) > OFF_CENTRE).any():
         raise MediaError(
             f"its intrinsics have their principal point at ({centre[0]:.0f}, {centre[1]:.0f}) and its depth is "
-            f"{width} x {height}: they belong to different grids; scale the intrinsics to the depth, or add an array "
-            "'size' with the width and height they are for"
+            f"{width} x {height}: they are for different picture sizes; scale the intrinsics to the depth, or add an "
+            "array 'size' with the width and height of the intrinsics"
         )
     return lens, int(width), int(height)
 
@@ -159,15 +162,19 @@ def _convention(asked: str, said: str, errors: tuple[float, float]) -> tuple[str
             raise MediaError(f"its convention is {said[:40]!r}; expected 'w2c_opencv' or 'c2w_opencv'")
         if clear and clear != name:
             raise MediaError(
-                f"it says that its poses are {IN_WORDS[name]}, and its depth says {IN_WORDS[clear]}: depths of "
-                f"different frames differ by {measured}; mend 'convention', or set the reader's `convention`"
+                f"it says that its poses are {IN_WORDS[name]}, but its depth says {IN_WORDS[clear]}: depths of "
+                f"different frames differ by {measured}; correct 'convention', or set the reader's `convention`"
             )
         return name, "the file", ""
     if clear:
         return clear, "the depth", ""
-    why = "it has no depth to tell" if np.isnan(errors[0]) else f"depths of different frames differ by {measured}"
+    why = (
+        "it has no depth to check this with"
+        if np.isnan(errors[0])
+        else f"depths of different frames differ by {measured}"
+    )
     return "w2c", "nobody", (
-        f"nothing tells whether the poses are world-to-camera or camera-to-world: {why}; add an array 'convention' "
+        f"it is unclear whether the poses are world-to-camera or camera-to-world: {why}; add an array 'convention' "
         "('w2c_opencv' or 'c2w_opencv') to the file"
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""How far the styles of frames lie apart: Gram matrices of VGG16, whose convolutions come with LPIPS, or of VGG-19.
+"""Style differences between frames: Gram matrices of VGG16, whose convolutions come with LPIPS, or of VGG-19.
 
 MBench names VGG-19; the matrices of the two networks are not of one size, and `maker` says which one it was. Compared
 are neighbours of 32 frames spread over the clip (of all frames with `samples: 0`, as MBench's eq. 13 has it), and pairs

@@ -1,4 +1,4 @@
-"""The pictures that a judge is shown."""
+"""The frames that a judge is shown."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ THRESHOLD = 0.35  # as published with Grounding DINO
 GROUP = 8  # frames that the encoder sees together
 KEPT = 2 * GROUP  # embeddings kept for the next observer of the same frames, 4 MB each
 BOX, SALIENT = "box in the first frame", "what is salient in the first frame"
-NOTHING = "nothing: no box was given, and nothing stands out in the first frame"
+NOTHING = "nothing: no box was given, and no salient object was found in the first frame"
 SKIP, SALIENCY = "skip", "saliency"
 
 
@@ -115,7 +115,7 @@ def followed(box: Box | None, when_unknown: str = SKIP) -> Generator[None, Any, 
     from revisit.networks import mobile_sam, runtime
 
     if when_unknown not in (SKIP, SALIENCY):
-        raise UsageError(f"when_unknown={when_unknown!r}: it is {SKIP!r} or {SALIENCY!r}")
+        raise UsageError(f"when_unknown={when_unknown!r}: choose {SKIP!r} or {SALIENCY!r}")
     track = Track(BOX if box else SALIENT, np.zeros(0, np.int64), [], [])
     tracker: Tracker | None = None
     waiting: list[Frame] = []

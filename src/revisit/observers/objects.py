@@ -1,9 +1,9 @@
-"""What the target looks like in each frame that shows it: a network on the target cut out along its mask.
+"""Descriptors of the target in each frame that shows it: a network on the target, cut out along its mask.
 
-`small.object_features` is EfficientNet-Lite0 on the masks of `small.masks`. The target is put on the level that the
-network takes for nothing, in a square as wide as its longer side, and described by the 1280 channels before the
-classifier. A view that the frame's edge cuts off is left out where less than half of the target's usual area remains:
-half a cup is described as something else than a cup.
+`small.object_features` is EfficientNet-Lite0 on the masks of `small.masks`. The target is put on the network's neutral
+level, in a square as wide as its longer side, and described by the 1280 channels before the classifier. A view that the
+frame's edge cuts off is left out where less than half of the target's usual area remains: half a cup is described as
+something else than a cup.
 
 `paper.object_features` is DINOv2 on masks by SAM 2.1, as MBench describes it. The box around the mask is cut out, what
 is not the target takes the mean colour of ImageNet (0 after normalisation), and the crop is squashed to 224 x 224

@@ -1,4 +1,4 @@
-"""How far the picture gets from the first frame: the guard against clips that win by not moving."""
+"""How far the picture moves away from the first frame, so that clips cannot win by not moving."""
 
 from __future__ import annotations
 

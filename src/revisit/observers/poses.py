@@ -1,4 +1,4 @@
-"""Camera paths from files of other programs: opened safely, recognised, and handed over as a Trajectory."""
+"""Camera paths from files of other programs, read safely into a Trajectory."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def _recognise_text(text: str) -> str:
     columns = {8: "tum", 10: "colmap", 12: "kitti", 19: "realestate10k"}
     if len(words) not in columns:
         raise InvalidPoses(
-            f"its first line of data has {len(words)} fields; files of poses have 8 (TUM), 10 (COLMAP), 12 (KITTI) or "
-            "19 (RealEstate10K): name the format if it is one of these"
+            f"its first data line has {len(words)} fields; pose files have 8 (TUM), 10 (COLMAP), 12 (KITTI) or 19 "
+            "(RealEstate10K): name the format if it is one of these"
         )
     return columns[len(words)]
 
@@ -104,12 +104,12 @@ def _recognise_arrays(arrays: Mapping[str, np.ndarray], format: str = "auto") ->
         if "c2w" in name or name == "poses" or format == "auto_c2w":
             return "c2w"
     raise InvalidPoses(
-        f"its arrays are called {', '.join(sorted(arrays)) or 'nothing'}; nothing says whether they are "
-        "camera-to-world or world-to-camera: name the format c2w or w2c, or rename the file, such as poses_w2c.npy"
+        f"its arrays are called {', '.join(sorted(arrays)) or 'nothing'}; it is unclear whether they are "
+        "camera-to-world or world-to-camera: give the format c2w or w2c, or rename the file, such as poses_w2c.npy"
     )
 
 
 def _only(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     if len(arrays) != 1:
-        raise InvalidPoses(f"it holds {len(arrays)} arrays; expected one of shape (N, 4, 4)")
+        raise InvalidPoses(f"it has {len(arrays)} arrays; expected one of shape (N, 4, 4)")
     return next(iter(arrays.values()))

@@ -1,4 +1,5 @@
-"""What networks say of single frames: beauty, technical quality, fit to the prompt. Protocols of MemoBench and of MIND.
+"""Ratings of single frames by networks: aesthetics, technical quality, fit to the prompt. Protocols of MemoBench and of
+MIND.
 
 MemoBench   every fourth frame, its longer side at most 640 by area; CLIP-IQA+ at that size, LAION's five layers on
             CLIP ViT-L/14, and ImageReward on five frames spread over the clip

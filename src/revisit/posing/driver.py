@@ -128,7 +128,7 @@ def pycolmap(model: str, device: str) -> Estimate:
         colmap.match_sequential(database)
         found = colmap.incremental_mapping(database, images, folder)
         if not found:
-            raise ValueError("no structure was found; the clip moves too little, or shows too little texture")
+            raise ValueError("no structure was found; the camera moves too little, or there is too little texture")
         best = max(found.values(), key=lambda one: one.num_reg_images())
         placed = sorted((best.images[id] for id in best.reg_image_ids()), key=lambda image: image.name)
         number = {Path(path).name: clip["numbers"][k] for k, path in enumerate(clip["frames"])}

@@ -1,4 +1,4 @@
-"""Our own visual odometry as an estimator: the camera's turns, without lengths and without depth."""
+"""The built-in visual odometry as a pose estimator: rotations only, without distances and depth."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Odometry:
             key = wanted.keys.get("camera_path", "-") if wanted is not None and case.id not in reasons else "-"
             path = cache.load(CameraPath, key) if key != "-" else None
             if path is None:
-                yield task, reasons.get(case.id, "its camera could not be followed")
+                yield task, reasons.get(case.id, "its camera could not be tracked")
                 continue
             with open_clip(task.clip, wanted=np.arange(0)) as stream:
                 width, height = stream.info.width, stream.info.height

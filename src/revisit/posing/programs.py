@@ -56,7 +56,7 @@ class Command:
 
     def __post_init__(self) -> None:
         if self.convention not in ("auto", "w2c", "c2w"):
-            raise UsageError(f"there is no convention {self.convention!r}; choose w2c, c2w or auto")
+            raise UsageError(f"unknown pose convention {self.convention!r}; choose w2c, c2w or auto")
         if "{video}" not in self.command or not ("{npz}" in self.command or "{out}" in self.command):
             raise UsageError(
                 f"the command {self.command!r} needs {{video}}, the clip to read, and {{npz}}, the file to write"
@@ -112,7 +112,7 @@ class Driver:
 
     def __post_init__(self) -> None:
         if self.name not in ESTIMATORS:
-            raise UsageError(f"there is no estimator {self.name!r}; there are {', '.join(ESTIMATORS)}")
+            raise UsageError(f"unknown estimator {self.name!r}; choose one of {', '.join(ESTIMATORS)}")
 
     @property
     def checkpoint(self) -> str:
@@ -226,8 +226,8 @@ class _Talk:
         if answer is None or "ready" not in answer:
             said = (answer or {}).get("error") or last_line(self.log)
             raise MissingPrerequisite(
-                f"{asked.python} cannot load {asked.name}: {printable(said, 300)}. Name with --python the Python of an "
-                f"environment that has {ESTIMATORS[asked.name][1]}, and with --model a checkpoint that it can reach"
+                f"{asked.python} cannot load {asked.name}: {printable(said, 300)}. Give with --python the Python of "
+                f"an environment that has {ESTIMATORS[asked.name][1]}, and with --model a checkpoint it can read"
             )
 
     def ask(self, clip: dict[str, Any], timeout: float | None, log: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""What is to be done, and doing it: a file of poses for each clip, written whole or not at all, and kept while it fits.
+"""Makes a pose file for each clip, written completely or not at all, and kept while it is up to date.
 
 A file names its producer and the digest of its clip; one that was made of the same clip by the same producer is kept,
 so that the same call goes on where another stopped.

@@ -1,1 +1,1 @@
-"""Suites: benchmarks as readers of cases, lists of metrics and makers of tables. One folder each."""
+"""Suites: the benchmarks, one folder each: reader of cases, list of metrics, tables and commands."""

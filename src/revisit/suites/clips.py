@@ -1,4 +1,4 @@
-"""Clips as people have them: any folder of videos, JSONL manifests, and files of target boxes.
+"""Reads clips from any folder of videos, from JSONL manifests, and files of target boxes.
 
 A manifest line is checked field by field; what cannot be used is rejected with one sentence and the
 other lines are read on. Paths stay inside the manifest's folder, or inside a root the user named.
@@ -112,7 +112,7 @@ def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rej
 
 def _parse(line: str) -> Any:
     if len(line) > MAX_LINE:
-        raise ValueError(f"the line has {len(line)} characters; a manifest line has at most {MAX_LINE}")
+        raise ValueError(f"the line has {len(line)} characters; a manifest line may have at most {MAX_LINE}")
     try:
         content = mended(json.loads(line))
     except ValueError as error:
@@ -163,9 +163,9 @@ def _manifest_case(content: dict[str, Any], allowed: Sequence[Path]) -> Case:
 def _inside(base: Path, name: str, allowed: Sequence[Path]) -> Path:
     """The path a manifest names, refused where it leaves the allowed folders (also through links)."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", name):
-        raise ValueError(f"{name[:80]!r} is an address; a manifest names files on this machine")
+        raise ValueError(f"{name[:80]!r} is a web address; a manifest names files on this machine")
     if "\x00" in name:
-        raise ValueError("a path holds a zero byte")
+        raise ValueError("a path contains a NUL character")
     path = (base / name).resolve()
     if not any(path.is_relative_to(root) for root in allowed):
         raise ValueError(f"{name!r} leads out of the manifest's folder; move it there, or allow its folder with --root")

@@ -46,7 +46,7 @@ class Entry(BaseModel):
     @classmethod
     def _printable(cls, name: str) -> str:
         if not name.isprintable():
-            raise ValueError("a name holds printable characters only")
+            raise ValueError("a name may contain only printable characters")
         return name
 
     @field_validator("phases")

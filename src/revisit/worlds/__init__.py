@@ -1,4 +1,4 @@
-"""Worlds: small textured places with exact truth, and models that remember or fail in a known way."""
+"""Worlds: rendered scenes with exact ground truth, and models with known failures."""
 
 from revisit.worlds.demo import SCENES, Scene, render_demo
 from revisit.worlds.events import EVENTS, Event

@@ -1,4 +1,4 @@
-"""The public description of a film: what anybody who has read the scene's card may know of it, as pictures and numbers.
+"""The public description of a film: what may be known about its scene, as pictures and numbers.
 
 It holds the empty place as the camera script shows it, and the same with the target in each state that it can be in:
 on its way through the event that the prompt asks for, at its other place, with its other look. It tells nothing of

@@ -1,4 +1,4 @@
-"""Dress: the target in other colours or another pattern, as a model that remembers it wrongly would show it."""
+"""Dress: the target in other colours or with another pattern, as a failing model would show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Effects: what can be done to a finished picture, each by an amount of 0 (nothing) to 1 (all of it).
+"""Effects: changes of a finished picture, each with an amount from 0 (none) to 1 (full).
 
 Pictures are uint8 RGB. Amounts are shares of a straight line from the picture to its spoiled version, so that
 twice the amount is twice as far from the truth.

@@ -1,9 +1,9 @@
-"""Events: what happens to the target, most of it while nobody looks.
+"""Events: what happens to the target, mostly while it is out of view.
 
 An event gives the state of the target at any number of seconds since it began, in closed form; before it
 begins (at negative seconds) that is the state in which the target is first seen. Some happen at once and
-unseen. The lasting ones begin while the target is still in view and go on when it is not, so a model that
-stops the clock when it looks away is as wrong as one that winds it back, and in another way.
+unseen. The lasting ones begin while the target is still in view and go on when it is not, so a model that freezes the
+event when it looks away fails in another way than one that resets it.
 
 To add an event, write its function and add a row with the sentence a reader sees, what kinds of target it
 can happen to, and how long it lasts.
@@ -119,12 +119,12 @@ EVENTS: dict[str, Event] = {
 def event_for(world: World, event: str) -> Event:
     """The event of a name, if it can happen in a world."""
     if event not in EVENTS:
-        raise UsageError(f"there is no event called {event!r}; known events: {', '.join(EVENTS)}")
+        raise UsageError(f"unknown event {event!r}; choose one of {', '.join(EVENTS)}")
     found = EVENTS[event]
     if not found.fits(world):
         reason = (
             f"a target of kind {' or '.join(found.kinds)}" if world.kind not in found.kinds else "a block to fall from"
         )
         fitting = ", ".join(name for name, other in EVENTS.items() if other.fits(world))
-        raise UsageError(f"the event {event!r} needs {reason}; with a {world.kind} here there can be: {fitting}")
+        raise UsageError(f"the event {event!r} needs {reason}; possible with a {world.kind} here: {fitting}")
     return found

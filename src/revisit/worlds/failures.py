@@ -362,7 +362,7 @@ def failure(kind: str) -> Failure:
     """The failure, or the floor, of a kind; "perfect" is one too."""
     known = {"perfect": PERFECT, **FAILURES, **FLOORS}
     if kind not in known:
-        raise UsageError(f"there is no failure called {kind!r}; known are {', '.join(known)}")
+        raise UsageError(f"unknown failure {kind!r}; choose one of {', '.join(known)}")
     return known[kind]
 
 

@@ -1,4 +1,4 @@
-"""Film: a camera script played in a world, with the exact truth of every frame.
+"""Film: a camera script rendered in a world, with the exact ground truth of every frame.
 
 An event that happens at once falls in the middle of the time in which neither the state it ends nor the one
 it leaves behind is in view. A lasting event begins while the target can still be seen, and then follows the
@@ -180,7 +180,7 @@ def _absence(film: Film, states: set[State]) -> tuple[int, int]:
         )
     leaves = int(np.argmin(seen))
     if not seen[leaves:].any():
-        raise UsageError(f"the camera script {film.script!r} never comes back to the target; add the way back")
+        raise UsageError(f"the camera script {film.script!r} never comes back to the target; add moves back")
     return leaves, leaves + int(np.argmax(seen[leaves:]))
 
 

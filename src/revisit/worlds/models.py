@@ -1,4 +1,4 @@
-"""Models that remember, or fail to in a known way: what every metric can be tried on.
+"""Models with known failures, on which every metric can be tested.
 
 A model is a function from a film (the truth) to the frames it would generate; most are failures of
 `failures.py` at full strength. To add one, add a row that says what it gets wrong. Frames then get the model's

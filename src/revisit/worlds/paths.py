@@ -1,4 +1,4 @@
-"""Paths: camera poses of a film, taken in part, late, or from elsewhere."""
+"""Paths: camera poses of a film, shortened, delayed or changed."""
 
 from __future__ import annotations
 

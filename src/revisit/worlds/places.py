@@ -47,10 +47,10 @@ def make_world(
     that a film can go on in it with the target where it was.
     """
     if place not in PLACES:
-        raise UsageError(f"there is no kind of place called {place!r}; known places: {', '.join(PLACES)}")
+        raise UsageError(f"unknown kind of place {place!r}; choose one of {', '.join(PLACES)}")
     kind = kind or (like.kind if like else list(TARGETS)[seed % len(TARGETS)])
     if kind not in TARGETS:
-        raise UsageError(f"there is no kind of target called {kind!r}; known kinds: {', '.join(TARGETS)}")
+        raise UsageError(f"unknown kind of target {kind!r}; choose one of {', '.join(TARGETS)}")
     setting = PLACES[place](seed)
     layout = like.layout if like else setting.layout
     has_block = block if like is None else like.perch is not None

@@ -1,4 +1,4 @@
-"""Story: what was to be remembered, told by frames: when the target was hidden, what happened to it, where it stands.
+"""Story: the facts of a film, frame by frame: when the target is hidden, what happens to it, where it is.
 
 The event of a film is a path of states; its length is counted in metres, or as much as a change of look or amount, or a
 quarter turn. Failures of memory are places on that path, or off it.

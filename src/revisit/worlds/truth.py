@@ -1,4 +1,4 @@
-"""Truth: everything that is exactly known of a film, saved as plain arrays in one file.
+"""Truth: the exact ground truth of a film, saved as plain arrays in one file.
 
 poses (n, 4, 4)       camera to world, OpenCV axes, metres
 K (3, 3), fps

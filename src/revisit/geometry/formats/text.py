@@ -63,11 +63,11 @@ def parse_colmap(text: str, *, scale: Scale = "unknown") -> Trajectory:
     """
     images = sorted(_colmap_images(text), key=lambda image: natural(image[0]))
     if not images:
-        raise InvalidPoses(f"there is no image in the file; expected lines of {COLMAP}")
+        raise InvalidPoses(f"the file has no images; expected lines of {COLMAP}")
     names = [name for name, _, _ in images]
     twice = next((name for name, after in pairwise(names) if name == after), None)
     if twice is not None:
-        raise InvalidPoses(f"the image {twice[:80]!r} is there twice; expected one line for each image")
+        raise InvalidPoses(f"the image {twice[:80]!r} occurs twice; expected one line per image")
     lines = [line for _, line, _ in images]
     values = np.array([numbers for _, _, numbers in images])
     w2c = _poses(_rotations(values[:, :4], lines), values[:, 4:7])
@@ -97,7 +97,7 @@ def _table(text: str, columns: int, layout: str) -> tuple[list[int], np.ndarray]
         lines.append(line)
         rows.append([_number(word, line, layout) for word in words])
     if not rows:
-        raise InvalidPoses(f"there is no pose in the file; expected lines of {layout}")
+        raise InvalidPoses(f"the file has no poses; expected lines of {layout}")
     return lines, np.array(rows)
 
 

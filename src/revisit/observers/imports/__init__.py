@@ -1,1 +1,1 @@
-"""Importers: evidence from files that came with a clip; no frame is looked at."""
+"""Importers: evidence from files that came with a clip, without decoding frames."""

@@ -1,7 +1,6 @@
-"""What networks said of a clip, from files: detections, depth, patch descriptors and ratings of frames.
-
-For those who run the networks themselves. Frames are numbered from 0. `maker` names the network and is told with every
-score. The files are described in docs/memobench-metrics.md.
+"""Results of networks, from files: detections, depth, patch descriptors and ratings of frames. For users who run the
+networks themselves. Frames are numbered from 0. `maker` names the network and is told with every score. The files are
+described in docs/memobench-metrics.md.
 """
 
 from __future__ import annotations
@@ -51,10 +50,13 @@ def detections(path: Path) -> Detections:
         looked, frame, coverage, score, facts = read(path)
         for name, values in (("coverage", coverage), ("score", score)):
             if len(values) and (values.min() < 0 or values.max() > 1):
-                raise MediaError(f"{name} reaches from {values.min():g} to {values.max():g}; it lies between 0 and 1")
+                raise MediaError(
+                    f"{name} ranges from {values.min():g} to {values.max():g}; expected values from 0 to 1"
+                )
         if not len(frame) == len(coverage) == len(score):
             raise MediaError(
-                f"it holds {len(frame)} frames, {len(coverage)} coverages and {len(score)} scores; one per mask"
+                f"it has {len(frame)} frames, {len(coverage)} coverages and {len(score)} scores; expected one of each "
+                "per mask"
             )
         threshold = numbers([facts.get("threshold") or 0], "threshold", DETECTIONS)[0]
     return Detections(
@@ -77,7 +79,7 @@ def _detections_csv(path: Path) -> Found:
     looked = frame_numbers([row["frame"] for row in rows], DETECTIONS)
     prompts = {row["prompt"] for row in rows if row.get("prompt")}
     if len(prompts) > 1:
-        raise MediaError(f"it was asked with {len(prompts)} different prompts; write one file for each")
+        raise MediaError(f"it has {len(prompts)} different prompts; write one file for each")
     return looked, *_masks(masks), (rows[0] if rows else {}) | ({"prompt": prompts.pop()} if prompts else {})
 
 
@@ -90,7 +92,9 @@ def _detections_json(path: Path) -> Found:
     for entry in frames:
         found = entry.get("masks", [])
         if not isinstance(found, list) or not all(isinstance(mask, dict) for mask in found):
-            raise MediaError(f"the masks of frame {entry.get('frame')} are no list of objects; expected {DETECTIONS}")
+            raise MediaError(
+                f"the masks of frame {entry.get('frame')} are not a list of objects; expected {DETECTIONS}"
+            )
         masks += [{**mask, "frame": entry.get("frame")} for mask in found]
     return frame_numbers([entry.get("frame") for entry in frames], DETECTIONS), *_masks(masks), content
 
@@ -98,7 +102,7 @@ def _detections_json(path: Path) -> Found:
 def _detections_npz(path: Path) -> Found:
     arrays = read_arrays(path, "score", DETECTIONS)
     if "coverage" not in arrays:
-        raise MediaError(f"it holds no coverage; expected {DETECTIONS}")
+        raise MediaError(f"it has no coverage; expected {DETECTIONS}")
     coverage, score = (np.ravel(arrays[name]).astype(np.float64) for name in ("coverage", "score"))
     looked = frame_numbers(np.ravel(arrays.get("looked", arrays["frame"])), DETECTIONS)
     return looked, arrays["frame"], coverage, score, dict(arrays)
@@ -173,5 +177,5 @@ def _values(path: Path) -> tuple[np.ndarray, np.ndarray, str]:
             arrays = read_arrays(path, "value", VALUES)
             frame, value, facts = arrays["frame"], numbers(np.ravel(arrays["value"]), "value", VALUES), arrays
         if not len(frame):
-            raise MediaError(f"it holds no frame; expected {VALUES}")
+            raise MediaError(f"it has no frames; expected {VALUES}")
         return (*in_order(frame, value), said(facts, "maker"))

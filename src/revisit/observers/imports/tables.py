@@ -41,7 +41,7 @@ def numbers(values: Sequence[Any] | np.ndarray, name: str, expected: str) -> np.
             found[row] = np.nan
         if not np.isfinite(found[row]):
             shown = printable(str(value), 40)
-            raise MediaError(f"row {row} has {name} = {shown!r}, which is no finite number; expected {expected}")
+            raise MediaError(f"row {row} has {name} = {shown!r}, which is not a finite number; expected {expected}")
     return found
 
 
@@ -49,7 +49,9 @@ def frame_numbers(values: Sequence[Any] | np.ndarray, expected: str) -> np.ndarr
     """The values as frame numbers, from 0 on."""
     found = numbers(values, "frame", expected)
     if len(found) and ((found != np.rint(found)).any() or found.min() < 0):
-        raise MediaError(f"frames are counted 0, 1, 2, …; found {found[(found != np.rint(found)) | (found < 0)][0]:g}")
+        raise MediaError(
+            f"frame numbers must be 0, 1, 2, …; found {found[(found != np.rint(found)) | (found < 0)][0]:g}"
+        )
     return found.astype(np.int64)
 
 
@@ -67,11 +69,11 @@ def read_arrays(path: Path, needed: str, expected: str) -> dict[str, np.ndarray]
 def in_order(frame: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Both in the order of the frames, each of which may be there once."""
     if len(frame) != len(values):
-        raise MediaError(f"it numbers {len(frame)} frames and holds values of {len(values)}; each frame has one row")
+        raise MediaError(f"it has {len(frame)} frame numbers and {len(values)} values; each frame needs one row")
     order = np.argsort(frame, kind="stable")
     twice = np.flatnonzero(np.diff(frame[order]) == 0)
     if len(twice):
-        raise MediaError(f"frame {frame[order][twice[0]]} is there twice; each frame has one row")
+        raise MediaError(f"frame {frame[order][twice[0]]} occurs twice; each frame needs one row")
     return frame[order], values[order]
 
 

@@ -47,14 +47,12 @@ def read_set(name: str, below: tuple[str, ...] = ()) -> SetFile:
         content = _content(path)
         id = path.stem
     else:
-        raise UsageError(f"there is no observer set {name!r}; there are {', '.join(set_names())}, or give a YAML file")
+        raise UsageError(f"unknown observer set {name!r}; choose one of {', '.join(set_names())}, or give a YAML file")
     if not isinstance(content, dict) or not isinstance(content.get("roles", {}), dict):
-        raise UsageError(
-            f"{name}: a set file holds `roles:` (evidence: observer) and optionally `extends:` another set"
-        )
+        raise UsageError(f"{name}: a set file needs `roles:` (evidence: observer) and may have `extends:` another set")
     unknown = [str(key) for key in content if key not in KEYS]
     if unknown:
-        raise UsageError(f"{name}: a set has no field {unknown[0]!r}; its fields are {', '.join(KEYS)}")
+        raise UsageError(f"{name}: unknown field {unknown[0]!r}; the fields of a set are {', '.join(KEYS)}")
     base = read_set(str(content["extends"]), (*below, name)).roles if "extends" in content else {}
     roles = {**base, **{str(role): str(observer) for role, observer in content.get("roles", {}).items()}}
     return SetFile(id, str(content.get("title", id)), roles)
@@ -66,7 +64,7 @@ def _content(path: Path) -> Any:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         said = " ".join(str(error).split())
-        raise UsageError(f"{path}: this is no YAML: {said[:200]}") from None
+        raise UsageError(f"{path}: this is not YAML: {said[:200]}") from None
 
 
 @cache
@@ -93,7 +91,7 @@ def load_roles(name: str, *, judge: bool = False) -> dict[str, Observer]:
     for role, observer in roles.items():
         made = getattr(observer.makes, "evidence_id", "")
         if made != role:
-            raise UsageError(f"set {name}: the role {role!r} is given to {observer.id}, which makes {made!r}")
+            raise UsageError(f"set {name}: the role {role!r} has the observer {observer.id}, which makes {made!r}")
     for observer in OBSERVERS.values():
         role = str(getattr(observer.makes, "evidence_id", ""))
         if chosen.id in observer.sets and role not in roles:

@@ -1,4 +1,4 @@
-"""`import scan`: a manifest from whatever lies in a folder, to be edited by hand afterwards."""
+"""`import scan`: writes a manifest of the videos in a folder, to be edited by hand afterwards."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def scan(
     truth = {sample: path for model, sample, _, path in found if model == reference}
     if reference is not None and not truth:
         models = ", ".join(sorted({model for model, _, _, _ in found})[:10])
-        raise UsageError(f"no clip belongs to the reference model {reference!r}; the models here are {models}")
+        raise UsageError(f"no clip belongs to the reference model {reference!r}; the models found are {models}")
     for model, sample, seed, path in found:
         entry: dict[str, Any] = {"id": sample, "model": model, "video": path.relative_to(root).as_posix()}
         if seed:
@@ -61,5 +61,5 @@ def _expression(pattern: str) -> re.Pattern[str]:
     parts = re.split(r"\{(\w+)\}", pattern)
     unknown = [name for name in parts[1::2] if name not in PLACEHOLDERS]
     if unknown or "id" not in parts[1::2]:
-        raise UsageError(f"a pattern holds {{id}} and may hold {{model}} and {{seed}}; got {pattern!r}")
+        raise UsageError(f"a pattern must contain {{id}} and may contain {{model}} and {{seed}}; got {pattern!r}")
     return re.compile("".join(PLACEHOLDERS[part] if i % 2 else re.escape(part) for i, part in enumerate(parts)))

@@ -1,4 +1,4 @@
-"""Common: what all layouts share: which models are written, and files that are there whole or not at all."""
+"""Common: shared by all layouts: which models are written, and atomic file writing."""
 
 from __future__ import annotations
 

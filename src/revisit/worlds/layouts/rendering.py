@@ -65,11 +65,13 @@ def render(
     """
     unknown = [suite for suite in suites if suite not in LAYOUTS]
     if unknown:
-        raise UsageError(f"there is no layout for {unknown[0]!r}; there is one for {', '.join(LAYOUTS)}")
+        raise UsageError(f"unknown layout {unknown[0]!r}; choose one of {', '.join(LAYOUTS)}")
     if size[0] % 4 or size[1] % 4 or min(size) < 64:
-        raise UsageError(f"a size is height x width, both multiples of 4 and at least 64, not {size[0]}x{size[1]}")
+        raise UsageError(
+            f"the size must be height x width, both multiples of 4 and at least 64, not {size[0]}x{size[1]}"
+        )
     if frames is not None and frames < LEAST_FRAMES:
-        raise UsageError(f"a clip that leaves and comes back has at least {LEAST_FRAMES} frames, not {frames}")
+        raise UsageError(f"a clip that leaves and returns needs at least {LEAST_FRAMES} frames, not {frames}")
     settings = {"revisit": __version__, "size": list(size), "frames": frames or FRAMES}
     _same_settings(folder, suites, settings, fresh)
     jobs = [job for suite in suites for job in _jobs(folder / suite, suite, seeds, size, frames, tuple(models))]
