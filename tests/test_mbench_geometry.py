@@ -335,7 +335,7 @@ def test_real_estate_poses_fit_their_clips(tmp_path: Path, shared: Path, name: s
     medians = [np.median(epipolar_errors(view)) for view in _views(where, matches)]
     assert 0.2 <= np.median(medians) <= 1.3, "pixels at 384 x 256, as the clips' description says"
     mixed = score(spatial_epipolar, replace(where, c2w=invert(where.c2w)), matches)
-    assert "the poses seem mixed up" in mixed.facts["warning"]
+    assert "the pose convention seems wrong" in mixed.facts["warning"]
 
 
 def test_a_real_loop_with_depth(tmp_path: Path, shared: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_machine_with_networks_and_one_with_a_judge_add_up(
     monkeypatch.setenv("REVISIT_CACHE", str(cache))
     run, here = tmp_path / "run", ("--workers", 0, "--quiet")
     invoke("mbench", "eval", dataset, "--output", run, "--set", own_set, "--metrics", NETWORKS, *FOUND, *here)
-    assert "the run is partial: the trigger was asked of 0 of 4 items" in refused(*submit(run))
+    assert "the run is partial: the trigger was evaluated on 0 of 4 items" in refused(*submit(run))
     before = records(run)
     with serving(judge) as server:
         asks = ("--vlm-judge", "openai-compatible", "--vlm-base-url", server.url, "--vlm-model", MODEL)
@@ -179,7 +179,7 @@ def test_a_machine_with_networks_and_one_with_a_judge_add_up(
         summary = json.loads((run / "summary.json").read_text())["mbench"]
         texture = summary["dimensions"]["mb_object_texture"]["models"]["perfect"]
         assert texture["unknown"] == 1 and texture["coverage"] == [0, 1], "nobody was asked about objects yet"
-        assert "the trigger was asked of 1 of 4 items" in refused(*submit(run))
+        assert "the trigger was evaluated on 1 of 4 items" in refused(*submit(run))
         invoke("mbench", "eval", dataset, "--output", run, "--metrics", "trigger", *asks, *here)
     assert {key: records(run)[key] for key in before} == before, "what the first machine said stays"
     assert len(list((run / "metrics").iterdir())) == 11
@@ -223,7 +223,7 @@ def test_partial_runs_are_refused(
         assert "it was stopped early; run the same command again" in refused(*submit(run))
         (run / "run.json").write_text(whole)
         shutil.move(root, tmp_path / "moved")
-        assert "the dataset of this run is not there" in refused(*submit(run))
+        assert "the dataset of this run is missing" in refused(*submit(run))
         invoke(*submit(run, "--dataset", tmp_path / "moved"))
         shutil.move(tmp_path / "moved", root)
         video = root / "models/perfect/outputs/human/sample_001/text/video.mp4"
@@ -232,14 +232,14 @@ def test_partial_runs_are_refused(
         assert "1 videos have changed since they were scored" in refused(*submit(run))
         # A changed video loses the answers of earlier calls, also to what this call does not ask.
         invoke("mbench", "eval", root, "--output", run, "--metrics", "human_identity_consistency", *flags)
-        assert "human appearance was asked of 0 of 1 items" in refused(*submit(run))
+        assert "human appearance was evaluated on 0 of 1 items" in refused(*submit(run))
         # An item that is taken off the list is forgotten, and its files are not shipped.
         listed.write_text("".join(line + "\n" for line in rows.splitlines() if '"human:' not in line))
         invoke("mbench", "eval", root, "--output", run, "--metrics", "rendering_lighting", *flags)
         items = (run / "items.jsonl").read_text()
         assert '"human:sample_001:text", "model_id": "state_reset"' in items
         assert '"human:sample_001:text", "model_id": "perfect"' not in items
-        assert "a total takes all dimensions of MBench-T" in refused(*submit(run))
+        assert "a total needs all dimensions of MBench-T" in refused(*submit(run))
         listed.write_text(rows)
         invoke("mbench", "eval", root, "--output", tmp_path / "part", "--limit", 7, *flags, *FOUND)
         assert "the run is partial: --limit took 7 of 8 items" in refused(*submit(tmp_path / "part"))

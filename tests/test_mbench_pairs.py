@@ -118,7 +118,7 @@ def test_poses_of_another_clip_are_refused(poses: int, given: list[int] | None, 
 
 def test_without_poses_pairs_come_from_both_ends_and_that_is_told() -> None:
     found = pairs_of.fn(case(), frame_facts(41), None)
-    assert found.how == "symmetric" and found.note == "no file of poses" and (found.frame + found.other == 40).all()
+    assert found.how == "symmetric" and found.note == "no pose file" and (found.frame + found.other == 40).all()
     strided = track(path(THERE_AND_BACK)[::4])
     found = pairs_of.fn(case(), frame_facts(81), strided)
     assert found.how == "fold" and found.turnaround == 40 and (found.frame % 4 == 0).all() and "every 4th" in found.note

@@ -137,7 +137,7 @@ def test_names_are_chosen_by_setting():
         "mb_object_texture",
     ]
     assert len(chosen([], "T")) == 11
-    with pytest.raises(UsageError, match="is of setting A, and this is a dataset of setting T"):
+    with pytest.raises(UsageError, match="is for setting A, but this is a dataset of setting T"):
         chosen(["mbencha.environment.spatial_epipolar"], "T")
     with pytest.raises(UsageError, match=r"did you mean mbencha\.environment\.spatial_epipolar"):
         chosen(["mbencha.environment.spatial_epipolr"], "A")
@@ -223,7 +223,7 @@ def test_the_paper_ranks_everybody_in_a_and_a_sentence_says_who_rests(protocol: 
         ("poor", 3),
     ]
     assert made["mbench"]["rule"] == "all"
-    assert "the paper ranks everybody: the camera of frozen rests in 8 of 8 clips" in made["sentences"]
+    assert "the paper ranks every model: the camera of frozen stays still in 8 of 8 clips" in made["sentences"]
 
 
 @pytest.mark.parametrize("setting", ["A", "T"])

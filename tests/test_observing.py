@@ -95,7 +95,7 @@ def test_what_a_call_lacks_is_said(frames: np.ndarray) -> None:
         OBSERVERS["lite.fidelity"](frames)
     with pytest.raises(UsageError, match="the reference has 6 frames and the clip 7"):
         OBSERVERS["lite.fidelity"](frames, reference=frames[1:])
-    with pytest.raises(UsageError, match="asks a judge"):
+    with pytest.raises(UsageError, match="needs a judge"):
         OBSERVERS["judge.vqa"](frames)
 
 

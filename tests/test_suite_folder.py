@@ -113,7 +113,7 @@ def test_scan_reads_names_out_of_paths(tmp_path):
     assert [entry["model"] for entry in entries] == ["gt", "svc"]
     assert "reference" not in entries[0] and entries[1]["reference"] == "Real_007_gt.mp4"
     assert entries[1]["target"] == {"name": "cup", "box": [0, 0, 1, 1]}
-    with pytest.raises(UsageError, match="a pattern holds"):
+    with pytest.raises(UsageError, match="a pattern must contain"):
         list(scan(tmp_path, pattern="{name}.mp4"))
     with pytest.raises(UsageError, match="no clip belongs to the reference model"):
         list(scan(tmp_path, pattern="{id}_{model}.mp4", reference="truth"))

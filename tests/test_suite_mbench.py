@@ -293,7 +293,7 @@ def test_paths_out_of_the_dataset_need_leave(broken: Path, tmp_path: Path, monke
     refused = {entry.id.split("@")[0]: entry for entry in read(broken) if isinstance(entry, Rejected)}
     reason = refused[f"human:outside:{CONDITIONS['A']}"].reason
     assert "leads out of the dataset; allow its folder with --root" in reason
-    assert "the sample bare lies in samples/object" in refused[f"human:bare:{CONDITIONS['A']}"].reason
+    assert "the sample bare is in samples/object" in refused[f"human:bare:{CONDITIONS['A']}"].reason
     allowed = [entry for entry in read(broken, [tmp_path]) if isinstance(entry, Case)]
     assert any(case.sample == "outside" for case in allowed)
 
@@ -408,7 +408,7 @@ def test_conditions_of_ones_own_are_scored_once_their_motion_is_declared(own_con
     for item in lines(tmp_path / f"after/metrics/{name}/items.jsonl"):
         assert item["scores"]["score"] == pytest.approx(1, abs=1e-6), item["condition_id"]
     card.write_text("dataset_id: mbencha\nactions: {swing: [wave]}\n")
-    with pytest.raises(UsageError, match=r"actions\.swing: 'wave' is no phase; expected a list such as"):
+    with pytest.raises(UsageError, match=r"actions\.swing: 'wave' is not a phase; expected a list such as"):
         list(read(own_conditions))
 
 
@@ -516,7 +516,7 @@ def test_the_python_call_of_the_readme(rendered, shared_cache, tmp_path: Path, m
     with pytest.raises(UsageError, match="there is no aggregator called 'median'; there are mean"):
         aggregator_registry.get("median")
     other = metric_registry.get("mbencht.environment.spatial_epipolar")
-    with pytest.raises(UsageError, match="is of setting T, and this is a dataset of setting A"):
+    with pytest.raises(UsageError, match="is for setting T, but this is a dataset of setting A"):
         run_eval(items, [other], aggregator, tmp_path / "other")
 
 
@@ -775,7 +775,7 @@ def test_submission(judged, tmp_path: Path):
     scores = {"entity": [58.68, 58.68], "environment": [83.23, 83.23], "causal": [65.86, 65.86], "total": [69.26, 70.0]}
     if row["own"]["total"] is None:
         done = CliRunner().invoke(app, ["mbench", "submit", str(run), "--model", "perfect", "--link", "https://x.org"])
-        assert "a total takes all dimensions of MBench-T" in str(done.exception)
+        assert "a total needs all dimensions of MBench-T" in str(done.exception)
     row["own"] = scores
     (copy / "summary.json").write_text(json.dumps(summary))
     out = tmp_path / "sent.zip"
@@ -996,10 +996,10 @@ def test_questions_in_words_of_ones_own(rendered, shared_cache, tmp_path: Path):
     boards = json.loads(invoke("leaderboard", tmp_path / "own", tmp_path / "ours", "--json").stdout)
     assert len(boards) == 2, "numbers by other questions do not share a board"
     for text, says in (
-        ("trigger.people: x", "there is no question 'trigger.people'; the ids are trigger.object"),
+        ("trigger.people: x", "unknown question 'trigger.people'; the ids are trigger.object"),
         ("progress: 3", "progress is '3'; expected the words"),
         ("[", "neither YAML nor JSON"),
-        ("", "expected question ids with their words"),
+        ("", "expected question ids with their wording"),
     ):
         words.write_text(text)
         done = CliRunner().invoke(app, ["plan", str(rendered["T"]), "--option", f"questions={words}"])

@@ -52,7 +52,7 @@ class Named(Generic[T]):
     def get(self, name: str) -> T:
         known = self.things()
         if name not in known:
-            raise UsageError(f"there is no {self.kind} called {name!r}; there are {', '.join(known)}")
+            raise UsageError(f"there is no {self.kind} called {name!r}; choose one of {', '.join(known)}")
         return known[name]
 
     def names(self) -> list[str]:

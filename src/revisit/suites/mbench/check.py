@@ -1,4 +1,4 @@
-"""Check: everything that a dataset lacks for some metrics, item by item, with file and line.
+"""Check: finds everything that a dataset lacks for some metrics, item by item, with file and line.
 
 Strict where reading is lenient: `revisit mbench validate` ends with exit code 1 when anything here is a violation.
 """
@@ -79,7 +79,8 @@ def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Itera
                 "no anchor", "metadata.object_anchor is missing; add it there, or to anchors.json of the dataset"
             )
         elif anchor is not None and target_of(data, item, anchor)[0] is None:
-            text = f"the anchor {json.dumps(anchor)[:120]} lies in no frame; expected center_x, center_y, width, height"
+            found = json.dumps(anchor)[:120]
+            text = f"the anchor {found} is not inside the frame; expected center_x, center_y, width, height"
             yield lacks("bad anchor", text)
         if data.setting == "T" and not words_of({**item.facts, "object_name": ""}):
             yield lacks("no object card", "metadata.object_card is missing, or has no name: name and attributes")
@@ -94,7 +95,7 @@ def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Itera
         yield Problem(kind, where, item.line, item.id, motion.sentence)
     if poses:
         if item.artifact is None and not any("artifact" in p.kind and p.violation for p in item.problems):
-            text = "there is no results.npz at its place; `revisit mbench prepare` makes one"
+            text = "results.npz is missing; `revisit mbench prepare` makes one"
             yield Problem("missing artifact", where, item.line, item.id, text)
         elif item.artifact is not None and (trouble := artifact_problem(item.artifact)) is not None:
             yield Problem(trouble[0], where, item.line, item.id, f"{item.artifact.name}: {trouble[1]}")
@@ -131,7 +132,7 @@ def artifact_problem(path: Path) -> tuple[str, str] | None:
     if size is not None and np.size(size) != 2:
         return "bad artifact", f"size has {np.size(size)} values; expected width and height"
     if depth is None and size is None:
-        return "bad artifact", "it has neither depth nor size, so the grid of its intrinsics is not known"
+        return "bad artifact", "it has neither depth nor size, so the picture size of its intrinsics is unknown"
     width, height = np.ravel(size).tolist() if size is not None else (depth or (0, 0, 0))[:0:-1]
     centre = np.median(K[:, :2, 2], axis=0)
     away = np.abs(centre / (width, height) - 0.5)

@@ -24,26 +24,32 @@ from revisit.suites.mbench.commands_build import build
 if TYPE_CHECKING:
     from revisit.results.run import Run
 
-app = typer.Typer(help="MBench, with its own commands.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="MBench: the commands of its public evaluator.", no_args_is_help=True, rich_markup_mode=None)
 
 SOURCE = typer.Argument(help="A dataset: the folder with dataset.yaml, samples/ and models/.")
-METRICS = typer.Option([], "--metrics", help="Names, with commas; all of the dataset's setting by default.")
-EVAL_METRICS = typer.Option(
-    [], "--metrics", help="Names, with commas (`trigger` asks a judge that alone); all by default."
+METRICS = typer.Option(
+    [], "--metrics", help="Metric names, separated by commas; all of the dataset's setting by default."
 )
-MODELS = typer.Option("", "--models", help="Only these models, with commas.")
-SUBSETS = typer.Option("", "--subsets", help="Only these subsets, with commas.")
-CONDITIONS = typer.Option("", "--conditions", help="Only these conditions, with commas.")
-SAMPLES = typer.Option("", "--sample-ids", help="Only these samples, with commas.")
-ROOT = typer.Option([], "--root", help="A further folder that paths in the lists may lead into.")
-ARTIFACTS = typer.Option([], "--artifacts", help="A folder that `prepare --output` filled, where it is not found.")
+EVAL_METRICS = typer.Option(
+    [],
+    "--metrics",
+    help="Metric names, separated by commas (`trigger` only asks the judge's trigger question); all by default.",
+)
+MODELS = typer.Option("", "--models", help="Only these models, separated by commas.")
+SUBSETS = typer.Option("", "--subsets", help="Only these subsets, separated by commas.")
+CONDITIONS = typer.Option("", "--conditions", help="Only these conditions, separated by commas.")
+SAMPLES = typer.Option("", "--sample-ids", help="Only these samples, separated by commas.")
+ROOT = typer.Option([], "--root", help="A further folder that paths in the lists may point to.")
+ARTIFACTS = typer.Option(
+    [], "--artifacts", help="The folder that `prepare --output` wrote, if it is not found automatically."
+)
 KEY = "MBENCH_VLM_API_KEY"
 ENDPOINT = "/chat/completions"
 
 
 @app.callback()
 def mbench() -> None:
-    """MBench, with its own commands."""
+    """MBench: the commands of its public evaluator."""
 
 
 @app.command("list-metrics")
@@ -72,7 +78,7 @@ def validate(
     subsets: str = SUBSETS,
     conditions: str = CONDITIONS,
     sample_ids: str = SAMPLES,
-    limit: int = typer.Option(None, min=1, help="At most so many items of each model and subset."),
+    limit: int = typer.Option(None, min=1, help="At most this many items per model and subset."),
     root: list[Path] = ROOT,
     artifacts: list[Path] = ARTIFACTS,
     json: bool = typer.Option(False, "--json", help="Print JSON."),
@@ -95,7 +101,7 @@ def validate(
         for problem in checked.found:
             typer.echo(console.clean(f"{'' if problem.violation else 'note: '}{problem}"))
     if not checked.items:
-        console.message("nothing was checked: these metrics are asked of no item of these models and subsets")
+        console.message("nothing was checked: no item of these models and subsets has these metrics")
     elif checked.violations:
         console.message(f"{checked.violations} violations in {checked.items} items")
     else:
@@ -112,30 +118,36 @@ def eval_(
     subsets: str = SUBSETS,
     conditions: str = CONDITIONS,
     sample_ids: str = SAMPLES,
-    limit: int = typer.Option(None, min=1, help="At most so many items, spread over models, subsets and conditions."),
-    vlm_judge: str = typer.Option("", help="openai-compatible, or what --judge of `revisit eval` takes."),
-    vlm_base_url: str = typer.Option("", envvar="MBENCH_VLM_BASE_URL", help="Server, up to and with /v1."),
-    vlm_api_key: str = typer.Option("", help=f"Its key; better in ${KEY}.", show_default=False),
-    vlm_model: str = typer.Option("", envvar="MBENCH_VLM_MODEL", help="Model of the judge."),
-    vlm_n_frames: int = typer.Option(8, min=1, help="Frames that the judge is shown."),
-    vlm_max_retries: int = typer.Option(3, min=0, help="How often a question is sent again."),
+    limit: int = typer.Option(None, min=1, help="At most this many items, spread over models, subsets and conditions."),
+    vlm_judge: str = typer.Option("", help="openai-compatible, or a value of --judge of `revisit eval`."),
+    vlm_base_url: str = typer.Option("", envvar="MBENCH_VLM_BASE_URL", help="URL of the server, including /v1."),
+    vlm_api_key: str = typer.Option("", help=f"Key of the server; better set in ${KEY}.", show_default=False),
+    vlm_model: str = typer.Option("", envvar="MBENCH_VLM_MODEL", help="Name of the judge's model."),
+    vlm_n_frames: int = typer.Option(8, min=1, help="Number of frames shown to the judge."),
+    vlm_max_retries: int = typer.Option(3, min=0, help="How often a failed question is retried."),
     vlm_max_tokens: int = typer.Option(None, min=1, envvar="MBENCH_VLM_MAX_TOKENS", help="Longest reply."),
     vlm_api_style: str = typer.Option("chat_completions", envvar="MBENCH_VLM_API_STYLE", help="chat_completions."),
-    vlm_endpoint_path: str = typer.Option(ENDPOINT, envvar="MBENCH_VLM_ENDPOINT_PATH", help="Path of the endpoint."),
+    vlm_endpoint_path: str = typer.Option(
+        ENDPOINT, envvar="MBENCH_VLM_ENDPOINT_PATH", help="Path of the server's endpoint."
+    ),
     workers: int = typer.Option(None, help="Processes; as many as cores by default, 0 for none."),
-    questions: Path = typer.Option(None, help="YAML or JSON of question id -> wording, for the judge."),
-    ignore_trigger: bool = typer.Option(False, "--ignore-trigger", help="Do not ask whether a clip poses the test."),
+    questions: Path = typer.Option(
+        None, help="YAML or JSON file with the wording of the judge's questions, by question id."
+    ),
+    ignore_trigger: bool = typer.Option(
+        False, "--ignore-trigger", help="Do not ask the judge whether a clip poses the test."
+    ),
     protocol: str = typer.Option(None, help="corrected (default), paper or readme."),
     param: list[str] = PARAM,
     set: str = typer.Option("lite", "--set", help="Observer set."),
     root: list[Path] = ROOT,
     artifacts: list[Path] = ARTIFACTS,
     fresh: bool = typer.Option(False, "--fresh", help="Forget earlier answers of this run."),
-    report: bool = typer.Option(False, "--report/--no-report", help="Write the HTML report, too."),
+    report: bool = typer.Option(False, "--report/--no-report", help="Also write the HTML report."),
     no_progress_bar: bool = typer.Option(False, "--no-progress-bar", help="No progress."),
     progress_every: int = typer.Option(None, hidden=True),
-    quiet: bool = typer.Option(False, "--quiet", help="Say nothing but errors."),
-    log_file: Path = typer.Option(None, help="Log; eval.log of the run by default."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print only errors."),
+    log_file: Path = typer.Option(None, help="Log file; eval.log in the run by default."),
     no_log_file: bool = typer.Option(False, "--no-log-file", help="Write no log."),
 ) -> None:
     """Score a dataset; what cannot be used is told and passed over. The same command resumes, others add to it."""
@@ -150,7 +162,7 @@ def eval_(
     names = parts(metrics)
     alone = "trigger" in names  # whether clips pose the test, of all subsets: for a machine that has the judge
     if alone and (data.setting == "A" or ignore_trigger or not vlm_judge):
-        raise UsageError("the metric `trigger` takes a dataset of setting T and --vlm-judge, without --ignore-trigger")
+        raise UsageError("the metric `trigger` needs a dataset of setting T and --vlm-judge, without --ignore-trigger")
     named = [name for name in names if name != "trigger"]
     dimensions = chosen(named, data.setting) if named or not alone else []
     gates = [MOVED] if data.setting == "A" else [TRIGGER] if vlm_judge and not ignore_trigger else []
@@ -202,9 +214,9 @@ def eval_(
 def prepare(
     source: Path = SOURCE,
     producer: str = typer.Option(
-        ..., help="odometry (turns only, ours), pycolmap, da3, vggt, vggt-omega, mapanything, vipe, or command."
+        ..., help="odometry (built in, rotations only), pycolmap, da3, vggt, vggt-omega, mapanything, vipe, or command."
     ),
-    output: Path = typer.Option(None, help="Folder for the artifacts; their places in the dataset by default."),
+    output: Path = typer.Option(None, help="Folder for the artifacts; their folders in the dataset by default."),
     command: str = typer.Option("", help="For the producer `command`: a program that reads {video} and writes {npz}."),
     convention: str = CONVENTION,
     python: str = PYTHON,
@@ -230,7 +242,9 @@ def prepare(
     from revisit.suites.mbench.read import Filter
 
     if (producer == "command") != bool(command):
-        raise UsageError("--producer command and --command go together: a program that reads {video} and writes {npz}")
+        raise UsageError(
+            "--producer command needs --command, a program that reads {video} and writes {npz}, and the reverse"
+        )
     data = open_dataset(source, root)
     keep = Filter.of(data, models, subsets, conditions, sample_ids)
     estimator = estimator_of(command or producer, python, model, device, frames, convention, timeout, workers)
@@ -254,11 +268,11 @@ def prepare(
 @app.command()
 def submit(
     run: Path = typer.Argument(help="A run of the suite mbench."),
-    model: str = typer.Option(..., help="The model, as the run calls it."),
-    link: str = typer.Option(..., help="Where the model is described."),
+    model: str = typer.Option(..., help="Name of the model in the run."),
+    link: str = typer.Option(..., help="Web address of the model's description."),
     name: str = typer.Option("", help="Its name on the leaderboard; that of the run by default."),
     out: Path = typer.Option(None, help="The zip file; <model>.zip by default."),
-    dataset: Path = typer.Option(None, help="The dataset, where it does not lie any more where the run found it."),
+    dataset: Path = typer.Option(None, help="The dataset, if it has moved since the run."),
 ) -> None:
     """Write the zip file that the public leaderboard takes, of a run that has all of a model's items."""
     from revisit.core import UsageError
@@ -273,7 +287,7 @@ def submit(
     source = dataset or Path(str((done.facts.get("request") or {}).get("source")))
     if not source.is_dir():
         raise UsageError(
-            f"{source}: the dataset of this run is not there, so nobody can tell if it is whole; --dataset"
+            f"{source}: the dataset of this run is missing, so its completeness cannot be checked; --dataset"
         )
     roots = [Path(folder) for folder in (done.facts.get("request") or {}).get("roots", ())]
     partial = why_partial(open_dataset(source, roots), done.facts, done.plan, done.results, model)
@@ -291,7 +305,7 @@ def submit(
 
 
 @app.command("check-submission")
-def check_submission(path: Path = typer.Argument(help="A zip file.")) -> None:
+def check_submission(path: Path = typer.Argument(help="The submission's zip file.")) -> None:
     """List what is wrong with a submission; exit code 1 if there is anything."""
     from revisit.suites.mbench.submission import problems
 
@@ -317,7 +331,7 @@ def _only(value: str, allowed: str, name: str) -> None:
     from revisit.core import UsageError
 
     if value.lstrip("/") != allowed.lstrip("/"):
-        raise UsageError(f"{name} is {value!r}; only {allowed} is spoken here")
+        raise UsageError(f"{name} is {value!r}; only {allowed} is supported")
 
 
 def _judge_settings(url: str, model: str, key: str, retries: int, longest: int | None) -> dict[str, Any]:
@@ -375,11 +389,11 @@ def import_videos(
     dataset: Path = typer.Option(..., help="The MBench dataset that gets the model: the folder with dataset.yaml."),
     model: str = typer.Option(..., help="Name of the model; becomes models/<name>."),
     assignments: Path = typer.Option(
-        None, help="JSONL with subset, sample_id and condition_id; the list of the dataset's only model by default."
+        None, help="JSONL with subset, sample_id and condition_id; by default the list of the dataset's only model."
     ),
-    mode: str = typer.Option("link", help="How videos get to their places: link, hardlink or copy."),
+    mode: str = typer.Option("link", help="How videos are placed: link, hardlink or copy."),
     pattern: str = typer.Option(
-        "", help="Where a video lies, such as '{sample_id}/{condition_id}.mp4'; common ones by default."
+        "", help="Path of a video, such as '{sample_id}/{condition_id}.mp4'; common layouts by default."
     ),
     json: bool = typer.Option(False, "--json", help="Print what was done as JSON."),
 ) -> None:

@@ -1,4 +1,4 @@
-"""Dataset: dataset.yaml, samples/ and models/<id>/samples.jsonl, with everything that is wrong with them.
+"""Dataset: reads dataset.yaml, samples/ and models/<id>/samples.jsonl, and lists their problems.
 
 `samples/` is a pool; what is evaluated is the list of each model, `models/<model>/samples.jsonl`. Paths in a list begin
 at the folder of the model; patterns in dataset.yaml begin at the dataset. A path is looked for at the model, then at
@@ -189,9 +189,9 @@ class Dataset:
         if not path.is_file():
             elsewhere = [s for s in SUBSETS if s != subset and (self.root / "samples" / s / sample / SAMPLE).is_file()]
             if elsewhere:
-                text = f"the sample {sample} lies in samples/{elsewhere[0]}, not in samples/{subset}; mend the subset"
+                text = f"the sample {sample} is in samples/{elsewhere[0]}, not in samples/{subset}; correct the subset"
                 return {}, [Problem("wrong subset", where, None, "", text)]
-            return {}, [Problem("no sample", where, None, "", "there is no such file; every item has a sample")]
+            return {}, [Problem("no sample", where, None, "", "there is no such file; every item needs a sample")]
         content = _json(path.read_text(encoding="utf-8-sig", errors="replace"))
         if not isinstance(content, dict):
             return {}, [Problem("not JSON", where, None, "", "expected one JSON object with sample_id and subset")]
@@ -288,7 +288,7 @@ class Dataset:
         else:
             if Path(given).is_absolute():
                 wrong(
-                    f"absolute {what} path", f"{given} holds on this machine only; write it relative to models/{model}"
+                    f"absolute {what} path", f"{given} works on this machine only; write it relative to models/{model}"
                 )
             places = [Path(os.path.normpath(base / given)) for base in (home, self.root, Path.cwd())]
         allowed = [self.root, Path.cwd(), *self.roots, *self.artifacts]

@@ -1,6 +1,6 @@
 """Geometry and network features of a clip, from files, for the metrics of MBench.
 
-For those who run the networks themselves. Frames are numbered from 0, and `maker` names the network. The files are
+For users who run the networks themselves. Frames are numbered from 0, and `maker` names the network. The files are
 described in docs/mbench-metrics.md.
 """
 
@@ -99,7 +99,7 @@ def faces(path: Path) -> FaceFeatures:
         looked = frame_numbers(np.ravel(arrays.get("looked", frame)), FACES)
         same = np.ravel(arrays.get("same", FaceFeatures.same))
         if same.dtype.kind not in "iuf" or same.shape != (1,) or not -1 <= same[0] <= 1:
-            raise MediaError(f"its same is {same[:3]}; expected one cosine: {FACES}")
+            raise MediaError(f"its `same` is {same[:3]}; expected one cosine: {FACES}")
     return FaceFeatures(np.union1d(looked, frame), frame, found, said(arrays, "maker"), float(same[0]))
 
 
@@ -148,7 +148,9 @@ def clip_features(path: Path) -> TextFeatures:
                 f"it has {len(image)} frames, {len(segment)} segment numbers and {len(text)} captions; expected {TEXT}"
             )
         if image.shape[1] != text.shape[1]:
-            raise MediaError(f"its frames have {image.shape[1]} channels and its captions {text.shape[1]}; one space")
+            raise MediaError(
+                f"its frames have {image.shape[1]} channels and its captions {text.shape[1]}; both must be equal"
+            )
         cut = bool(np.any(arrays.get("cut", np.array(False))))
     return TextFeatures(arrays["frame"], segment, image, text, cut, said(arrays, "maker"))
 

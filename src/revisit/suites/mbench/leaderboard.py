@@ -1,4 +1,4 @@
-"""The leaderboard of MBench from a run: dimensions, axes and total, 100 times, of the models that may be ranked.
+"""The leaderboard of MBench from a run: dimensions, axes and total (x 100) of the models that may be ranked.
 
 A model that may not be ranked stands on the board without values, and with the reason: no column can be sorted so that
 it comes first.

@@ -106,7 +106,7 @@ def chosen(names: Iterable[str], setting: str) -> list[Dimension]:
             found[mine[name].id] = mine[name]
         elif name in known:
             raise UsageError(
-                f"{name} is of setting {known[name][0]}, and this is a dataset of setting {setting} "
+                f"{name} is for setting {known[name][0]}, but this is a dataset of setting {setting} "
                 f"({SETTINGS[setting]}); choose names that begin with {SETTINGS[setting]}"
             )
         else:

@@ -50,9 +50,9 @@ def package(
 ) -> Packaged:
     """Make or complete the entry of a model."""
     if mode not in MODES:
-        raise UsageError(f"there is no mode {mode!r}; there are {', '.join(MODES)}")
+        raise UsageError(f"unknown mode {mode!r}; choose one of {', '.join(MODES)}")
     if not is_name(model):
-        raise UsageError(f"{model!r} cannot name a model: it becomes a folder")
+        raise UsageError(f"{model!r} cannot be a model's name, because it becomes a folder's name")
     if not videos.is_dir():
         raise UsageError(f"{videos}: there is no such folder of videos")
     rows = list(read_assignments(assignments, data))
@@ -142,7 +142,7 @@ def _find(videos: Path, row: Mapping[str, str], patterns: Sequence[str]) -> Path
             path = videos / pattern.format(**row)
         except (KeyError, IndexError, ValueError):
             raise UsageError(
-                f"{pattern!r}: a pattern may hold {{subset}}, {{sample_id}} and {{condition_id}}"
+                f"{pattern!r}: a pattern may contain {{subset}}, {{sample_id}} and {{condition_id}}"
             ) from None
         if path.is_file():
             return path

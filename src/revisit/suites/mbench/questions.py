@@ -47,7 +47,7 @@ def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, 
     """Whether the clip poses the memory test of its subset, and how sure the judge is of it."""
     name = subset.lower()
     if name not in TRIGGERS:
-        raise UsageError(f"there is no trigger question for the subset {subset!r}; there are {', '.join(TRIGGERS)}")
+        raise UsageError(f"there is no trigger question for the subset {subset!r}; choose one of {', '.join(TRIGGERS)}")
     id = f"trigger.{name}"
     words, by = worded(id, TRIGGERS[name], annotations)
     meant = annotations.get("object") if name == "object" else ""

@@ -95,10 +95,14 @@ def why_not(answers: Answers, model: str) -> str:
     if answers.literal and answers.setting == "A":
         return ""
     if not asked:
-        return "no judge said which clips pose the test" if answers.setting == "T" else "its camera was not looked at"
+        return (
+            "no judge said which clips pose the test"
+            if answers.setting == "T"
+            else "its camera motion was not measured"
+        )
     posed, of = sum(verdict.posed is True for verdict in asked), len(mine.entries)
     if not posed or (answers.setting == "A" and posed < LEAST_POSED * of):
-        some = "" if len(asked) == len(mine.cases) else f" (of {len(asked)} it was asked)"
+        some = "" if len(asked) == len(mine.cases) else f" ({len(asked)} were asked about)"
         return f"{posed} of {of} clips pose the test{some}"
     return ""
 
@@ -113,4 +117,4 @@ def _axes(values: Mapping[str, Interval | None], setting: str, reported: Sequenc
 
 
 def _no_axis(scored: Sequence[str]) -> str:
-    return "no dimension has a value of every model" if scored else "nothing was scored"
+    return "no dimension has a value for every model" if scored else "nothing was scored"

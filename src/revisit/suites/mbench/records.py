@@ -30,7 +30,7 @@ class Posed:
     reason: str = ""  # for people
 
 
-NOT_ASKED = Posed(None, reason="nobody was asked whether it poses the test")
+NOT_ASKED = Posed(None, reason="no judge was asked whether the clip poses the test")
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def content_of(summary: Mapping[str, Any], model: str, name: str, link: str) -> 
     """What the submission of a model says, from the summary of a run; the lower end where triggers are unknown."""
     part = summary.get("mbench")
     if part is None:
-        raise UsageError("this is no run of the suite mbench; `revisit mbench eval` makes one")
+        raise UsageError("this is not a run of the suite mbench; `revisit mbench eval` makes one")
     row = next((row for row in part["ranking"] if row["model"] == model), None)
     if row is None:
         raise UsageError(f"the run has no model {model!r}; it has {', '.join(r['model'] for r in part['ranking'])}")
@@ -45,7 +45,7 @@ def content_of(summary: Mapping[str, Any], model: str, name: str, link: str) -> 
     if own["total"] is None:
         lacking = [axis for axis in AXES if own[axis] is None]
         raise UsageError(
-            f"{model} cannot be submitted: a total takes all dimensions of MBench-{part['setting']}, and some have no "
+            f"{model} cannot be submitted: a total needs all dimensions of MBench-{part['setting']}, but some have no "
             f"score ({', '.join(lacking)})"
         )
     made = {
@@ -87,7 +87,7 @@ def why_partial(data: Dataset, facts: Mapping[str, Any], plan: Mapping[str, Any]
         expected = sum(subset in (None, case.subset) for case in made.cases)
         answered = made.about(id)
         if len(answered) < expected:
-            return f"{title} was asked of {len(answered)} of {expected} items"
+            return f"{title} was evaluated on {len(answered)} of {expected} items"
         protocols = sorted({record.protocol for record in answered})
         if len(protocols) > 1:
             return f"{title} was scored under several protocols ({', '.join(protocols)})"
@@ -179,7 +179,9 @@ def _of_archive(archive: zipfile.ZipFile) -> list[str]:
         if member.file_size > LARGEST:
             return [f"{member.filename} is larger than {LARGEST >> 20} MiB"]
         if not member.is_dir() and member.filename not in allowed:
-            found.append(f"{member.filename} does not belong there; allowed are {FILE} and verification/<axis>/<file>")
+            found.append(
+                f"{member.filename} is not allowed in the zip file; allowed are {FILE} and verification/<axis>/<file>"
+            )
     names = set(archive.namelist())
     if FILE not in names:
         return [*found, f"there is no {FILE} at the root of the zip file"]
@@ -196,7 +198,7 @@ def _of_content(content: Any) -> list[str]:
     if not isinstance(content, dict):
         return [f"{FILE} is not a JSON object"]
     found = [f"{FILE} has no {name}" for name in REQUIRED if name not in content]
-    found += [f"{FILE} has {name!r}, which is not known" for name in content if name not in (*REQUIRED, *OPTIONAL)]
+    found += [f"{FILE} has an unknown field {name!r}" for name in content if name not in (*REQUIRED, *OPTIONAL)]
     for name in ("model_name", "model_link"):
         if name in content and not (isinstance(content[name], str) and content[name].strip()):
             found.append(f"{name} is {content[name]!r}; expected text")

@@ -19,9 +19,9 @@ from revisit.suites.mbench.records import Answers, answers_of
 from revisit.suites.mbench.scoring import Standing
 
 NOTES = {
-    "trigger": "100 times the M-Score; an interval is what unknown triggers leave open",
-    "camera": "100 times the mean over clips whose camera moved, for action over all; A has no M-Score",
-    "all": "100 times the mean over all scored clips, whether they pose the test or not",
+    "trigger": "M-Score x 100; intervals come from unknown triggers",
+    "camera": "mean x 100 over clips whose camera moved (action: over all clips); setting A has no M-Score",
+    "all": "mean x 100 over all scored clips, whether they pose the test or not",
 }
 
 
@@ -80,7 +80,7 @@ def _tables(
                 {"name": m, "cells": [_percent(standings[d.id][m], getattr(standings[d.id][m], which)) for d in asked]}
                 for m in order
             ]
-            note = "100 times; an interval is what unknown triggers leave open"
+            note = "x 100; intervals come from unknown triggers"
             tables.append({"title": title, "note": note, "columns": [d.short for d in asked], "rows": rows})
     if asked:
         rows = []
@@ -105,7 +105,7 @@ def _tables(
     if answers.rule != "all" and len(ranked) > 1 and any(row["rank"] for row in ranked):
         gate = "the trigger" if answers.setting == "T" else "the camera gate"
         rows = [{"name": row["model"], "cells": _beside(row)} for row in ranked]
-        note = f"100 times; without: the mean over all scored clips. up: places won by {gate}"
+        note = f"x 100; without: mean over all scored clips; up: ranks gained by {gate}"
         columns = ["total with", "rank with", "total without", "rank without", "up"]
         tables.append({"title": f"Ranks with and without {gate}", "note": note, "columns": columns, "rows": rows})
     return tables
@@ -149,22 +149,25 @@ def _sentences(answers: Answers, ranked: Sequence[Mapping[str, Any]]) -> list[st
         said.append(f"coverage: {found} of {expected} items have a video that can be used")
     if answers.rule == "all" and answers.setting == "T":
         said.append(
-            "no judge said which clips pose the test: scores are raw, there is no M-Score, and nobody is ranked"
+            "no judge was asked which clips pose the test: scores are raw, there is no M-Score, and no model is ranked"
         )
     unknown = sum(verdict is not None and verdict.posed is None for verdict in answers.posed.values())
     if unknown:
         who = "the judge" if answers.setting == "T" else "the camera gate"
-        said.append(f"of {unknown} clips {who} could not say whether they pose the test; they are in no mean")
+        said.append(
+            f"for {unknown} clips {who} could not say whether they pose the test; they are left out of all means"
+        )
     if ranked and ranked[0]["left_out"] and ranked[0]["rank"]:
         titles = ", ".join(BY_ID[id].title.lower() for id in ranked[0]["left_out"])
-        said.append(f"not every model has a value of {titles}: axes and total are without")
+        said.append(f"not every model has a value for {titles}: axes and total leave it out")
     if answers.literal and answers.setting == "A":
         for model, mine in answers.models.items():
             verdicts = [answers.posed[case.id] for case in mine.cases]
             still = sum(verdict is not None and verdict.posed is False for verdict in verdicts)
             if still > len(mine.entries) / 2:
                 said.append(
-                    f"the paper ranks everybody: the camera of {model} rests in {still} of {len(verdicts)} clips"
+                    f"the paper ranks every model: the camera of {model} stays still in {still} of {len(verdicts)} "
+                    "clips"
                 )
     for row in ranked:
         if row["rank"] is None and (answers.rule != "all" or answers.setting == "A"):

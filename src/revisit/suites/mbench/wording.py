@@ -1,4 +1,4 @@
-"""Wording of the judge's questions of the user's own: a YAML or JSON file of question id -> words.
+"""The user's own wording of the judge's questions: a YAML or JSON file of question id -> words.
 
     trigger.object: Does the object ...?
     trigger.human: ...
@@ -6,7 +6,7 @@
     trigger.causal: ...
     progress: Rate ... progress ... correctness ...
 
-Each id may be left out; its question is then asked in our words. For those who have the benchmark's own prompts.
+Each id may be left out; its question is then asked in our words. For users who have the benchmark's own prompts.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def read_wording(path: Path) -> dict[str, str]:
     except (yaml.YAMLError, UnicodeDecodeError):
         raise UsageError(f"{path}: this is neither YAML nor JSON") from None
     if not isinstance(content, dict) or not content:
-        raise UsageError(f"{path}: expected question ids with their words; the ids are {', '.join(IDS)}")
+        raise UsageError(f"{path}: expected question ids with their wording; the ids are {', '.join(IDS)}")
     for id, words in content.items():
         if id not in IDS:
-            raise UsageError(f"{path}: there is no question {str(id)[:80]!r}; the ids are {', '.join(IDS)}")
+            raise UsageError(f"{path}: unknown question {str(id)[:80]!r}; the ids are {', '.join(IDS)}")
         if not isinstance(words, str) or not 0 < len(words.strip()) <= LONGEST:
-            raise UsageError(f"{path}: {id} is {str(words)[:60]!r}; expected the words of a question")
+            raise UsageError(f"{path}: {id} is {str(words)[:60]!r}; expected the wording of a question")
     return {id: words.strip() for id, words in content.items()}
 
 

@@ -1,1 +1,1 @@
-"""What only MBench measures, a chapter per file; `rules` says what becomes of pairs and values."""
+"""Metrics of MBench, one family per file; `rules` has the rules that they share."""

@@ -51,12 +51,12 @@ def asked_of(action: str, declared: Sequence[Sequence[Any]] | None = None) -> As
         total = sum(float(length) for _, length in declared)
         return Asked(tuple((str(word), float(length) / total) for word, length in declared))
     if not action:
-        return Reason("no_camera", "neither the condition nor the dataset says what the camera should do")
+        return Reason("no_camera", "neither the condition nor the dataset gives the camera's action")
     words = [_word(part) for part in action.split("_then_")]
     if None in words:
         return Reason(
             "unreadable",
-            f"the action {action!r} is no sequence of {', '.join(IDEAL)} and {WAIT}, joined by _then_; declare "
+            f"the action {action!r} is not a sequence of {', '.join(IDEAL)} and {WAIT} joined by _then_; declare "
             f"its phases in dataset.yaml, such as {EXAMPLE % action}",
         )
     known = [word for word in words if word is not None]
@@ -83,7 +83,7 @@ def declared_phases(value: Any) -> list[tuple[str, float]] | str:
         known = WAIT if word in WAITS else word if isinstance(word, str) and word in IDEAL else None
         number = isinstance(length, int | float) and not isinstance(length, bool) and 0 < length < float("inf")
         if known is None or not number:
-            return f"{part!r} is no phase; {expected}"
+            return f"{part!r} is not a phase; {expected}"
         found.append((known, float(length)))
     bare = [part for part in value if not isinstance(part, dict)]
     if bare and len(bare) < len(value):

@@ -142,7 +142,7 @@ def camera_interaction(
     phase = np.searchsorted(switches, at, side="right")
     value, counts = values[np.arange(len(at)), phase], counted[np.arange(len(at)), phase]
     if not counts.any():
-        return Score(0.0, raw=0.0, facts={**facts, "note": "the camera moves in no phase in which it should"})
+        return Score(0.0, raw=0.0, facts={**facts, "note": "the camera moves in none of the phases in which it should"})
     mean = float(value[counts].mean())
     by = {f"{k + 1} {word}": _mean(value[counts & (phase == k)]) for k, word in enumerate(words)}
     facts |= {"cosine": by, "half_of_one_plus_cosine": (1 + mean) / 2}

@@ -148,7 +148,8 @@ def human_identity(
     if not len(counted):
         return Unscored(
             "not_seen",
-            f"no face was seen in two frames and a tenth of all ({facts['left_out']} were seen more briefly)",
+            f"no face was seen in at least two frames and a tenth of all frames ({facts['left_out']} were seen more "
+            "briefly)",
             facts,
         )
     mean, units, more = over_tracks(seen.frame, seen.vector, track, counted, pairs.turnaround)

@@ -26,9 +26,11 @@ def triggered(answer: TriggerAnswer, *, confidence: float = 0.0) -> Verdict | Un
     if answer.triggered < 0:
         return Verdict("unsure", "unknown", "the judge gave no valid answer on whether the test is posed", facts)
     if not answer.triggered:
-        return Verdict("closed", "not posed", "the judge finds that the clip does not pose the test", facts)
+        return Verdict("closed", "not posed", "the judge says that the clip does not pose the test", facts)
     if answer.confidence < confidence:
-        return Verdict("unsure", "posed?", f"the judge is only {answer.confidence:g} sure that it is posed", facts)
+        return Verdict(
+            "unsure", "posed?", f"the judge is only {answer.confidence:g} sure that the clip poses the test", facts
+        )
     return Verdict("open", "posed", facts=facts)
 
 
@@ -57,9 +59,9 @@ def judged_correctness(ratings: ProgressRatings, *, rule: str = "corrected") -> 
 
 def _share(rating: float, rule: str) -> float:
     if rule not in ("corrected", "readme"):
-        raise UsageError(f"there is no rule {rule!r}; choose corrected (as the paper has it) or readme")
+        raise UsageError(f"unknown rule {rule!r}; choose corrected (as in the paper) or readme")
     if not (np.isnan(rating) or 1 <= rating <= 5):
-        raise InvalidEvidence(f"a rating lies between 1 and 5, or is nan where there is none; got {rating:g}")
+        raise InvalidEvidence(f"a rating must be between 1 and 5, or nan if there is none; got {rating:g}")
     return rating / 5 if rule == "readme" else (rating - 1) / 4
 
 

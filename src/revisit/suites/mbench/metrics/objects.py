@@ -88,7 +88,7 @@ def object_region(case: Case, masks: ObjectMasks | None, phases: TargetPhases | 
         return ObjectRegion(phases.index, phases.state != HIDDEN, phases.box, none, "box of the followed target")
     if case.target_name:
         return Unscored(ONLY_NAMED)
-    return Unscored("no_target", "nobody said where the target is: no masks, and no box from which to follow it")
+    return Unscored("no_target", "the target's position is unknown: there are no masks, and no box to track it from")
 
 
 def _box(mask: np.ndarray) -> np.ndarray:
@@ -143,7 +143,7 @@ def object_geometry(
         sentence = "no pair of frames could be warped" + (f": {views.note}" if views.note else "")
         return Unscored("no_overlap", sentence, facts)
     if not len(region.index):
-        return Unscored("not_seen", "no frame says where the target is", facts)
+        return Unscored("not_seen", "no frame shows where the target is", facts)
     shrunk = min(1.0, max(views.picture.shape[1:]) / LONG_SIDE)
     least = max(min(FEWEST_PIXELS, least_pixels), round(least_pixels * shrunk**2))
     near = nearest_rows(region.index, views.frame)

@@ -30,11 +30,11 @@ def prompt_interaction(case: Case, seen: TextFeatures) -> Score | Unscored:
     asked = len(case.annotations.get("segments") or ()) or captions
     facts = {"captions": captions, "described_by": seen.maker, "captions_cut": seen.cut}
     if asked != captions:
-        return Unscored("mismatch", f"the file describes {captions} captions, and the case has {asked}", facts)
+        return Unscored("mismatch", f"the file has {captions} captions, but the case has {asked}", facts)
     cosines = (unit(seen.image) * unit(seen.text)[seen.segment]).sum(axis=1)
     missing = sorted(set(range(captions)) - set(seen.segment.tolist()))
     if missing or not rows:
-        return Unscored("not_observed", f"segment {missing[0] if missing else 0} has no described frame", facts)
+        return Unscored("not_observed", f"segment {missing[0] if missing else 0} has no frame with a descriptor", facts)
     means = np.array([cosines[seen.segment == k].mean() for k in range(captions)])
     facts |= {"of_each_segment": means.tolist()}
     units = Series(frame=seen.frame, segment=seen.segment, value=cosines)

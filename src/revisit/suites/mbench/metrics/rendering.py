@@ -40,11 +40,11 @@ def rendering_lighting(
 ) -> Score | Unscored:
     """exp(-D / tau), with D the change of mean lightness and colour between the way out and the way back."""
     if len(lab.index) < 2:
-        return Unscored("too_short", "light is compared between two segments, and there are fewer than two frames")
+        return Unscored("too_short", "comparing light between two segments needs at least two frames")
     if setting(case) == "T":
         parts = np.array_split(np.arange(len(lab.index)), PARTS)
         if not len(parts[-1]):
-            return Unscored("too_short", f"{len(lab.index)} frames do not make {PARTS} segments")
+            return Unscored("too_short", f"{len(lab.index)} frames are too few for {PARTS} segments")
         frame, other = lab.index[parts[0][:1]], lab.index[parts[-1][:1]]
         early, late = (lab.mean[part].astype(float).mean(axis=0)[None] for part in (parts[0], parts[-1]))
         chosen = "first and last fifth"

@@ -25,7 +25,7 @@ PAPER = "arXiv:2606.00793"
 def check_rule(rule: str) -> str:
     """The rule, if there is such a one."""
     if rule not in RULES:
-        raise UsageError(f"there is no rule {rule!r}; a protocol of the suite mbench sets one of {', '.join(RULES)}")
+        raise UsageError(f"unknown rule {rule!r}; a protocol of the suite mbench sets one of {', '.join(RULES)}")
     return rule
 
 
@@ -36,7 +36,7 @@ def setting(case: Case) -> str:
 
 def no_pairs(note: str, facts: Mapping[str, Any] | None = None) -> Unscored:
     """Unscored, because no view is seen twice; the note says more where there is more to say."""
-    return Unscored("no_return", "no pair of frames sees one view twice" + (f": {note}" if note else ""), facts)
+    return Unscored("no_return", "no pair of frames shows the same view twice" + (f": {note}" if note else ""), facts)
 
 
 def scene_depth(track: GeometryTrack) -> float:
@@ -53,9 +53,9 @@ def pairs_of(
     check_rule(rule)
     count = int(frames.index[-1]) + 1 if len(frames.index) else 0
     if count < 2:
-        return Unscored("too_short", "a pair takes two frames")
+        return Unscored("too_short", "a pair needs two frames")
     if track is None or track.refused or not len(track.c2w):
-        found = symmetric_pairs(count, note=(track.refused or "the file has no poses") if track else "no file of poses")
+        found = symmetric_pairs(count, note=(track.refused or "the file has no poses") if track else "no pose file")
         numbers, note = np.arange(count), ""
     else:
         numbers, note = frame_numbers(len(track.c2w), track.frame, count)

@@ -98,10 +98,11 @@ def validate(track: GeometryTrack, matches: PairMatches) -> None:
     pairs = len(matches.frame)
     if len(matches.points) != int(matches.offsets[-1]):
         raise InvalidEvidence(
-            f"PairMatches has {len(matches.points)} points, and its offsets end at {matches.offsets[-1]}; make them one"
+            f"PairMatches has {len(matches.points)} points, but its offsets end at {matches.offsets[-1]}; both must "
+            "be equal"
         )
     if pairs and max(matches.row.max(), matches.other_row.max()) >= len(track.c2w):
-        raise InvalidEvidence(f"PairMatches names a row beyond the {len(track.c2w)} poses of GeometryTrack")
+        raise InvalidEvidence(f"PairMatches refers to a row beyond the {len(track.c2w)} poses of GeometryTrack")
 
 
 def views(track: GeometryTrack, matches: PairMatches, c2w: np.ndarray) -> list[View]:
@@ -207,8 +208,9 @@ def other_reading(
         return {"error_if_mixed_up": float(np.mean(means)) if means else None}
     other = "camera-to-world" if track.convention == "w2c" else "world-to-camera"
     warning = (
-        f"the poses seem mixed up: read as {other} the error is {np.mean(means):.2f} px instead of {error:.2f} px; "
-        "mend 'convention' in the file of poses"
+        f"the pose convention seems wrong: read as {other} the error is {np.mean(means):.2f} px instead of "
+        f"{error:.2f} px; "
+        "correct 'convention' in the pose file"
     )
     return {"error_if_mixed_up": float(np.mean(means)), "warning": warning}
 
