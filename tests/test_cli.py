@@ -86,7 +86,7 @@ def test_import_scan_writes_a_manifest_that_eval_reads(revisit, make_clip, tmp_p
     for name in ("a_gt", "a_mine"):
         make_clip(tmp_path / f"v/{name}.mp4", seed=len(name))
     revisit("import", "scan", "v", "--pattern", "{id}_{model}.mp4", "--reference", "gt")
-    assert "exists; --force" in revisit("import", "scan", "v", check=2).stderr
+    assert "exists; pass --force" in revisit("import", "scan", "v", check=2).stderr
     done = revisit("eval", "v", "-m", "psnr", "--json", "--no-report", "--workers", 0)
     scores = json.loads(done.stdout)["models"]
     assert scores["mine"]["scores"]["psnr"]["n"] == 1 and "gt" not in scores

@@ -182,7 +182,7 @@ def test_forms():
 def test_the_command_says_what_it_needs(tmp_path, revisit):
     assert "or --worlds with a folder" in revisit("judge", "check", check=2).stderr
     (tmp_path / "l.csv").write_text("clip,question,label\na.mp4,?,yes\n")
-    assert "say which judge" in revisit("judge", "check", "l.csv", check=2).stderr
+    assert "choose a judge" in revisit("judge", "check", "l.csv", check=2).stderr
 
 
 @pytest.mark.long

@@ -384,7 +384,7 @@ def test_options_of_the_command(tmp_path: Path) -> None:
     assert ask("--published", "--format", "html", "--out", page).exit_code == 0
     assert page.read_text().startswith("<!doctype html>")
     assert len(json.loads(ask("--supplement", "--json").stdout)) == 12  # eleven of MemoBench, one of WRBench
-    assert "there is no column 'ELO'" in str(ask("--published", "--sort", "ELO").exception)
-    assert "there is no format 'pdf'" in str(ask("--published", "--format", "pdf").exception)
+    assert "unknown column 'ELO'" in str(ask("--published", "--sort", "ELO").exception)
+    assert "unknown format 'pdf'" in str(ask("--published", "--format", "pdf").exception)
     assert "nothing to show" in str(ask().exception)
     assert "is not a run" in str(ask(tmp_path / "nothing").exception)

@@ -318,7 +318,7 @@ def test_the_command_imports_and_says_what_is_missing(tmp_path: Path, revisit: C
         "import", "poses", source, "--out", out, "--intrinsics", lens, "--size", f"{SIZE[1]}x{SIZE[0]}", "--json"
     )
     assert json.loads(done.stdout)["poses"] == len(room().rgb)
-    assert "exists; --force" in revisit("import", "poses", source, "--out", out, check=2).stderr
+    assert "exists; pass --force" in revisit("import", "poses", source, "--out", out, check=2).stderr
 
 
 # Real clips

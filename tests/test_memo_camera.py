@@ -121,7 +121,7 @@ def test_the_resting_camera_is_printed_beside_the_score():
     made = judged(np.zeros(81), RAMP, "upstream")
     record = Record(case(), "memo_camera", False, "scored", made.value, facts=made.facts)
     (table,) = summarise(Results([case()], [record]))["tables"]
-    assert table["title"] == "Camera controllability, beside a resting camera"
+    assert table["title"] == "Camera controllability, compared with a resting camera"
     values = dict(zip(table["columns"], (cell["mean"] for cell in table["rows"][0]["cells"]), strict=True))
     assert values["score"] == values["resting"] == 42.1
     assert values["error removed"] == pytest.approx(0, abs=1e-9)

@@ -141,7 +141,7 @@ def test_prompt_sources(place: Path) -> None:
         "eval", "--mode", "synthetic", "--gen_root", "output/mine/Synthetic",
         "--prompt_src_syn", "data/Synthetic_processed/metadata.csv", "--run", "other", "--workers", 0,
     )  # fmt: skip
-    assert "metadata.csv: there is no such file; the prompts of the dataset count" in said
+    assert "metadata.csv: there is no such file; the prompts of the dataset are used" in said
 
 
 def test_one_clip_or_scene_of_a_split(place: Path) -> None:
@@ -164,7 +164,7 @@ def test_compute_ors(place: Path) -> None:
     )
     made = {row["clip_id"]: row for row in rows(place / "ors_results/mine/ors_scores.csv")}
     assert made.keys() == {"Barnyard_005", "007"} and float(made["007"]["ors"]) == 0.8
-    with pytest.raises(UsageError, match="name the folder of its clips with --video-dirs"):
+    with pytest.raises(UsageError, match="give the folder of its clips with --video-dirs"):
         memobench("ors", "--model-name", "nobody")
 
 
@@ -187,7 +187,7 @@ def test_a_model_is_found_however_its_folder_is_spelled(place: Path) -> None:
 def test_llm_vqa_asks_gemini_where_no_other_judge_is_named(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("REVISIT_JUDGE_MODEL", "REVISIT_JUDGE_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(name, "")  # so that what the command sets is forgotten afterwards
-    with pytest.raises(UsageError, match="set GEMINI_API_KEY to ask Gemini"):
+    with pytest.raises(UsageError, match="set GEMINI_API_KEY to use Gemini"):
         memobench("vqa", "--model-name", "mine")
     monkeypatch.setenv("GEMINI_API_KEY", "a-key")
     with serving(judge) as server:
@@ -237,5 +237,5 @@ def test_llm_vqa_and_leaderboard(place: Path) -> None:
     assert "| mine |" in again and "VQA-IF" in again
     for format in ("latex", "csv", "html"):
         assert "mine" in memobench("leaderboard", "--format", format, "--subset", "synthetic")
-    with pytest.raises(UsageError, match="there is no column 'x'"):
+    with pytest.raises(UsageError, match="unknown column 'x'"):
         memobench("leaderboard", "--sort", "x")

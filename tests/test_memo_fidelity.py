@@ -70,7 +70,7 @@ def test_each_phase_has_its_own_map_onto_a_longer_reference():
 def test_without_phases_the_whole_is_scored_alone():
     made = scored(memo_psnr(case(None), frames(), compared(650.25)))
     assert made.value == pytest.approx(20) and set(made.facts["mean"]) == {"all"} and made.facts["drop"] is None
-    assert made.facts["note"].startswith("nobody said when")
+    assert made.facts["note"].startswith("it was not given when")
 
 
 def test_nothing_to_compare_is_unscored():

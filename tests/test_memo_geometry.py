@@ -61,7 +61,7 @@ def test_missing_depth_is_unscored():
 def test_malformed_evidence_says_what_a_valid_one_looks_like():
     with pytest.raises(InvalidEvidence, match="it must be"):
         geometry(case(), frames(), replace(maps(), depth=np.zeros((40, 6))))
-    with pytest.raises(InvalidEvidence, match="a map has rows and columns"):
+    with pytest.raises(InvalidEvidence, match="a map needs rows and columns"):
         geometry(case(), frames(), replace(maps(), depth=np.zeros((40, 1, 1))))
 
 

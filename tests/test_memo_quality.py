@@ -51,7 +51,7 @@ def test_one_half_alone_is_unscored_and_taken_alone_upstream():
             without = refused(visual_quality(frames(), seen, rule=rule))
             assert without.kind == "not_in_set" and missing in without.sentence
         alone = scored(visual_quality(frames(), seen, rule="upstream"))
-        assert alone.value == 50 and "takes the other half alone" in alone.facts["note"]
+        assert alone.value == 50 and "uses the other part alone" in alone.facts["note"]
     assert refused(halves()).kind == "not_in_set"
 
 

@@ -216,7 +216,7 @@ def test_review_filter_wants_every_question_reviewed() -> None:
     assert review_filter(QUESTIONS, {1: good, 2: bad, 3: good, 7: good}) == (
         QUESTIONS[0], QUESTIONS[2], QUESTIONS[3],
     )  # fmt: skip
-    with pytest.raises(MediaError, match="nobody has reviewed question 3, 7"):
+    with pytest.raises(MediaError, match="question 3, 7 has no review"):
         review_filter(QUESTIONS, {1: good, 2: bad})
     assert thin_dimensions(QUESTIONS) == {
         "Object and Background": 0,
@@ -410,7 +410,7 @@ def test_importer_reads_every_format(tmp_path: Path, banks: list[Bank]) -> None:
         assert found.bank == judged(bank, "truth").bank
     named = vqa_answers.fn(tmp_path / "a.json", {"questions": as_annotation(bank.final)})
     assert (named.judge, named.frames) == ("a model", "abc")
-    with pytest.raises(MediaError, match="no bank of questions"):
+    with pytest.raises(MediaError, match="no question bank"):
         vqa_answers.fn(tmp_path / "a.json", {})
     assert find_answers(tmp_path.parent, tmp_path.name, bank.clip) == upstream
     assert find_answers(tmp_path, "other", bank.clip) == upstream

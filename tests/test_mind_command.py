@@ -227,7 +227,7 @@ def test_the_leaderboard_has_no_tables_of_another_benchmark(data, tmp_path):
     evaluated(models / "copy", gt, tmp_path / "run", ("mind_lcm_mse",))
     done = CliRunner().invoke(app, ["leaderboard", str(tmp_path / "run"), "--published"])
     assert done.exit_code == 0 and "LingBot" not in done.output
-    assert "mind: no table of its paper is kept here" in done.output
+    assert "mind: Revisit has no published table of this suite" in done.output
     assert "mind, mem_test" in done.output
 
 

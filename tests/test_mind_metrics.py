@@ -119,7 +119,7 @@ def test_upstream_takes_no_substitute_for_its_networks():
     assert isinstance(visual.dino(main(150), facts(150), small), Score)
     left_out = visual.dino(main(150), facts(150), small, rule="upstream")
     assert isinstance(left_out, Unscored)
-    assert left_out.reason == Reason("other_settings", "upstream takes dinov3-base, and efficientnet-lite0 was run")
+    assert left_out.reason == Reason("other_settings", "upstream needs dinov3-base, but efficientnet-lite0 was used")
     real = replace(small, net="dinov3-base, rescaled twice")
     assert isinstance(visual.dino(main(150), facts(150), real, rule="upstream"), Score)
     vgg = PerceptualDistance(np.arange(150), np.arange(150), np.full(150, 0.1), "lpips_vgg", "", 1280, 720)

@@ -57,6 +57,6 @@ def test_whoever_writes_questions_is_told_which_ask_the_same(
         5: "Is the sky still cloudy at the end of the video?",
         8: "Does the fox on the riverbank run toward the left side of the frame instead of the right?",
     }
-    assert _asked_twice(texts) == ["questions 3 and 8 ask nearly the same (likeness 0.93); keep one of them"]
+    assert _asked_twice(texts) == ["questions 3 and 8 ask nearly the same (similarity 0.93); keep one of them"]
     monkeypatch.setenv("REVISIT_WEIGHTS", str(tmp_path))
     assert _asked_twice(texts) == []  # without the weights nobody looks

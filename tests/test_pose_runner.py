@@ -340,7 +340,7 @@ def test_a_python_without_the_estimator(clips: Path, tmp_path: Path) -> None:
         poses(clips, "--with", "da3", "--out", tmp_path / "poses", "--python", "/no/python")
     with pytest.raises(MissingPrerequisite, match="cannot load vggt"):
         poses(clips, "--with", "vggt", "--out", tmp_path / "poses", "--python", "/bin/false")
-    with pytest.raises(UsageError, match="there is no estimator 'droid'"):
+    with pytest.raises(UsageError, match="unknown estimator 'droid'"):
         poses(clips, "--with", "droid", "--out", tmp_path / "poses")
 
 
@@ -413,7 +413,7 @@ def test_the_driver_runs_alone() -> None:
 def test_estimators_are_checked_when_they_are_named() -> None:
     with pytest.raises(UsageError, match="unknown pose convention 'up'"):
         Command("x {video} {npz}", "up")
-    with pytest.raises(UsageError, match="there is no estimator 'none'"):
+    with pytest.raises(UsageError, match="unknown estimator 'none'"):
         Driver("none")
 
 

@@ -73,4 +73,4 @@ def test_ctrl_c_ends_with_130_and_says_that_the_run_can_go_on(make_clip, tmp_pat
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "interrupted; the same command goes on where it stopped" in said and "Traceback" not in said
+    assert "interrupted; run the same command to continue" in said and "Traceback" not in said

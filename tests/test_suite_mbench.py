@@ -997,7 +997,7 @@ def test_questions_in_words_of_ones_own(rendered, shared_cache, tmp_path: Path):
     assert len(boards) == 2, "numbers by other questions do not share a board"
     for text, says in (
         ("trigger.people: x", "unknown question 'trigger.people'; the ids are trigger.object"),
-        ("progress: 3", "progress is '3'; expected the words"),
+        ("progress: 3", "progress is '3'; expected the wording"),
         ("[", "neither YAML nor JSON"),
         ("", "expected question ids with their wording"),
     ):

@@ -199,7 +199,7 @@ def test_one_precedence_and_what_was_passed_over_is_told(tmp_path, data):
     case = cases["Barnyard_005"]
     assert case.annotations["layout"] == "frames"
     assert case.annotations["notes"] == [
-        "Synthetic/Barnyard/Barnyard_005/frames was taken (frames); also there, and not used: "
+        "Synthetic/Barnyard/Barnyard_005/frames was used (frames); also found, and not used: "
         "Synthetic/Barnyard/Barnyard_005/video.mp4, Barnyard_005.mp4"
     ]
     assert "notes" not in cases["007"].annotations
@@ -268,7 +268,7 @@ def test_without_ground_truth_or_sheets_clips_are_judged_without_phases(tmp_path
     (bare / "Real_Raw/Real_ExitReenter.xlsx").unlink()
     case = {entry.sample: entry for entry in read(tree, gt=str(bare)) if isinstance(entry, Case)}["007"]
     assert case.phases is None and case.align == "stretch" and case.reference is not None
-    assert case.annotations["notes"] == ["there is no Real_ExitReenter.xlsx: phases are not known"]
+    assert case.annotations["notes"] == ["there is no Real_ExitReenter.xlsx, so phases are unknown"]
     own = tmp_path / "mine.csv"
     own.write_text("video_folder;exits;re-enter\nReal_007;6;15\n")
     again = {entry.sample: entry for entry in read(tree, gt=str(bare), marks=str(own)) if isinstance(entry, Case)}
@@ -299,7 +299,7 @@ def test_impossible_marks_are_refused(tmp_path, marks):
 def test_too_short_clips_are_refused(tmp_path, data):
     write_frames(tmp_path / "m/Barnyard_005/frames", moving_frames(4))
     (entry,) = read(tmp_path / "m", gt=str(data))
-    assert isinstance(entry, Rejected) and entry.reason == "too short: the clip has 4 frames, and three phases need 5"
+    assert isinstance(entry, Rejected) and entry.reason == "too short: the clip has 4 frames, but three phases need 5"
 
 
 def test_files_beside_the_clips(tmp_path, data):
@@ -319,7 +319,7 @@ def test_files_beside_the_clips(tmp_path, data):
     assert own.artifacts["poses"].parent.name == "Barnyard_005"
     with pytest.raises(UsageError, match="poses=nowhere: there is no such folder"):
         list(read(tree, gt=str(data), poses="nowhere"))
-    with pytest.raises(UsageError, match="nothing in it is called"):
+    with pytest.raises(UsageError, match="it has no folder called"):
         list(read(tree, gt=str(data), evidence=str(poses)))
 
 
@@ -431,7 +431,7 @@ def test_rows_that_cannot_be_used_are_named(tmp_path):
     said = list(sheet.unusable.values())
     assert said[0] == "row 2 of a.xlsx: exit and re-entry are 'soon' and '15'; expected two frame numbers"
     assert "names the clip 'what'; expected such as Barnyard_001" in said[1]
-    assert "names Barnyard_006 a second time; the first row counts" in said[2]
+    assert "lists Barnyard_006 again; the first row counts" in said[2]
     assert len(said) == 4
 
 
@@ -465,7 +465,7 @@ def test_hostile_and_foreign_sheets_are_refused_in_a_sentence(tmp_path, monkeypa
     with pytest.raises(UsageError, match=r"bomb.xlsx unpacks to 5 MiB in 1 parts"):
         read_marks(tmp_path / "bomb.xlsx")
     monkeypatch.setattr(sheets, "MOST_BYTES", 100)
-    with pytest.raises(UsageError, match=r"good.xlsx is larger than .* which no sheet of this dataset is"):
+    with pytest.raises(UsageError, match=r"good.xlsx is larger than .* the most that is allowed"):
         read_marks(good)
     monkeypatch.undo()
     (tmp_path / "names.csv").write_text("clip,from,to\n1,2,3\n")
@@ -703,9 +703,9 @@ def test_an_order_needs_differences_that_hold_clip_by_clip():
     results = scores_of(high=clips + 2, low=clips + 0.01 * np.arange(6), other=clips[::-1])
     said = order("memo_psnr", results) or ""
     assert said.startswith("PSNR against the true video, best mean first: high 37 (")
-    assert said.endswith("Clip by clip and over all pairs together, high is ahead of low.")
+    assert said.endswith("Clip by clip, over all pairs together: high is ahead of low.")
     few = scores_of(a=[10, 30], b=[12, 33])
-    assert (order("memo_psnr", few) or "").endswith("these clips do not give an order.")
+    assert (order("memo_psnr", few) or "").endswith("these clips do not give a ranking.")
     assert order("memo_psnr", scores_of(a=[10.0])) is None
     told = sentences(results)
     assert told[0] == "The first view never left the frame: low 1 of 6, other 1 of 6."

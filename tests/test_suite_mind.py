@@ -224,7 +224,7 @@ def test_missing_odd_and_resting_clips_keep_the_shapes(dataset, tmp_path):
         rows_of(tmp_path / "upstream/result.json")[perspective, "mirror_test", "data-25"]["video_results"][0]
         for perspective in ("1st_data", "3rd_data")
     )
-    assert "an even number of frames only, and there are 49" in odd["error"] and "gsc" not in odd
+    assert "an even number of frames; there are 49" in odd["error"] and "gsc" not in odd
     assert odd["sample_frames"] == 49 and odd["mark_time"] == 24
     assert batch["error"].startswith("upstream fails on 42 frames")
     corrected = rows_of(tmp_path / "corrected/result.json")["1st_data", "mirror_test", "data-25"]["video_results"][0]

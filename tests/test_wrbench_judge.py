@@ -65,7 +65,7 @@ def test_a_case_without_notes_is_told_by_its_prompt() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [("- a", "expected `probes:`"), ("probes: [{dimension: taste, answer: yes, text: a}]", "probe 1 needs a dimension"),
-     ("probes: [{dimension: visible_state, answer: maybe, text: a}]", "probe 1 needs"), ("{", "no YAML or JSON"),
+     ("probes: [{dimension: visible_state, answer: maybe, text: a}]", "probe 1 needs"), ("{", "neither YAML nor JSON"),
      ("probes: [{dimension: visible_state, answer: no, text: a}]", "no probe asks about visible_spatial"),
      ("probes: []\nlook: a", "there is no 'look'")],
 )  # fmt: skip
@@ -74,7 +74,7 @@ def test_a_file_of_questions_that_cannot_be_used_says_why(tmp_path: Path, text: 
     path.write_text(text)
     with pytest.raises(UsageError, match=said):
         wording(path)
-    with pytest.raises(UsageError, match="no YAML or JSON"):
+    with pytest.raises(UsageError, match="neither YAML nor JSON"):
         wording(tmp_path / "nowhere.yaml")
 
 

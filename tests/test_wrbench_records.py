@@ -54,7 +54,7 @@ def test_further_scopes_by_name() -> None:
     assert [view.camera for view in views] == ["pan_LR", "arc_RL", "orbit"] * 2
     with pytest.raises(UsageError, match="no camera 'zoom'"):
         list(event_views(own_tasks(), "path", ["zoom"]))
-    with pytest.raises(UsageError, match="no interface"):
+    with pytest.raises(UsageError, match="unknown interface"):
         list(event_views(own_tasks(), "telepathy"))
     assert set(INTERFACES["path"]) <= set(CAMERAS)
 

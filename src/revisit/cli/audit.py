@@ -15,18 +15,22 @@ from revisit.cli.options import SET
 
 def audit(
     set: str = SET,
-    suite: list[str] = typer.Option(["folder"], "--suite", help="Suites whose metrics are audited (repeat it)."),
+    suite: list[str] = typer.Option(["folder"], "--suite", help="Suites whose metrics are audited (repeatable)."),
     kinds: str = typer.Option("", help="Only these failures, such as vanish,state_reset; all by default."),
-    strengths: str = typer.Option("0.5,1", help="Strengths of each failure; those below 1 in every second scene."),
-    seeds: int = typer.Option(4, help="Scenes; more of them make the figures firmer and the audit longer."),
-    first_seed: int = typer.Option(0, help="The first scene, to audit on others than the default ones."),
-    metric: list[str] = typer.Option([], "--metric", "-m", help="Only these metrics (repeat it); all by default."),
-    horizon: bool = typer.Option(False, "--horizon", help="Instead: scores over growing hidden intervals."),
+    strengths: str = typer.Option(
+        "0.5,1", help="Strengths of each failure; those below 1 are used in every second scene."
+    ),
+    seeds: int = typer.Option(4, help="Number of scenes; more scenes give more reliable figures and take longer."),
+    first_seed: int = typer.Option(0, help="Number of the first scene, to use other scenes than the default ones."),
+    metric: list[str] = typer.Option([], "--metric", "-m", help="Only these metrics (repeatable); all by default."),
+    horizon: bool = typer.Option(
+        False, "--horizon", help="Instead of the audit, show scores over growing hidden intervals."
+    ),
     steady: Path = typer.Option(
         None,
         "--steady",
         metavar="SOURCE",
-        help="Instead: how often verdicts on these clips flip under changes nobody sees.",
+        help="Instead of the audit, show how often verdicts on these clips change under invisible changes.",
     ),
     real: list[Path] = typer.Option(
         [],
@@ -39,9 +43,11 @@ def audit(
     ),
     with_flips: bool = typer.Option(False, "--flips", help="With --real: also under changes nobody sees (11 times)."),
     out: Path = typer.Option(Path("runs/audit"), help="Folder for the clips, the run and the results."),
-    workers: int = typer.Option(None, help="Processes; as many as cores by default, 0 for none."),
+    workers: int = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only."),
     fresh: bool = typer.Option(False, "--fresh", help="Render and evaluate again from the start."),
-    save_results: bool = typer.Option(False, "--save-results", help="Keep the results with the package, for cards."),
+    save_results: bool = typer.Option(
+        False, "--save-results", help="Save the results in the package, for the metric cards."
+    ),
     json: bool = typer.Option(False, "--json", help="Print the results as JSON."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress."),
 ) -> None:
@@ -115,7 +121,7 @@ def audit(
             if save_results:
                 console.message(f"results for the cards: {run.save_results(found)}")
     except KeyboardInterrupt:
-        console.message(f"interrupted; the same command goes on where it stopped ({out})")
+        console.message(f"interrupted; run the same command to continue ({out})")
         raise typer.Exit(130) from None
     console.message(f"{'results' if page.suffix == '.json' else 'page'}: {page}")
     raise typer.Exit(1 if found.get("grid", {}).get("failed") else 0)

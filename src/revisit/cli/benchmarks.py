@@ -1,4 +1,4 @@
-"""The commands that benchmarks bring along: `COMMANDS` in the file commands.py of a suite's folder, or of a plugin's.
+"""Commands of benchmarks: `COMMANDS` in commands.py of a suite's folder, or of a plugin's.
 
 It maps where a command goes, such as "mbench" or "import mbench", to a function or to a group of them.
 """

@@ -1,4 +1,4 @@
-"""`revisit cache`: the store of evidence."""
+"""`revisit cache`: inspect and clean the evidence cache."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import typer
 
 from revisit.cli import console
 
-app = typer.Typer(help="The store of evidence: path, info, verify, prune.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="The evidence cache: path, info, verify, prune.", no_args_is_help=True, rich_markup_mode=None)
 JSON = typer.Option(False, "--json", help="Print as JSON.")
 
 
@@ -52,9 +52,7 @@ def verify(json: bool = JSON) -> None:
 
 
 @app.command()
-def prune(
-    days: float = typer.Option(0.0, help="Keep what was used in the last so many days."), json: bool = JSON
-) -> None:
+def prune(days: float = typer.Option(0.0, help="Keep evidence used in the last N days."), json: bool = JSON) -> None:
     """Remove evidence; it is made again when needed."""
     import time
 

@@ -1,4 +1,4 @@
-"""`revisit camera`: one script, what every generator is given for it, and clips made with your own command."""
+"""`revisit camera`: camera scripts, their form for each generator, and running your own generation command."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import typer
 from revisit.cli import console
 
 app = typer.Typer(
-    help="Camera scripts: compile, show, hand to generators.", no_args_is_help=True, rich_markup_mode=None
+    help="Camera scripts: compile, show, convert for generators.", no_args_is_help=True, rich_markup_mode=None
 )
 
 SCRIPT = typer.Argument(help="A script such as yaw:left:60@40,yaw:right:60@40, or the name of a preset.")
-FRAMES = typer.Option(None, help="Frames of the clip; as the script says by default.")
-OWN = typer.Option(None, "--generators", help="A YAML file with generators of your own.")
+FRAMES = typer.Option(None, help="Number of frames; that of the script by default.")
+OWN = typer.Option(None, "--generators", help="A YAML file with your own generators.")
 JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
@@ -25,7 +25,7 @@ def show(
     frames: int = FRAMES,
     plot: Path = typer.Option(None, help="Write a picture of the path (SVG) here."),
     first_view: bool = typer.Option(
-        False, "--first-view", help="Ways along the axes of the first view, as WRBench has it."
+        False, "--first-view", help="Move along the axes of the first view, as WRBench does."
     ),
     json: bool = JSON,
 ) -> None:
@@ -55,11 +55,11 @@ def show(
 @app.command(name="compile")
 def compile_(
     script: str = SCRIPT,
-    model: str = typer.Option(..., "--model", help="A generator of `revisit camera models`."),
+    model: str = typer.Option(..., "--model", help="A generator from `revisit camera models`."),
     out: Path = typer.Option(..., help="Where to write; the family's suffix is added."),
     frames: int = FRAMES,
-    prompt: str = typer.Option("", help="The prompt, where the payload holds one."),
-    image: Path = typer.Option(None, help="The first picture, where the payload names it or needs its size."),
+    prompt: str = typer.Option("", help="The prompt, if the payload contains one."),
+    image: Path = typer.Option(None, help="The first frame, if the payload names it or needs its size."),
     own: Path = OWN,
     json: bool = JSON,
 ) -> None:
@@ -143,14 +143,14 @@ def families(json: bool = JSON) -> None:
 @app.command()
 def run(
     records: Path = typer.Argument(help="JSON lines: id, prompt, camera, and image or source_video where needed."),
-    model: str = typer.Option(..., "--model", help="A generator of `revisit camera models`."),
+    model: str = typer.Option(..., "--model", help="A generator from `revisit camera models`."),
     command: str = typer.Option(
         ..., help="Your command, with {prompt} {image} {camera} {line} {seed} {out} and so on."
     ),
     out: Path = typer.Option(..., help="Folder for clips, payloads and records of what was delivered."),
-    checkpoint: str = typer.Option("", help="Name of the weights that your command uses, for the provenance."),
-    timeout: float = typer.Option(3600, help="Seconds after which a command counts as hung."),
-    workers: int = typer.Option(1, help="Commands at a time."),
+    checkpoint: str = typer.Option("", help="Name of the weights that your command uses, for the record."),
+    timeout: float = typer.Option(3600, help="Seconds after which a command is stopped."),
+    workers: int = typer.Option(1, help="Number of commands to run at the same time."),
     frames: int = FRAMES,
     own: Path = OWN,
     json: bool = JSON,

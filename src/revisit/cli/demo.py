@@ -1,4 +1,4 @@
-"""`revisit demo`: models with known failures, rendered and evaluated."""
+"""`revisit demo`: renders and evaluates models with known failures."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from revisit.cli import console
 
 def demo(
     out: Path = typer.Option(None, help="Folder for the videos and the run; demo, or demo-<suite>, by default."),
-    suite: str = typer.Option("folder", help="In whose layout: folder, mind, or that of a plugin's suite with a demo."),
-    scenes: int = typer.Option(4, min=1, max=4, help="How many of the four scenes; of the suite folder only."),
-    workers: int = typer.Option(None, help="Processes; as many as cores by default."),
+    suite: str = typer.Option(
+        "folder", help="Suite whose layout is used: folder, mind, or a plugin's suite with a demo."
+    ),
+    scenes: int = typer.Option(4, min=1, max=4, help="How many of the four scenes; only for the suite folder."),
+    workers: int = typer.Option(None, help="Number of processes; one per core by default."),
     fresh: bool = typer.Option(False, "--fresh", help="Render and evaluate again from the start."),
     all: bool = typer.Option(False, "--all", help="Print every metric, part and reason, not only the verdict."),
     json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),

@@ -1,4 +1,4 @@
-"""`revisit doctor`: is everything here that an evaluation needs?"""
+"""`revisit doctor`: checks whether everything that an evaluation needs is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`revisit import`: turn what is there into what Revisit reads."""
+"""`revisit import`: converts existing files into the formats that Revisit reads."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from revisit.cli import console
 from revisit.cli.benchmarks import OpenGroup
 
 app = typer.Typer(
-    cls=OpenGroup, help="Turn what is there into what Revisit reads.", no_args_is_help=True, rich_markup_mode=None
+    cls=OpenGroup,
+    help="Convert existing files into the formats that Revisit reads.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
 @app.callback()
 def import_() -> None:
-    """Turn what is there into what Revisit reads."""
+    """Convert existing files into the formats that Revisit reads."""
 
 
 @app.command()
 def scan(
     folder: Path = typer.Argument(help="A folder of videos."),
-    pattern: str = typer.Option(None, help="How paths name clips, such as '{id}_{model}.mp4' or '{model}/{id}.mp4'."),
+    pattern: str = typer.Option(None, help="Pattern of the paths, such as '{id}_{model}.mp4' or '{model}/{id}.mp4'."),
     reference: str = typer.Option(None, help="The model whose clips are the ground truth."),
-    targets: Path = typer.Option(None, help="JSON: clip name or id to {'box': [x0, y0, x1, y1], 'target': name}."),
+    targets: Path = typer.Option(None, help="JSON file: clip name or id to {'box': [x0, y0, x1, y1], 'target': name}."),
     out: Path = typer.Option(None, help="Where to write; manifest.jsonl in the folder by default, - for stdout."),
     force: bool = typer.Option(False, "--force", help="Overwrite an existing manifest."),
     json: bool = typer.Option(False, "--json", help="Print the manifest's entries as a JSON list."),
@@ -47,7 +50,7 @@ def scan(
         return
     path = out or folder / "manifest.jsonl"
     if path.exists() and not force:
-        raise UsageError(f"{path} exists; --force overwrites it, --out chooses another place")
+        raise UsageError(f"{path} exists; pass --force to overwrite it, or choose another file with --out")
     path.write_text(lines, encoding="utf-8")
     models = sorted({entry["model"] for entry in entries})
     console.message(f"{len(entries)} clips of {len(models)} models ({', '.join(models[:8])}) in {path}")
@@ -59,9 +62,9 @@ def poses(
     out: Path = typer.Option(Path("results.npz"), help="The npz file to write."),
     format: str = typer.Option("auto", help="da3, vggt, mapanything, vipe, colmap or another of docs/poses.md."),
     intrinsics: str = typer.Option(None, help="A file (ViPE's npz, COLMAP's cameras.txt) or fx,fy,cx,cy in pixels."),
-    depth: Path = typer.Option(None, help="An npz with the array depth (N, H, W), where the source has none."),
-    size: str = typer.Option(None, help="WIDTHxHEIGHT that the intrinsics are for, if that is not the depth's grid."),
-    convention: str = typer.Option("auto", help="w2c or c2w, where the file does not say; auto asks its depth."),
+    depth: Path = typer.Option(None, help="An npz with the array depth (N, H, W), if the source has none."),
+    size: str = typer.Option(None, help="WIDTHxHEIGHT of the intrinsics, if it differs from the depth maps."),
+    convention: str = typer.Option("auto", help="w2c or c2w, if the file does not say; auto finds out from its depth."),
     force: bool = typer.Option(False, "--force", help="Overwrite an existing file."),
     json: bool = typer.Option(False, "--json", help="Print what is known about the file as JSON."),
 ) -> None:
@@ -70,7 +73,7 @@ def poses(
     from revisit.observers.geometry_convert import convert
 
     if out.exists() and not force:
-        raise UsageError(f"{out} exists; --force overwrites it, --out chooses another place")
+        raise UsageError(f"{out} exists; pass --force to overwrite it, or choose another file with --out")
     pixels = None
     if size is not None:
         width, _, height = size.partition("x")
@@ -82,6 +85,6 @@ def poses(
         console.data(found)
         return
     console.message(
-        f"{found['poses']} poses ({found['convention']}, as {found['said_by']} says) on a grid of "
+        f"{found['poses']} poses ({found['convention']}, according to {found['said_by']}) for depth maps of "
         f"{found['grid'][0]} x {found['grid'][1]} in {out}, {found['megabytes']} MB"
     )

@@ -1,4 +1,4 @@
-"""`revisit judge`: ask a judge by hand, write questions with it, and replay what it said."""
+"""`revisit judge`: asks a judge about a clip, checks it, and replays its answers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from revisit.judges.settings import ChosenJudge
 
 app = typer.Typer(
-    cls=OpenGroup, help="Ask a vision-language model about clips, and trust its answers.", no_args_is_help=True
+    cls=OpenGroup, help="Ask a vision-language model about clips, and check its answers.", no_args_is_help=True
 )
 app.command("check")(check)
 
 JUDGE = typer.Option(..., "--judge", help="A judge file (YAML), the url of a server, or recorded answers.")
-FRAMES = typer.Option(8, "--frames", min=1, help="How many frames of a clip are shown, evenly spread.")
+FRAMES = typer.Option(8, "--frames", min=1, help="Number of frames to show, evenly spread over the clip.")
 
 
 @app.command("models")
@@ -32,7 +32,7 @@ def models(judge: str = JUDGE) -> None:
 
     chosen = chosen_judge(judge).judge
     if not isinstance(chosen, ChatJudge):
-        console.message(f"this judge is {chosen.facts.get('model')}; there is no server to ask")
+        console.message(f"this judge is {chosen.facts.get('model')}, which is not a server")
         return
     for name in chosen.models():
         typer.echo(console.clean(name) + ("  <- the judge" if name == chosen.settings.model else ""))
@@ -46,7 +46,7 @@ def ask(
     judge: str = JUDGE,
     form: str = typer.Option("yes-no", help="yes-no, a range such as 1-5, or words to choose from: red,green,blue."),
     frames: int = FRAMES,
-    json: bool = typer.Option(False, "--json", help="Print the answer as JSON, with the raw reply and what it cost."),
+    json: bool = typer.Option(False, "--json", help="Print the answer as JSON, with the raw reply and its cost."),
 ) -> None:
     """Ask one question about one clip."""
     from revisit.judges.labels import schema_of

@@ -1,4 +1,4 @@
-"""`revisit judge check`: how far can a judge be trusted? Against people's labels, or against rendered truth."""
+"""`revisit judge check`: measures how reliable a judge is, with people's labels or rendered truth."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ def check(
         "--judge",
         help="A judge file, a url, or recorded answers; with --worlds, the instrumented judge if not given.",
     ),
-    worlds: Path = typer.Option(None, help="Render an exam with known truth into this folder, and use its labels."),
-    scenes: int = typer.Option(12, min=1, max=12, help="How many scenes of the exam to render."),
-    frames: int = typer.Option(8, "--frames", min=1, help="How many frames of a clip are shown, evenly spread."),
-    repeats: int = typer.Option(1, min=1, help="Ask every question so many times."),
-    positions: bool = typer.Option(False, "--positions", help="Ask with the options in both orders too."),
-    blinded: int = typer.Option(None, min=0, help="Ask so many times about another clip's frames; 1 with --worlds."),
+    worlds: Path = typer.Option(
+        None, help="Render test clips with known truth into this folder, and use their labels."
+    ),
+    scenes: int = typer.Option(12, min=1, max=12, help="Number of scenes to render."),
+    frames: int = typer.Option(8, "--frames", min=1, help="Number of frames to show, evenly spread over the clip."),
+    repeats: int = typer.Option(1, min=1, help="Ask every question this many times."),
+    positions: bool = typer.Option(False, "--positions", help="Also ask with the options in the other order."),
+    blinded: int = typer.Option(
+        None, min=0, help="Also ask this many times about another clip's frames; 1 by default with --worlds."
+    ),
     out: Path = typer.Option(None, help="Write the report as JSON to this file."),
     json: bool = typer.Option(False, "--json", help="Print the report as JSON."),
 ) -> None:
@@ -41,7 +45,7 @@ def check(
     from revisit.results.files import write_json
 
     if (labels is None) == (worlds is None):
-        raise UsageError("give a file of labels, or --worlds with a folder to render an exam into")
+        raise UsageError("give a file of labels, or --worlds with a folder for rendered test clips")
     if worlds is not None:
         labels = _exam(worlds, scenes)
     if judge:
@@ -51,7 +55,7 @@ def check(
 
         chosen = ChosenJudge(InstrumentedJudge(worlds / "scenes"))
     else:
-        raise UsageError("say which judge with --judge: a judge file, the url of a server, or recorded answers")
+        raise UsageError("choose a judge with --judge: a judge file, the url of a server, or recorded answers")
     budget = Budget(chosen.limit, chosen.price)  # one for all rounds
 
     def ask(who: Judge) -> Asker:
@@ -93,7 +97,10 @@ def sentences(report: Mapping[str, Any]) -> list[str]:
     """What else a report says, in words."""
     said = []
     if report["unanswered"] or report["failed"]:
-        said.append(f"{report['unanswered']} unanswered and {report['failed']} that could not be asked are in no rate")
+        said.append(
+            f"{report['unanswered']} unanswered questions and {report['failed']} that could not be asked are left out "
+            "of all rates"
+        )
     if report["disputed"]:
         said.append(f"{report['disputed']} questions were left out: people disagree on them")
     if report["people"]:
@@ -114,7 +121,7 @@ def sentences(report: Mapping[str, Any]) -> list[str]:
         )
     if "repeats" in report:
         times, alike = report["repeats"]["times"], _number(report["repeats"]["always_alike"])
-        said.append(f"asked {times} times, {alike} of the questions were always answered alike")
+        said.append(f"asked {times} times, {alike} of the questions always got the same answer")
     if "blinded" in report:
         said.append("blinded: about another clip's frames; 0.5 balanced is chance")
     return said

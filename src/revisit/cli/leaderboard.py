@@ -1,4 +1,4 @@
-"""`revisit leaderboard`: models of one or more runs side by side, and beside what was published."""
+"""`revisit leaderboard`: compares the models of one or more runs, and published results."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ FORMATS = ("terminal", "markdown", "latex", "csv", "html")
 def leaderboard(
     runs: list[Path] = typer.Argument(None, help="Run directories, or folders with MemoBench's own result files."),
     format: str = typer.Option("terminal", "--format", help=f"One of {', '.join(FORMATS)}."),
-    published: bool = typer.Option(False, "--published", help="Show the paper's tables, too (MemoBench, WRBench)."),
-    supplement: bool = typer.Option(False, "--supplement", help="Show those of its supplement, too."),
-    sort: str = typer.Option("", "--sort", help="Column to sort by, such as ORS; the better ones come first."),
+    published: bool = typer.Option(False, "--published", help="Also show the paper's tables (MemoBench, WRBench)."),
+    supplement: bool = typer.Option(False, "--supplement", help="Also show the tables of its supplement."),
+    sort: str = typer.Option("", "--sort", help="Column to sort by, such as ORS; the best come first."),
     subset: str = typer.Option("", "--subset", help="Only one part of the dataset, such as Real or mem_test."),
     out: Path = typer.Option(None, "--out", help="Write to this file instead of the screen."),
     json: bool = typer.Option(False, "--json", help="Print as JSON."),
@@ -51,11 +51,11 @@ def written_as(boards: list[Any], format: str, sort: str, out: Path | None = Non
         "html": text.as_html,
     }
     if format not in writers:
-        raise UsageError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
+        raise UsageError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
     known = {name.lower() for board in boards for column in board.columns for name in (column.key, column.title)}
     if sort and sort.lower() not in known:
         titles = dict.fromkeys(column.title for board in boards for column in board.columns)
-        raise UsageError(f"there is no column {sort!r}; there are {', '.join(titles)}")
+        raise UsageError(f"unknown column {sort!r}; choose one of {', '.join(titles)}")
     if out is not None:
         out.write_text(writers[format](boards, sort), encoding="utf-8")
         typer.echo(str(out))
@@ -84,7 +84,7 @@ def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) ->
             tables = SUITES[id].published if id in SUITES else None
             printed += tables(supplement) if tables is not None else ()
             if id in shown and tables is None:
-                console.message(f"{id}: no table of its paper is kept here")
+                console.message(f"{id}: Revisit has no published table of this suite")
     return [*joined(own), *files, *printed]
 
 

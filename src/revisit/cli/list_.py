@@ -1,4 +1,4 @@
-"""`revisit list`: what there is."""
+"""`revisit list`: lists suites, metrics, gates, observers, evidence and sets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def list_(
     from revisit.core import UsageError
 
     if kind not in KINDS:
-        raise UsageError(f"there is no list of {kind!r}; there are lists of {', '.join(KINDS)}")
+        raise UsageError(f"unknown list {kind!r}; choose one of {', '.join(KINDS)}")
     rows = catalog.listing(kind)
     if json:
         console.data(rows)

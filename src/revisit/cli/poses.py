@@ -1,4 +1,4 @@
-"""`revisit poses`: camera paths of all clips of a folder or a suite, by an estimator in the user's own environment."""
+"""`revisit poses`: estimates the camera paths of clips with an estimator of the user's choice."""
 
 from __future__ import annotations
 
@@ -18,19 +18,24 @@ if TYPE_CHECKING:
 WITH = typer.Option(
     ...,
     "--with",
-    help="da3, vggt, vggt-omega, mapanything, vipe, pycolmap, odometry (ours), or a command with {video} and {npz}.",
+    help="da3, vggt, vggt-omega, mapanything, vipe, pycolmap, odometry (built in), or a command with {video}, {npz}.",
 )
 PYTHON = typer.Option(
-    sys.executable, "--python", help="The Python that has the estimator.", show_default="the one that runs Revisit"
+    sys.executable,
+    "--python",
+    help="The Python interpreter that has the estimator.",
+    show_default="the one that runs Revisit",
 )
-MODEL = typer.Option("", help="Checkpoint or, for vipe, pipeline; what its authors recommend by default.")
+MODEL = typer.Option("", help="Checkpoint or, for vipe, pipeline; the authors' recommendation by default.")
 DEVICE = typer.Option("", help="cuda, cuda:1 or cpu, for the estimator; a GPU where there is one by default.")
 FRAMES = typer.Option(
-    None, min=2, help="At most so many frames of a clip, evenly spread; all by default (pycolmap 120)."
+    None, min=2, help="At most this many frames per clip, evenly spread; all by default (pycolmap 120)."
 )
-CONVENTION = typer.Option("auto", help="How a command of yours stores poses: w2c, c2w, or auto to ask its depth.")
-TIMEOUT = typer.Option(None, min=1, help="Seconds that one clip may take.")
-WORKERS = typer.Option(None, help="Processes of our odometry.")
+CONVENTION = typer.Option(
+    "auto", help="Pose convention of your own command: w2c, c2w, or auto to find out from its depth."
+)
+TIMEOUT = typer.Option(None, min=1, help="Time limit per clip in seconds.")
+WORKERS = typer.Option(None, help="Number of processes of the built-in odometry.")
 
 
 def poses(
@@ -41,7 +46,7 @@ def poses(
     model: str = MODEL,
     device: str = DEVICE,
     frames: int = FRAMES,
-    first: int = typer.Option(None, min=2, help="Only the first so many frames of a clip; MIND takes 97."),
+    first: int = typer.Option(None, min=2, help="Only the first N frames of a clip; MIND uses 97."),
     convention: str = CONVENTION,
     timeout: float = TIMEOUT,
     suite: str = SUITE,
@@ -49,7 +54,7 @@ def poses(
     root: list[Path] = ROOT,
     limit: int = LIMIT,
     workers: int = WORKERS,
-    fresh: bool = typer.Option(False, "--fresh", help="Make again what is there."),
+    fresh: bool = typer.Option(False, "--fresh", help="Make existing files again."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress."),
     json: bool = typer.Option(False, "--json", help="Print what was done as JSON."),
 ) -> None:
@@ -89,7 +94,7 @@ def estimator_of(
     if "{" in with_:
         return Command(with_, convention, timeout)
     raise UsageError(
-        f"there is no estimator {with_!r}; there are odometry, {', '.join(ESTIMATORS)}, and commands such as "
+        f"unknown estimator {with_!r}; choose odometry, {', '.join(ESTIMATORS)}, or a command such as "
         "'python mine.py {video} {npz}'"
     )
 

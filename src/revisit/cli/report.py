@@ -1,4 +1,4 @@
-"""`revisit report`: a run as a page that opens from disk, and its tables by anything that is known of the clips."""
+"""`revisit report`: writes the HTML report of a run, and tables by group of clips."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ def report(
     by: list[str] = typer.Option(
         [],
         "--by",
-        help="Also a table for each group of clips: by a field (subset, condition, model), an annotation, a gate's "
-        "finding, or a number such as rotation>=90 or memo_psnr<12. Commas cross, repeating adds.",
+        help="Also make a table for each group of clips: by a field (subset, condition, model), an annotation, a gate's "
+        "result, or a comparison such as rotation>=90 or memo_psnr<12. Commas combine groupings; repeat the option for "
+        "more tables.",
     ),
     metric: list[str] = typer.Option([], "--metric", "-m", help="Only these metrics in the tables of --by."),
     copy_clips: bool = typer.Option(
-        False, "--copy-clips", help="Copy the videos into the report, to send it to someone."
+        False, "--copy-clips", help="Copy the videos into the report, so that it can be shared."
     ),
     json: bool = typer.Option(False, "--json", help="Print the run's summary as JSON as well."),
 ) -> None:

@@ -1,4 +1,4 @@
-"""Carrying out a request of the command line: with progress, and with a word on Ctrl-C."""
+"""Runs an evaluation for the command line, with progress and a message on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def carry_out(request: Request, out: Path, *, quiet: bool = False, command: str 
     try:
         return request.run(out, progress=console.progress(quiet), command=command, **how)
     except KeyboardInterrupt:
-        console.message("interrupted; the same command goes on where it stopped")
+        console.message("interrupted; run the same command to continue")
         raise typer.Exit(130) from None

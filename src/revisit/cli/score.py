@@ -1,4 +1,4 @@
-"""`revisit score`: answer all questions of a run again, from evidence that is already there."""
+"""`revisit score`: scores a run again from cached evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`revisit show`: the card of one thing."""
+"""`revisit show`: shows the card of a metric, gate, observer, suite, kind of evidence or set."""
 
 from __future__ import annotations
 

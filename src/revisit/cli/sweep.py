@@ -1,4 +1,4 @@
-"""`revisit sweep`: a parameter at several values, and whether the ranking of the models holds."""
+"""`revisit sweep`: tries a parameter at several values and checks whether the ranking of models changes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from revisit.cli.options import ALIGN, LIMIT, METRIC, OPTION, PROTOCOL, ROOT, SE
 
 
 def sweep(
-    source: Path = typer.Argument(help="What `revisit eval` takes, or a run directory."),
+    source: Path = typer.Argument(help="A source as for `revisit eval`, or a run directory."),
     param: list[str] = typer.Option(
-        ..., "--param", "-p", help="ID.name=value,value of a metric, gate, evidence or observer (repeat it)."
+        ...,
+        "--param",
+        "-p",
+        help="ID.name=value,value: values of a parameter of a metric, gate, evidence or observer (repeatable).",
     ),
     metric: list[str] = METRIC,
     suite: str = SUITE,
@@ -24,7 +27,7 @@ def sweep(
     root: list[Path] = ROOT,
     option: list[str] = OPTION,
     out: Path = typer.Option(None, help="Folder for the runs and results; runs/sweep-<name> by default."),
-    workers: int = typer.Option(None, help="Processes; as many as cores by default, 0 for none."),
+    workers: int = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only."),
     json: bool = typer.Option(False, "--json", help="Print the results as JSON."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress."),
 ) -> None:
@@ -52,7 +55,7 @@ def sweep(
                 request.plan, parameter, folder / str(parameter), workers=workers, progress=console.progress(quiet)
             )
         except KeyboardInterrupt:
-            console.message(f"interrupted; the same command goes on where it stopped ({folder})")
+            console.message(f"interrupted; run the same command to continue ({folder})")
             raise typer.Exit(130) from None
         found.append(swept)
         if not json:

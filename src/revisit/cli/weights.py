@@ -1,4 +1,4 @@
-"""`revisit weights`: files of networks, where they come from and whether they are here."""
+"""`revisit weights`: lists, fetches and verifies the weights of networks."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import typer
 from revisit.cli import console
 
 app = typer.Typer(help="Weights of networks: list, pull, verify, path.", no_args_is_help=True, rich_markup_mode=None)
-IDS = typer.Argument(None, help="Ids from `revisit weights list`; all that the options choose by default.")
-SET = typer.Option("", "--set", help="Those of an observer set: a name from `revisit list sets`, or a YAML file.")
-SUITE = typer.Option("", "--suite", help="Those that a suite's metrics rest on, in the set (small by default).")
-METRIC = typer.Option([], "--metric", "-m", help="Those that a metric rests on, in the set (small by default).")
+IDS = typer.Argument(None, help="Ids from `revisit weights list`; by default those chosen by the options.")
+SET = typer.Option("", "--set", help="Weights of an observer set: a name from `revisit list sets`, or a YAML file.")
+SUITE = typer.Option("", "--suite", help="Weights that a suite's metrics need, in the set (small by default).")
+METRIC = typer.Option([], "--metric", "-m", help="Weights that a metric needs, in the set (small by default).")
 JSON = typer.Option(False, "--json", help="Print as JSON.")
 DEFAULT_SET = "small"
-STALE_EVIDENCE = "evidence made with damaged files stays in the cache; this removes all evidence: revisit cache prune"
+STALE_EVIDENCE = "evidence made with damaged files is still in the cache; to remove all evidence: revisit cache prune"
 
 
 def chosen(ids: list[str] | None, set: str, suite: str, metric: list[str], *, everything: bool) -> list[str]:
@@ -28,14 +28,14 @@ def chosen(ids: list[str] | None, set: str, suite: str, metric: list[str], *, ev
     known = entries()
     if ids:
         if set or suite or metric:
-            raise UsageError("name ids, or choose them with --set, --suite and --metric, not both")
+            raise UsageError("give either ids or --set, --suite and --metric, not both")
         return [entry(id).id for id in ids]
     if suite or metric:
         from revisit.engine.networks import weights_used
 
         used = weights_used(set or DEFAULT_SET, suite, metric)
         if not used:
-            raise UsageError(f"nothing of that needs weights in the set {set or DEFAULT_SET!r}")
+            raise UsageError(f"the chosen metrics need no weights in the set {set or DEFAULT_SET!r}")
         return [entry(id).id for id in used]
     if set:
         from revisit.engine.networks import weights_used
@@ -43,7 +43,9 @@ def chosen(ids: list[str] | None, set: str, suite: str, metric: list[str], *, ev
         used = weights_used(set)
         return [id for id, one in known.items() if set in one.sets or id in used]
     if not everything:
-        raise UsageError("say which: ids, --set small, --suite NAME or --metric NAME; `revisit weights list` shows all")
+        raise UsageError(
+            "choose weights: ids, --set small, --suite NAME or --metric NAME; `revisit weights list` shows all"
+        )
     return list(known)
 
 
@@ -73,7 +75,7 @@ def list_(
     ]
     console.table(["id", "state", "size", "licence", "sets", "used by"], shown)
     here = sum(row["state"] in ("here", "by hand") for row in rows)
-    console.message(f"{here} of {len(rows)} here; {to_fetch(forecast([row['id'] for row in rows]))}")
+    console.message(f"{here} of {len(rows)} installed; {to_fetch(forecast([row['id'] for row in rows]))}")
 
 
 def facts(id: str, users: dict[str, list[str]]) -> dict[str, Any]:
@@ -108,8 +110,10 @@ def pull(
     set: str = SET,
     suite: str = SUITE,
     metric: list[str] = METRIC,
-    offline: bool = typer.Option(False, "--offline", help="Fetch nothing; use only what lies on this machine."),
-    again: bool = typer.Option(False, "--again", help="Also what is here already; files put there by hand stay."),
+    offline: bool = typer.Option(False, "--offline", help="Do not download; use only files on this machine."),
+    again: bool = typer.Option(
+        False, "--again", help="Fetch installed weights again; files installed by hand are kept."
+    ),
     dry_run: bool = typer.Option(False, "--dry-run", help="Show what would be fetched, with sizes and licences."),
     json: bool = JSON,
 ) -> None:
@@ -134,7 +138,7 @@ def pull(
     try:
         outcomes = fetch(wanted, offline=offline, again=again, progress=bar, say=bar.say)
     except KeyboardInterrupt:
-        console.message("interrupted; the same command goes on where it stopped")
+        console.message("interrupted; run the same command to continue")
         raise typer.Exit(130) from None
     finally:
         bar.finish()
@@ -147,11 +151,11 @@ def pull(
     if not json:
         done = sum(outcome.state == "pulled" for outcome in outcomes)
         console.message(
-            f"{done} pulled, {len(outcomes) - done - len(failed)} were here, {len(failed)} failed "
-            f"in {time.monotonic() - begun:.0f} s"
+            f"{done} pulled, {len(outcomes) - done - len(failed)} already installed, {len(failed)} failed in "
+            f"{time.monotonic() - begun:.0f} s"
         )
     if mended := [outcome.id for outcome in outcomes if outcome.mended]:
-        console.message(f"replaced what was damaged: {', '.join(mended)}; {STALE_EVIDENCE}")
+        console.message(f"replaced damaged files: {', '.join(mended)}; {STALE_EVIDENCE}")
     raise typer.Exit(min(failed) if failed else 0)
 
 
@@ -183,7 +187,7 @@ def verify(
 
 @app.command()
 def path(
-    id: str = typer.Argument(None, help="An id; the folder of all weights without it."), json: bool = JSON
+    id: str = typer.Argument(None, help="An id; without it, the folder of all weights."), json: bool = JSON
 ) -> None:
     """Print where weights lie."""
     from revisit.weights.files import file

@@ -1,4 +1,4 @@
-"""`revisit world`: worlds with known truth, and models that fail in known ways."""
+"""`revisit world`: renders worlds with known truth, and models with known failures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from revisit.cli import console
 
-app = typer.Typer(help="Worlds with known truth.", no_args_is_help=True)
+app = typer.Typer(help="Rendered worlds with known truth.", no_args_is_help=True)
 
 
 @app.callback()
@@ -20,19 +20,20 @@ def world() -> None:
 def render(
     suite: list[str] = typer.Option(
         ["all"],
-        help="In whose layout: all, or names such as folder, mind, mbench (actions) or mbench-t (text); repeat it.",
+        help="Layouts to write: all, or names such as folder, mind, mbench (actions) or mbench-t (text); repeatable.",
     ),
     out: Path = typer.Option(Path("worlds"), help="Folder to write to, with one folder per suite."),
-    seeds: int = typer.Option(2, min=1, max=1000, help="How many places; each suite makes one to four films of each."),
+    seeds: int = typer.Option(2, min=1, max=1000, help="Number of places; each suite makes one to four films of each."),
     size: str = typer.Option("240x416", help="Height x width; MIND gets half of it."),
     frames: int = typer.Option(
         None,
-        help="Frames of a clip, 49 by default; in MIND of a prediction, 18. Its rule upstream needs 101.",
+        help="Frames per clip, 49 by default; for MIND per prediction, 18. MIND's rule upstream needs 101.",
     ),
     failures: list[str] = typer.Option(
-        [], help="Models, such as perfect, vanish or vanish@0.5; repeat it, or use commas. Each suite has its own set."
+        [],
+        help="Models, such as perfect or vanish@0.5 (repeatable, or separated by commas). Each suite has its own set.",
     ),
-    workers: int = typer.Option(None, help="Processes; as many as cores by default."),
+    workers: int = typer.Option(None, help="Number of processes; one per core by default."),
     fresh: bool = typer.Option(False, "--fresh", help="Render again from the start."),
     json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
 ) -> None:
@@ -71,5 +72,5 @@ def _size(text: str) -> tuple[int, int]:
     try:
         height, width = (int(part) for part in text.lower().split("x"))
     except ValueError:
-        raise UsageError(f"{text!r} is no size; a size is height x width, such as 240x416") from None
+        raise UsageError(f"{text!r} is not a size; give height x width, such as 240x416") from None
     return height, width

@@ -1,4 +1,4 @@
-"""Which metrics the suite asks: every one that says it belongs here, memory first."""
+"""The metrics of the suite: every metric that lists it, memory first."""
 
 from __future__ import annotations
 

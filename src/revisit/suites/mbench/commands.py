@@ -130,7 +130,7 @@ def eval_(
     vlm_endpoint_path: str = typer.Option(
         ENDPOINT, envvar="MBENCH_VLM_ENDPOINT_PATH", help="Path of the server's endpoint."
     ),
-    workers: int = typer.Option(None, help="Processes; as many as cores by default, 0 for none."),
+    workers: int = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only."),
     questions: Path = typer.Option(
         None, help="YAML or JSON file with the wording of the judge's questions, by question id."
     ),
@@ -142,7 +142,7 @@ def eval_(
     set: str = typer.Option("lite", "--set", help="Observer set."),
     root: list[Path] = ROOT,
     artifacts: list[Path] = ARTIFACTS,
-    fresh: bool = typer.Option(False, "--fresh", help="Forget earlier answers of this run."),
+    fresh: bool = typer.Option(False, "--fresh", help="Discard earlier answers of this run."),
     report: bool = typer.Option(False, "--report/--no-report", help="Also write the HTML report."),
     no_progress_bar: bool = typer.Option(False, "--no-progress-bar", help="No progress."),
     progress_every: int = typer.Option(None, hidden=True),

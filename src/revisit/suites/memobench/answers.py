@@ -1,4 +1,4 @@
-"""A judge's answers in this suite: where their files lie, and how many questions were left open.
+"""A judge's answers in this suite: where their files are, and how many questions have no answer.
 
 The rules by which answers are read are in `revisit.evidence.answers`; the importer is
 `revisit.suites.memobench.imports`.
@@ -50,8 +50,8 @@ def answered_tables(results: Results) -> list[Table]:
     return [
         {
             "title": "Questions answered",
-            "note": "percent passed, mean over clips (questions answered/asked); the interval is what the questions "
-            "left open could make of it, all failing to all passing",
+            "note": "percent passed, mean over clips (questions answered/asked); the interval assumes "
+            "that unanswered questions all fail or all pass",
             "columns": list(DIMENSIONS.values()),
             "rows": rows,
         }

@@ -133,7 +133,7 @@ def review_filter(questions: Sequence[Question], reviews: Mapping[int, Review]) 
     """The questions that a person approved; refused while one of them has not been reviewed."""
     missing = [str(question.id) for question in questions if question.id not in reviews]
     if missing:
-        raise MediaError(f"nobody has reviewed question {', '.join(missing)}; a review says yes or no to each")
+        raise MediaError(f"question {', '.join(missing)} has no review; a review must say yes or no to each question")
     return tuple(question for question in questions if reviews[question.id].approved)
 
 
@@ -282,7 +282,7 @@ def _judgements(cell: str, column: str) -> tuple[Judgement, ...]:
 def _unique(questions: Sequence[Question], column: str) -> tuple[Question, ...]:
     twice = [str(number) for number, count in Counter(q.id for q in questions).items() if count > 1]
     if twice:
-        raise MediaError(f"{column} has question {', '.join(twice)} more than once; a number stands for one question")
+        raise MediaError(f"{column} has question {', '.join(twice)} more than once; each number may occur once")
     return tuple(questions)
 
 
@@ -296,7 +296,7 @@ def _check(bank: Bank) -> None:
             if first is None:
                 raise MediaError(f"{column} has question {question.id}, which {START} does not have")
             if (question.dimension, question.positive) != (first.dimension, first.positive):
-                raise MediaError(f"{column}, question {question.id}: dimension or polarity is not that of {START}")
+                raise MediaError(f"{column}, question {question.id}: dimension or polarity differs from {START}")
 
 
 def _question_object(question: Question) -> dict[str, Any]:

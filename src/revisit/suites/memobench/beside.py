@@ -1,4 +1,4 @@
-"""Beside: files that somebody made for the clips of a model, such as poses, detections and a judge's answers.
+"""Beside: finds files that belong to the clips of a model, such as poses, detections and a judge's answers.
 
 In the folder that an option names, the file of a clip lies in the folder of its model or directly there, under the
 clip's name: `<folder>/<model>/<clip>.npz`, `<folder>/<clip>.npz`, `<folder>/<model>/<clip>/poses.npz`. Answers of a
@@ -53,7 +53,7 @@ def folders_of(options: Mapping[str, str | None], evidence: str | None) -> Besid
         root = existing("evidence", evidence)
         found = {name: root / name for name in EVIDENCE if (root / name).is_dir()}
         if not found:
-            raise UsageError(f"{root}: nothing in it is called {', '.join(EVIDENCE[:-1])} or {EVIDENCE[-1]}")
+            raise UsageError(f"{root}: it has no folder called {', '.join(EVIDENCE[:-1])} or {EVIDENCE[-1]}")
     for artifact, value in options.items():
         if value is not None:
             found[artifact] = existing("vqa" if artifact == "vqa_answers" else artifact, value)

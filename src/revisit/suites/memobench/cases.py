@@ -1,4 +1,4 @@
-"""Cases: a generated clip with everything that is known of it."""
+"""Cases: builds a case from a generated clip and everything known about it."""
 
 from __future__ import annotations
 

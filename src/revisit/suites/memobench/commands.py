@@ -24,13 +24,13 @@ from revisit.suites.memobench.commands_judge import questions, review, wording
 if TYPE_CHECKING:
     from revisit.engine.request import Request
 
-app = typer.Typer(help="MemoBench, with its own commands.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="MemoBench: the commands of its public scripts.", no_args_is_help=True, rich_markup_mode=None)
 
 DATA = typer.Option(Path("data"), help="The dataset, with Synthetic_processed and Real_Raw.")
 SET = typer.Option("lite", "--set", help="Observer set.")
 PROTOCOL = typer.Option(None, help="corrected (default), upstream or paper.")
 RUN = typer.Option(Path("runs/memobench"), help="Folder of the runs.")
-WORKERS = typer.Option(None, help="Processes; as many as cores by default, 0 for none.")
+WORKERS = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only.")
 OUTPUT = Path("output")  # where the public scripts look for clips
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"  # whom llm-vqa.py asks, as a server of our protocol
 GEMINI_KEY, GEMINI_MODEL = "GEMINI_API_KEY", "gemini-3.1-pro-preview"
@@ -38,38 +38,42 @@ GEMINI_KEY, GEMINI_MODEL = "GEMINI_API_KEY", "gemini-3.1-pro-preview"
 
 @app.callback()
 def memobench() -> None:
-    """MemoBench, with its own commands."""
+    """MemoBench: the commands of its public scripts."""
 
 
 @app.command("eval")
 def eval_(
     mode: str = typer.Option("synthetic", help="synthetic, real or both."),
-    gen_root: Path = typer.Option(None, "--gen_root", help="Generated clips of the split; output/Synthetic or /Real."),
+    gen_root: Path = typer.Option(
+        None, "--gen_root", help="Generated clips of the split; output/Synthetic or output/Real by default."
+    ),
     gen_root_syn: Path = typer.Option(None, "--gen_root_syn", help="Synthetic clips, for --mode both."),
     gen_root_real: Path = typer.Option(None, "--gen_root_real", help="Real clips, for --mode both."),
     prompt_src_syn: Path = typer.Option(
-        None, "--prompt_src_syn", help="CSV of the synthetic clips' prompts (video_folder, prompt); the dataset's else."
+        None,
+        "--prompt_src_syn",
+        help="CSV of the synthetic clips' prompts (video_folder, prompt); the dataset's by default.",
     ),
     prompt_src_real: Path = typer.Option(
         None,
         "--prompt_src_real",
-        help="CSV of the real clips' prompts (id or video_folder, prompt); the dataset's else.",
+        help="CSV of the real clips' prompts (id or video_folder, prompt); the dataset's by default.",
     ),
     clip: str = typer.Option("", help="Only this clip, such as Barnyard_001."),
     scene: str = typer.Option("", help="Only clips of this scene."),
     max_side: int = typer.Option(
-        None, "--max_side", min=16, help="Longest side of frames in pixels; as the protocol says (640) by default."
+        None, "--max_side", min=16, help="Longest side of frames in pixels; the protocol's value (640) by default."
     ),
     sample_step: int = typer.Option(
         None,
         "--sample_step",
         min=1,
-        help="Every so many frames for motion and quality; as the protocol says by default.",
+        help="Use every N-th frame for motion and quality; the protocol's value by default.",
     ),
     device: str = typer.Option("", help="cuda, cuda:1 or cpu."),
     out_csv: Path = typer.Option(None, "--out_csv", help="The CSV file; outputs/<model>/eval_<mode>.csv by default."),
-    camera_ctrl: bool = typer.Option(True, "--camera_ctrl/--no-camera_ctrl", help="Ask for camera control, too."),
-    model: str = typer.Option("", help="Name of the model; the folder above the split by default."),
+    camera_ctrl: bool = typer.Option(True, "--camera_ctrl/--no-camera_ctrl", help="Also evaluate camera control."),
+    model: str = typer.Option("", help="Name of the model; the name of the folder above the split by default."),
     data: Path = DATA,
     set: str = SET,
     protocol: str = PROTOCOL,
@@ -107,11 +111,13 @@ def eval_(
 
 @app.command("ors")
 def ors(
-    model_name: str = typer.Option(..., "--model-name", help="The model: a folder of output/, or a name."),
+    model_name: str = typer.Option(..., "--model-name", help="The model: a folder in output/, or a name."),
     video_dirs: list[Path] = typer.Option([], "--video-dirs", help="Its folder; output/<model> by default."),
     output_dir: Path = typer.Option(Path("ors_results"), "--output-dir", help="Folder for <model>/ors_scores.csv."),
-    skip_existing: bool = typer.Option(False, "--skip-existing", help="Always so: answers that are there are kept."),
-    detections: str = typer.Option("", help="Folder of detections by another program; else the set's detector."),
+    skip_existing: bool = typer.Option(
+        False, "--skip-existing", help="Accepted for compatibility: existing answers are always kept."
+    ),
+    detections: str = typer.Option("", help="Folder of detections by another program; the set's detector by default."),
     data: Path = DATA,
     set: str = typer.Option("paper", "--set", help="Observer set."),
     protocol: str = PROTOCOL,
@@ -128,14 +134,16 @@ def ors(
 
 @app.command("vqa")
 def vqa(
-    model_name: str = typer.Option(..., "--model-name", help="The model: a folder of output/, or a name."),
+    model_name: str = typer.Option(..., "--model-name", help="The model: a folder in output/, or a name."),
     video_dirs: list[Path] = typer.Option([], "--video-dirs", help="Its folders; output/<model> by default."),
-    further: list[Path] = typer.Argument(None, help="Further folders behind --video-dirs."),
+    further: list[Path] = typer.Argument(None, help="Further folders after --video-dirs."),
     output_dir: Path = typer.Option(Path("vqa_results"), "--output-dir", help="Folder for <model>/<Scene>-<n>.csv."),
     questions_dir: Path = typer.Option(Path("data/vqa_questions"), "--questions-dir", help="Folder of question banks."),
     cases_csv: Path = typer.Option(None, "--cases-csv", help="Only the clips of this list (failure-cases.csv)."),
-    skip_existing: bool = typer.Option(False, "--skip-existing", help="Always so: answers that are there are kept."),
-    model_id: str = typer.Option("", "--model-id", help="Model of the judge, where it is Gemini or a url."),
+    skip_existing: bool = typer.Option(
+        False, "--skip-existing", help="Accepted for compatibility: existing answers are always kept."
+    ),
+    model_id: str = typer.Option("", "--model-id", help="Name of the judge's model, for Gemini or a url."),
     judge: str = typer.Option(
         "", "--judge", help="A judge file (YAML), a url, or recorded answers; Gemini by default, with $GEMINI_API_KEY."
     ),
@@ -168,7 +176,7 @@ def leaderboard(
     load: Path = typer.Option(None, "--load", help="A table that --output wrote, instead of result files."),
     output: Path = typer.Option(None, "--output", help="Write the table as CSV, a row per model."),
     format: str = typer.Option("terminal", "--format", help="terminal, markdown, latex, csv or html."),
-    sort: str = typer.Option("", "--sort", help="Column to sort by, such as ORS; the better ones come first."),
+    sort: str = typer.Option("", "--sort", help="Column to sort by, such as ORS; the best come first."),
     subset: str = typer.Option("", "--subset", help="synthetic or real."),
 ) -> None:
     """Put result files of models side by side, as leaderboard.py does."""
@@ -182,7 +190,7 @@ def leaderboard(
         folders = [folder for folder in (eval_dir, ors_dir, vqa_dir) if folder.is_dir()]
         if not folders:
             raise UsageError(
-                f"there is none of {eval_dir}, {ors_dir} and {vqa_dir}; name the folders of the result files"
+                f"none of {eval_dir}, {ors_dir} and {vqa_dir} exists; give the folders of the result files"
             )
         board = upstream_board(folders[0], subset, *folders[1:])
     if output is not None:
@@ -225,7 +233,7 @@ def _prompts(flag: str, file: Path | None) -> list[str]:
     if file is None:
         return []
     if not file.is_file():
-        console.message(f"{flag} {file}: there is no such file; the prompts of the dataset count")
+        console.message(f"{flag} {file}: there is no such file; the prompts of the dataset are used")
         return []
     return [f"prompts={file.resolve()}"]
 
@@ -235,7 +243,7 @@ def _gemini(model: str) -> str:
     from revisit.core import UsageError
 
     if not os.environ.get(GEMINI_KEY):
-        raise UsageError(f"nobody is there to answer: name a judge with --judge, or set {GEMINI_KEY} to ask Gemini")
+        raise UsageError(f"no judge was given: pass --judge, or set {GEMINI_KEY} to use Gemini")
     os.environ |= {"REVISIT_JUDGE_MODEL": model or GEMINI_MODEL, "REVISIT_JUDGE_KEY": os.environ[GEMINI_KEY]}
     return GEMINI
 
@@ -258,7 +266,7 @@ def _folders(model: str, given: list[Path]) -> list[Path]:
         return folders
     found = {model_key(entry.name): entry for entry in folders}.get(model_key(model))
     if found is None:
-        raise UsageError(f"there is no {OUTPUT / model}; name the folder of its clips with --video-dirs")
+        raise UsageError(f"there is no {OUTPUT / model}; give the folder of its clips with --video-dirs")
     return [found]
 
 

@@ -1,4 +1,4 @@
-"""`revisit judge questions`, `wording` and `review`: question banks of MemoBench, written with a judge."""
+"""`revisit judge questions`, `wording` and `review`: writes question banks for MemoBench with a judge."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ ASKED_TWICE = 0.9  # likeness of two questions, by MiniLM
 
 
 def questions(
-    truth: Path = typer.Argument(help="The true clip, or MemoBench's dataset: then every clip of it."),
-    prompt: str = typer.Option("", help="The prompt that clips are made from; a dataset has them."),
-    scene: str = typer.Option("", help="Scene of the clip, such as Barnyard, or Real; a dataset has them."),
-    number: int = typer.Option(None, min=0, help="Number of the clip in its scene; a dataset has them."),
+    truth: Path = typer.Argument(help="The true clip, or MemoBench's dataset for all of its clips."),
+    prompt: str = typer.Option("", help="The prompt of the clip; not needed for a dataset."),
+    scene: str = typer.Option("", help="Scene of the clip, such as Barnyard, or Real; not needed for a dataset."),
+    number: int = typer.Option(None, min=0, help="Number of the clip in its scene; not needed for a dataset."),
     failure: Path = typer.Option(
         None,
-        help="A clip of the same prompt that is known to fail; of a dataset a folder of them with failure-cases.csv.",
+        help="A clip of the same prompt that fails; for a dataset, a folder of such clips with failure-cases.csv.",
     ),
     hint: str = typer.Option("", help="What is wrong with the failure clip."),
-    metadata: Path = typer.Option(None, help="Folder of the dataset's metadata CSV files, if they lie elsewhere."),
+    metadata: Path = typer.Option(None, help="Folder of the dataset's metadata CSV files, if they are elsewhere."),
     judge: str = JUDGE,
     frames: int = FRAMES,
-    wording: Path = typer.Option(None, help="YAML file with words of your own; `revisit judge wording` makes one."),
+    wording: Path = typer.Option(None, help="YAML file with your own wording; `revisit judge wording` makes one."),
     out: Path = typer.Option(Path("questions"), help="Folder for the banks and the sheets for review."),
-    limit: int = typer.Option(None, min=1, help="Of a dataset, at most so many clips."),
-    fresh: bool = typer.Option(False, "--fresh", help="Write again what is there."),
+    limit: int = typer.Option(None, min=1, help="At most this many clips of a dataset."),
+    fresh: bool = typer.Option(False, "--fresh", help="Write existing banks again."),
 ) -> None:
     """Write and filter MemoBench questions; a bank and a sheet for human review per clip come out.
 
@@ -47,19 +47,23 @@ def questions(
     root = dataset_root(truth) if truth.is_dir() else None
     if root is not None:
         if prompt or scene or number is not None or hint:
-            raise UsageError(f"{truth} is a dataset, which has prompts, scenes and numbers; leave these options out")
+            raise UsageError(
+                f"{truth} is a dataset, which has prompts, scenes and numbers; leave out --prompt, --scene and --number"
+            )
         tasks, left_out = bank_tasks(
             Dataset(root), metadata_of(root, *([metadata] if metadata is not None else [])), failure
         )
         for line in left_out:
             console.message(line)
         todo = [task for task in tasks if fresh or not (out / task.file).is_file()][:limit]
-        console.message(f"{len(tasks)} clips, {len(tasks) - len(todo)} of them later or done")
+        console.message(f"{len(tasks)} clips, {len(tasks) - len(todo)} of them done or left for later")
     else:
         if not prompt or not scene or number is None:
             raise UsageError("a single clip needs --prompt, --scene and --number; or give the folder of the dataset")
         if (failure is None) != (not hint):
-            raise UsageError("--failure and --hint go together: the hint says what is wrong with the failure clip")
+            raise UsageError(
+                "--failure and --hint must be given together: the hint says what is wrong with the failure clip"
+            )
         name = parse_clip(f"{number}" if scene.lower() == "real" else f"{scene}_{number}")
         assert name is not None
         todo = [BankTask(name, Clip(truth), prompt, failure, hint)]
@@ -117,13 +121,13 @@ def _asked_twice(texts: Mapping[int, str]) -> list[str]:
     ids = list(texts)
     pairs = near_duplicates(list(texts.values()), ASKED_TWICE)
     return [
-        f"questions {ids[a]} and {ids[b]} ask nearly the same (likeness {likeness:.2f}); keep one of them"
+        f"questions {ids[a]} and {ids[b]} ask nearly the same (similarity {likeness:.2f}); keep one of them"
         for a, b, likeness in pairs
     ]
 
 
 def wording(
-    repository: Path = typer.Argument(help="Your own copy of MemoBench's repository."),
+    repository: Path = typer.Argument(help="Your copy of MemoBench's repository."),
     out: Path = typer.Option(Path("memobench-wording.yaml"), help="The file to write."),
 ) -> None:
     """Take the words of MemoBench's questions to a judge out of your copy of its repository."""
@@ -131,7 +135,7 @@ def wording(
     from revisit.suites.memobench.wording import as_yaml, from_repository
 
     if out.exists():
-        raise UsageError(f"{out} is there already; name another file with --out")
+        raise UsageError(f"{out} already exists; choose another file with --out")
     out.write_text(as_yaml(from_repository(repository)), encoding="utf-8")
     console.message(f"{out}: pass it with --option wording={out} to eval, or --wording {out} to judge questions")
 
@@ -159,7 +163,7 @@ def review(
         return
     sheet = bank.with_name(bank.name.replace("-questions.csv", "-review.csv"))
     if sheet == bank or not sheet.is_file():
-        raise UsageError(f"{sheet}: no such sheet; `revisit judge questions` writes it beside the bank")
+        raise UsageError(f"{sheet}: no such review sheet; `revisit judge questions` writes it beside the bank")
     made = read_bank(bank)
     final = review_filter(made.final, read_reviews(sheet.read_text(encoding="utf-8-sig")))
     bank.write_bytes(write_bank(replace(made, final=final)).encode())

@@ -1,4 +1,4 @@
-"""A judge's answers to yes-or-no questions about a clip, from the file in which somebody recorded them.
+"""Imports a judge's answers to yes-or-no questions about a clip from a file.
 
 Formats: a results CSV of the public MemoBench script (columns scene, video_id, Evaluation, ...), a JSON list of
 objects with ID and Answer, an object with such a list under `answers` and the names `judge` and `frames`, or JSON
@@ -68,8 +68,8 @@ def echoed_questions(entries: Sequence[Any]) -> tuple[Question, ...]:
         polarity = entry.get("Dimension Polarity") if isinstance(entry, dict) else None
         if number is None or polarity not in ("Positive", "Negative") or not entry.get("Dimension"):
             raise MediaError(
-                f"entry {position} does not say its ID, Dimension and Dimension Polarity, and no bank of questions "
-                "was given that would; give the folder of the bank"
+                f"entry {position} lacks ID, Dimension or Dimension Polarity, and no question bank was given that has "
+                "them; give the folder of the bank"
             )
         asked = Question(number, str(entry["Dimension"]), polarity == "Positive", str(entry.get("Question", "")))
         questions.setdefault(number, asked)

@@ -22,6 +22,6 @@ def problem_of(exits: int, returns: int, true_frames: int) -> str | None:
     if 0 <= exits < returns <= true_frames:
         return None
     return (
-        f"the sheet says that the object leaves at frame {exits} and returns at {returns}, and the ground truth has "
-        f"{true_frames} frames; expected 0 <= leaves < returns <= {true_frames}"
+        f"the sheet says that the object leaves at frame {exits} and returns at {returns}, "
+        f"but the ground truth has {true_frames} frames; expected 0 <= leaves < returns <= {true_frames}"
     )

@@ -1,4 +1,4 @@
-"""Layouts: where the clips of a model lie. One resolver for all of them, with one precedence.
+"""Layouts: finds the clips of a model in all supported folder layouts, in a fixed order of precedence.
 
 A clip has a folder, `{Scene}/{clip}` or `{clip}`, in `Synthetic/` or `Real/` or directly in the tree of the model. In
 order of precedence it is
@@ -10,7 +10,7 @@ order of precedence it is
 5. `file`: `<folder>.mp4`.
 
 Frames come first because a video beside them is a compressed copy; `prefer=video` turns to 4 and 5 first, as the
-public evaluator does. Within a kind the documented place and spelling come first. What was passed over is told.
+public evaluator does. Within a kind the documented place and spelling come first. What was ignored is reported.
 """
 
 from __future__ import annotations

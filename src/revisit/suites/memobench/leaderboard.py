@@ -101,9 +101,9 @@ def upstream_board(folder: Path, subset: str = "", *more: Path) -> Board:
         )
         for key, model in sorted(names.items())
     ]
-    notes = ["numbers as in the files; which networks and versions made them is not recorded there"]
+    notes = ["numbers as in the files; their networks and versions are not recorded"]
     if repeated:
-        notes.append(f"{repeated} cells are in more than one file, the last by name counts")
+        notes.append(f"{repeated} cells are in more than one file; the last file by name counts")
     title = f"memobench, files of the public scripts{', ' + subset if subset else ''}"
     return Board(title, "upstream files", COLUMNS, tuple(rows), "; ".join(notes))
 
@@ -129,9 +129,7 @@ def read_csv(path: Path) -> Board:
         Row(row["Model"], path.name, {column.key: printed(_value(row.get(column.title))) for column in COLUMNS})
         for row in rows
     ]
-    return Board(
-        "memobench, a saved table", "as saved", COLUMNS, tuple(made), "how many clips are behind it is not saved"
-    )
+    return Board("memobench, a saved table", "as saved", COLUMNS, tuple(made), "the number of clips is not saved")
 
 
 def _cells(clips: ByClip, asked: Mapping[str, set[str]]) -> dict[str, BoardCell]:

@@ -98,12 +98,14 @@ def bank_tasks(
         if isinstance(found, str):
             left_out.append(f"{name.title}: {found}")
         elif not prompt:
-            left_out.append(f"{name.title}: neither the metadata nor the sheet has a prompt of it")
+            left_out.append(f"{name.title}: neither the metadata nor the sheet has its prompt")
         else:
             case = known.get(name)
             clip = _failure_clip(failures, name) if failures is not None and case is not None else None
             if case is not None and clip is None:
-                left_out.append(f"{name.title}: its failure clip is not in {failures}; only the true clip filters")
+                left_out.append(
+                    f"{name.title}: its failure clip is not in {failures}; questions are filtered on the true clip only"
+                )
             tasks.append(BankTask(name, found.clip, prompt, clip, case.hint if case is not None and clip else ""))
     return tasks, left_out
 
@@ -113,7 +115,7 @@ def _failure_cases(folder: Path | None) -> list[FailureCase]:
         return []
     path = folder / "failure-cases.csv"
     if not path.is_file():
-        raise UsageError(f"{folder}: there is no failure-cases.csv in it, which tells what is wrong with each clip")
+        raise UsageError(f"{folder}: it has no failure-cases.csv, which says what is wrong with each clip")
     return read_failure_cases(path)
 
 

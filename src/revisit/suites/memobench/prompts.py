@@ -1,4 +1,4 @@
-"""The words with which a detector is asked for the target of a clip.
+"""The prompt for the detector that looks for the target of a clip.
 
 ORS moves by a factor of ten with them, so they belong to the protocol:
 
@@ -26,7 +26,7 @@ HANGING = re.compile(r"\s+(filled|resting|standing)$", re.IGNORECASE)  # as they
 def ors_prompt(prompt: str, subject: str, split: str, rule: str = "upstream") -> str:
     """The words to ask with, from a clip's prompt and subject; `split` is Synthetic or Real."""
     if rule not in RULES:
-        raise UsageError(f"there is no rule {rule!r} for the words of ORS; choose one of {', '.join(RULES)}")
+        raise UsageError(f"unknown rule {rule!r} for the prompt of ORS; choose one of {', '.join(RULES)}")
     pattern = UPSTREAM_SEES if rule == "upstream" else SEES
     clause = pattern.search(prompt) if split.lower() == "synthetic" else None
     if rule == "paper" or clause is None:

@@ -1,8 +1,8 @@
 """The paper's tables as numbers.
 
-They were made by the public evaluator at a state nobody can name, with networks that are not those of our lite set,
-over clips that are not stated per cell: another protocol. They are shown on boards of their own and never ranked with
-anybody's runs.
+They were made by an unknown version of the public evaluator, with networks that are not those of our lite set, over
+clips that are not stated per cell: another protocol. They are shown on separate boards and never ranked with other
+runs.
 """
 
 from __future__ import annotations

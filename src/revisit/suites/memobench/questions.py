@@ -104,7 +104,7 @@ class PublicQuestions(Many):
     def check(self, value: Any) -> list[Any]:
         found = super().check(value)
         if len({one["ID"] for one in found}) < len(found):
-            raise Malformed("an ID is there twice; each question has its own")
+            raise Malformed("an ID occurs twice; each question needs its own")
         names = {"ID": "id", "Dimension": "dimension", "Dimension Polarity": "polarity", "Question": "question"}
         plain = [{ours: one[theirs] for theirs, ours in names.items()} for one in found]
         return [{**one, "polarity": one["polarity"].lower()} for one in plain]

@@ -133,7 +133,9 @@ def _entries(
     plain = plain_clips(source)
     if plain:
         if gt is not None:
-            raise UsageError(f"{source} has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt")
+            raise UsageError(
+                f"{source} already has the ground truth beside its clips ({{clip}}_gt.mp4); leave out --option gt"
+            )
         yield from _plain(plain, given, Known(find_metadata(places), banks, boxes, beside, words, told, asked))
         return
     trees = trees_in(source)
@@ -177,7 +179,7 @@ class _Model:
             sheet = data.sheets.get(subset)
             made = {clip for clip in present if clip.subset == subset}
             if sheet is None:
-                missing = (f"there is no {SHEETS[subset]}.xlsx: phases are not known",)
+                missing = (f"there is no {SHEETS[subset]}.xlsx, so phases are unknown",)
                 for clip in sorted(made | {clip for clip in data.clips if clip.subset == subset}):
                     known = self.given.get(clip)
                     yield self._one(data, clip, known, missing if known is None else ())
@@ -188,7 +190,7 @@ class _Model:
                 yield self._one(data, clip, sheet.marks[clip], ())
             for clip in sorted(made - sheet.marks.keys() - sheet.skipped):
                 if clip.id not in sheet.unusable:
-                    reason = f"{clip.id} is not in {sheet.file}, so nothing says when its object leaves and returns"
+                    reason = f"{clip.id} is not in {sheet.file}, so it is unknown when its object leaves and returns"
                     yield Rejected(f"{clip.title}@{self.name}", reason, self.name, subset, clip.scene)
 
     def _one(self, data: Dataset, clip: ClipName, marks: Marks | None, notes: tuple[str, ...]) -> Case | Rejected:
@@ -206,7 +208,7 @@ class _Model:
         case = self.case(clip, truth, marks, notes)
         frames = case.annotations.get("frames")
         if frames is not None and frames < FEWEST_FRAMES:
-            return refused(f"too short: the clip has {frames} frames, and three phases need {FEWEST_FRAMES}")
+            return refused(f"too short: the clip has {frames} frames, but three phases need {FEWEST_FRAMES}")
         return case
 
     def case(self, name: ClipName, truth: TrueClip | None, marks: Marks | None, notes: tuple[str, ...] = ()) -> Case:
@@ -294,7 +296,7 @@ def _choice(found: Found, tree: Path) -> list[str]:
     if not found.others:
         return []
     others = ", ".join(_below(path, tree) for path in found.others)
-    return [f"{_below(found.path, tree)} was taken ({found.kind}); also there, and not used: {others}"]
+    return [f"{_below(found.path, tree)} was used ({found.kind}); also found, and not used: {others}"]
 
 
 def _below(path: Path, tree: Path) -> str:

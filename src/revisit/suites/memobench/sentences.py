@@ -1,7 +1,7 @@
-"""What the tables say, in sentences: who posed the test, what came back, and which order of the models holds.
+"""The main results in sentences: which clips posed the test, what came back, and how the models rank.
 
-Two models are called apart only where the differences of their scores, clip by clip, have an interval that leaves out
-zero; the intervals of all pairs hold together at 95 % (Bonferroni). A ranking of means alone is not an order.
+Two models are called different only if the interval of their score differences, clip by clip, excludes zero; the
+intervals of all pairs hold together at 95 % (Bonferroni). A ranking of means alone does not count.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def order(id: str, results: Results) -> str | None:
     if pairs:
         more = f" and {len(pairs) - MOST_PAIRS} more pairs" if len(pairs) > MOST_PAIRS else ""
         apart = (
-            "Clip by clip and over all pairs together, "
+            "Clip by clip, over all pairs together: "
             + ", ".join(f"{a} is ahead of {b}" for a, b in pairs[:MOST_PAIRS])
             + more
         )
     else:
-        apart = "Clip by clip no two of them are apart at 95 %: these clips do not give an order"
+        apart = "Clip by clip no two of them differ at 95 %: these clips do not give a ranking"
     return f"{metric.title}, best mean first: {'; '.join(shown)}. {apart}."
 
 

@@ -86,11 +86,11 @@ def read_marks(path: Path, subset: str | None = None) -> Sheet:
         where = f"row {number} of {path.name}"
         if name is None:
             example = "7" if subset == REAL else "Barnyard_001"
-            unusable[where] = f"{where} names the clip {_text(cells['clip'])[:60]!r}; expected such as {example}"
+            unusable[where] = f"{where} has the clip {_text(cells['clip'])[:60]!r}; expected a name such as {example}"
         elif _text(cells.get("skip")).lower() == "yes":
             skipped.add(name)
         elif name in marks:
-            unusable[where] = f"{where} names {name.id} a second time; the first row counts"
+            unusable[where] = f"{where} lists {name.id} again; the first row counts"
         else:
             exits, returns = _whole(cells["exits"]), _whole(cells["returns"])
             if exits is None or returns is None:
@@ -155,11 +155,11 @@ def read_table(path: Path) -> Iterator[tuple[Any, ...]]:
     """Rows of an xlsx or csv file, headings first."""
     size = path.stat().st_size
     if size > MOST_BYTES:
-        raise UsageError(f"{path.name} is larger than {MOST_BYTES >> 20} MiB, which no sheet of this dataset is")
+        raise UsageError(f"{path.name} is larger than {MOST_BYTES >> 20} MiB, the most that is allowed for a sheet")
     rows = _xlsx(path) if path.suffix.lower() == ".xlsx" else _csv(path)
     for number, row in enumerate(rows):
         if number > MOST_ROWS:
-            raise UsageError(f"{path.name} has more than {MOST_ROWS} rows, which no sheet of this dataset has")
+            raise UsageError(f"{path.name} has more than {MOST_ROWS} rows, the most that is allowed for a sheet")
         yield tuple(row[:MOST_COLUMNS])
 
 
@@ -204,12 +204,14 @@ def _check_archive(path: Path) -> None:
             total = sum(member.file_size for member in members)
             if len(members) > MOST_MEMBERS or total > MOST_UNPACKED:
                 raise UsageError(
-                    f"{path.name} unpacks to {total >> 20} MiB in {len(members)} parts, which no sheet of this dataset "
-                    "does; it is not opened"
+                    f"{path.name} unpacks to {total >> 20} MiB in {len(members)} parts, more than is allowed for a "
+                    "sheet; it is not opened"
                 )
             for member in members:
                 if member.filename.endswith((".xml", ".rels")) and b"<!DOCTYPE" in archive.read(member):
-                    raise UsageError(f"{path.name} declares entities, as no spreadsheet does; it is not opened")
+                    raise UsageError(
+                        f"{path.name} declares XML entities, which spreadsheets do not need; it is not opened"
+                    )
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError):
         raise UsageError(f"{path.name} is not an xlsx file; save it again as xlsx or as CSV") from None
 

@@ -1,4 +1,4 @@
-"""Strata: kinds of clips, told by their prompts or by a file of the user's own, and tables over them.
+"""Strata: categories of clips, from their prompts or from the user's own file, and tables over them.
 
     trajectory    how the camera goes (Table S2). Of real clips the prompt says it plainly, and the counts are those
                   printed (56, 51 and 57); of synthetic ones a U-turn is named (68, as printed), and the others are
@@ -113,9 +113,7 @@ def trajectory_table(results: Results) -> list[Table]:
             rows.append({"name": f"{subset}, {kind}", "cells": cells})
     if not rows:
         return []
-    note = (
-        "clips of the dataset that the run has; the farthest turn of the true camera, and frames from leaving to return"
-    )
+    note = "clips of the dataset in this run; farthest turn of the true camera, and frames from leaving to return"
     return [{"title": "Trajectories", "note": note, "columns": ["rotation, degrees", "gap, frames"], "rows": rows}]
 
 

@@ -32,8 +32,8 @@ CAMERA = "memo_camera"
 CAMERA_COLUMNS: Columns = {
     "score": (SCORE, (0, 100)),
     "resting": (("static_score",), (0, 100)),
-    "by the way turned": (("path_score",), (0, 100)),
-    "resting, by the way": (("static_path_score",), (0, 100)),
+    "by distance turned": (("path_score",), (0, 100)),
+    "resting, by distance turned": (("static_path_score",), (0, 100)),
     "error removed": (("better_than_static",), (None, 1)),
 }
 
@@ -62,7 +62,7 @@ def summarise(results: Results) -> dict[str, Any]:
 def _phase_table(results: Results, id: str) -> list[Table]:
     """Fidelity by phase: what is lost from before the object leaves to after it returned."""
     metric = METRICS[id]
-    note = f"{metric.unit}; the drop is by how much the returned phase is worse than the visible one"
+    note = f"{metric.unit}; drop: how much worse the returned phase is than the visible one"
     columns: Columns = {name: (place, metric.range) for name, place in PHASES.items()}
     columns = {**columns, "drop": (("drop",), (None, None))}
     return _table(results, id, f"{metric.title}, by phase", note, columns, RETURNED)
@@ -71,10 +71,13 @@ def _phase_table(results: Results, id: str) -> list[Table]:
 def _camera_table(results: Results) -> list[Table]:
     """The camera score beside what a camera that never moves would get on the same paths."""
     note = (
-        "percent; resting: a camera that never moves, on the same paths; error removed: the share of its error that is "
-        "gone, 1 perfect, 0 no better than resting"
+        "percent; resting: a camera that never moves, on the same paths; error removed: the share of the resting "
+        "camera's "
+        "error that is gone, 1 is perfect, 0 no better than resting"
     )
-    return _table(results, CAMERA, f"{METRICS[CAMERA].title}, beside a resting camera", note, CAMERA_COLUMNS, SCORE)
+    return _table(
+        results, CAMERA, f"{METRICS[CAMERA].title}, compared with a resting camera", note, CAMERA_COLUMNS, SCORE
+    )
 
 
 def _table(results: Results, id: str, title: str, note: str, columns: Columns, having: Place) -> list[Table]:

@@ -195,7 +195,7 @@ def _intrinsics(values: np.ndarray, file: str, notes: list[str]) -> tuple[float,
     if first.shape == (3, 3):
         first = first[[0, 1, 0, 1], [0, 1, 2, 2]]
     if first.shape != (4,) or not np.isfinite(np.asarray(first, dtype=float)).all():
-        notes.append(f"{file} has intrinsics of shape {values.shape}, which are not used; expected (N, 4) or (3, 3)")
+        notes.append(f"{file} has intrinsics of shape {values.shape}, which are ignored; expected (N, 4) or (3, 3)")
         return None
     fx, fy, cx, cy = (float(value) for value in first)
     return fx, fy, cx, cy

@@ -1,4 +1,4 @@
-"""The words of the questions to a judge, from a file of the user's own.
+"""The wording of the judge's questions, from the user's own file.
 
 Our words are our own, so numbers compare with published ones in kind only. Whoever has upstream's repository may ask
 with its words: `from_repository` takes them out of its script, and the file it makes stays with the user.
@@ -35,10 +35,10 @@ def read_wording(path: Path) -> dict[str, str]:
     except (yaml.YAMLError, UnicodeDecodeError):
         raise UsageError(f"{path}: this is not YAML") from None
     if not isinstance(content, dict) or not content or not all(isinstance(text, str) for text in content.values()):
-        raise UsageError(f"{path}: expected the words under some of {', '.join(PLACES)}")
+        raise UsageError(f"{path}: expected texts under some of {', '.join(PLACES)}")
     for name, text in content.items():
         if name not in PLACES:
-            raise UsageError(f"{path}: there is no wording {name!r}; there are {', '.join(PLACES)}")
+            raise UsageError(f"{path}: unknown wording {name!r}; choose from {', '.join(PLACES)}")
         missing = [place for place in PLACES[name] if f"{{{place}}}" not in text]
         if missing:
             raise UsageError(f"{path}: {name} does not say where {{{missing[0]}}} goes")
@@ -53,7 +53,7 @@ def from_repository(folder: Path) -> dict[str, str]:
     try:
         tree = ast.parse(found[0].read_text(encoding="utf-8"))
     except (SyntaxError, ValueError):
-        raise UsageError(f"{found[0]}: this is no Python that can be read") from None
+        raise UsageError(f"{found[0]}: this Python file cannot be read") from None
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     made = {ours: _longest(functions[theirs]) for ours, theirs in FUNCTIONS.items() if theirs in functions}
     texts = {name: text for name, text in made.items() if text}

@@ -38,8 +38,8 @@ def action_errors(
     if upstream and (truth.source != "colmap" or len(truth.frame) < ACTION_FRAMES):
         return Unscored(
             "refused",
-            f"upstream takes images.txt with {ACTION_FRAMES} rows or runs ViPE; "
-            f"found {len(truth.frame)} poses from {truth.source}",
+            f"upstream needs images.txt with {ACTION_FRAMES} rows or runs ViPE; found {len(truth.frame)} poses from "
+            f"{truth.source}",
         )
     both = paths(case, track, truth)
     if isinstance(both, Unscored):
@@ -55,7 +55,7 @@ def action_errors(
     if upstream:
         known &= found.rotation <= 179
         if known.sum() < LEAST_STEPS:
-            return Unscored("too_short", f"upstream takes {LEAST_STEPS} steps or more, and there are {known.sum()}")
+            return Unscored("too_short", f"upstream needs at least {LEAST_STEPS} steps; there are {known.sum()}")
     names = labels(actions, (found.frame[known] + mark).tolist())
     translation = None if found.translation is None else found.translation[known]
     facts = {**found.facts, "true_poses": truth.source, "steps": int(known.sum())}

@@ -26,21 +26,23 @@ def mind(
     gt_root: Path = typer.Option(..., "--gt_root", help="The dataset, with 1st_data/test and 3rd_data/test."),
     test_root: Path = typer.Option(..., "--test_root", help="The predictions of one model."),
     dino_path: Path = typer.Option(
-        None, "--dino_path", help="Folder of DINOv3's weights; ./dinov3_vitb16, or what `revisit weights` has."
+        None,
+        "--dino_path",
+        help="Folder of DINOv3's weights; ./dinov3_vitb16 by default, or the weights of `revisit weights`.",
     ),
-    num_gpus: int = typer.Option(1, "--num_gpus", min=1, help="GPUs to work on; what is here, if these are fewer."),
+    num_gpus: int = typer.Option(1, "--num_gpus", min=1, help="Number of GPUs to use; at most those available."),
     video_max_time: int = typer.Option(
-        None, "--video_max_time", min=1, help="Only the first so many frames of a prediction, for lcm, visual and dino."
+        None, "--video_max_time", min=1, help="Only the first N frames of a prediction, for lcm, visual and dino."
     ),
     output: Path = typer.Option(None, "--output", help="The JSON file; result_<model>_<time>.json by default."),
-    metrics: str = typer.Option(METRICS, "--metrics", help="Groups or metrics, with commas."),
+    metrics: str = typer.Option(METRICS, "--metrics", help="Groups or metrics, separated by commas."),
     poses: str = typer.Option("", help="Folder of estimated camera poses that `revisit poses` wrote, for action."),
     protocol: str = typer.Option(None, help="corrected (default) or upstream."),
     set: str = typer.Option("paper", "--set", help="Observer set."),
     run: Path = typer.Option(None, help="Run directory; runs/<name of the predictions> by default."),
-    workers: int = typer.Option(None, help="Processes; as many as cores by default, 0 for none."),
-    fresh: bool = typer.Option(False, "--fresh", help="Forget earlier answers of this run."),
-    report: bool = typer.Option(False, "--report/--no-report", help="Write the HTML report, too."),
+    workers: int = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only."),
+    fresh: bool = typer.Option(False, "--fresh", help="Discard earlier answers of this run."),
+    report: bool = typer.Option(False, "--report/--no-report", help="Also write the HTML report."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress."),
 ) -> None:
     """Score the predictions of a model as MIND's public evaluator does. The same command resumes."""
@@ -110,7 +112,7 @@ def _gpus(number: int) -> None:
 
     here = torch.cuda.device_count()
     if here < number:
-        console.message(f"--num_gpus {number}: {counted(here, 'GPU')} here; networks run on what there is")
+        console.message(f"--num_gpus {number}: only {counted(here, 'GPU')} available; networks run on these")
     if here:
         os.environ[settings.DEVICE] = ",".join(f"cuda:{k}" for k in range(min(number, here)))
 

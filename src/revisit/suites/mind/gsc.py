@@ -1,4 +1,4 @@
-"""gsc, generated scene consistency: a clip that goes out and comes back the same way, against itself backwards.
+"""gsc, generated scene consistency: a clip that goes out and back, compared with itself in reverse.
 
 Frame i is compared with frame n-1-i; of an odd number the frame in the middle is its own partner and is left out. The
 engine keeps the outbound half on disk, so memory does not grow with the clip.
@@ -44,11 +44,11 @@ def over_pairs(
     motion = float(outset.mse[len(outset.mse) // 2]) if len(outset.mse) else 0.0
     facts = {"sample_frames": count, "length": count // 2, "motion_mse": motion, "fps": float(frames.fps)}
     if count < 2:
-        return Unscored("too_short", "one frame cannot go out and come back", facts)
+        return Unscored("too_short", "a return needs more than one frame", facts)
     if upstream and count % 2:
         return Unscored(
             "refused",
-            f"upstream takes an even number of frames only, and there are {count}",
+            f"upstream needs an even number of frames; there are {count}",
             {**facts, "refused": True},
         )
     if upstream and count // 2 % BATCH == 1:
@@ -57,15 +57,18 @@ def over_pairs(
     if not upstream and motion < static:
         return Unscored(
             "at_rest",
-            f"the middle frame differs from the first by only {motion:.1e}, so there is no return to judge",
+            f"the middle frame differs from the first by only {motion:.1e}: the camera hardly moved, so there is no "
+            "return to score",
             facts,
         )
     if not upstream and motion < moving:
         return Unscored(
-            "at_rest", f"the middle frame differs from the first by {motion:.1e}, too little to judge a return", facts
+            "at_rest",
+            f"the middle frame differs from the first by only {motion:.1e}, too little to score a return",
+            facts,
         )
     if not len(values):
-        return Unscored("no_overlap", "no frame of the way out was compared with one of the way back", facts)
+        return Unscored("no_overlap", "no frame on the way out has a matching frame on the way back", facts)
     order = np.argsort(seen.reference)
     units = Series(frame=seen.index[order], other=seen.reference[order], value=values[order])
     return Score(float(values.mean()), units=units, facts=facts)

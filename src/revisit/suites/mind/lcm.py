@@ -19,7 +19,7 @@ from revisit.suites.mind.selection import CHUNK, MIRROR, another_network, check_
 PAPER = "MIND (arXiv 2602.08025)"
 SSIM = ssim_of("torchmetrics")
 DOES_NOT_APPLY = Reason("does_not_apply", "a mirror clip has no ground truth; gsc compares it with itself")
-INFINITE = Reason("unbounded", "identical frames have no finite PSNR, and upstream averages it all the same")
+INFINITE = Reason("unbounded", "identical frames have no finite PSNR, but upstream averages it anyway")
 
 
 def over_frames(
@@ -49,10 +49,10 @@ def over_frames(
     if compared < min(true_frames, sample_frames):
         facts["note"] = "the ground-truth video has fewer frames than its action.json says"
     if not compared:
-        return Unscored("no_overlap", "no predicted frame has a true frame to be compared with", facts)
+        return Unscored("no_overlap", "no predicted frame has a true frame to compare with", facts)
     if not count:
         return Unscored(
-            "refused", f"upstream leaves out the last {CHUNK} frames or fewer, and there are only {looked_at}", facts
+            "refused", f"upstream leaves out up to the last {CHUNK} frames, and there are only {looked_at}", facts
         )
     if not np.isfinite(values[:count]).all():
         raise InvalidEvidence("a compared frame has a value that is not finite; every frame needs a number")

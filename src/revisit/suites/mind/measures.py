@@ -1,4 +1,4 @@
-"""Which metrics the suite asks, in the order of the tables; the card says of which tests."""
+"""The metrics of the suite, in the order of the tables; the card says for which tests."""
 
 from __future__ import annotations
 

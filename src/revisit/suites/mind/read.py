@@ -68,7 +68,8 @@ def read(
     wanted = sorted({test for tree in trees.values() for test in MAIN if _folders_of(tree, test)})
     if truth is None and wanted:
         raise UsageError(
-            f"{' and '.join(wanted)} are compared with the dataset: add --option gt=DIR, the folder with 1st_data/test"
+            f"{' and '.join(wanted)} need the dataset's ground truth: add --option gt=DIR, the folder with "
+            "1st_data/test"
         )
     known = cache(recording)  # every model is compared with the same ones
 
@@ -144,7 +145,7 @@ def _main(
         yield _prediction(id, model, name, perspective, test, video, found, longest(f"{perspective}/{test}/{name}"))
     for name in _folders(made):
         if name not in names and find_video(made / name) is not None:
-            reason = f"the dataset has no {perspective}/test/{test}/{name}; a prediction has the name of its recording"
+            reason = f"the dataset has no {perspective}/test/{test}/{name}; name a prediction after its recording"
             yield Rejected(f"{perspective}/{test}/{name}@{model}", reason, model, perspective, test)
 
 
@@ -267,7 +268,7 @@ def recording(folder: Path) -> Recording | str:
     if video is None:
         return f"{where} has no video.mp4; download it again"
     if not actions.is_file():
-        return f"{where} has no action.json, so nothing says where its prediction begins; download it again"
+        return f"{where} has no action.json, so the start of its prediction is unknown; download it again"
     try:
         content = _action_file(actions)
         rows, total = content["data"], content.get("total_time", len(content["data"]))

@@ -30,7 +30,7 @@ MOVE_NAMES = {name for axis in MOVES for name in axis.values()}
 def check_rule(rule: str) -> bool:
     """Whether the rule is `upstream`."""
     if rule not in RULES:
-        raise UsageError(f"there is no rule {rule!r}; a protocol of the suite mind sets one of {', '.join(RULES)}")
+        raise UsageError(f"unknown rule {rule!r}; a protocol of the suite mind sets one of {', '.join(RULES)}")
     return rule == "upstream"
 
 
@@ -43,7 +43,7 @@ def another_network(made_by: str, wanted: str, rule: str) -> Unscored | None:
     """Why evidence of a network is not scored: upstream has one network, and another's numbers are no substitute."""
     if not check_rule(rule) or made_by.startswith(wanted):
         return None
-    return Unscored("other_settings", f"upstream takes {wanted}, and {made_by} was run", {"described_by": made_by})
+    return Unscored("other_settings", f"upstream needs {wanted}, but {made_by} was used", {"described_by": made_by})
 
 
 def labels(actions: ActionTrack, frames: Sequence[int]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Action spaces: what a model makes of speeds and angles that it was not trained on, and what that costs it.
+"""Action spaces: how a model does with speeds and angles that it was not trained on.
 
 The recordings of mem_test share one action space; those of action_space_test vary the speed of walking and the angle of
 turning, which their names tell. The gap is the mean over varied ones minus the mean over shared ones, with Welch's
@@ -32,7 +32,7 @@ def tables(results: Results, metrics: Sequence[str]) -> list[Table]:
     return [
         {
             "title": "Scores by action space",
-            "note": "speed and angle as the names of the recordings tell them; mem_test has the shared action space",
+            "note": "speed and angle from the names of the recordings; mem_test has the shared action space",
             "columns": titles,
             "rows": [
                 {"name": f"{model}, {_named(*space)}", "cells": [part.cell(id).as_json() for id in asked]}
@@ -42,7 +42,7 @@ def tables(results: Results, metrics: Sequence[str]) -> list[Table]:
         },
         {
             "title": "Varied minus shared action spaces",
-            "note": "action_space_test minus mem_test, with Welch's 95 % interval; clips of both counted",
+            "note": "action_space_test minus mem_test, with Welch's 95 % interval and the numbers of clips",
             "columns": titles,
             "rows": [
                 {"name": model, "cells": [_gap(mine, id).as_json() for id in asked]} for model, mine in models.items()

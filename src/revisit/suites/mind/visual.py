@@ -1,4 +1,4 @@
-"""visual and dino: what networks say of the predicted frames. Without an observer for them they are Unscored.
+"""visual and dino: ratings of the predicted frames by networks. Without an observer for them they are Unscored.
 
 MIND takes DINOv3 for the latter (the paper set); the small set takes EfficientNet-Lite0 in its place.
 """

@@ -1,1 +1,1 @@
-"""The suite `wrbench`: from camera execution to the state of what came back (docs/wrbench.md)."""
+"""The suite `wrbench`: does the camera obey, and is the subject right when it returns (docs/wrbench.md)."""

@@ -16,20 +16,22 @@ app = typer.Typer(help="WRBench: records to generate; published results.", no_ar
 @app.command()
 def records(
     out: Path = typer.Option(..., help="Where to write records.jsonl, which `revisit camera run` reads."),
-    data: Path = typer.Option(None, help="Folder of the published Natural-25 files; our own 25 scenes by default."),
+    data: Path = typer.Option(
+        None, help="Folder of the published Natural-25 files; the 25 built-in scenes by default."
+    ),
     model: str = typer.Option(
-        "", help="A generator of `revisit camera models`; interface, frames and inputs follow it."
+        "", help="A generator from `revisit camera models`; it sets interface, frames and inputs."
     ),
     interface: str = typer.Option("", help="path (500 records), moving_path (400) or words (300); path by default."),
-    camera: list[str] = typer.Option([], help="Only these cameras (repeat it), such as pan_LR or orbit."),
-    family: list[str] = typer.Option([], help="Only these families of scenes (repeat it)."),
-    limit: int = typer.Option(None, min=1, help="At most so many records, a random choice that is always the same."),
-    frames: int = typer.Option(None, help="Frames of a clip; the generator's, or 81."),
-    seed: int = typer.Option(0, help="Seed that is written into every record."),
-    no_first_frame: bool = typer.Option(False, "--no-first-frame", help="For generators that get text alone."),
+    camera: list[str] = typer.Option([], help="Only these cameras, such as pan_LR or orbit (repeatable)."),
+    family: list[str] = typer.Option([], help="Only these families of scenes (repeatable)."),
+    limit: int = typer.Option(None, min=1, help="At most this many records, chosen at random but always the same."),
+    frames: int = typer.Option(None, help="Frames per clip; the generator's number by default, or 81."),
+    seed: int = typer.Option(0, help="Seed to write into every record."),
+    no_first_frame: bool = typer.Option(False, "--no-first-frame", help="For generators that get only text."),
     first_frames: Path = typer.Option(None, help="Folder of first frames: <record>, <task> or <family> .png or .jpg."),
     source_videos: Path = typer.Option(None, help="Folder of source videos: <record>, <task> or <family> .mp4."),
-    own: Path = typer.Option(None, "--generators", help="A YAML file with generators of your own."),
+    own: Path = typer.Option(None, "--generators", help="A YAML file with your own generators."),
     json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
 ) -> None:
     """Write the records that a generator shall make clips of."""
@@ -59,7 +61,7 @@ def records(
         return
     typer.echo(f"{len(rows)} records in {out}: " + ", ".join(f"{count} {name}" for name, count in cameras.items()))
     if card is None and frames is None:
-        console.message(f"clips of {length} frames; --model NAME follows the card of a generator")
+        console.message(f"clips of {length} frames; --model NAME uses the settings of a generator")
     if without:
         what = {"image": "first frame", "source_video": "source video"}[needed]
         option = f"--{what.replace(' ', '-')}s"

@@ -1,4 +1,4 @@
-"""What a judge is told of a case: the event, the scene, the subject, the camera and what should be in view.
+"""What a judge is told about a case: the event, the scene, the subject, the camera and what should be in view.
 
 Nothing of style: how a prompt wants its picture made is no part of what happens. An end is told only where the record
 knows one that is not the event itself: "walks toward the bed" is progress, and no state in which a clip must end.

@@ -1,4 +1,4 @@
-"""WRBench's table of a run as a board: D1 to D6, support and Avg, and in columns of their own what stands in."""
+"""WRBench's table of a run as a board: D1 to D6, support and Avg, with stand-ins in separate columns."""
 
 from __future__ import annotations
 

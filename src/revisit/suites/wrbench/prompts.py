@@ -1,4 +1,4 @@
-"""What a generator is told and what must be seen in the end: our own scenes, or the published Natural-25 files.
+"""Prompts for generators and the expected final states: the built-in scenes, or the published Natural-25 files.
 
 A task is one event in one scene: 25 families x 4 events. The prompt says what happens; `expected` is the state that
 must be seen on return and is never told to the generator (in the published files both are the same sentence).
@@ -73,7 +73,7 @@ class Task:
 def _camera_words(camera: str) -> list[str]:
     """What a prompt says of the camera, in sentences."""
     if camera not in CAMERA_WORDS:
-        raise UsageError(f"there are no words for the camera {camera!r}; there are {', '.join(CAMERA_WORDS)}")
+        raise UsageError(f"the camera {camera!r} has no description in words; choose one of {', '.join(CAMERA_WORDS)}")
     return [CAMERA_WORDS[camera], *([MEANWHILE] if camera != "static" else [])]
 
 

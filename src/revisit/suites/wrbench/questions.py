@@ -154,12 +154,12 @@ def wording(path: Path) -> Wording:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"{path}: no YAML or JSON that can be read ({error})") from error
+        raise UsageError(f"{path}: this is neither YAML nor JSON ({error})") from error
     if not isinstance(content, dict) or not isinstance(content.get("probes"), list):
         raise UsageError(f"{path}: expected `probes:`, a list of objects with dimension, answer and text")
     known = {"probes", "first_look", "second_look", "context"}
     if unknown := sorted(set(content) - known):
-        raise UsageError(f"{path}: there is no {unknown[0]!r}; a file of questions has {', '.join(sorted(known))}")
+        raise UsageError(f"{path}: unknown field {unknown[0]!r}; a file of questions has {', '.join(sorted(known))}")
     made = []
     for number, one in enumerate(content["probes"], start=1):
         answer = one.get("answer") if isinstance(one, dict) else None

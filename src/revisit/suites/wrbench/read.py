@@ -70,7 +70,7 @@ def read(
     for entry in found:
         if isinstance(entry, Case):
             if entry.id in seen:
-                yield Rejected(entry.id, "two clips have this record and model; a table has room for one", entry.model)
+                yield Rejected(entry.id, "two clips have this record and model; only one is allowed", entry.model)
                 continue
             seen.add(entry.id)
             yield extra.onto(entry)
@@ -208,7 +208,7 @@ def _missing(wanted: Mapping[str, Mapping[str, Any]], made: set[str], model: str
         if record not in made:
             notes = row.get("annotations", {})
             subset, camera = str(notes.get("factor", "")), str(notes.get("camera", ""))
-            yield Rejected(f"{record}@{model}", "nobody made this clip", model, subset, camera, missing=True)
+            yield Rejected(f"{record}@{model}", "this clip was not generated", model, subset, camera, missing=True)
 
 
 def _told(case: Case) -> Case | Rejected:

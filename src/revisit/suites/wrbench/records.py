@@ -90,11 +90,11 @@ def event_views(
 ) -> Iterator[EventView]:
     """Every task under every camera of an interface, or under the cameras that are named."""
     if interface not in INTERFACES:
-        raise UsageError(f"there is no interface {interface!r}; there are {', '.join(INTERFACES)}")
+        raise UsageError(f"unknown interface {interface!r}; choose one of {', '.join(INTERFACES)}")
     chosen = tuple(cameras) or INTERFACES[interface]
     unknown = [name for name in chosen if name not in CAMERAS]
     if unknown:
-        raise UsageError(f"there is no camera {unknown[0]!r}; there are {', '.join(CAMERAS)}")
+        raise UsageError(f"unknown camera {unknown[0]!r}; choose one of {', '.join(CAMERAS)}")
     for task in tasks:
         for camera in chosen:
             preset, degrees = CAMERAS[camera]
@@ -118,7 +118,7 @@ def chosen_views(
     known = {task.family for task in tasks}
     unknown = [name for name in families if name not in known]
     if unknown:
-        raise UsageError(f"there is no family {unknown[0]!r}; there are {', '.join(sorted(known))}")
+        raise UsageError(f"unknown family {unknown[0]!r}; choose one of {', '.join(sorted(known))}")
     mine = [task for task in tasks if not families or task.family in families]
     views = list(event_views(mine, interface, cameras, first_frame=first_frame))
     taken = {view.id for view in sorted(views, key=lambda view: digest(view.id))[:limit]}
@@ -157,7 +157,9 @@ def _start(view: EventView, folder: Path | None, suffixes: Sequence[str]) -> Pat
     if folder is None:
         return None
     if not folder.is_dir():
-        raise UsageError(f"{folder}: no such folder; it holds files called after records, tasks or families")
+        raise UsageError(
+            f"{folder}: no such folder; expected a folder with files named after records, tasks or families"
+        )
     names = [f"{name}{suffix}" for name in (view.id, view.task.id, view.task.family) for suffix in suffixes]
     return next((folder / name for name in names if (folder / name).is_file()), None)
 

@@ -1,4 +1,4 @@
-"""WRBench's tables as people read them: on the console, in the report, and for the published rows.
+"""WRBench's tables for the console, the report and the published rows.
 
 A table is a title, a note, columns, and rows of texts. Rows marked `detail` are left to the report.
 """
@@ -30,7 +30,7 @@ TITLES = {
 }
 BEFORE_SUPPORT = ("precision", "alignment", "hold", "integrity")  # the published table has support in the middle
 DAGGER = "†"
-SPARSE_NOTE = f"{DAGGER} returned scores that rest on fewer than 10 clips or on less than a tenth of them"
+SPARSE_NOTE = f"{DAGGER} returned scores based on fewer than 10 clips or less than a tenth of them"
 NONE = "–"
 Table = dict[str, Any]
 
@@ -84,7 +84,9 @@ def stand_in_table(rows: Sequence[ModelRow], total: Mapping[str, Cell], pixels: 
         return [*_numbers(row, known), *(last[name] for name in further)]
 
     columns = [*(TITLES[name] for name in known), *further]
-    note = "not the published measures: odometry for poses, other descriptors for DINOv2, pixels for the judge"
+    note = (
+        "substitutes for the published measures: odometry for poses, other descriptors for DINOv2, pixels for the judge"
+    )
     return {
         "title": "Stand-ins",
         "note": note,
@@ -164,7 +166,7 @@ def frontier_table(found: Mapping[str, Mapping[str, tuple[str, float]]]) -> Tabl
         }
         for condition, made in sorted(found.items(), key=lambda item: _place(item[0]))
     ]
-    note = "the best model of each viewpoint condition; sparse rows do not lead returned measures"
+    note = "the best model of each viewpoint condition; sparse rows cannot lead in returned measures"
     return {"title": "Frontier", "note": note, "columns": [TITLES.get(name, name) for name in known], "rows": rows}
 
 
@@ -177,7 +179,7 @@ def event_tests(found: Sequence[Mapping[str, Any]]) -> Table:
         }
         for made in found
     ]
-    note = "what the factor adds, mean over models; Wilcoxon's signed ranks, with Holm's correction over all rows"
+    note = "effect of the factor, mean over models; Wilcoxon signed-rank test with Holm's correction over all rows"
     return {"title": "What the event does", "note": note, "columns": ["mean", "models", "p", "p, Holm"], "rows": rows}
 
 
@@ -203,7 +205,7 @@ def sensitivity_table(found: Mapping[str, Mapping[str, Any]]) -> Table:
     rows = [
         {"name": model, "cells": [str(made["n"]), *(plain(made[k]) for k in names)]} for model, made in found.items()
     ]
-    note = "a check, not the measure: the mean of a frame's patches in the place of its own token, first frame to last"
+    note = "a check, not the measure: the mean of a frame's patches instead of its own token, first frame to last"
     columns = ["clips", "integrity", "with patch mean", "largest change of a clip"]
     return {"title": "Integrity with the mean of the patches", "note": note, "columns": columns, "rows": rows}
 

@@ -1,4 +1,4 @@
-"""Situations: the one row of the funnel that a clip lands in, from a camera that disobeyed to a right return.
+"""Situations: the row of the funnel that a clip belongs to, from a disobedient camera to a correct return.
 
 What the camera was asked comes first: one that was asked to rest, and rests, is right; one that was asked to turn may
 have turned in full, in part, to the wrong side or not at all. Only of a clip that looked away is it asked what came

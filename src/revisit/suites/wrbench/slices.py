@@ -1,4 +1,4 @@
-"""Slices: the clips of one event, direction, camera, action, place or kind of subject.
+"""Slices: groups of clips by event, direction, camera, action, place or kind of subject.
 
 What a family of scenes is comes from the record's annotations (`verb`, `venue`, `outdoors`, `animal`), or is known for
 the published families and our own (families.yaml). Of other families nothing is guessed: they are in no such slice.

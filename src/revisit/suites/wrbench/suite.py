@@ -1,4 +1,4 @@
-"""The suite `wrbench`: from camera execution to the state of what came back (docs/wrbench.md)."""
+"""The suite `wrbench`: does the camera obey, and is the subject right when it returns (docs/wrbench.md)."""
 
 from revisit.core.suites import Suite, read_card, suite
 from revisit.suites.wrbench.describe import DATASET

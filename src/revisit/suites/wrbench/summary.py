@@ -181,7 +181,7 @@ def _common(by_model: ByModel) -> list[dict[str, Any]]:
         model: _row(model, mine.only(lambda entry: isinstance(entry, Case) and record_of(entry) in records))
         for model, mine in by_model.items()
     }
-    note = f"the {len(records)} records whose return can be judged in the clips of every model; {shown.SPARSE_NOTE}"
+    note = f"the {len(records)} records whose return can be judged for every model; {shown.SPARSE_NOTE}"
     return [{**shown.slice_table("event", {m: {} for m in rows}, rows, "Returns that all models have"), "note": note}]
 
 
@@ -277,7 +277,7 @@ def _situation_table(counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
         whole = sum(found.values())
         shares = [Cell(n, whole, n / whole if whole else None) for n in (found.get(name, 0) for name in known)]
         rows.append({"name": model, "cells": [share.as_json() for share in shares]})
-    note = "shares; by the diagnosis where a reference shows the truth, else by the judge"
+    note = "shares; from the diagnosis if there is a reference, otherwise from the judge"
     return {"title": "Where clips end", "note": note, "columns": known, "rows": rows if known else []}
 
 

@@ -111,9 +111,9 @@ def _object(clip: Path, name: str) -> dict[str, Any]:
     try:
         content = mended(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path.name} is no JSON ({error}): make the clip again, or remove the file") from error
+        raise UsageError(f"{path.name} is not JSON ({error}): generate the clip again, or remove the file") from error
     if not isinstance(content, dict):
-        raise UsageError(f"{path.name} is no JSON object: make the clip again, or remove the file")
+        raise UsageError(f"{path.name} is not a JSON object: generate the clip again, or remove the file")
     return content
 
 

@@ -1,7 +1,7 @@
 """Which metrics the suite asks, in the order of the tables.
 
-First the benchmark's own, in the order of its leaderboard; then what only a clip that looked away and came back can
-answer, which the benchmark does not ask; then descriptions of the camera to sort clips by.
+First the benchmark's own, in the order of its leaderboard; then metrics for clips that look away and return, which the
+benchmark does not have; then descriptions of the camera to sort clips by.
 """
 
 from __future__ import annotations

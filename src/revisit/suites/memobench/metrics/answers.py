@@ -1,4 +1,4 @@
-"""Answers: what share of a bank's questions does a clip pass, dimension by dimension?
+"""Answers: the share of a bank's questions that a clip passes, by dimension.
 
 Evidence: `JudgeAnswers`. A positive question passes with yes, a negative one with no (arXiv 2606.27537, section 3.5).
 The score of a dimension is its pass rate in percent; a model's score is the mean over clips, not over questions.
@@ -75,7 +75,7 @@ def pass_rate(answers: JudgeAnswers, dimension: str, rule: str) -> Score | Unsco
     mine = np.array([name == dimension for name in answers.dimension], bool)
     asked = int(mine.sum())
     if not asked:
-        return Unscored("does_not_apply", f"the bank of this clip asks nothing about {dimension}")
+        return Unscored("does_not_apply", f"the question bank of this clip has no question about {dimension}")
     values, numbers = passes(answers)[mine], answers.question[mine]
     answered = ~np.isnan(values)
     facts = _facts(answers, mine, values)
@@ -86,7 +86,7 @@ def pass_rate(answers: JudgeAnswers, dimension: str, rule: str) -> Score | Unsco
         if isinstance(rates, Unscored):
             return Unscored(rates.reason, facts=facts)
         if dimension not in rates:
-            return Unscored("unanswered", f"the judge's list has nothing under {dimension}", facts)
+            return Unscored("unanswered", f"the judge's list has no answers under {dimension}", facts)
         value = 100 * rates[dimension]
     elif not answered.any():
         return Unscored("unanswered", f"none of the {asked} questions has an answer", facts)

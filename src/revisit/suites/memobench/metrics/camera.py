@@ -108,8 +108,8 @@ def camera_controllability(
     if len(rows) < 2 or len(truth.c2w) < 2:
         return Unscored(
             "too_short",
-            f"a path takes two poses; {len(rows)} of the clip's {count} frames have one, and the true camera has "
-            f"{len(truth.c2w)}",
+            f"a path needs at least two poses; {len(rows)} of the clip's {count} frames have one, and the true camera "
+            f"has {len(truth.c2w)}",
         )
     index = seen.index[rows]
     raw = truth.c2w[:, :3, :3]

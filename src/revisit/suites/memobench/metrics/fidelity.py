@@ -81,7 +81,7 @@ def memo(measure: Measure, *also: str) -> Metric:
         if isinstance(values, Unscored):
             return values
         if measure is LPIPS and seen.net != (wanted := NETS.get(check_rule(rule), seen.net)):
-            return Unscored("other_settings", f"the rule {rule} takes {wanted}, and {seen.net} was run")
+            return Unscored("other_settings", f"the rule {rule} needs {wanted}, but {seen.net} was used")
         return over_phases(case, frames, seen, values, rule, measure)
 
     return metric(

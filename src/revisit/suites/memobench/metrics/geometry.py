@@ -37,7 +37,9 @@ from revisit.suites.memobench.metrics.rules import (
 def validate(seen: DepthMaps) -> None:
     """Raise InvalidEvidence unless maps have rows and columns."""
     if seen.depth.shape[1] * seen.depth.shape[2] < 2:
-        raise InvalidEvidence(f"DepthMaps.depth has maps of {seen.depth.shape[1:]} pixels; a map has rows and columns")
+        raise InvalidEvidence(
+            f"DepthMaps.depth has maps of {seen.depth.shape[1:]} pixels; a map needs rows and columns"
+        )
 
 
 def likeness(depth: np.ndarray) -> np.ndarray:
@@ -78,7 +80,7 @@ def geometry(
         picks = spread(first, last, samples) if first < last else np.array([first])
         chosen[name] = np.unique(picks) if rule == "corrected" else picks
         if len(chosen[name]) < 2 and rule != "upstream":
-            return Unscored("too_short", f"two depth maps are compared, and the {name} phase has one frame")
+            return Unscored("too_short", f"comparing depth needs two frames, but the {name} phase has one")
         at = rows(seen.index, chosen[name])
         if isinstance(at, list):
             return lacks("depth", at, len(chosen[name]))

@@ -1,4 +1,4 @@
-"""Visual quality and prompt fidelity of MemoBench: what networks say of single frames.
+"""Visual quality and prompt fidelity of MemoBench: ratings of single frames by networks.
 
     visual quality   (N(aesthetic) + N(quality)) / 2, each mean over frames put on 0-100 (Eq. 2)
     image reward     100 * mean of the sigmoid of ImageReward over five frames (section 3.4)
@@ -25,7 +25,7 @@ UPSTREAM_STEP = 4
 AESTHETIC_RANGE = {"corrected": (1, 10), "paper": (1, 10), "upstream": (0, 10)}
 REWARD_FRAMES = 5
 NOTHING = np.zeros(0)
-UNRATED = Reason("not_in_set", "nobody rated it")
+UNRATED = Reason("not_in_set", "there are no ratings")
 
 
 @derived(makes=VisualHalves, needs=(), optional=(AestheticScores, ImageQuality), version=1)
@@ -34,8 +34,8 @@ def visual_halves(aesthetic: AestheticScores | None, quality: ImageQuality | Non
     if aesthetic is None and quality is None:
         return Unscored(
             "not_in_set",
-            "neither aesthetic scores nor image quality were observed; give files of them, or take an observer set "
-            "with the networks",
+            "neither aesthetic scores nor image quality were observed; give files with them, or choose an observer "
+            "set with the networks",
         )
     return VisualHalves(
         aesthetic_index=NOTHING if aesthetic is None else aesthetic.index,
@@ -83,10 +83,10 @@ def visual_quality(
         mean = mean_over_frames(index, values, frames, rule, step) if len(values) else Unscored(UNRATED)
         if isinstance(mean, Unscored):
             facts[name] = None
-            missing = f"the half {name.replace('_', ' ')} is missing: {mean.sentence}"
+            missing = f"the part {name.replace('_', ' ')} is missing: {mean.sentence}"
             if rule != "upstream" or len(values):
                 return Unscored(mean.kind, missing, facts)
-            facts["note"] = f"{missing}; upstream then takes the other half alone"
+            facts["note"] = f"{missing}; upstream then uses the other part alone"
             continue
         made = percent(mean, least, most, rule)
         facts |= {name: mean, f"{name}_percent": made, f"{name}_by": maker}

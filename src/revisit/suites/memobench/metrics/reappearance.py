@@ -107,15 +107,14 @@ def reappearance(
     if seen.threshold > limit:
         return Unscored(
             "other_settings",
-            f"the detector returned only masks above a confidence of {seen.threshold:g}, and this rule counts those "
+            f"the detector returned only masks above a confidence of {seen.threshold:g}, but this rule counts those "
             f"above {limit:g}; run it again with that threshold or a lower one",
             facts,
         )
     if rule == "corrected" and not seen.prompt:
         return Unscored(
             "unreadable",
-            "the detections do not say with which words the detector was asked, and they decide the score; "
-            "add `prompt` to the file",
+            "the detections do not say which prompt was used, and the score depends on it; add `prompt` to the file",
             facts,
         )
     values = confidences(seen, limit, smallest, largest, fallback)
@@ -124,7 +123,7 @@ def reappearance(
     expected_frames = last - first + 1
     counted = int(mine.sum()) if rule == "corrected" else expected_frames  # upstream counts unseen frames as without
     if not mine.any():
-        return Unscored("not_observed", f"the detector looked at none of the {expected_frames} returned frames", facts)
+        return Unscored("not_observed", f"the detector saw none of the {expected_frames} returned frames", facts)
     made = ors(values[mine], counted, rule)
     facts |= {**made, "looked_at": int(mine.sum()), "returned_frames": expected_frames}
     facts["found_by_phase"] = {

@@ -1,4 +1,4 @@
-"""MemoBench's rules: which frames form a phase, which of them are sampled, and what becomes of a raw value.
+"""MemoBench's rules: which frames form a phase, which of them are sampled, and how raw values are scaled.
 
 Every metric of the chapters memo_* takes `rule`:
 
@@ -45,14 +45,14 @@ class Marks:
 def check_rule(rule: str) -> str:
     """The rule, if there is such a one."""
     if rule not in RULES:
-        raise UsageError(f"there is no rule {rule!r}; a protocol of the suite memobench sets one of {', '.join(RULES)}")
+        raise UsageError(f"unknown rule {rule!r}; a protocol of the suite memobench sets one of {', '.join(RULES)}")
     return rule
 
 
 def marks(case: Case, frames: FrameFacts) -> Marks | Unscored:
     """The phases of a case, checked against the frames of its clip."""
     if case.phases is None:
-        return Unscored("no_phases", "nobody said when the target leaves and when it is back")
+        return Unscored("no_phases", "it was not given when the target leaves and returns")
     hidden, returned = case.phases
     count = int(frames.index[-1]) + 1 if len(frames.index) else 0
     if not 0 < hidden <= returned < count:
@@ -97,5 +97,5 @@ def rows(index: np.ndarray, frames: np.ndarray) -> np.ndarray | list[int]:
 def lacks(what: str, missing: list[int], count: int) -> Unscored:
     """Unscored, because some frames that the rule asks for were not observed."""
     shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
-    sentence = f"{len(missing)} of the {count} frames that count have no {what} (frame {shown}); observe these, too"
+    sentence = f"{len(missing)} of the {count} frames that count have no {what} (frame {shown}); observe these as well"
     return Unscored("not_observed", sentence)

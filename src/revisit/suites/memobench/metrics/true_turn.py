@@ -22,7 +22,7 @@ from revisit.geometry.rotations import geodesic
 def true_turn(case: Case, truth: TruePoseTrack) -> Score | Unscored:
     """Angle between the first and the last view of the true camera; the facts hold the farthest view in between."""
     if len(truth.c2w) < 2:
-        return Unscored("too_short", f"a turn takes two poses, and the true camera has {len(truth.c2w)}")
+        return Unscored("too_short", f"a turn needs at least two poses; the true camera has {len(truth.c2w)}")
     rotation = truth.c2w[:, :3, :3]
     away = np.asarray(geodesic(rotation[0], rotation))
     units = Series(frame=truth.frame, value=away)

@@ -1,4 +1,4 @@
-"""Which metrics the suite asks, and which measure of WRBench's table each of them is."""
+"""The metrics of the suite, and which measure of WRBench's table each of them is."""
 
 from __future__ import annotations
 

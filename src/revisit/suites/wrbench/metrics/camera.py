@@ -42,7 +42,7 @@ HOLD_DEGREES, HOLD_WAY = 5.0, 0.10  # static hold falls to 0 there
 def check_rule(rule: str) -> None:
     """Raise InvalidEvidence unless there is such a rule."""
     if rule not in RULES:
-        raise InvalidEvidence(f"there is no rule {rule!r}; choose one of {', '.join(RULES)}")
+        raise InvalidEvidence(f"unknown rule {rule!r}; choose one of {', '.join(RULES)}")
 
 
 def rotation_errors(target: np.ndarray, seen: np.ndarray, rule: str) -> np.ndarray:
@@ -105,7 +105,7 @@ def hold(rotation: np.ndarray, centre: np.ndarray | None) -> float:
     id="wr_camera_precision", version=2, title="Camera precision (CamPrec)", unit="score", range=(0, 1),
     higher_is_better=True, needs=(Case, AskedCamera, SeenCamera), suites=("wrbench",), paper=PAPER,
     upstream="D1_CamPrec", responds_to=("frozen camera", "wrong direction", "camera drift", "turn cut short"),
-    blind_to=("content", "translation on a path that only turns", "size of a sideways way"),
+    blind_to=("content", "translation on a path that only turns", "distance of a sideways motion"),
 )  # fmt: skip
 def camera_precision(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str = "corrected") -> Score | Unscored:
     """exp(-(mean rotation error / 45 + relative translation error)); 0 for a weak turn or one to the wrong side.
@@ -115,14 +115,16 @@ def camera_precision(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: 
     """
     check_rule(rule)
     if case.annotations.get("viewpoint_condition") == "prompt_only":
-        return Unscored("does_not_apply", "the generator was told in words, so it had no path to follow precisely")
+        return Unscored(
+            "does_not_apply", "the generator got the camera motion as text, so there is no exact path to compare with"
+        )
     if asked.kind == "sideways" and seen.centre is None:
-        return Unscored("no_camera", "a sideways request needs a file of poses, because odometry knows turns only")
+        return Unscored("no_camera", "a sideways motion needs a pose file, because odometry measures only rotations")
     target = asked.c2w
     if rule == "upstream":
         lengths = {len(target)} if asked.written is None else {len(target), len(seen.index)}
         if not lengths & set(asked.frames):
-            return Unscored("mismatch", f"the path has {asked.frames[0]} frames and the clip {len(target)}")
+            return Unscored("mismatch", f"the path has {asked.frames[0]} frames but the clip has {len(target)}")
         if asked.written is None:
             request = request_of(case)
             target = asked.c2w if isinstance(request, Unscored) else request.path(len(target), rule)
@@ -164,7 +166,7 @@ def camera_alignment(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: 
     """
     check_rule(rule)
     if asked.kind != "yaw":
-        return Unscored("does_not_apply", f"alignment is asked of turns only, and the request is {asked.kind}")
+        return Unscored("does_not_apply", f"alignment is only defined for turns, and the request is {asked.kind}")
     seen = on_frames(seen, len(asked.c2w))
     if len(seen.index) < 2:
         return too_few(seen, asked.c2w)
@@ -172,7 +174,7 @@ def camera_alignment(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: 
     told = case.annotations.get("viewpoint_condition") == "prompt_only"
     requested = UPSTREAM_YAW if rule == "upstream" else PROMPTED_YAW if told else abs(wanted)
     if requested <= WEAK_YAW:
-        return Unscored("at_rest", f"the request turns by only {requested:.1f} degrees, too little to be told apart")
+        return Unscored("at_rest", f"the requested turn is only {requested:.1f} degrees, too small to be measured")
     yaw = relative_yaw(seen.rotation)
     farthest = peak(yaw)
     finding = (
@@ -194,7 +196,9 @@ def static_hold(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str =
     """1 - max(largest turn / 5 degrees, largest way / 0.1), not below 0, of a camera that was asked to rest."""
     check_rule(rule)
     if asked.kind != "static":
-        return Unscored("does_not_apply", "static hold is asked of resting cameras only, and this one should move")
+        return Unscored(
+            "does_not_apply", "static hold is only for cameras that should stay still, and this one should move"
+        )
     seen = on_frames(seen, len(asked.c2w))
     if len(seen.index) < 2:
         return too_few(seen, asked.c2w)
@@ -221,7 +225,7 @@ def on_frames(seen: SeenCamera, count: int) -> SeenCamera:
 
 def too_few(seen: SeenCamera, target: np.ndarray) -> Unscored:
     """Why so few poses say nothing."""
-    return Unscored("too_short", f"a path takes two poses, and {len(seen.index)} of {len(target)} frames have one")
+    return Unscored("too_short", f"a path needs at least two poses; {len(seen.index)} of {len(target)} frames have one")
 
 
 def _across(rotation: np.ndarray, centre: np.ndarray) -> np.ndarray:

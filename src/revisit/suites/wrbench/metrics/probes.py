@@ -1,4 +1,4 @@
-"""Probes: is what can be seen, and what came back, where and how it should be?
+"""Probes: are visible and returned things in the right place and state?
 
 Evidence: `ProbeAnswers` to a few yes-or-no probes per axis, some worded so that yes is right and some so that no
 is. A probe counts with the judge's probability of the right answer, p_yes or 1 - p_yes, taken from the
