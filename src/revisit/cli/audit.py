@@ -51,7 +51,7 @@ def audit(
     json: bool = typer.Option(False, "--json", help="Print the results as JSON."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress."),
 ) -> None:
-    """Score worlds with known faults and report which metric notices which. The same command resumes."""
+    """Score rendered worlds with known failures and report which metric notices which. The same command resumes."""
     from revisit.audit import run
     from revisit.audit.page import write_horizon, write_page
     from revisit.audit.text import horizon_table, matrix

@@ -12,7 +12,7 @@ JSON = typer.Option(False, "--json", help="Print as JSON.")
 
 @app.command()
 def path(json: bool = JSON) -> None:
-    """Print where evidence lives."""
+    """Print the folder of the evidence cache."""
     from revisit.engine.cache import cache_root
 
     console.data({"path": str(cache_root())}) if json else typer.echo(str(cache_root()))
@@ -32,7 +32,7 @@ def info(json: bool = JSON) -> None:
 
 @app.command()
 def verify(json: bool = JSON) -> None:
-    """Read every piece of evidence; remove those that are damaged."""
+    """Check all cached evidence and remove damaged files."""
     from revisit.core import MediaError
     from revisit.engine.cache import EvidenceCache, cache_root
     from revisit.media import load_npz
@@ -53,7 +53,7 @@ def verify(json: bool = JSON) -> None:
 
 @app.command()
 def prune(days: float = typer.Option(0.0, help="Keep evidence used in the last N days."), json: bool = JSON) -> None:
-    """Remove evidence; it is made again when needed."""
+    """Remove cached evidence; it is made again when needed."""
     import time
 
     from revisit.engine.cache import EvidenceCache, cache_root

@@ -63,7 +63,7 @@ def compile_(
     own: Path = OWN,
     json: bool = JSON,
 ) -> None:
-    """Write what a generator is given for a script, and the path that its clip is judged against."""
+    """Write a script in the form that a generator reads, and the path that its clip is compared with."""
     import numpy as np
 
     from revisit.control.delivery import deliver, plan_for
@@ -92,7 +92,7 @@ def presets(
     frames: int = typer.Option(81, help="Frames of the clip."),
     json: bool = JSON,
 ) -> None:
-    """List the named camera requests with their scripts."""
+    """List the camera presets with their scripts."""
     from revisit.control.presets import PRESETS, preset
 
     rows = {name: preset(name, degrees=degrees, metres=metres, frames=frames) for name in PRESETS}
@@ -104,7 +104,7 @@ def presets(
 
 @app.command()
 def models(own: Path = OWN, json: bool = JSON) -> None:
-    """List the generators that are known: what they start from, how they take their camera, and what was checked."""
+    """List the known generators: their inputs, the form of their camera path, and what was checked."""
     from dataclasses import asdict
 
     from revisit.control.generators import generators

@@ -20,7 +20,7 @@ def demo(
     all: bool = typer.Option(False, "--all", help="Print every metric, part and reason, not only the verdict."),
     json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
 ) -> None:
-    """Render small worlds with models that remember or fail in a known way, and evaluate them."""
+    """Render small worlds with models that have known failures, and evaluate them."""
     from revisit.cli.eval_ import eval_
     from revisit.core import UsageError
     from revisit.worlds.layouts.orders import DEMOS

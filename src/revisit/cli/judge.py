@@ -27,7 +27,7 @@ FRAMES = typer.Option(8, "--frames", min=1, help="Number of frames to show, even
 
 @app.command("models")
 def models(judge: str = JUDGE) -> None:
-    """List the models of a server: does it answer, and is the key right?"""
+    """List the models of a server, which also tests the connection and the key."""
     from revisit.judges.chat import ChatJudge
 
     chosen = chosen_judge(judge).judge

@@ -27,7 +27,7 @@ def plan(
     truth: bool = TRUTH,
     json: bool = typer.Option(False, "--json", help="Print the plan as JSON."),
 ) -> None:
-    """Show what would be decoded, observed and scored, and what is already there."""
+    """Show what would be decoded, observed and scored, and what is already done."""
     from revisit.engine.asking import forecast
     from revisit.engine.cache import EvidenceCache, cache_root
     from revisit.engine.request import Request

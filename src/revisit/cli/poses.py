@@ -58,7 +58,7 @@ def poses(
     quiet: bool = typer.Option(False, "--quiet", help="No progress."),
     json: bool = typer.Option(False, "--json", help="Print what was done as JSON."),
 ) -> None:
-    """Estimate the camera path of every clip, one file each. What is there is kept: the same command goes on."""
+    """Estimate the camera path of every clip, one file each. The same command resumes."""
     from dataclasses import asdict
 
     from revisit.engine.request import Request

@@ -14,7 +14,7 @@ def report(
     by: list[str] = typer.Option(
         [],
         "--by",
-        help="Also make a table for each group of clips: by a field (subset, condition, model), an annotation, a gate's "
+        help="Also make a table per group of clips: by a field (subset, condition, model), an annotation, a gate's "
         "result, or a comparison such as rotation>=90 or memo_psnr<12. Commas combine groupings; repeat the option for "
         "more tables.",
     ),

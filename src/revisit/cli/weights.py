@@ -53,7 +53,7 @@ def chosen(ids: list[str] | None, set: str, suite: str, metric: list[str], *, ev
 def list_(
     ids: list[str] = IDS, set: str = SET, suite: str = SUITE, metric: list[str] = METRIC, json: bool = JSON
 ) -> None:
-    """Show weights: whether they are here, size, licence, and the observers that use them."""
+    """List weights: whether they are installed, size, licence, and the observers that use them."""
     from revisit.engine.networks import users_of_weights
     from revisit.weights.pull import forecast
 
@@ -163,7 +163,7 @@ def pull(
 def verify(
     ids: list[str] = IDS, set: str = SET, suite: str = SUITE, metric: list[str] = METRIC, json: bool = JSON
 ) -> None:
-    """Read every byte and compare it with its digest: of what is on this machine, or of what is asked for."""
+    """Compare installed weights with their digests."""
     from revisit.weights.lock import entries
     from revisit.weights.places import root
     from revisit.weights.verify import on_this_machine
@@ -189,7 +189,7 @@ def verify(
 def path(
     id: str = typer.Argument(None, help="An id; without it, the folder of all weights."), json: bool = JSON
 ) -> None:
-    """Print where weights lie."""
+    """Print the folder of the weights."""
     from revisit.weights.files import file
     from revisit.weights.lock import entry
     from revisit.weights.places import root

@@ -13,7 +13,7 @@ app = typer.Typer(help="Rendered worlds with known truth.", no_args_is_help=True
 
 @app.callback()
 def world() -> None:
-    """Worlds with known truth, and models that fail in known ways."""
+    """Rendered worlds with known truth, and models with known failures."""
 
 
 @app.command("render")
@@ -37,10 +37,7 @@ def render(
     fresh: bool = typer.Option(False, "--fresh", help="Render again from the start."),
     json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
 ) -> None:
-    """Render films, and what models with known failures make of them, in the layouts of the benchmarks.
-
-    What is complete is kept: the same command goes on where it stopped.
-    """
+    """Render films, and the clips of models with known failures, in the layouts of the benchmarks. The same command resumes."""
     from revisit.worlds.layouts.common import Model
     from revisit.worlds.layouts.orders import LAYOUTS, evaluation
     from revisit.worlds.layouts.rendering import render as rendered

@@ -54,7 +54,7 @@ def mbench() -> None:
 
 @app.command("list-metrics")
 def list_metrics(json: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
-    """Print the 23 names with what each measures."""
+    """List the 23 metrics and what each measures."""
     from revisit.core import METRICS as KNOWN
     from revisit.suites.mbench.names import registered
 
@@ -150,7 +150,7 @@ def eval_(
     log_file: Path = typer.Option(None, help="Log file; eval.log in the run by default."),
     no_log_file: bool = typer.Option(False, "--no-log-file", help="Write no log."),
 ) -> None:
-    """Score a dataset; what cannot be used is told and passed over. The same command resumes, others add to it."""
+    """Score a dataset; items that cannot be used are reported and skipped. The same command resumes; other metrics are added."""
     from dataclasses import replace
 
     from revisit.core import UsageError
@@ -232,10 +232,7 @@ def prepare(
     root: list[Path] = ROOT,
     quiet: bool = typer.Option(False, "--quiet", help="No progress."),
 ) -> None:
-    """Make camera-pose artifacts for clips that have none. What is there is kept: the same command goes on.
-
-    `eval` and `validate` find what lies in --output: the dataset's artifacts.json says where.
-    """
+    """Make camera-pose artifacts for clips that have none. The same command resumes. `eval` and `validate` find the artifacts in --output through the dataset's artifacts.json."""
     from revisit.core import Clip, UsageError
     from revisit.posing.tasks import Task, estimate
     from revisit.suites.mbench.dataset import Problem, note_artifacts, open_dataset
@@ -274,7 +271,7 @@ def submit(
     out: Path = typer.Option(None, help="The zip file; <model>.zip by default."),
     dataset: Path = typer.Option(None, help="The dataset, if it has moved since the run."),
 ) -> None:
-    """Write the zip file that the public leaderboard takes, of a run that has all of a model's items."""
+    """Write the zip file for the public leaderboard, from a run with all items of a model."""
     from revisit.core import UsageError
     from revisit.results.run import Run as RunFolder
     from revisit.suites.mbench.dataset import open_dataset
@@ -397,7 +394,7 @@ def import_videos(
     ),
     json: bool = typer.Option(False, "--json", help="Print what was done as JSON."),
 ) -> None:
-    """Make the entry of a model in an MBench dataset; doing it again completes it."""
+    """Add a model's videos to an MBench dataset; running it again adds new videos."""
     from dataclasses import asdict
 
     from revisit.core import UsageError

@@ -179,7 +179,7 @@ def leaderboard(
     sort: str = typer.Option("", "--sort", help="Column to sort by, such as ORS; the best come first."),
     subset: str = typer.Option("", "--subset", help="synthetic or real."),
 ) -> None:
-    """Put result files of models side by side, as leaderboard.py does."""
+    """Compare the result files of models, as leaderboard.py does."""
     from revisit.cli.leaderboard import written_as
     from revisit.core import UsageError
     from revisit.suites.memobench.leaderboard import as_csv, read_csv, upstream_board

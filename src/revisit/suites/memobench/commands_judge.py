@@ -32,10 +32,7 @@ def questions(
     limit: int = typer.Option(None, min=1, help="At most this many clips of a dataset."),
     fresh: bool = typer.Option(False, "--fresh", help="Write existing banks again."),
 ) -> None:
-    """Write and filter MemoBench questions; a bank and a sheet for human review per clip come out.
-
-    With a dataset, banks that are there are kept: the same command goes on where it stopped.
-    """
+    """Write and filter MemoBench questions; the output is a question bank and a sheet for human review per clip. With a dataset, the same command resumes."""
     from revisit.core import Clip, RevisitError, UsageError
     from revisit.suites.memobench.names import parse_clip
     from revisit.suites.memobench.pipeline import BankTask, bank_tasks
@@ -130,7 +127,7 @@ def wording(
     repository: Path = typer.Argument(help="Your copy of MemoBench's repository."),
     out: Path = typer.Option(Path("memobench-wording.yaml"), help="The file to write."),
 ) -> None:
-    """Take the words of MemoBench's questions to a judge out of your copy of its repository."""
+    """Extract the wording of MemoBench's questions from your copy of its repository."""
     from revisit.core import UsageError
     from revisit.suites.memobench.wording import as_yaml, from_repository
 
@@ -147,7 +144,7 @@ def review(
     reviews: Path = typer.Option(None, help="What raters of `revisit annotate --task review` said: reviews.json."),
     out: Path = typer.Option(None, "--out", "-o", help="Folder for the reviewed banks, with --reviews."),
 ) -> None:
-    """Keep the questions of a bank that a person approved in its sheet, or those that most raters keep."""
+    """Keep the questions of a bank that were approved in its sheet, or those that most raters keep."""
     from dataclasses import replace
 
     from revisit.core import UsageError

@@ -34,7 +34,7 @@ def records(
     own: Path = typer.Option(None, "--generators", help="A YAML file with your own generators."),
     json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
 ) -> None:
-    """Write the records that a generator shall make clips of."""
+    """Write the records from which a generator makes clips."""
     from collections import Counter
 
     from revisit.control.generators import generator
@@ -70,7 +70,7 @@ def records(
 
 @app.command()
 def published(json: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
-    """Print the paper's table with its support, daggers and averages. Another protocol than any run of yours."""
+    """Print the paper's table with support, daggers and averages. Its protocol differs from that of your runs."""
     from revisit.suites.wrbench.shown import main_table
     from revisit.suites.wrbench.tables import MEASURES
     from revisit.suites.wrbench.tables import published as rows_of
