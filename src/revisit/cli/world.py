@@ -37,7 +37,7 @@ def render(
     fresh: bool = typer.Option(False, "--fresh", help="Render again from the start."),
     json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
 ) -> None:
-    """Render films, and the clips of models with known failures, in the layouts of the benchmarks. The same command resumes."""
+    """Render films and the clips of models with known failures, in benchmark layouts. The same command resumes."""
     from revisit.worlds.layouts.common import Model
     from revisit.worlds.layouts.orders import LAYOUTS, evaluation
     from revisit.worlds.layouts.rendering import render as rendered

@@ -150,7 +150,7 @@ def eval_(
     log_file: Path = typer.Option(None, help="Log file; eval.log in the run by default."),
     no_log_file: bool = typer.Option(False, "--no-log-file", help="Write no log."),
 ) -> None:
-    """Score a dataset; items that cannot be used are reported and skipped. The same command resumes; other metrics are added."""
+    """Score a dataset; items that cannot be used are reported. The same command resumes; other metrics are added."""
     from dataclasses import replace
 
     from revisit.core import UsageError
@@ -232,7 +232,10 @@ def prepare(
     root: list[Path] = ROOT,
     quiet: bool = typer.Option(False, "--quiet", help="No progress."),
 ) -> None:
-    """Make camera-pose artifacts for clips that have none. The same command resumes. `eval` and `validate` find the artifacts in --output through the dataset's artifacts.json."""
+    """Make camera-pose artifacts for clips that have none. The same command resumes.
+
+    `eval` and `validate` find the artifacts in --output through the dataset's artifacts.json.
+    """
     from revisit.core import Clip, UsageError
     from revisit.posing.tasks import Task, estimate
     from revisit.suites.mbench.dataset import Problem, note_artifacts, open_dataset

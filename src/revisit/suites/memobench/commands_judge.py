@@ -32,7 +32,10 @@ def questions(
     limit: int = typer.Option(None, min=1, help="At most this many clips of a dataset."),
     fresh: bool = typer.Option(False, "--fresh", help="Write existing banks again."),
 ) -> None:
-    """Write and filter MemoBench questions; the output is a question bank and a sheet for human review per clip. With a dataset, the same command resumes."""
+    """Write and filter MemoBench questions: a question bank and a sheet for human review per clip.
+
+    With a dataset, the same command resumes.
+    """
     from revisit.core import Clip, RevisitError, UsageError
     from revisit.suites.memobench.names import parse_clip
     from revisit.suites.memobench.pipeline import BankTask, bank_tasks
