@@ -67,7 +67,7 @@ def test_no_return_and_little_overlap_are_unscored():
     assert lighting_consistency(light, pairs([], [])) == Unscored(NO_RETURN)
     answer = lighting_consistency(light, pairs([0], [1], overlap=0.4))
     assert isinstance(answer, Unscored)
-    assert answer.kind == "no_overlap" and "shares 70% of its view" in answer.sentence
+    assert answer.kind == "no_overlap" and "share at least 70% of their view" in answer.sentence
     assert isinstance(style_consistency(style_of(window(wall(), 0)), pairs([], [])), Unscored)
 
 

@@ -37,7 +37,7 @@ def test_compile_writes_what_the_loader_opens_and_tells_what_is_lost(tmp_path: P
     said("compile", "pan_LR", "--model", "spatia", "--out", out)
     assert sorted(path.name for path in (tmp_path / "cup.camera").iterdir()) == ["intrinsics.txt", "poses.txt"]
     text = said("compile", "dolly:forward:2@98", "--model", "magicworld", "--out", out)
-    assert "longer than 0.6 metres" in text and "1.400 metres" in text
+    assert "above 0.6 metres" in text and "1.400 metres" in text
     facts = json.loads(said("compile", "dolly:forward:2@98", "--model", "magicworld", "--out", out, "--json"))
     assert facts["clipped"] and not facts["exact"]
     told = json.loads(
@@ -83,7 +83,7 @@ def test_run_tells_what_was_not_delivered(tmp_path: Path, monkeypatch: pytest.Mo
     text = said(*words, code=1)
     assert "turn: made" in text and "1 made, 2 refused" in text
     assert "half a character" in text and "one of six moves by name" in text
-    assert "1 of 3: the generator is not told the path exactly: off by up to 15.00 degrees" in text
+    assert "1 of 3: the generator does not get the exact path: it is off by up to 15.00 degrees" in text
     assert "1 of 3: converter needed" in text
     counts = json.loads(said(*words, "--json", code=1).split("\n}")[0].partition("{")[2].join(["{", "}"]))["counts"]
     assert counts == {"kept": 1, "refused": 2}

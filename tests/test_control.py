@@ -135,7 +135,7 @@ def test_what_a_generator_cannot_be_told_is_refused_in_a_sentence() -> None:
         ("minwm-hy", "yaw:left:60@38,yaw:right:60@38", "ask for 30 degrees or 0.8 metres in 40 frames"),
         ("minwm-hy", "yaw:left:30@40,static@8,yaw:right:21@28", "none rests but in the end"),
         ("minwm-wan", "yaw:left:30@40,static@36", "none rests"),
-        ("minwm-wan", "static@77", "hold its camera still"),
+        ("minwm-wan", "static@77", "keep its camera still"),
         ("matrix-game-3", "crane:up:0.5@496", "rises"),
         ("voyager", "tilt:up:20@48", "one of six moves by name"),
     ):
@@ -204,9 +204,9 @@ def test_the_lengths_of_clips() -> None:
 
 
 def test_unknown_names_are_sentences(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no generator"):
+    with pytest.raises(UsageError, match="unknown generator"):
         generator("nobody")
-    with pytest.raises(UsageError, match="no camera preset"):
+    with pytest.raises(UsageError, match="unknown camera preset"):
         preset("zoom")
     own = tmp_path / "own.yaml"
     for content, says in (

@@ -107,7 +107,7 @@ def test_what_is_unknown_is_untold_and_never_guessed():
     found = diagnose(records(without=("target", "first_state")))
     assert found.untold["vanish"] == "nothing to compare"
     assert "flicker" not in found.untold
-    assert found.words == "no failure found, 8 of 20 kinds untold"
+    assert found.words == "no failure found, 8 of 20 kinds could not be judged"
     nothing = diagnose({})
     assert set(nothing.untold) == set(KINDS)
 

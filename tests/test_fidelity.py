@@ -203,7 +203,7 @@ def test_malformed_evidence_says_what_a_valid_one_looks_like():
         psnr(replace(good, mse=np.array([1.0, 1e6])))
     with pytest.raises(InvalidEvidence, match="choose one of rgb, gray_border, torchmetrics"):
         ssim(good, family="kornia")
-    with pytest.raises(InvalidEvidence, match="hidden first and returns later"):
+    with pytest.raises(InvalidEvidence, match="must start before the return"):
         psnr_returned(good, CasePhases(2, 1, "given"))
 
 

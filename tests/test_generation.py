@@ -139,7 +139,7 @@ def test_what_is_not_delivered_is_told_with_the_record(setting: tuple[Path, str]
     path = folder / "records.jsonl"
     path.write_text(json.dumps({"id": "far", "prompt": "fine", "camera": "dolly:forward:2@8"}))
     (made,) = generate(read_records(path), replace(ANY, gain=(1, 1, 0.6)), command, folder / "out")
-    assert made.good and any("longer than 0.6 metres" in remark for remark in made.remarks)
+    assert made.good and any("above 0.6 metres" in remark for remark in made.remarks)
     known = json.loads((folder / "out/far.provenance.json").read_text())["delivered"]
     assert known["clipped"] and not known["exact"] and known["largest_way_error_metres"] == pytest.approx(1.4)
     logged = json.loads((folder / "out/generation.jsonl").read_text())

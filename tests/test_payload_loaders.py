@@ -252,7 +252,7 @@ def test_a_way_that_is_cut_is_not_exact_and_is_told() -> None:
     made = deliver(plan, to)
     assert made.clipped and not made.exact
     assert made.way_error == pytest.approx(1.4)
-    assert any("longer than 0.6 metres" in remark for remark in made.remarks())
+    assert any("above 0.6 metres" in remark for remark in made.remarks())
     assert made.facts()["largest_way_error_metres"] == pytest.approx(1.4)
     short = deliver(plan_for("dolly:forward:0.5@49,dolly:back:0.5@49", to), to)
     assert short.exact and not short.clipped and not short.remarks()

@@ -80,7 +80,7 @@ def test_ranks_are_on_common_clips_with_the_places_a_model_may_have() -> None:
     sure = made().paired("psnr", "a", "b").better == "b"
     assert (found["a"].low, found["a"].high) == ((2, 2) if sure else (1, 2))
     assert all(rank.n == 8 for rank in made(without=(("a", 3),)).ranks("psnr"))  # a clip that one lacks counts for none
-    with pytest.raises(UsageError, match="has no direction"):
+    with pytest.raises(UsageError, match="without a better direction"):
         made("motion_amount").ranks("motion_amount")
 
 

@@ -42,7 +42,7 @@ def test_nothing_to_compare_is_none_and_not_zero():
 
 
 def test_malformed_input_is_refused():
-    with pytest.raises(UsageError, match="rate the same things"):
+    with pytest.raises(UsageError, match="need the same number of ratings"):
         cohen_kappa([1, 2], [1])
     with pytest.raises(UsageError, match="choose nominal, linear or quadratic"):
         cohen_kappa([1], [1], weights="cubic")

@@ -148,7 +148,7 @@ def test_drifting_colours_alone_hide_nothing():
 
 
 @pytest.mark.parametrize(
-    ("box", "reason"), [((0.5, 0.5, 0.51, 0.53), "too small"), ((0.62, 0.3, 0.9, 0.8), "look the same as the target")]
+    ("box", "reason"), [((0.5, 0.5, 0.51, 0.53), "too small"), ((0.62, 0.3, 0.9, 0.8), "look like the target")]
 )
 def test_a_target_that_cannot_be_recognised_is_unsure(box, reason):
     flat = scene()

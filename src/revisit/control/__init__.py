@@ -1,1 +1,1 @@
-"""Control: one camera script, compiled to a path, handed to each generator in the form it takes, and recorded."""
+"""Control: compiles camera scripts to paths, writes them in the form each generator reads, and runs generators."""

@@ -62,7 +62,7 @@ def compile_script(
 def intrinsics(size: tuple[int, int], field_of_view: float = FIELD_OF_VIEW) -> np.ndarray:
     """K in pixels of a camera with square pixels and its axis through the middle of the picture."""
     if not 1 <= field_of_view < 180:
-        raise UsageError(f"a field of view is between 1 and 180 degrees, not {field_of_view:g}")
+        raise UsageError(f"the field of view must be between 1 and 180 degrees, not {field_of_view:g}")
     width, height = size
     focal = width / (2 * np.tan(np.radians(field_of_view / 2)))
     return np.array([[focal, 0, width / 2], [0, focal, height / 2], [0, 0, 1.0]])

@@ -1,4 +1,4 @@
-"""Delivery: the payload that one generator gets for a plan, read as its loader reads it, with what it leaves out."""
+"""Delivery: the payload of a generator for a camera path, read back as its loader reads it, with what is lost."""
 
 from __future__ import annotations
 
@@ -63,17 +63,20 @@ class Delivery:
         if self.to.gain[:2] != (1, 1) and FAMILIES[self.to.payload].gains:
             turns, ways = self.to.gain[:2]
             said.append(
-                f"turns are amplified by {turns:g} and ways by {ways:g}; the clip is judged against the plain path"
+                f"turns are amplified by {turns:g} and distances by {ways:g}; the clip is compared with the "
+                "unamplified path"
             )
         if self.clipped:
-            said.append(f"a way is longer than {self.to.gain[2]:g} metres, the most for {self.to.id}: it was cut there")
+            said.append(
+                f"a distance is above {self.to.gain[2]:g} metres, the maximum of {self.to.id}: it was cut to that"
+            )
         if self.said.ways == "shape":
-            said.append("the size of the ways is not delivered, only their shape")
+            said.append("the length of the path is not delivered, only its shape")
         if self.turn_error is None:
-            said.append("how far it turns is not known: no public source says how large the generator's units are")
+            said.append("how far it turns is unknown: no public source gives the generator's units")
         elif self.turn_error > EXACT_DEGREES or (self.way_error or 0) > EXACT_METRES:
             said.append(
-                f"the generator is not told the path exactly: off by up to {self.turn_error:.2f} degrees and "
+                f"the generator does not get the exact path: it is off by up to {self.turn_error:.2f} degrees and "
                 f"{self.way_error:.3f} metres"
             )
         if FAMILIES[self.to.payload].pictured and self.picture is None:
@@ -143,7 +146,7 @@ def deliver(
             f"{to.id} makes clips of {to.lengths_told} frames, not {len(plan)}; give --frames {to.frames}"
         )
     if not to.static and not any(step.moves for step in plan.steps):
-        raise PayloadError(f"{to.id} cannot be asked to hold its camera still")
+        raise PayloadError(f"{to.id} has no way to keep its camera still")
     family = FAMILIES[to.payload]
     turns, ways, limit = to.gain
     asked = amplified(plan.path.c2w, rotation=turns, translation=ways) if family.gains else plan.path.c2w

@@ -1,4 +1,4 @@
-"""Generators as data: what each starts from, how long and large its clips are, and how it takes its camera."""
+"""The known generators: inputs, length and size of clips, and form of the camera path."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def generator(id: str, own: Path | None = None) -> Generator:
     for entry in known.values():
         if name in (_plain(entry.id), *map(_plain, entry.aliases)):
             return entry
-    raise UsageError(f"there is no generator {id!r}; `revisit camera models` lists {', '.join(sorted(known))}")
+    raise UsageError(f"unknown generator {id!r}; choose one of {', '.join(sorted(known))}")
 
 
 def _plain(name: str) -> str:
@@ -104,7 +104,7 @@ def _read(text: str, where: str) -> dict[str, Generator]:
     try:
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise UsageError(f"{where}: no valid YAML: {error}") from error
+        raise UsageError(f"{where}: not valid YAML: {error}") from error
     if not isinstance(content, dict) or not isinstance(content.get("generators"), dict):
         raise UsageError(f"{where}: expected `generators:` with an entry per generator")
     base = {"takes": "image", "condition": "model_inferred", "frames": 81, "fps": 16, "size": [832, 480]}
@@ -153,5 +153,5 @@ def _entry(id: str, facts: dict[str, Any], where: str) -> Generator:
     }
     bad = next((name for name, is_wrong in wrong.items() if is_wrong), None)
     if bad is not None:
-        raise UsageError(f"{where}: the generator {id} has a value of `{bad}` that nothing here understands")
+        raise UsageError(f"{where}: the generator {id} has an unknown value of `{bad}`")
     return made

@@ -13,7 +13,7 @@ FRAMES = 81
 
 # name -> (script for an out-and-back of `out` and `back` frames, what it is)
 PRESETS: dict[str, tuple[str, str]] = {
-    "static": ("static@{whole}", "the camera rests"),
+    "static": ("static@{whole}", "the camera stays still"),
     "yaw_LR": ("yaw:left:{degrees}@{out},yaw:right:{degrees}@{back}", "turns left, then back"),
     "yaw_RL": ("yaw:right:{degrees}@{out},yaw:left:{degrees}@{back}", "turns right, then back"),
     "pan_LR": ("pan:left:{metres}@{out},pan:right:{metres}@{back}", "moves left, then back"),
@@ -49,9 +49,9 @@ def preset(
 ) -> str:
     """The script of a preset over so many frames; an even number cannot be told from the script alone."""
     if name not in PRESETS:
-        raise UsageError(f"there is no camera preset {name!r}; there are {', '.join(PRESETS)}")
+        raise UsageError(f"unknown camera preset {name!r}; choose one of {', '.join(PRESETS)}")
     if frames < 5:
-        raise UsageError(f"a preset runs over 5 frames or more, such as 81, not {frames}")
+        raise UsageError(f"a preset needs at least 5 frames, such as 81, not {frames}")
     words = {"degrees": degrees, "metres": metres, "ahead": ahead, "tilt": tilt, "circle": 2 * math.pi}
     counts = {"whole": frames, "out": frames // 2, "back": frames // 2, "steps": frames - 1}
     return PRESETS[name][0].format(**counts, **{word: f"{value:.12g}" for word, value in words.items()})

@@ -34,7 +34,7 @@ class Inputs:
 
     def __post_init__(self) -> None:
         if self.policy not in INPUT_POLICIES:
-            raise UsageError(f"there is no input policy {self.policy!r}; there are {', '.join(INPUT_POLICIES)}")
+            raise UsageError(f"unknown input policy {self.policy!r}; choose one of {', '.join(INPUT_POLICIES)}")
 
 
 def leaks(policy: str) -> bool:

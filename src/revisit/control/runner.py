@@ -69,7 +69,7 @@ def read_records(path: Path) -> list[GenerationRecord]:
             raise UsageError(f"{path}:{number}: expected an object with id, prompt and camera ({error})") from error
     twice = sorted(id for id, count in Counter(record.id for record in found).items() if count > 1)
     if twice:
-        raise UsageError(f"{path}: the id {twice[0]!r} is there more than once")
+        raise UsageError(f"{path}: the id {twice[0]!r} occurs more than once")
     return found
 
 

@@ -1,1 +1,1 @@
-"""Diagnosis: which failures a clip shows, how surely, how strongly, and in which frames; read off its scores."""
+"""Diagnosis: which failures a clip shows, with confidence, strength and frames, derived from its scores."""

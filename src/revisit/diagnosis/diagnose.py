@@ -70,7 +70,7 @@ def diagnose(records: Mapping[str, Record]) -> Diagnosis:
     for id, kind in KINDS.items():
         if kind.memory and (never_left or rests):
             why = "was asked to rest" if rests else "never left"
-            untold[id] = f"the camera {why}, so memory was not put to the test"
+            untold[id] = f"the camera {why}, so memory was not tested"
             continue
         sure = confidence(id, found)
         strong = strength_of(kind, scores)
@@ -137,9 +137,11 @@ def _words(
     said += [f"perhaps {finding.title} ({finding.confidence:.2f})" for finding in likely]
     open_kinds = len(untold) + len(doubtful)
     if not said and len(untold) == len(KINDS):
-        said = ["nothing could be told"]
+        said = ["nothing could be diagnosed"]
     elif not said and open_kinds > len(KINDS) / 2:
         said = [f"not enough to tell: {open_kinds} of {len(KINDS)} kinds could not be asked"]
     elif not said:
-        said = ["no failure found" + (f", {open_kinds} of {len(KINDS)} kinds untold" if open_kinds else "")]
+        said = [
+            "no failure found" + (f", {open_kinds} of {len(KINDS)} kinds could not be judged" if open_kinds else "")
+        ]
     return ", ".join([label, *said] if label else said)

@@ -46,7 +46,7 @@ KINDS: dict[str, Kind] = {
         "camera_scale", (1.0, 0.25),
     ),
     "camera_drift": Kind(
-        "camera drifts", "the camera strayed from its way",
+        "camera drifts", "the camera left its path",
         CAMERA, ("strays", "ends off"), (*CAMERA_SIGNS, "other place", "melts"),
         "camera_strays", (0.0, 0.05), memory=True,
     ),
@@ -56,7 +56,7 @@ KINDS: dict[str, Kind] = {
         "return_delay", (0.0, 0.45), memory=True,
     ),
     "partial_return": Kind(
-        "camera returns in part", "the camera came back only in part",
+        "camera returns in part", "the camera came back only part of the way",
         CAMERA, ("ends short", "ends off"), CAMERA_SIGNS,
         "return_shortfall", (0.0, 1.0), memory=True,
     ),
@@ -86,7 +86,7 @@ KINDS: dict[str, Kind] = {
         "first_state", (0.0, 1.0), memory=True,
     ),
     "state_frozen": Kind(
-        "state frozen", "the state stood where it was last seen",
+        "state frozen", "the state stayed as it was last seen",
         TARGET, ("as last seen", "changed"), TARGET_SIGNS,
         "last_state", (0.0, 1.0), memory=True,
     ),
@@ -101,17 +101,17 @@ KINDS: dict[str, Kind] = {
         "target_doubled", (0.0, 0.9), memory=True,
     ),
     "background": Kind(
-        "background hallucinated", "the place was another",
+        "background hallucinated", "the place was different",
         LOOK, ("other place",), (*PICTURE_SIGNS, "ends short", "not as far", "strays"),
         "place_departure", (0.0, 0.8), memory=True,
     ),
     "lighting": Kind(
-        "lighting drifts", "the light was another",
+        "lighting drifts", "the light was different",
         LOOK, ("other light", "darker", "fainter colours"), (*PICTURE_SIGNS, "ends short", "not as far"),
         "light_departure", (0.0, 35.0), memory=True,
     ),
     "style": Kind(
-        "style drifts", "the style was another",
+        "style drifts", "the style was different",
         LOOK, ("stylised", "other style"), (*PICTURE_SIGNS, "ends short", "not as far"),
         "style_departure", (0.0, 0.35), memory=True,
     ),

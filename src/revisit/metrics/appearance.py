@@ -1,4 +1,4 @@
-"""Appearance: does the place return in the light and the style it was left in?
+"""Appearance: does a place return with the same light and style?
 
 Evidence: `LabStats` or `StyleStats` of whole frames, and `ReturnPairs` (i, j) that join a frame with one
 that sees the same view again. Only pairs that share most of their view are compared, because whole
@@ -17,7 +17,7 @@ from revisit.evidence.appearance import LabStats, StyleStats
 from revisit.evidence.views import ReturnPairs
 from revisit.metrics.rows import nearest_rows
 
-NO_RETURN = Reason("no_return", "no frame sees an earlier view again")
+NO_RETURN = Reason("no_return", "no frame shows an earlier view again")
 
 
 def compared(pairs: ReturnPairs, index: np.ndarray, least_overlap: float) -> tuple[np.ndarray, np.ndarray] | Unscored:
@@ -26,7 +26,7 @@ def compared(pairs: ReturnPairs, index: np.ndarray, least_overlap: float) -> tup
     if not len(pairs.i) or not len(index):
         return Unscored(NO_RETURN)
     if not usable.any():
-        return Unscored("no_overlap", f"no pair of frames shares {least_overlap:.0%} of its view")
+        return Unscored("no_overlap", f"no two frames share at least {least_overlap:.0%} of their view")
     return pairs.i[usable], pairs.j[usable]
 
 

@@ -36,13 +36,13 @@ def psnr_per_frame(mse: np.ndarray) -> np.ndarray:
 def ssim_per_frame(fidelity: FrameFidelity, family: str) -> np.ndarray | Unscored:
     """SSIM of each frame in one family, or Unscored where the observer was not asked for that family."""
     if family not in SSIM_FAMILIES:
-        raise InvalidEvidence(f"there is no SSIM family {family!r}; choose one of {', '.join(SSIM_FAMILIES)}")
+        raise InvalidEvidence(f"unknown SSIM family {family!r}; choose one of {', '.join(SSIM_FAMILIES)}")
     values = getattr(fidelity, f"ssim_{family}")
     if values is None:
         observed = [name for name in SSIM_FAMILIES if getattr(fidelity, f"ssim_{name}") is not None]
         return Unscored(
             "other_settings",
-            f"the metric takes the SSIM family {family}, and the observer's parameter `families` lists "
+            f"the metric needs the SSIM family {family}, but the observer's parameter `families` lists "
             f"{', '.join(observed) or 'none'}",
         )
     return np.asarray(values, dtype=float)
@@ -52,8 +52,8 @@ def by_phase(values: np.ndarray, index: np.ndarray, phases: CasePhases) -> dict[
     """Values of the visible, hidden and returned frames; a phase without frames is empty."""
     if not 0 <= phases.first_hidden <= phases.first_returned:
         raise InvalidEvidence(
-            f"the phases start at frames {phases.first_hidden} (hidden) and {phases.first_returned} (returned); "
-            "the view is hidden first and returns later"
+            f"the phases start at frames {phases.first_hidden} (hidden) and {phases.first_returned} (returned); the "
+            "hidden phase must start before the return"
         )
     bounds = np.searchsorted(index, [phases.first_hidden, phases.first_returned])
     return dict(zip(PHASES, np.split(np.asarray(values), bounds), strict=True))
@@ -169,7 +169,7 @@ def after_return(measure: Measure) -> Metric:
         facts = phase_facts(values, index, phases)
         at = index >= phases.first_returned
         if not at.any():
-            sentence = f"no frame after the return at frame {phases.first_returned} was compared"
+            sentence = f"no frame after the return at frame {phases.first_returned} could be compared"
             return Unscored("no_overlap", sentence, facts)
         units = Series(frame=index[at], other=seen.reference[rows][at], value=values[at])
         return Score(float(values[at].mean()), units=units, facts=facts)

@@ -1,4 +1,4 @@
-"""Departure of the target: gone, elsewhere, doubled, changed, or as it was before?
+"""Target departure: is the returned target missing, moved, doubled, changed or reset?
 
 Evidence: `Overlay`, the returned frames laid over the truth, the first and the last view. The clip's picture
 around the target is read as one of several simple pictures made from the reference: the truth; the truth
@@ -55,7 +55,7 @@ def target_facts(overlay: Overlay) -> TargetFacts | Unscored:
     """What became of the target in each frame of the overlay."""
     rows = [facts for k in range(len(overlay.index)) if (facts := _facts(overlay, k)) is not None]
     if not rows:
-        return Unscored("not_followed", "the target does not stand out from what is behind it")
+        return Unscored("not_followed", "the target does not stand out from the background")
     return TargetFacts(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
 
 
@@ -213,7 +213,7 @@ def _answer(facts: TargetFacts, value: float, units: np.ndarray, **further: floa
     id="target_faded", version=1, title="Target faded on return", unit="share", range=(0, 1), higher_is_better=False,
     needs=(TargetFacts,), suites=("folder",),
     responds_to=("vanish",),
-    blind_to=("a target that hardly stands out from what is behind it", "a target that is gone because it moved"),
+    blind_to=("a target that hardly stands out from the background", "a target that is gone because it moved"),
 )  # fmt: skip
 def target_faded(facts: TargetFacts) -> Score | Unscored:
     """How far the target's place is on its way from the target (0) to what is behind it (1), after the return.
@@ -308,7 +308,7 @@ def first_state(facts: TargetFacts) -> Score | Unscored:
     """In the event's mark, how near the clip is to the first view: 1 as at first, 0 as in the truth."""
     value = middle(facts.first_like)
     if value is None:
-        return Unscored("nothing_happened", "the reference's return shows the target as at first")
+        return Unscored("nothing_happened", "the reference shows the returned target unchanged from the first view")
     return _answer(facts, value, facts.first_like, fit=middle(facts.first_fit), nearer_last=middle(facts.nearer_last))
 
 
@@ -322,7 +322,7 @@ def last_state(facts: TargetFacts) -> Score | Unscored:
     """In the mark of what happened since the target was last seen, how near the clip is to that last view."""
     value, nearer = middle(facts.last_like), middle(facts.nearer_last)
     if value is None:
-        return Unscored("nothing_happened", "the reference's return shows the target as last seen")
+        return Unscored("nothing_happened", "the reference shows the returned target as it was last seen")
     if nearer is None:
-        return Unscored("nothing_happened", "the target was last seen as at first: stuck and reset look the same")
+        return Unscored("nothing_happened", "the target was last seen unchanged, so stuck and reset look the same")
     return _answer(facts, value, facts.last_like, fit=middle(facts.last_fit), nearer_last=nearer)

@@ -162,9 +162,9 @@ def unjudgeable(track: TargetTrack, cues: Cues) -> str:
     if track.texture < FAINTEST:
         return "the target has too little texture and colour of its own to be told from the rest of the first frame"
     if len(track.index) < 4:
-        return f"{len(track.index)} frames are too few to see something leave and return"
+        return f"{len(track.index)} frames are too few for a target to leave and return"
     if cues.lead[0] < LEAD:
-        return "other things in the first frame look the same as the target"
+        return "other things in the first frame look like the target"
     return ""
 
 

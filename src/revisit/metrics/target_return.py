@@ -1,4 +1,4 @@
-"""The target: does it come back, and as the same thing?
+"""Target return: does the target come back, and does it look the same?
 
 Evidence: `TargetSight`, read through the gate `target_return` (hidden and returned) and
 `TargetPhases`. Similarity is that of the layout of edges and colours with the target as it looked
@@ -57,7 +57,9 @@ def target_reappearance(sight: TargetSight, phases: TargetPhases, *, seen_for: f
     again = place_seen_without_target(track) & (phases.state == HIDDEN)
     facts["place_seen_frames"] = int(again.sum())
     if again.sum() < frames_for(track, seen_for, 3):
-        return Unscored("no_return", "the place of the target was not seen again, so it could not come back", facts)
+        return Unscored(
+            "no_return", "the place of the target was not seen again, so its return cannot be checked", facts
+        )
     units = Series(frame=track.index[again], value=np.zeros(int(again.sum())), place=track.place[again])
     return Score(0.0, units=units, facts=facts)
 

@@ -186,7 +186,9 @@ def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) 
 
 def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> Verdict:
     if len(links.index) < 3:
-        return Verdict("unsure", "cannot tell", f"only {len(links.index)} frames: leaving and returning takes three")
+        return Verdict(
+            "unsure", "cannot tell", f"only {len(links.index)} frames: leaving and returning needs at least three"
+        )
     phase, lost = phases.phase, relations.lost[0]
     units = Series(frame=links.index, seconds=links.time, value=np.nan_to_num(phases.share, nan=-1.0), phase=phase)
     facts: dict[str, object] = {
@@ -260,8 +262,8 @@ def _never_left(
     if unknown > MOSTLY_UNKNOWN:
         return Verdict(
             "unsure", "cannot tell",
-            f"in {unknown:.0%} of the frames the camera's motion says that the first view is there, but nothing of "
-            "it is recognised", facts, units,
+            f"in {unknown:.0%} of the frames the first view should be visible by the camera motion, but is not recognised",
+            facts, units,
         )  # fmt: skip
     if np.nan_to_num(lost).max() <= STILL and links.change.max(initial=0) < STILL_CHANGE:
         return Verdict("closed", "never left", "the camera is frozen: nothing moves", {**facts, "frozen": True}, units)

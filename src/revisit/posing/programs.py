@@ -306,4 +306,4 @@ def last_line(log: Path) -> str:
         lines = log.read_bytes()[-4000:].decode("utf-8", "replace").split("\n")
     except OSError:
         lines = []
-    return printable(next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing"), 200)
+    return printable(next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing"), 200)

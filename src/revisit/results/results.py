@@ -234,7 +234,7 @@ class Results:
             if not any(_has(case, name) for case in self.cases) and self.cases:
                 known = ["model", "sample", "subset", "condition", "seed", "camera"]
                 notes = sorted({note for case in self.cases for note in case.annotations})
-                raise UsageError(f"no clip has a fact called {name!r}; there are {', '.join([*known, *notes])}")
+                raise UsageError(f"no clip has a fact called {name!r}; choose one of {', '.join([*known, *notes])}")
         return self.only(lambda entry: all(_fact(entry, name) in _several(value) for name, value in facts.items()))
 
     def asking(self, *questions: str) -> Results:
@@ -357,7 +357,7 @@ class Results:
         """
         higher = METRICS[metric].higher_is_better
         if higher is None:
-            raise UsageError(f"{metric} describes and has no direction: nobody is better by it")
+            raise UsageError(f"{metric} is a description without a better direction, so models cannot be ranked by it")
         cells = {model: cell for model, cell in self.mean(metric, common=True).items() if cell.mean is not None}
         beaten = {
             (one, other): self.paired(metric, one, other).better for one in cells for other in cells if one < other

@@ -79,9 +79,9 @@ def cohen_kappa(one: Sequence[Any], other: Sequence[Any], weights: Weights = "no
     With linear and quadratic weights ratings are numbers, and their distance counts.
     """
     if len(one) != len(other):
-        raise UsageError(f"two raters rate the same things; got {len(one)} and {len(other)} ratings")
+        raise UsageError(f"two raters need the same number of ratings; got {len(one)} and {len(other)}")
     if weights not in ("nominal", "linear", "quadratic"):
-        raise UsageError(f"there are no weights {weights!r}; choose nominal, linear or quadratic")
+        raise UsageError(f"unknown weights {weights!r}; choose nominal, linear or quadratic")
     observed = sum(_apart(a, b, weights) for a, b in zip(one, other, strict=True))
     ones, others, n = Counter(one), Counter(other), len(one)
     expected = sum(k * m * _apart(a, b, weights) for a, k in ones.items() for b, m in others.items())

@@ -79,7 +79,7 @@ def bradley_terry(preferences: Iterable[Preference], *, prior: float = 0.0, leve
     seen = [one for one in preferences if one.weight > 0]
     names = sorted({name for one in seen for name in (one.winner, one.loser)})
     if len(names) < 2 or any(one.winner == one.loser for one in seen):
-        raise UsageError("strengths need preferences between at least two different names")
+        raise UsageError("at least two different names are needed")
     place = {name: number for number, name in enumerate(names)}
     real = np.array([(place[one.winner], place[one.loser]) for one in seen])
     weight = np.array([one.weight for one in seen], dtype=float)
@@ -90,8 +90,8 @@ def bradley_terry(preferences: Iterable[Preference], *, prior: float = 0.0, leve
         weights = np.concatenate([weight, np.full(2 * len(compared), float(prior))])
     if not _connected(pairs, len(names)):
         raise UsageError(
-            "some were preferred every time, or were never compared with the others: their strengths have no bound; "
-            "a prior of 0.5 gives them one"
+            "some won every time, or were never compared with the others, so their strengths are unbounded; use a "
+            "prior of 0.5"
         )
     values = _fit(pairs, weights, len(names))
     bread = np.linalg.pinv(_curvature(pairs, weights, values))
@@ -100,7 +100,7 @@ def bradley_terry(preferences: Iterable[Preference], *, prior: float = 0.0, leve
     covariance = bread
     if clusters != {None}:
         if len(clusters) < 2:
-            raise UsageError("one cluster of preferences leaves their spread unknown")
+            raise UsageError("at least two clusters of preferences are needed to estimate their spread")
         covariance = bread @ _spread(real, weight, values, [one.cluster for one in seen]) @ bread
         freedom = float(len(clusters) - 1)
     margin = _quantile(level, freedom) * np.sqrt(np.clip(np.diag(covariance), 0, None))

@@ -24,7 +24,7 @@ def kendall_tau(x: Sequence[float], y: Sequence[float], groups: Sequence[Hashabl
     """
     a, b = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if a.shape != b.shape or a.ndim != 1:
-        raise ValueError(f"two columns of one length are compared; got {a.shape} and {b.shape}")
+        raise ValueError(f"two columns of the same length are needed; got {a.shape} and {b.shape}")
     names = [0] * len(a) if groups is None else list(groups)
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     member = np.array([numbers[name] for name in names], dtype=int)

@@ -1,1 +1,1 @@
-"""Web: what the pages on a local server share: who may ask for what, media by name alone, and the player."""
+"""Web: shared by the local web pages: access control, media files by name, and the video player."""

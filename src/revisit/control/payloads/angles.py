@@ -22,11 +22,11 @@ def write(ask: Ask) -> dict[str, bytes]:
     yaw = np.degrees(np.unwrap(np.radians(yaw)))
     along, aside = ask.c2w[:, 2, 3], np.abs(ask.c2w[:, :2, 3]).max()
     if float(geodesic(_turned(yaw, pitch), ask.c2w[:, :3, :3]).max()) > 1e-4:
-        raise PayloadError("the path rolls, which pitch and yaw cannot say; choose another generator")
+        raise PayloadError("the path rolls, which pitch and yaw cannot express; choose another generator")
     turns = max(np.abs(yaw).max(), np.abs(pitch).max()) > STILL
     if aside > STILL or (turns and np.abs(along).max() > STILL):
         raise PayloadError(
-            "the path moves sideways, or turns while it moves, which pitch, yaw and a displacement cannot say; "
+            "the path moves sideways, or turns while it moves, which pitch, yaw and a displacement cannot express; "
             "choose another generator"
         )
     middle = (len(ask.c2w) - 1) / 2

@@ -86,7 +86,7 @@ def _angles(c2w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     yaw = np.degrees(np.unwrap(np.radians(yaw)))
     level = np.stack([from_yaw_pitch(*angles) for angles in zip(yaw, pitch, strict=True)])
     if np.abs(c2w[:, 1, 3]).max() > STILL or float(geodesic(level, c2w[:, :3, :3]).max()) > 1e-4:
-        raise PayloadError("the path rolls or rises, which keys and a mouse cannot say; choose another generator")
+        raise PayloadError("the path rolls or rises, which keys and a mouse cannot express; choose another generator")
     return yaw, pitch
 
 

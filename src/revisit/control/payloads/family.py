@@ -115,7 +115,7 @@ def member(content: bytes, name: str, shape: tuple[int | None, ...]) -> np.ndarr
         found = np.asarray(loaded[name] if name else loaded, dtype=float)
     except (OSError, EOFError, ValueError, KeyError, IndexError, TypeError, zipfile.BadZipFile) as error:
         what = f"npz with a member {name!r}" if name else "npy file"
-        raise PayloadError(f"the file is no {what}") from error
+        raise PayloadError(f"the file is not a {what}") from error
     fits = len(found.shape) == len(shape) and all(
         want in (None, have) and have for have, want in zip(found.shape, shape, strict=True)
     )
@@ -129,7 +129,7 @@ def document(content: bytes) -> Any:
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise PayloadError(f"the document is no JSON: {error}") from error
+        raise PayloadError(f"the document is not JSON: {error}") from error
 
 
 def rigid(matrices: Any) -> np.ndarray:
@@ -138,7 +138,7 @@ def rigid(matrices: Any) -> np.ndarray:
         full = as_4x4(np.asarray(matrices, dtype=float))
         check_rigid(full)
     except (InvalidPoses, TypeError, ValueError) as error:
-        raise PayloadError(f"these are no camera poses: {error}") from error
+        raise PayloadError(f"these are not camera poses: {error}") from error
     return full
 
 

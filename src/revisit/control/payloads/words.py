@@ -39,7 +39,7 @@ def write(ask: Ask) -> dict[str, bytes]:
             if move.kind in VERBS
         ]
         if len(moves) != len(step.moves):
-            raise PayloadError(f"the step {step} holds a move that has no words")
+            raise PayloadError(f"the step {step} has a move that cannot be put into words")
         said.append(f"{' while it '.join(moves) or 'stays still'} for {step.frames} frames")
     return {"txt": f"The camera {', then '.join(said)}. The scene goes on by itself.\n".encode()}
 
@@ -53,13 +53,13 @@ def read(files: Files, count: int) -> Delivered:
             side = {"backward": "back"}.get(found["side"], found["side"])
             kind = KINDS[found["verb"]].get(found["side"])
             if kind is None:
-                raise PayloadError(f"the sentence asks for {found[0]!r}, which no camera does")
+                raise PayloadError(f"the sentence asks for {found[0]!r}, which is not a camera move")
             moves.append(Move(kind, side, float(found["amount"])))
         if found["frames"]:
             steps.append(Step(tuple(moves), int(found["frames"])))
             moves = []
     if not steps:
-        raise PayloadError("the sentence asks for no camera move that can be read")
+        raise PayloadError("the sentence has no recognisable camera move")
     return Delivered(np.arange(count), timed_path(steps, count))
 
 
