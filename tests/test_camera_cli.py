@@ -82,7 +82,7 @@ def test_run_tells_what_was_not_delivered(tmp_path: Path, monkeypatch: pytest.Mo
     )
     text = said(*words, code=1)
     assert "turn: made" in text and "1 made, 2 refused" in text
-    assert "half a character" in text and "one of six moves by name" in text
+    assert "lone surrogate" in text and "one of six moves by name" in text
     assert "1 of 3: the generator does not get the exact path: it is off by up to 15.00 degrees" in text
     assert "1 of 3: converter needed" in text
     counts = json.loads(said(*words, "--json", code=1).split("\n}")[0].partition("{")[2].join(["{", "}"]))["counts"]

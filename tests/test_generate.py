@@ -324,7 +324,7 @@ def test_two_commands_end_in_a_table(suite: str, worlds: dict[str, Path], tmp_pa
 def test_a_dry_run_makes_nothing(worlds: dict[str, Path], tmp_path: Path, revisit) -> None:
     words = ("generate", "mind", "--data", worlds["mind"], "--model", "m", "--out", tmp_path / "clips")
     said = revisit(*words, "--dry-run").stdout
-    assert "10 clips, 0 of them there" in said and "GB free" in said and "mirror_test" in said
+    assert "10 clips, 0 already made" in said and "GB free" in said and "mirror_test" in said
     assert not (tmp_path / "clips").exists()
     plan = json.loads(revisit(*words, "--dry-run", "--json", "--size", "64x48").stdout)
     assert plan["bytes"] == int(sum(row["bytes"] for row in plan["plan"])) > 0

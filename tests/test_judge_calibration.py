@@ -152,7 +152,7 @@ def test_csv_and_several_people(tmp_path):
     "row, says",
     [
         ({"clip": "a.mp4", "question": "?"}, "'label' is missing; the columns are clip, question, label"),
-        ({"clip": "a.mp4", "question": "?", "label": "yes", "verdict": "x"}, "no column 'verdict'"),
+        ({"clip": "a.mp4", "question": "?", "label": "yes", "verdict": "x"}, "unknown column 'verdict'"),
         ({"clip": "a.mp4", "question": "?", "label": "maybe"}, "does not fit the form: expected yes or no"),
         ({"clip": "a.mp4", "question": "?", "label": "9", "form": "1-5"}, "whole number from 1 to 5"),
         ({"clip": "a.mp4", "question": "?", "label": "yes", "polarity": "up"}, "positive or negative"),

@@ -369,7 +369,7 @@ def test_samples_are_balanced_over_models_and_conditions():
         for i in items_of("pairwise", list(run.cases))
     ]
     assert gaps == sorted(every)[:10]
-    with pytest.raises(UsageError, match="there is no rule"):
+    with pytest.raises(UsageError, match="unknown sampling rule"):
         sample(items, "best", 3)
 
 

@@ -35,9 +35,9 @@ def test_labels_survive_and_paths_begin_at_the_file(tmp_path):
     ("change", "said"),
     [
         ({"schema": 2}, "reads schema 1"),
-        ({"task": "guess"}, "there is no task 'guess'"),
+        ({"task": "guess"}, "unknown task 'guess'"),
         ({"rater": ""}, "'rater' is missing"),
-        ({"who": "me"}, "no field 'who'"),
+        ({"who": "me"}, "unknown field 'who'"),
         ({"answer": "perhaps"}, "expected one of never hidden"),
         ({"frames": {"gone": 1.5}}, "whole numbers"),
         ({"frames": {"gone": -1}}, "whole numbers"),

@@ -90,7 +90,7 @@ def test_an_example_shows_what_is_right_and_why(tmp_path):
         assert "x &lt;i&gt;turns&lt;/i&gt;." in shown and "left is better" in shown
         assert ('class="same"' in shown) == (not store.answers()[0].swapped)
         assert ann.next() is None
-    with pytest.raises(UsageError, match="about nothing these runs show"):
+    with pytest.raises(UsageError, match="fits no clip of these runs"):
         make(tmp_path / "q", [run], settings, gold=[replace(gold[0], case="nothing@x")])
 
 

@@ -81,5 +81,5 @@ def test_malformed_evidence_says_what_a_valid_one_looks_like():
         aesthetic(frames(), AestheticScores(np.arange(3), np.zeros(2), "x"))
     with pytest.raises(InvalidEvidence, match="not finite"):
         image_reward(frames(), rated(ImageRewards, np.nan))
-    with pytest.raises(UsageError, match="there is no rule"):
+    with pytest.raises(UsageError, match="unknown rule"):
         visual_quality(frames(), halves(5, 0.5), rule="strict")

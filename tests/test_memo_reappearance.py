@@ -153,5 +153,5 @@ def test_words_by_rule():
         "corrected": "a test tube", "upstream": "a test tube filled", "paper": "a test tube filled"
     }  # fmt: skip
     assert ors_prompt("Nobody is marked.", "pig", "Synthetic") == "pig"
-    with pytest.raises(UsageError, match="there is no rule 'x'"):
+    with pytest.raises(UsageError, match="unknown rule 'x'"):
         ors_prompt(prompt, "pig", "Real", "x")

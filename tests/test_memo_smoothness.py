@@ -77,7 +77,7 @@ def test_malformed_evidence_says_what_a_valid_one_looks_like():
         motion_smoothness(case(), frames(), replace(errors(), phase=np.ones(6, int)))
     with pytest.raises(InvalidEvidence, match="it must be"):
         motion_smoothness(case(), frames(), replace(errors(), still=np.zeros(2)))
-    with pytest.raises(UsageError, match="there is no rule 'strict'"):
+    with pytest.raises(UsageError, match="unknown rule 'strict'"):
         motion_smoothness(case(), frames(), errors(), rule="strict")
 
 

@@ -374,7 +374,7 @@ def test_evidence_that_cannot_be_is_refused() -> None:
     ):
         with pytest.raises(InvalidEvidence, match=sentence):
             replace(found, **wrong)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="no rule 'fast'"):
+    with pytest.raises(UsageError, match="unknown rule 'fast'"):
         vqa_if(found, rule="fast")
     assert isinstance(pass_rate(found, "Physics Adherence", "corrected"), Unscored)
 

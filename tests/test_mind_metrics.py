@@ -66,7 +66,7 @@ def test_groups(label, corrected, upstream):
 
 
 def test_an_unknown_rule_is_refused():
-    with pytest.raises(UsageError, match="there is no rule 'strict'"):
+    with pytest.raises(UsageError, match="unknown rule 'strict'"):
         selection.frames_scored(10, "strict")
 
 

@@ -513,7 +513,7 @@ def test_the_python_call_of_the_readme(rendered, shared_cache, tmp_path: Path, m
     folder = tmp_path / "python_api_demo/metrics/mbencha.environment.spatial_epipolar"
     assert sorted(path.name for path in folder.iterdir()) == ["items.jsonl", "summary.json", "units.jsonl"]
     assert len(adapter.load(rendered["A"], limit=2)) == 2 and metric_registry.names() == list(registered())
-    with pytest.raises(UsageError, match="there is no aggregator called 'median'; there are mean"):
+    with pytest.raises(UsageError, match="there is no aggregator called 'median'; choose one of mean"):
         aggregator_registry.get("median")
     other = metric_registry.get("mbencht.environment.spatial_epipolar")
     with pytest.raises(UsageError, match="is for setting T, but this is a dataset of setting A"):
@@ -759,7 +759,7 @@ def test_import_says_what_is_wrong(tmp_path: Path, make_clip):
         ((data, "m", tmp_path, rows), "list.jsonl:1: expected subset"),
         ((data, "a/b", tmp_path, rows), "cannot name a model"),
         ((data, "m", tmp_path / "no", rows), "no such folder"),
-        ((data, "m", tmp_path, rows, "move"), "no mode 'move'"),
+        ((data, "m", tmp_path, rows, "move"), "unknown mode 'move'"),
     ):
         with pytest.raises(UsageError, match=says):
             package(*arguments)
@@ -961,7 +961,7 @@ def test_protocols_that_compute_the_same_share_a_tag(tmp_path: Path, make_clip):
     assert same == {"mb_prompt_interaction", "judged_progress", "judged_correctness"}
     other = {id for id in tags["readme"] if tags["readme"][id] != tags["paper"][id]}
     assert other == {"mb_spatial_epipolar", "mb_spatial_reprojection", "judged_progress", "judged_correctness"}
-    with pytest.raises(UsageError, match="there is no rule 'upstream'"):
+    with pytest.raises(UsageError, match="unknown rule 'upstream'"):
         METRICS["judged_progress"].fn(ProgressRatings(3, 3, "m"), rule="upstream")
 
 

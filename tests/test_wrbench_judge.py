@@ -67,7 +67,7 @@ def test_a_case_without_notes_is_told_by_its_prompt() -> None:
     [("- a", "expected `probes:`"), ("probes: [{dimension: taste, answer: yes, text: a}]", "probe 1 needs a dimension"),
      ("probes: [{dimension: visible_state, answer: maybe, text: a}]", "probe 1 needs"), ("{", "neither YAML nor JSON"),
      ("probes: [{dimension: visible_state, answer: no, text: a}]", "no probe asks about visible_spatial"),
-     ("probes: []\nlook: a", "there is no 'look'")],
+     ("probes: []\nlook: a", "unknown field 'look'")],
 )  # fmt: skip
 def test_a_file_of_questions_that_cannot_be_used_says_why(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "questions.yaml"

@@ -52,7 +52,7 @@ def test_paths_are_not_put_into_words() -> None:
 def test_further_scopes_by_name() -> None:
     views = list(event_views(own_tasks()[:2], "path", ["pan_LR", "arc_RL", "orbit"]))
     assert [view.camera for view in views] == ["pan_LR", "arc_RL", "orbit"] * 2
-    with pytest.raises(UsageError, match="no camera 'zoom'"):
+    with pytest.raises(UsageError, match="unknown camera 'zoom'"):
         list(event_views(own_tasks(), "path", ["zoom"]))
     with pytest.raises(UsageError, match="unknown interface"):
         list(event_views(own_tasks(), "telepathy"))
@@ -181,4 +181,4 @@ def test_limit_and_family(tmp_path: Path) -> None:
     assert invoke("--out", str(out), "--family", "park_dog_stick", "--family", "farm_goose_puddle")[0] == 0
     assert len(out.read_text().splitlines()) == 40
     code, said = invoke("--out", str(out), "--family", "park_dog")
-    assert code and "no family 'park_dog'" in said
+    assert code and "unknown family 'park_dog'" in said

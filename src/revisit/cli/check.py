@@ -1,4 +1,4 @@
-"""`revisit check`: before clips are made, whether their inputs are there; afterwards, whether the clips are right."""
+"""`revisit check`: checks the inputs of clips before they are generated, and the clips afterwards."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ SHOWN = 4  # clips that a row of the table names
 def check(
     what: str = typer.Argument(help="A suite, or a folder of clips (with their job files, where they were generated)."),
     data: Path = typer.Option(None, help="The dataset of the suite, as for `revisit generate`."),
-    model: str = typer.Option("", help="The model whose clips are looked at."),
+    model: str = typer.Option("", help="The model whose clips are checked."),
     out: Path = typer.Option(None, help="Folder of the clips; generated/SUITE, or for mbench the dataset itself."),
     generator: str = typer.Option("", help="The card of the generator, as for `revisit generate`."),
-    frames: int = typer.Option(None, min=2, help="Frames of a clip."),
+    frames: int = typer.Option(None, min=2, help="Frames per clip."),
     size: str = typer.Option("", help="Width x height."),
-    fps: float = typer.Option(None, help="Frames a second."),
+    fps: float = typer.Option(None, help="Frames per second."),
     first_frame: bool = typer.Option(True, "--first-frame/--no-first-frame", help="Whether clips have a first frame."),
-    only: list[str] = typer.Option([], help="Only these subsets, conditions or samples; repeat it, or use commas."),
-    limit: int = typer.Option(None, min=1, help="At most so many clips."),
-    option: list[str] = typer.Option([], help="An option of the suite's jobs, name=value; repeat it."),
-    workers: int = typer.Option(1, min=1, help="Clips at a time."),
-    own: Path = typer.Option(None, "--generators", help="A YAML file with generators of your own."),
+    only: list[str] = typer.Option(
+        [], help="Only these subsets, conditions or samples (repeatable, or separated by commas)."
+    ),
+    limit: int = typer.Option(None, min=1, help="At most this many clips."),
+    option: list[str] = typer.Option([], help="An option of the suite's jobs, name=value (repeatable)."),
+    workers: int = typer.Option(1, min=1, help="Number of clips to check at the same time."),
+    own: Path = typer.Option(None, "--generators", help="A YAML file with your own generators."),
     json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
-    """Look for missing, broken, frozen, black, doubled and mixed-up clips, and for cameras that went astray.
+    """Look for missing, broken, frozen, black, duplicate and swapped clips, and for wrong camera paths.
 
     The exit code is 0 if nothing is wrong, and 1 if anything is. Without any clip only the inputs are checked.
     """
@@ -43,7 +45,7 @@ def check(
         from revisit.control.generators import generator as card
 
         if not model:
-            raise UsageError("--model names the model whose clips are looked at")
+            raise UsageError("give --model, the model whose clips are checked")
         (wanted,) = conditions(
             model, parts([size]), first_frame, to=card(generator, own) if generator else None, frames=frames, fps=fps,
             only=tuple(parts(only)), limit=limit, options=options_of(option),
@@ -77,9 +79,9 @@ def check(
     for said, clips in made.unchecked.items():
         console.message(f"not checked in {clips} of {made.there} clips, {said}")
     if made.before:
-        typer.echo(f"no clip is there yet; inputs of {made.clips} clips were checked: {_found(len(made.faults))}")
+        typer.echo(f"there are no clips yet; the inputs of {made.clips} clips were checked: {_found(len(made.faults))}")
     else:
-        typer.echo(f"{made.there} of {made.clips} clips are there; {_found(len(made.faults))}")
+        typer.echo(f"{made.there} of {made.clips} clips exist; {_found(len(made.faults))}")
     raise typer.Exit(1 if made.faults else 0)
 
 
@@ -88,4 +90,4 @@ def _named(model: str, id: str) -> str:
 
 
 def _found(count: int) -> str:
-    return f"{count} {'fault' if count == 1 else 'faults'} found" if count else "nothing is wrong"
+    return f"{count} {'fault' if count == 1 else 'faults'} found" if count else "no problems found"

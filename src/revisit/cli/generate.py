@@ -1,4 +1,4 @@
-"""`revisit generate`: clips of a suite's dataset by your own generator, laid out as the suite's reader expects."""
+"""`revisit generate`: makes the clips of a suite's dataset with your own generator, in the layout the suite reads."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from revisit.cli import console
 
 def generate(
     suite: str = typer.Argument(help="The benchmark: mind, memobench, mbench, wrbench, or folder (a manifest)."),
-    data: Path = typer.Option(None, help="The dataset. Of wrbench the prompts, a records.jsonl, or none: our scenes."),
-    model: str = typer.Option("", help="What your model is called in tables; the baseline's name by default."),
+    data: Path = typer.Option(
+        None, help="The dataset. For wrbench the prompts or a records.jsonl; the built-in scenes by default."
+    ),
+    model: str = typer.Option("", help="Name of your model in tables; the baseline's name by default."),
     command: str = typer.Option(
         "", help="Run this for every clip: 'python gen.py --prompt {prompt} --image {image} --out {out}'."
     ),
@@ -22,24 +24,30 @@ def generate(
     ),
     baseline: str = typer.Option("", help="A generator without a network: pan, hold, repeat or world."),
     out: Path = typer.Option(None, help="Folder for the clips; generated/SUITE, or for mbench the dataset itself."),
-    generator: str = typer.Option("", help="The card of `revisit camera models` in whose dialect control is told."),
-    frames: int = typer.Option(None, min=2, help="Frames of a clip; as the dataset or the card says by default."),
+    generator: str = typer.Option("", help="The generator from `revisit camera models` whose camera format is used."),
+    frames: int = typer.Option(
+        None, min=2, help="Frames per clip; by default as in the dataset or the generator's card."
+    ),
     size: list[str] = typer.Option([], help="Width x height, such as 832x480; several make a condition of each."),
-    fps: float = typer.Option(None, help="Frames a second."),
+    fps: float = typer.Option(None, help="Frames per second."),
     seed: int = typer.Option(0, help="Seed of all jobs."),
-    first_frame: bool = typer.Option(True, "--first-frame/--no-first-frame", help="Whether jobs name a first frame."),
-    only: list[str] = typer.Option([], help="Only these subsets, conditions or samples; repeat it, or use commas."),
-    limit: int = typer.Option(None, min=1, help="At most so many clips, spread over subsets and conditions."),
-    option: list[str] = typer.Option([], help="An option of the suite's jobs, name=value; repeat it."),
+    first_frame: bool = typer.Option(True, "--first-frame/--no-first-frame", help="Whether jobs have a first frame."),
+    only: list[str] = typer.Option(
+        [], help="Only these subsets, conditions or samples (repeatable, or separated by commas)."
+    ),
+    limit: int = typer.Option(None, min=1, help="At most this many clips, spread over subsets and conditions."),
+    option: list[str] = typer.Option([], help="An option of the suite's jobs, name=value (repeatable)."),
     workers: int = typer.Option(0, min=0, help="Workers; one, or one for each GPU by default."),
-    gpus: str = typer.Option("", help="GPUs by number, such as 0,1,2: workers take turns with them."),
-    timeout: float = typer.Option(3600, help="Seconds after which a clip counts as hung."),
+    gpus: str = typer.Option("", help="GPUs by number, such as 0,1,2, shared out among the workers."),
+    timeout: float = typer.Option(3600, help="Seconds after which a clip is given up."),
     load_timeout: float = typer.Option(3600, help="Further seconds for a process of --serve to load its weights."),
-    retries: int = typer.Option(1, min=0, help="Further tries of a clip that crashed, hung or came out wrong."),
-    replace: bool = typer.Option(False, "--replace", help="Make clips anew that were made from other inputs."),
-    checkpoint: str = typer.Option("", help="Name of the weights, for the provenance."),
-    own: Path = typer.Option(None, "--generators", help="A YAML file with generators of your own."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Print the plan and the disk it needs; make nothing."),
+    retries: int = typer.Option(1, min=0, help="Retries of a clip that crashed, hung or came out wrong."),
+    replace: bool = typer.Option(False, "--replace", help="Make clips again that were made from other inputs."),
+    checkpoint: str = typer.Option("", help="Name of the weights, for the record."),
+    own: Path = typer.Option(None, "--generators", help="A YAML file with your own generators."),
+    dry_run: bool = typer.Option(
+        False, "--dry-run", help="Print the plan and the disk space it needs, without making clips."
+    ),
     json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
     """Make the clips of a benchmark's dataset with your generator. The same command resumes."""
@@ -61,7 +69,7 @@ def generate(
     from revisit.worlds.on_demand import world
 
     if not model and not baseline:
-        raise UsageError("--model says what your model is called in tables and folders")
+        raise UsageError("give --model, the name of your model in tables and folders")
     by = By(command, serve, baseline, None, workers, parts([gpus]), load_timeout)
     if not dry_run:
         by.makers({"world": world})
@@ -88,8 +96,8 @@ def generate(
             continue
         if need > free:
             raise UsageError(
-                f"the clips need about {need / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free in {batch.home}; "
-                "make room, or choose another --out"
+                f"the clips need about {need / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free in {batch.home}; "
+                "free some space, or choose another --out"
             )
         for made in carry_out(batch, by, how, {"world": world}):
             ended.append(made)
@@ -135,4 +143,4 @@ def _show_plan(home: Path, rows: list[dict[str, Any]], need: int, free: int, jso
     columns = ["subset", "condition", "jobs", "there", "frames", "fps", "size", "seconds"]
     console.table(columns, [[str(row[name]) for name in columns] for row in rows])
     jobs, there = (sum(row[name] for row in rows) for name in ("jobs", "there"))
-    typer.echo(f"{jobs} clips, {there} of them there; about {need / 1e6:.1f} MB to come, {free / 1e9:.1f} GB free")
+    typer.echo(f"{jobs} clips, {there} already made; about {need / 1e6:.1f} MB to come, {free / 1e9:.1f} GB free")

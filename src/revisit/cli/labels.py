@@ -1,4 +1,4 @@
-"""`revisit labels`, `agree` and `align`: labels in and out, how far raters agree, and the metrics with them."""
+"""`revisit labels`, `agree` and `align`: exports and imports labels, measures agreement of raters and of metrics."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import typer
 
 from revisit.cli import console
 
-app = typer.Typer(help="Labels of people: files out of and into a project.", no_args_is_help=True)
-STORE = typer.Option("", help="The PostgreSQL connection string of the project, where it has one.")
+app = typer.Typer(help="Labels of people: export and import files.", no_args_is_help=True)
+STORE = typer.Option("", help="The PostgreSQL connection string of the project, if it uses one.")
 
 
 @app.command("export")
 def export(
     source: Path = typer.Argument(help="The folder of a project, or a labels.jsonl."),
-    out: Path = typer.Option(None, "--out", "-o", help="Folder to write to; that of the project if not given."),
+    out: Path = typer.Option(None, "--out", "-o", help="Folder to write to; the project's by default."),
     store: str = STORE,
 ) -> None:
-    """Write labels.jsonl and what can be made of it: Parquet, Label Studio, WRBench, MBench, targets, key frames."""
+    """Write labels.jsonl, and the same as Parquet, Label Studio, WRBench, MBench, targets and key frames."""
     from revisit.labels.reading import exported_files
 
     for path in exported_files(source, out, store):
@@ -32,7 +32,7 @@ def import_(
     shape: str = typer.Option(..., "--from", help="label-studio, wrbench or mbench."),
     out: Path = typer.Option(..., "--out", "-o", help="The labels.jsonl to write."),
 ) -> None:
-    """Turn labels of another tool into labels.jsonl."""
+    """Convert labels of another tool into labels.jsonl."""
     from revisit.labels.reading import imported
 
     typer.echo(f"{imported(source, shape, out)} labels: {out}")
@@ -41,10 +41,10 @@ def import_(
 def agree(
     labels: list[Path] = typer.Argument(help="Projects, or files of labels (labels.jsonl)."),
     out: Path = typer.Option(None, "--out", "-o", help="Write everything as JSON to this file."),
-    json: bool = typer.Option(False, "--json", help="Print it as JSON."),
+    json: bool = typer.Option(False, "--json", help="Print as JSON."),
     store: str = STORE,
 ) -> None:
-    """How far raters agree: Gwet AC1 and AC2, Cohen, Fleiss, Krippendorff, by dimension and scene; rater quality."""
+    """Measure agreement and quality of raters: Gwet AC1, AC2, Cohen, Fleiss, Krippendorff, by dimension and scene."""
     from revisit.labels.agree import agreement
     from revisit.labels.reading import labels_in
     from revisit.labels.tables import agreement_tables, heat_table
@@ -58,7 +58,7 @@ def agree(
         return
     _show([*agreement_tables(report), *heat_table(report)])
     if report.examples:
-        console.message(f"{report.examples} answers to examples, which show what is right, are in no figure")
+        console.message(f"{report.examples} answers to examples are left out of all figures")
 
 
 def align(
@@ -67,11 +67,11 @@ def align(
     metric: list[str] = typer.Option(
         [], "--metric", "-m", help="DIMENSION=METRIC: which metric goes with a dimension, instead of the suite's own."
     ),
-    seed: int = typer.Option(0, help="Of the split of scenes on which tie regions are fitted."),
+    seed: int = typer.Option(0, help="Seed for the split of scenes on which tie regions are fitted."),
     json: bool = typer.Option(False, "--json", help="Print everything as JSON."),
     store: str = STORE,
 ) -> None:
-    """The metrics of a run against people: tables in the papers' layout, here and in the run's report."""
+    """Compare the metrics of a run with people's labels, as tables in the papers' layout."""
     from revisit.labels.reading import aligned
 
     found = aligned(run, labels, metric, seed, store)

@@ -78,13 +78,13 @@ class OneShot:
             try:
                 code = process.wait(timeout)
             except subprocess.TimeoutExpired:
-                return "hung", f"no end after {timeout:g} seconds; it was stopped"
+                return "hung", f"the command was stopped after {timeout:g} seconds"
             finally:
                 _stop(process)
             tail = _last_words(said)
         if code:
             return "crashed", _ended(code, tail)
-        return "", f"its last words: {tail}" if tail else "it said nothing"
+        return "", f"its last output: {tail}" if tail else "it printed nothing"
 
     def close(self) -> None:
         """End a command that is still running."""
@@ -133,7 +133,7 @@ class Live:
                 self.ready = True
                 if answer.get("error") or answer.get("status") not in (None, "done"):
                     return "failed", str(answer.get("error") or answer.get("status"))
-                return "", " ".join(self.chatter)[-TAIL:] or "it said nothing"
+                return "", " ".join(self.chatter)[-TAIL:] or "it printed nothing"
             else:
                 self.chatter.append(line.decode(errors="replace").strip())
 
@@ -209,7 +209,7 @@ def arguments(command: str, values: Mapping[str, str]) -> list[str]:
     if unknown:
         raise UsageError(f"the command has a placeholder {{{unknown[0]}}}; known are {', '.join(PLACEHOLDERS)}")
     if not words or not named & {"out", "job"}:
-        raise UsageError("the command needs {out}, where the clip shall be written, or {job}, a file that says so")
+        raise UsageError("the command needs {out}, the file to write the clip to, or {job}, a file that says so")
     return [word.format_map(values) for word in words]
 
 
@@ -260,7 +260,7 @@ def _last_words(said: Any) -> str:
 
 
 def _ended(code: int, tail: str) -> str:
-    return f"it was killed by signal {-code}" if code < 0 else f"the command ended with {code}: {tail}"
+    return f"it was killed by signal {-code}" if code < 0 else f"the command failed with exit code {code}: {tail}"
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

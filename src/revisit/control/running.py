@@ -151,7 +151,7 @@ def one(job: Job, maker: Maker, home: Path, how: How) -> Generated:
     except RevisitError as error:
         status, reason = "refused", str(error)
     except Exception as error:  # whatever a job holds, the others go on
-        status, reason = "refused", f"this record cannot be handled: {type(error).__name__}: {error}"
+        status, reason = "refused", f"this record cannot be processed: {type(error).__name__}: {error}"
     seconds = round(time.monotonic() - started, 3)
     return Generated(job.id, status, reason[:LONGEST_REASON], seconds, tuple(remarks), tries)
 
@@ -167,7 +167,7 @@ def _made(job: Job, maker: Maker, home: Path, how: How, remarks: list[str]) -> t
     if kind == "same":
         return "kept", "", 0
     if how.replace not in {"absent": ("", "own", "any"), "own": ("own", "any"), "foreign": ("any",)}[kind]:
-        return "refused", f"{job.out} is there, {words}; add --replace to make it anew, or choose another --out", 0
+        return "refused", f"{job.out} exists, {words}; add --replace to make it again, or choose another --out", 0
     control = _write_inputs(job, plan, delivery)
     for tries in range(1, 2 + how.retries):
         status, reason = _attempt(job, image, control, maker, home, how, expected, remarks)
@@ -191,16 +191,16 @@ def _attempt(
         if status:
             return status, reason
         if not made.is_file() or not made.stat().st_size:
-            return "wrote nothing", f"it ended well and left no file at {{out}}; {reason}"
+            return "wrote nothing", f"the generator succeeded but wrote no file at {{out}}; {reason}"
         count = announced_frames(made)
         if count is not None and count != job.frames:
-            return "wrong length", f"the clip has {count} frames, and {job.frames} were asked for"
+            return "wrong length", f"the clip has {count} frames, but {job.frames} were requested"
         found = measured(made)
         if found.get("frames") not in (None, job.frames):
-            return "wrong length", f"the clip has {found['frames']} frames, and {job.frames} were asked for"
+            return "wrong length", f"the clip has {found['frames']} frames, but {job.frames} were requested"
         if "size" in found and tuple(found["size"]) != job.size:
             asked_for, is_ = ("x".join(map(str, size)) for size in (job.size, found["size"]))
-            remarks.append(f"the clip is {is_}, and {asked_for} was asked for")
+            remarks.append(f"the clip is {is_}, but {asked_for} was requested")
         output = {"sha256": file_digest(made), "bytes": made.stat().st_size, **found}
         made_with = {"command": how.command, "checkpoint": how.checkpoint}
         # First the record, then the clip: who is stopped in between makes the clip again, and finds no stray one.
@@ -291,7 +291,7 @@ def first_frame(job: Job, home: Path) -> Path | None:
         with open_clip(Clip(source.path, source.fps, source.start, 1)) as stream:
             frame = next(iter(stream), None)
         if frame is None:
-            raise UsageError(f"{source.path} has no frame {source.start}, with which the clip shall begin")
+            raise UsageError(f"{source.path} has no frame {source.start}, where the clip should begin")
         with replacing(path) as temporary:
             cv2.imwrite(str(temporary), np.ascontiguousarray(frame.rgb[..., ::-1]))
     return path
@@ -305,7 +305,7 @@ def picture_size(image: Path, to: Generator) -> tuple[int, int] | None:
         return None
     picture = cv2.imdecode(np.fromfile(image, np.uint8), cv2.IMREAD_COLOR) if is_file(image) else None
     if picture is None:
-        raise UsageError(f"{image}: no picture that can be read; its size is needed for the lens")
+        raise UsageError(f"{image}: the image cannot be read; its size is needed for the intrinsics")
     return picture.shape[1], picture.shape[0]
 
 
@@ -330,17 +330,17 @@ def disk_needed(jobs: Sequence[Job]) -> int:
 def require_text(job: Job) -> None:
     """Raise UsageError where a job holds what is no text, or what no command can be given."""
     if not job.id.strip() or not job.id.isprintable():
-        raise UsageError(f"the id {job.id!r} is empty or holds a character that cannot be shown; give it another")
+        raise UsageError(f"the id {job.id!r} is empty or has an unprintable character; choose another")
     image = job.image.path if isinstance(job.image, Clip) else job.image
     for name, value in (("prompt", job.prompt), ("image", image), ("source_video", job.source_video)):
         if "\0" in str(value or ""):
-            raise UsageError(f"the {name} holds a NUL character, which no command can be given; take it out")
+            raise UsageError(f"the {name} contains a NUL character, which cannot be passed to a command; remove it")
     texts = {"prompt": job.prompt, "camera": job.camera, "annotations": job.annotations, "id": job.id}
     for name, content in {**texts, "image": image, "segments": [segment.prompt for segment in job.segments]}.items():
         try:
             json.dumps(content, ensure_ascii=False, default=str).encode()
         except UnicodeEncodeError as error:
-            raise UsageError(f"the {name} holds half a character (a lone surrogate), which is no text") from error
+            raise UsageError(f"the {name} contains a lone surrogate, which is not valid text") from error
 
 
 def is_file(path: Path) -> bool:

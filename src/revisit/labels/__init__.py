@@ -1,1 +1,1 @@
-"""Labels: what people say of clips. Tasks in a browser, a store, files in and out, agreement and alignment."""
+"""Labels: people's judgements of clips: tasks in a browser, storage, export and import, agreement and alignment."""

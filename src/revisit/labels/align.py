@@ -96,7 +96,7 @@ def alignment(
     if len(ours) < len(known):
         notes.append(f"{len(known) - len(ours)} of {len(known)} labels are about clips that are not in the run")
     if not ours:
-        raise UsageError("none of the labels is about a clip of this run; cases go by their ids, such as cup@model")
+        raise UsageError("none of the labels is about a clip of this run; clips are matched by id, such as cup@model")
     suite = results.cases[0].suite
     dimensions = {dimension.id: dimension for dimension in dimensions_of(suite)}
     votes = votes_of(ours)

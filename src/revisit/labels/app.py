@@ -104,7 +104,7 @@ class Pages:
         token = request.path_params["token"]
         if self.store.rater_of(token) is None:
             self._slow_down(request)
-            raise Refused(404, "This link does not work, or no longer. Ask for a new one.")
+            raise Refused(404, "This link is not valid (any more). Ask for a new one.")
         return self._with_cookie(self._redirect("/"), "rater", token)
 
     def guide(self, request: Any, fields: forms.Fields) -> Any:
@@ -325,7 +325,7 @@ class Pages:
         token = self._cookie(request, "rater")
         rater = self.store.rater_of(token) if token else None
         if rater is None:
-            raise Refused(403, "Open the link that you were given: it tells who you are.")
+            raise Refused(403, "Open the link that you were given; it identifies you.")
         return rater
 
     def _admin(self, request: Any) -> bool | None:
@@ -334,9 +334,7 @@ class Pages:
 
     def _need_admin(self, request: Any) -> None:
         if self._admin(request) is None:
-            raise Refused(
-                403, "This page is for whoever runs the project. Open the link that was printed at the start."
-            )
+            raise Refused(403, "This page is for the project's owner. Open the link that was printed at the start.")
 
     def _own_item(self, rater: Rater, id: str) -> Item:
         """An item that is shown to this rater, or that they have answered."""
@@ -345,7 +343,7 @@ class Pages:
             self.store.held_since(id, rater.id) is not None or id in self.store.answered(rater.id)
         )
         if item is None or not mine:
-            raise Refused(404, "This is not one of your items. Go on from the first page.")
+            raise Refused(404, "This is not one of your items. Continue from the first page.")
         return item
 
     def _signature(self, session: str) -> str:

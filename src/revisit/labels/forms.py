@@ -24,7 +24,7 @@ def fields_of(body: bytes) -> Fields:
     try:
         return parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except (UnicodeDecodeError, ValueError):
-        raise UsageError("this is not a form of ours") from None
+        raise UsageError("this form is not from this application") from None
 
 
 def one(fields: Fields, name: str) -> str:
@@ -84,18 +84,18 @@ def _answers(item: Item, question: Asked, fields: Fields, swapped: bool) -> dict
     allowed = question.answers
     if question.several:
         if not given:
-            raise UsageError("choose at least one answer; there is one for nothing of the kind")
+            raise UsageError("choose at least one answer; there is one for 'nothing of the kind'")
         if "none" in given and len(given) > 1:
-            raise UsageError("nothing goes wrong, or something does: choose one of them")
+            raise UsageError("'nothing goes wrong' cannot be combined with other answers")
         wrong = [value for value in given if value not in allowed]
         if wrong:
-            raise UsageError(f"there is no answer {wrong[0][:40]!r}")
+            raise UsageError(f"unknown answer {wrong[0][:40]!r}")
         return dict.fromkeys(given, "yes")
     value = SIDES.get(given[0], given[0]) if given and item.task == "pairwise" else given[0] if given else ""
     if not value:
         raise UsageError(f"this question has no answer yet: {question.text}")
     if value not in allowed or (given[0] in ("a", "b") and item.task == "pairwise"):
-        raise UsageError(f"there is no answer {given[0][:40]!r}")
+        raise UsageError(f"unknown answer {given[0][:40]!r}")
     if swapped:
         value = {"a": "b", "b": "a"}.get(value, value)
     return {question.id: value}
@@ -115,7 +115,7 @@ def _rest(item: Item, fields: Fields, shots: Sequence[Shot]) -> dict[str, Any]:
         text = one(fields, f"frame.{name}").strip()
         if text:
             if not text.isdecimal() or int(text) >= shots[0].frames:
-                raise UsageError(f"the frame {text[:20]!r} is not of this clip, which has {shots[0].frames} frames")
+                raise UsageError(f"the frame {text[:20]!r} is not in this clip, which has {shots[0].frames} frames")
             frames[name] = int(text)
     made: dict[str, Any] = {
         "frames": frames,
@@ -131,7 +131,7 @@ def _rest(item: Item, fields: Fields, shots: Sequence[Shot]) -> dict[str, Any]:
             if choice == "edit" and words in ("", question.text):
                 raise UsageError("to edit a question, change its words")
             if choice in ("edit", "drop") and not made["comment"]:
-                raise UsageError("say in a few words why")
+                raise UsageError("give a short reason")
             made["texts"] |= {question.id: words} if choice == "edit" else {}
     return made
 
@@ -142,7 +142,7 @@ def _check_marks(verdict: str, made: Mapping[str, Any]) -> None:
     if verdict in wanted and (gone is not None, back is not None) != wanted[verdict]:
         raise UsageError(f"“{verdict}” does not fit the marked frames")
     if gone is not None and back is not None and gone >= back:
-        raise UsageError("the target is gone before it is back")
+        raise UsageError("the target must disappear before it returns")
     if verdict in wanted and not made["boxes"]:
         raise UsageError("draw a box around the target in the first frame")
 
@@ -166,10 +166,10 @@ def _boxes(text: str) -> list[dict[str, Any]]:
             )
         return made
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise UsageError("a box is drawn from one corner to the other, within the picture") from None
+        raise UsageError("draw the box from one corner to the other, within the picture") from None
 
 
 def _text(text: str) -> str:
     if len(text) > LONGEST:
-        raise UsageError(f"a text has at most {LONGEST} characters")
+        raise UsageError(f"a text may have at most {LONGEST} characters")
     return "".join(c for c in text.replace("\r\n", "\n").strip() if c.isprintable() or c in "\n\t")

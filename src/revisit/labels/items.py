@@ -116,11 +116,11 @@ def of_reference(cases: Iterable[Case]) -> list[Case]:
 def items_of(task: str, cases: Sequence[Case], *, forms: int = 1, dimensions: Sequence[str] = ()) -> list[Item]:
     """All items of a task that these cases give."""
     if task not in TASKS:
-        raise UsageError(f"there is no task {task!r}; there are {', '.join(TASKS)}")
+        raise UsageError(f"unknown task {task!r}; choose one of {', '.join(TASKS)}")
     if task == "pairwise":
         made = [_pair(one, other, dimensions) for one, other in couples(cases)]
         if not made:
-            raise UsageError("no two models have a clip of one and the same case, so there is nothing to compare")
+            raise UsageError("no two models have a clip of the same case, so there is nothing to compare")
         return [item for item in made if len(item.questions) > 1 or item.questions[0].id != JUDGEABLE]
     if task == "answer":
         made = [item for case in cases for item in _forms(case, forms)]
@@ -157,7 +157,7 @@ def _pair(one: Case, other: Case, wanted: Sequence[str]) -> Item:
     known = dimensions_of(one.suite)
     unknown = sorted(set(wanted) - {dimension.id for dimension in known})
     if unknown:
-        raise UsageError(f"there is no dimension {unknown[0]!r}; there are {', '.join(d.id for d in known)}")
+        raise UsageError(f"unknown dimension {unknown[0]!r}; choose one of {', '.join(d.id for d in known)}")
     chosen = [
         dimension
         for dimension in known

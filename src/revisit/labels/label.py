@@ -93,10 +93,10 @@ def from_line(line: Any, where: str) -> Label:
     unknown = sorted(set(line) - set(NAMES) - {"schema"})
     missing = [name for name in ("task", "rater", "question", "answer", "case") if not str(line.get(name) or "")]
     if unknown or missing:
-        what = f"there is no field {unknown[0]!r}" if unknown else f"{missing[0]!r} is missing"
+        what = f"unknown field {unknown[0]!r}" if unknown else f"{missing[0]!r} is missing"
         raise UsageError(f"{where}: {what}; docs/labels.md lists the fields")
     if line["task"] not in TASKS:
-        raise UsageError(f"{where}: there is no task {line['task']!r}; there are {', '.join(TASKS)}")
+        raise UsageError(f"{where}: unknown task {line['task']!r}; choose one of {', '.join(TASKS)}")
     allowed = {"pairwise": PREFERENCES, "marks": HIDDEN}.get(line["task"], ())
     if allowed and line["question"] != "judgeable" and line["answer"] not in allowed:
         raise UsageError(f"{where}: the answer is {line['answer']!r}; expected one of {', '.join(allowed)}")
@@ -160,5 +160,5 @@ def _box(entry: Any, where: str) -> Box:
 def _frame(value: Any) -> int:
     frame = int(value)
     if frame != value or frame < 0:
-        raise ValueError(f"a frame is {value!r}; frames are whole numbers from 0 on")
+        raise ValueError(f"a frame is {value!r}; frame numbers must be whole numbers from 0")
     return frame

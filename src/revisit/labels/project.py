@@ -104,7 +104,7 @@ def make(
 ) -> Project:
     """A new project in an empty folder."""
     if (folder / FILE).exists():
-        raise UsageError(f"{folder} is a project already; leave --task and the other settings out to go on with it")
+        raise UsageError(f"{folder} is already a project; leave out --task and the other settings to continue it")
     cases, digests, results = _cases(runs, settings.of)
     items = _items(settings, list(cases.values()), results)
     items = with_gold(items, gold, list(cases.values()), settings)
@@ -130,7 +130,7 @@ def open_project(folder: Path) -> Project:
     """The project of a folder."""
     path = folder / FILE
     if not path.is_file():
-        raise UsageError(f"{folder}: no project in it; `revisit annotate RUN --task ...` makes one")
+        raise UsageError(f"{folder}: this is not a project; `revisit annotate RUN --task ...` makes one")
     content = json.loads(path.read_text(encoding="utf-8"))
     if content.get("schema") != SCHEMA:
         raise UsageError(f"{path}: schema {content.get('schema')!r}; this Revisit reads {SCHEMA}")
@@ -194,8 +194,8 @@ def _cases(runs: Sequence[Path], of: str) -> tuple[dict[str, Case], dict[str, st
         for case in found:
             if case.id in cases and told[case.id] != digests[case.id]:
                 raise UsageError(
-                    f"{case.id} is another clip in {path} than in a run before it; give models of several runs names "
-                    "of their own"
+                    f"{case.id} is a different clip in {path} than in another run; give the models of several runs "
+                    "different names"
                 )
             cases[case.id], digests[case.id] = case, told[case.id]
     if not cases:
@@ -248,6 +248,6 @@ def with_gold(items: Sequence[Item], gold: Sequence[Label], cases: Sequence[Case
     lost = [label for label in gold if id(label) not in found]
     if lost:
         raise UsageError(
-            f"the gold label of {lost[0].case} ({lost[0].task}, {lost[0].question}) is about nothing these runs show"
+            f"the gold label of {lost[0].case} ({lost[0].task}, {lost[0].question}) fits no clip of these runs"
         )
     return made

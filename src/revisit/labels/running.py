@@ -42,7 +42,7 @@ class Wish:
 def project_of(wish: Wish, progress: Callable[[int, int, str], None]) -> Project:
     """The project that is there, or a new one."""
     if not wish.runs:
-        raise UsageError("name a run, or the folder of a project")
+        raise UsageError("give a run, or the folder of a project")
     folder = wish.out or (wish.runs[0] if (wish.runs[0] / FILE).is_file() else wish.runs[0] / "labels")
     settings = Settings(
         wish.tasks or ("pairwise",), wish.of, wish.raters, wish.agree, wish.sample, wish.count, wish.metric,
@@ -53,13 +53,13 @@ def project_of(wish: Wish, progress: Callable[[int, int, str], None]) -> Project
         asked = settings != Settings() or wish.gold is not None or wish.guide is not None
         if asked and settings != found.settings:
             raise UsageError(
-                f"{folder} was made with other settings; leave them out to go on with it, or give another --out"
+                f"{folder} was made with other settings; leave them out to continue it, or choose another --out"
             )
         return found
     if wish.of not in ("clips", "reference"):
-        raise UsageError(f"--of is clips or reference, not {wish.of!r}")
+        raise UsageError(f"--of must be clips or reference, not {wish.of!r}")
     if wish.sample == "uncertain" and not wish.metric:
-        raise UsageError("--sample uncertain needs --metric: whose doubts come first?")
+        raise UsageError("--sample uncertain needs --metric, the metric whose least certain clips come first")
     gold = read_labels([wish.gold]) if wish.gold else []
     guide = wish.guide.read_text(encoding="utf-8") if wish.guide else ""
     return make(folder, wish.runs, settings, gold=gold, guide=guide, progress=progress)
@@ -89,7 +89,7 @@ def start(
         for name, link in links:
             say(f"link for {name}: {address}/r/{link}")
         if not store.raters():
-            say("nobody can answer yet: add raters on that page, or with --rater NAME")
+            say("there are no raters yet: add them on that page, or with --rater NAME")
 
     if prepare:
         started(f"http://{host}:{port}")

@@ -24,7 +24,7 @@ RULES = ("balanced", "scenes", "uncertain")
 def sample(items: Sequence[Item], rule: str, count: int | None, seed: int = 0) -> list[Item]:
     """So many items by a rule that looks at no score; all of them, in the order of the rule, without a count."""
     if rule not in RULES:
-        raise UsageError(f"there is no rule {rule!r} for samples; there are {', '.join(RULES)}")
+        raise UsageError(f"unknown sampling rule {rule!r}; choose one of {', '.join(RULES)}")
     shuffled = list(items)
     random.Random(seed).shuffle(shuffled)
     if rule == "scenes":

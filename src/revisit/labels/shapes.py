@@ -80,7 +80,9 @@ def from_wrbench(rows: Sequence[Mapping[str, Any]]) -> list[Label]:
                 )
             )  # fmt: skip
         except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(f"row {number} is no label of WRBench's shape: {error!s} is missing or odd") from None
+            raise UsageError(
+                f"row {number} is not a label in WRBench's format: {error!s} is missing or invalid"
+            ) from None
     return made
 
 
@@ -107,7 +109,9 @@ def from_mbench(rows: Sequence[Mapping[str, Any]]) -> list[Label]:
                     )
                 )  # fmt: skip
         except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(f"row {number} is no label of MBench's shape: {error!s} is missing or odd") from None
+            raise UsageError(
+                f"row {number} is not a label in MBench's format: {error!s} is missing or invalid"
+            ) from None
     return made
 
 
@@ -193,7 +197,7 @@ def from_label_studio(tasks: Any) -> list[Label]:
                 if not annotation.get("was_cancelled"):
                     made += _of_annotation(kind, str(data.get("item") or case), case, facts, annotation)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise UsageError(f"task {number} is not of Label Studio's shape: {error!s}") from None
+            raise UsageError(f"task {number} is not in Label Studio's format: {error!s}") from None
     return made
 
 
@@ -252,5 +256,5 @@ def read(path: Path, shape: str) -> list[Label]:
     except ValueError:
         raise UsageError(f"{path}: not JSON") from None
     if shape not in ("wrbench", "mbench"):
-        raise UsageError(f"there is no shape {shape!r}; there are {', '.join(FORMATS)}")
+        raise UsageError(f"unknown format {shape!r}; choose one of {', '.join(FORMATS)}")
     return from_wrbench(rows) if shape == "wrbench" else from_mbench(rows)

@@ -103,12 +103,12 @@ class Store:
         """A new rater, and the token of the link; only its digest is kept."""
         name = " ".join(name.split())[:80]
         if not name or not name.isprintable():
-            raise UsageError("a rater has a name of printable characters")
+            raise UsageError("a rater's name needs printable characters")
         token = secrets.token_urlsafe(24)
         with self._change() as run:
             taken = run("SELECT id FROM raters WHERE name = ?", (name,))
             if taken:
-                raise UsageError(f"there is a rater {name!r} already")
+                raise UsageError(f"there is already a rater {name!r}")
             number = run("SELECT COUNT(*) FROM raters", ())[0][0]
             made = Rater(f"r{number + 1:02d}-{secrets.token_hex(3)}", name, number)
             run(

@@ -83,8 +83,8 @@ def _held(results: Results, record: Record) -> Record:
             return _unscored(
                 record,
                 "no_reference",
-                f"{metric.title} scores an unchanged look best, and something should have changed here; "
-                "only beside a reference can it be ranked",
+                f"{metric.title} scores an unchanged look best, but something should have changed here; it can only "
+                "be ranked with a reference",
             )
         return record
     facts = {**record.facts, "own": record.value, "truth": truth}

@@ -15,7 +15,7 @@ from revisit.results.results import Cell, Interval
 
 COVERAGE_MAY_DIFFER = 0.2
 BEST_RULE = (
-    "A value is marked as best where there is a direction, at least two models have an interval, the value lies "
+    "A value is marked as best if the metric has a direction, at least two models have an interval, the value lies "
     "outside the interval of every other model and theirs outside its own, and the shares of clips scored differ "
     "by at most 20 points. Otherwise the column names no best. The second is the best of the others, by that rule. Of "
     "numbers as printed in a paper, which have no intervals, the highest and the next are marked as the paper does."

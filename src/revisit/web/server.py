@@ -74,7 +74,9 @@ def checked(where: Where, token: str) -> Where:
             "(--token, or REVISIT_TOKEN), or leave --host out to listen on this machine alone"
         )
     if where.host in ("0.0.0.0", "::") and not where.names:
-        raise UsageError(f"{where.host} is every address of this machine: say with --name how people will call it")
+        raise UsageError(
+            f"{where.host} means every address of this machine: give with --name the name that people will use"
+        )
     return where
 
 
@@ -146,10 +148,10 @@ class Guard:
     def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         host = headers.get(b"host", b"").decode("latin-1")
         if name_of(host) not in self.hosts:
-            return 421, "This server does not go by that name."
+            return 421, "This server is not known by that name."
         if scope["method"] not in ("GET", "HEAD"):
             if scope["method"] != "POST":
-                return 405, "That is not done here."
+                return 405, "This is not supported."
             origin = headers.get(b"origin") or headers.get(b"referer")
             if origin is None or urlsplit(origin.decode("latin-1")).netloc.lower() != host.lower():
                 return 403, "The request does not come from a page of this server."
