@@ -145,7 +145,7 @@ def test_a_trajectory_in_seconds_is_written_with_counted_images():
         (parse_colmap, "1 1 0 0 0 0 0 0 1\n", "line 1 has 9 fields; expected ID QW QX"),
         (parse_colmap, "1 1 0 0 0 a 0 0 1 x.jpg\n", "line 1 has 'a' where"),
         (parse_colmap, "1 5 0 0 0 0 0 0 1 x.jpg\n", "line 1 has a quaternion of length 5"),
-        (parse_colmap, "1 1 0 0 0 0 0 0 1 x.jpg\n\n2 1 0 0 0 0 0 0 1 x.jpg\n", "'x.jpg' is there twice"),
+        (parse_colmap, "1 1 0 0 0 0 0 0 1 x.jpg\n\n2 1 0 0 0 0 0 0 1 x.jpg\n", "'x.jpg' occurs twice"),
         (parse_transforms, "[1]", "the document is a list"),
         (parse_transforms, "{", "not a JSON document"),
         (parse_transforms, "[" * 100_000, "not a JSON document"),

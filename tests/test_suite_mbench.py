@@ -804,7 +804,7 @@ def test_submission(judged, tmp_path: Path):
         ({"total_m_score": True}, "total_m_score is True"),
         ({"model_type": "both"}, "model_type is 'both'"),
         ({"model_link": "ftp://x"}, "expected an address"),
-        ({"score": 3}, "'score', which is not known"),
+        ({"score": 3}, "unknown field 'score'"),
         ([], "is not a JSON object"),
     ],
 )

@@ -430,7 +430,7 @@ def test_rows_that_cannot_be_used_are_named(tmp_path):
     assert [name.id for name in sheet.marks] == ["Barnyard_006"] and sheet.marks[next(iter(sheet.marks))].exits == 1
     said = list(sheet.unusable.values())
     assert said[0] == "row 2 of a.xlsx: exit and re-entry are 'soon' and '15'; expected two frame numbers"
-    assert "names the clip 'what'; expected such as Barnyard_001" in said[1]
+    assert "has the clip 'what'; expected a name such as Barnyard_001" in said[1]
     assert "lists Barnyard_006 again; the first row counts" in said[2]
     assert len(said) == 4
 
