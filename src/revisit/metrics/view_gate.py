@@ -262,8 +262,8 @@ def _never_left(
     if unknown > MOSTLY_UNKNOWN:
         return Verdict(
             "unsure", "cannot tell",
-            f"in {unknown:.0%} of the frames the first view should be visible by the camera motion but is not",
-            facts, units,
+            f"in {unknown:.0%} of the frames the first view should be visible by the camera motion, but it is not "
+            "recognised", facts, units,
         )  # fmt: skip
     if np.nan_to_num(lost).max() <= STILL and links.change.max(initial=0) < STILL_CHANGE:
         return Verdict("closed", "never left", "the camera is frozen: nothing moves", {**facts, "frozen": True}, units)
