@@ -132,8 +132,8 @@ def test_scripts_come_back_as_text():
     ("script", "says"),
     [
         ("", "is empty"),
-        ("yaw:right:60", "over how many frames"),
-        ("yaw:right:60@0", "over how many frames"),
+        ("yaw:right:60", "how many frames it takes"),
+        ("yaw:right:60@0", "how many frames it takes"),
         ("zoom:in:2@3", "known moves: yaw"),
         ("yaw:up:3@3", "yaw:right:amount or yaw:left:amount"),
         ("yaw:right@3", "yaw:right:amount"),
@@ -147,11 +147,11 @@ def test_scripts_come_back_as_text():
         ("roll:up:3@3", "roll:left:amount or roll:right:amount"),
         ("yaw:ccw:3@3", "yaw:right:amount or yaw:left:amount"),
         ("static:left:3@3", "known moves"),
-        ("hold@1000000000", "more than 100000 frames"),
-        ("hold@" + "9" * 5000, "more than 100000 frames"),
+        ("hold@1000000000", "at most 100000 frames"),
+        ("hold@" + "9" * 5000, "at most 100000 frames"),
         (",".join(["hold@90000"] * 2), "180000 frames; at most 100000"),
-        ("hold@²", "over how many frames"),
-        ("hold@\0", "over how many frames"),
+        ("hold@²", "how many frames it takes"),
+        ("hold@\0", "how many frames it takes"),
     ],
 )
 def test_mistakes_are_sentences(script: str, says: str):

@@ -311,7 +311,7 @@ def test_a_run_with_a_judge_resumes_repeats_and_replays(tmp_path, source):
         stopped = run_it(tmp_path, source, short)
         assert stopped.exit_code == 1 and server.calls == 17
         reasons = {record.sentence for record in stopped.results.failures}
-        assert any("budget of 17 calls is spent" in reason for reason in reasons)
+        assert any("budget of 17 calls is used up" in reason for reason in reasons)
         assert not any(record.value == 0 for record in stopped.results.records)
 
         whole = run_it(tmp_path, source, choose_judge(str(judge_file(tmp_path, server))))

@@ -268,7 +268,7 @@ def test_the_budget_stops_cleanly_and_the_rest_is_asked_later(tmp_path, limit, m
     assert done == len(judge.calls) <= most
     assert done > 0 or not most
     assert all(
-        "budget" in answer.reason and "is spent" in answer.reason for answer in answers if answer.status == "failed"
+        "budget" in answer.reason and "is used up" in answer.reason for answer in answers if answer.status == "failed"
     )
     with Asker(judge, AnswerStore(path), QUICK) as asker:
         assert all(answer.status == "answered" for answer in asker.ask(frames, asked))

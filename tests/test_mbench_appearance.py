@@ -374,7 +374,7 @@ def test_files_of_features_are_read_and_refused_with_a_sentence(tmp_path: Path) 
         (imports.bodies, {"vector": AXES[:2]}, "expected an npz with vector"),
         (imports.bodies, {"vector": AXES[:2], "face": [1, 1]}, "each face has one body"),
         (imports.masks, {"mask": np.ones((2, 4))}, "expected an npz with mask"),
-        (imports.clip_features, {"image": AXES[:2], "text": AXES[:2, :3], "segment": [0, 1]}, "one space"),
+        (imports.clip_features, {"image": AXES[:2], "text": AXES[:2, :3], "segment": [0, 1]}, "both must be equal"),
         (imports.clip_features, {"image": AXES[:2], "text": AXES[:1], "segment": [0, 1]}, "1 captions"),
         (imports.grams, {**gram, "frame": [1, 2], "other": [0]}, "different numbers of rows"),
     ):

@@ -294,7 +294,7 @@ def test_without_a_judge_nobody_is_ranked_and_there_is_no_m_score():
         assert entry["models"]["good"]["m_score"] is None and entry["models"]["good"]["reliability"] == pytest.approx(
             0.7
         )
-    assert any("nobody is ranked" in sentence for sentence in made["sentences"])
+    assert any("no model is ranked" in sentence for sentence in made["sentences"])
 
 
 def test_a_judge_that_fails_everywhere_leaves_everything_open():

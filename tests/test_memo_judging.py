@@ -216,7 +216,7 @@ def test_wording_is_taken_out_of_a_copy_of_the_repository(repository: Path, tmp_
     assert words["hinted"].startswith('AUDIT WITH HINT "{hint}" this: {questions}')
     assert '"{prompt}"' in words["questions"] and "generation_prompt" not in words["questions"]
     again = revisit("judge", "wording", repository, "--out", "words.yaml", check=None)
-    assert again.returncode != 0 and "is there already" in again.stderr
+    assert again.returncode != 0 and "already exists" in again.stderr
     with pytest.raises(UsageError, match=r"there is no llm-vqa\.py in it"):
         from_repository(tmp_path / "banks")
 

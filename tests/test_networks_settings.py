@@ -42,7 +42,7 @@ def test_what_was_asked_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         (settings.PRECISION, "half", "--precision half .*float32, float16, bfloat16"),
         (settings.BATCH, "0", "--batch 0 .*a whole number of at least 1"),
         (settings.BATCH, "²", "a whole number of at least 1"),
-        (settings.THREADS, "foo", "REVISIT_THREADS=foo: it is a number"),
+        (settings.THREADS, "foo", "REVISIT_THREADS=foo: expected a whole number"),
         (settings.NETWORKS, "everywhere", "auto, host"),
     ],
 )

@@ -96,5 +96,5 @@ def test_who_always_wins_has_no_finite_strength_without_a_prior() -> None:
 def test_nonsense_is_refused() -> None:
     with pytest.raises(UsageError, match="two different"):
         bradley_terry([Preference("a", "a")])
-    with pytest.raises(UsageError, match="one cluster"):
+    with pytest.raises(UsageError, match="at least two clusters"):
         bradley_terry([Preference("a", "b", cluster=1), Preference("b", "a", cluster=1)])

@@ -375,7 +375,7 @@ def test_intrinsics_of_any_shape_that_occurs(tmp_path, shape, known):
     np.save(data / "Synthetic_processed/Barnyard/Barnyard_005/5/intrinsics.npy", np.broadcast_to(values, shape))
     case = next(iter(read(generated(tmp_path / "m"), gt=str(data))))
     assert isinstance(case, Case) and (case.annotations.get("fx") == 1) == known
-    assert known or "intrinsics of shape (2, 5), which are not used" in case.annotations["notes"][0]
+    assert known or "intrinsics of shape (2, 5), which are ignored" in case.annotations["notes"][0]
 
 
 def test_files_of_the_dataset_that_disagree_are_told(tmp_path):
@@ -457,7 +457,7 @@ def test_hostile_and_foreign_sheets_are_refused_in_a_sentence(tmp_path, monkeypa
         for name in old.namelist():
             start = b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]>' if "sheet1" in name else b""
             archive.writestr(name, start + old.read(name))
-    with pytest.raises(UsageError, match="declares entities"):
+    with pytest.raises(UsageError, match="declares XML entities"):
         read_marks(tmp_path / "entities.xlsx")
     with zipfile.ZipFile(tmp_path / "bomb.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/worksheets/sheet1.xml", b"0" * (5 << 20))
