@@ -242,7 +242,7 @@ def test_a_process_that_cannot_start_or_says_nothing(tmp_path: Path, serving) ->
     jobs, _ = serving(["fine"])
     assert "cannot be started" in run(jobs, By(serve="no-such-program-here"), tmp_path / "out")["j0"].reason
     ended = run(jobs, By(serve=f"'{sys.executable}' -c 'raise SystemExit(3)'"), tmp_path / "out")["j0"]
-    assert ended.status == "crashed" and "ended with 3" in ended.reason
+    assert ended.status == "crashed" and "failed with exit code 3" in ended.reason
     with pytest.raises(UsageError, match="needs a command"):
         Live("", {})
 
@@ -329,7 +329,7 @@ def test_a_dry_run_makes_nothing(worlds: dict[str, Path], tmp_path: Path, revisi
     plan = json.loads(revisit(*words, "--dry-run", "--json", "--size", "64x48").stdout)
     assert plan["bytes"] == int(sum(row["bytes"] for row in plan["plan"])) > 0
     assert "exactly one of them" in revisit(*words, check=2).stderr
-    assert "cannot name a model" in revisit(*words[:5], "a/b", "--baseline", "pan", check=2).stderr
+    assert "cannot be a model" in revisit(*words[:5], "a/b", "--baseline", "pan", check=2).stderr
 
 
 def test_conditions_are_rows_of_their_own(worlds: dict[str, Path], tmp_path: Path, revisit) -> None:

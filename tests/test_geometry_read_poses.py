@@ -85,7 +85,7 @@ def test_errors_begin_with_the_name_of_the_file(tmp_path: Path):
         read_poses(tmp_path / "short.txt")
     with pytest.raises(MediaError, match=r"bad\.txt: line 2 has 7 fields; expected 8"):
         read_poses(tmp_path / "bad.txt")
-    with pytest.raises(MediaError, match=r"binary\.txt: it is not a text file"):
+    with pytest.raises(MediaError, match=r"binary\.txt: it is not a UTF-8 text file"):
         read_poses(tmp_path / "binary.txt")
     with pytest.raises(MediaError, match=r"missing\.txt: it cannot be read \(No such file"):
         read_poses(tmp_path / "missing.txt")

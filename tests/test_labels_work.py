@@ -168,7 +168,7 @@ def test_a_project_goes_on_and_other_settings_are_refused(tmp_path):
         project_of(Wish((run,), ("marks",)), lambda *told: None)
     refused = [
         (Wish((tmp_path,)), "not a run"),
-        (Wish((run,), ("guess",), tmp_path / "a"), "no task"),
+        (Wish((run,), ("guess",), tmp_path / "a"), "unknown task"),
         (Wish((run,), ("answer",), tmp_path / "b"), "questions of a bank"),
         (Wish((run,), (), tmp_path / "c", of="both"), "--of"),
         (Wish((run,), (), tmp_path / "d", sample="uncertain"), "--metric"),

@@ -535,7 +535,7 @@ def test_written_clips_come_back(tmp_path: Path) -> None:
         ([], "at least one"),
         (pictures(1, 17, 33), "33x17 pixels cannot be encoded"),
         ([np.zeros((4, 4))], "uint8"),
-        ([*pictures(1, 16, 16), *pictures(1, 16, 32)], "one size"),
+        ([*pictures(1, 16, 16), *pictures(1, 16, 32)], "the same size"),
     ],
 )
 def test_frames_that_cannot_be_written(tmp_path: Path, frames: list[np.ndarray], expected: str) -> None:

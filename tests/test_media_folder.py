@@ -57,7 +57,7 @@ def test_png_frames_are_exact_and_clocked(tmp_path: Path) -> None:
     assert [frame.time for frame in got] == [0, 0.125, 0.25]
     with open_clip(Clip(tmp_path)) as stream:
         assert stream.info.fps == 24
-    with pytest.raises(UsageError, match="not a rate"):
+    with pytest.raises(UsageError, match="not a valid frame rate"):
         open_clip(Clip(tmp_path, fps=-1))
 
 

@@ -87,7 +87,7 @@ def test_values_come_from_csv_and_npz(tmp_path):
     (tmp_path / "w.csv").write_text("frame,value\n")
     refuses(aesthetic, tmp_path / "w.csv", "it has no frames")
     (tmp_path / "w.csv").write_bytes(b"\xff\xfe\x00")
-    refuses(aesthetic, tmp_path / "w.csv", "not a text file")
+    refuses(aesthetic, tmp_path / "w.csv", "not a UTF-8 text file")
 
 
 def test_maps_and_descriptors_come_from_npz(tmp_path):

@@ -141,11 +141,11 @@ def test_before_there_are_clips_only_inputs_are_checked(tmp_path: Path, revisit)
     data = DATASETS["memobench"](tmp_path)
     words = ("check", "memobench", "--data", data, "--model", "pan", "--out", tmp_path / "clips", "--frames", 17)
     said = revisit(*words, "--size", "160x96")
-    assert "there are no clips yet; the inputs of 4 clips were checked: no problems found" in said.stdout
+    assert "there are no clips yet; the inputs of 4 clips were checked: no faults found" in said.stdout
     make = ("generate", *words[1:4], "--baseline", "pan", *words[6:], "--size", "160x96")
     revisit(*make)
-    assert "4 of 4 clips exist; no problems found" in revisit(*words, "--size", "160x96").stdout
-    assert "nothing is wrong" in revisit("check", tmp_path / "clips").stdout  # by the job files alone
+    assert "4 of 4 clips exist; no faults found" in revisit(*words, "--size", "160x96").stdout
+    assert "no faults found" in revisit("check", tmp_path / "clips").stdout  # by the job files alone
     found = json.loads(revisit(*words, "--size", "144x96", "--json", check=1).stdout)
     assert {fault["kind"] for fault in found["faults"]} == {"wrong size"}
     next((tmp_path / "clips").rglob("*.mp4")).unlink()

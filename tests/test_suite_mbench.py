@@ -395,7 +395,7 @@ def test_conditions_of_ones_own_are_scored_once_their_motion_is_declared(own_con
     known = {"left_then_right_3s", "left_then_wait_then_right_3s"}
     assert {id for id, item in items.items() if item["valid"]} == known
     for condition, says in {
-        "left_right_3s": "the action 'left_right' is no", "swing_3s": "the action 'swing' is no",
+        "left_right_3s": "the action 'left_right' is not", "swing_3s": "the action 'swing' is not",
         "left_then_right_then_left": "the action 'left_then_right_then_left' does not say how long",
     }.items():  # fmt: skip
         assert items[condition]["reason"].startswith(says) and "dataset.yaml" in items[condition]["reason"]
@@ -757,7 +757,7 @@ def test_import_says_what_is_wrong(tmp_path: Path, make_clip):
     rows.write_text(json.dumps({"subset": "object", "sample_id": "../x", "condition_id": "c"}) + "\n")
     for arguments, says in (
         ((data, "m", tmp_path, rows), "list.jsonl:1: expected subset"),
-        ((data, "a/b", tmp_path, rows), "cannot name a model"),
+        ((data, "a/b", tmp_path, rows), "cannot be a model"),
         ((data, "m", tmp_path / "no", rows), "no such folder"),
         ((data, "m", tmp_path, rows, "move"), "unknown mode 'move'"),
     ):

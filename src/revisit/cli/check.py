@@ -90,4 +90,4 @@ def _named(model: str, id: str) -> str:
 
 
 def _found(count: int) -> str:
-    return f"{count} {'fault' if count == 1 else 'faults'} found" if count else "no problems found"
+    return f"{count} {'fault' if count == 1 else 'faults'} found" if count else "no faults found"
