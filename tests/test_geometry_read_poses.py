@@ -91,5 +91,5 @@ def test_errors_begin_with_the_name_of_the_file(tmp_path: Path):
         read_poses(tmp_path / "missing.txt")
     with pytest.raises(MediaError, match=r"other\.npz: its arrays are called a, b"):
         read_poses(tmp_path / "other.npz")
-    with pytest.raises(MediaError, match=r"other\.npz: it holds 2 arrays; expected one"):
+    with pytest.raises(MediaError, match=r"other\.npz: it has 2 arrays; expected one"):
         read_poses(tmp_path / "other.npz", "c2w")

@@ -173,7 +173,7 @@ def test_a_project_goes_on_and_other_settings_are_refused(tmp_path):
         (Wish((run,), (), tmp_path / "c", of="both"), "--of"),
         (Wish((run,), (), tmp_path / "d", sample="uncertain"), "--metric"),
         (Wish((run,), (), tmp_path / "e", of="reference"), "reference"),
-        (Wish((run,), (), tmp_path / "f", dimensions=("beauty",)), "no dimension"),
+        (Wish((run,), (), tmp_path / "f", dimensions=("beauty",)), "unknown dimension"),
     ]
     for wrong, said in refused:
         with pytest.raises(UsageError, match=said):

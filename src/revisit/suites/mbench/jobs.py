@@ -46,7 +46,7 @@ def jobs(data: Path, out: Path | None, wanted: Wanted) -> Batch:
     place = Dataset(root, opened.card, opened.setting)
     home = root / "models" / wanted.model
     if not is_name(wanted.model):
-        raise UsageError(f"{wanted.model!r} cannot name a model: it becomes a folder")
+        raise UsageError(f"{wanted.model!r} cannot be a model's name, because it becomes a folder's name")
     left_out: list[str] = []
     found = list(_jobs(opened, place, wanted, left_out))
 
