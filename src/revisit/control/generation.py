@@ -120,7 +120,9 @@ def batch_of(suite: str, data: Path | None, out: Path | None, wanted: Wanted) ->
         raise UsageError(f"--data names the dataset of {suite}")
     name = wanted.model.replace("@", "-")
     if not is_plain(name):
-        raise UsageError(f"{wanted.model!r} cannot be a model's name (it becomes a folder): use letters, digits, _, . and -")
+        raise UsageError(
+            f"{wanted.model!r} cannot be a model's name (it becomes a folder): use letters, digits, _, . and -"
+        )
     made: Batch = chosen.jobs(data, out, wanted)
     distinct(made.jobs)
     if not made.jobs:
