@@ -123,7 +123,7 @@ def test_mbench_has_five_segments_and_sequences_of_twenty_five_seconds(videos: P
     assert "is not what it was" in revisit("build", "check", by_action, check=1).stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_evaluators_list_accepts_what_was_built(videos: Path, tmp_path: Path, revisit) -> None:
     """A baseline on the built set passes `revisit mbench validate`, as strict as the contracts of the README."""
     from revisit.suites.mbench.build import ask, write
@@ -136,7 +136,7 @@ def test_the_evaluators_list_accepts_what_was_built(videos: Path, tmp_path: Path
     revisit("mbench", "validate", by_action, "--metrics", ",".join(names), check=0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_memobench_from_marks_with_poses_and_their_own_error(videos: Path, tmp_path: Path, revisit) -> None:
     rows = [
         [video.name, 5, 11, "a wall", "The camera turns away and back."] for video in sorted(videos.glob("*.mp4"))[:4]

@@ -114,7 +114,7 @@ def hostile_run(tmp_path: Path, make_clip: Callable[..., Path], revisit: Any) ->
     return tmp_path / "run"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_figure_is_a_file_that_opens_and_holds_names_as_text(
     hostile_run: Path, tmp_path: Path, revisit: Any
 ) -> None:

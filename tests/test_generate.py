@@ -293,7 +293,16 @@ def test_a_function_may_write_or_return_frames_or_fail(worlds: dict[str, Path], 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suite", ["mind", "memobench", "mbench", "mbench-t", "wrbench", "folder"])
+@pytest.mark.parametrize(
+    "suite",
+    [
+        "mind",
+        *(
+            pytest.param(name, marks=pytest.mark.long)
+            for name in ("memobench", "mbench", "mbench-t", "wrbench", "folder")
+        ),
+    ],
+)
 def test_two_commands_end_in_a_table(suite: str, worlds: dict[str, Path], tmp_path: Path, revisit) -> None:
     name = suite.partition("-")[0]
     data = DATASETS[suite](tmp_path)
@@ -342,7 +351,7 @@ def test_conditions_are_rows_of_their_own(worlds: dict[str, Path], tmp_path: Pat
     ]  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killing_and_repeating_changes_nothing(worlds: dict[str, Path], tmp_path: Path) -> None:
     """The whole command is killed with its clips half made; the same command ends with the same clips."""
     words = [

@@ -113,7 +113,7 @@ def test_two_raters_label_pairs_with_the_keyboard(tmp_path, models, samples):
     assert {label.swapped for label in labels} == {True, False}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_closed_tab_loses_nothing_and_raters_see_only_their_own(tmp_path):
     made = make(tmp_path / "project", [tiny_run(tmp_path, ("x", "y"), ("cup",))], Settings(("pairwise",), raters=2))
     store = Store(made.store)

@@ -251,7 +251,7 @@ def test_twenty_raters_at_once(request, tmp_path, kind, seconds):
         assert percentile < 0.2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killing_the_server_loses_nothing_acknowledged(tmp_path):
     run = tiny_run(tmp_path, [f"m{k}" for k in range(5)], ["s1", "s2", "s3"])
     where = str(tmp_path / "project")

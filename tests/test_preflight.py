@@ -102,7 +102,7 @@ def _mirrored(number: int) -> np.ndarray:
     return film(words, 100 + number)[0]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_planted_faults_of_every_kind_are_found(faultless: Path, tmp_path: Path) -> None:
     folder = tmp_path / "faulty"
     shutil.copytree(faultless, folder)
@@ -165,7 +165,7 @@ def test_a_held_first_frame_is_frozen_where_the_camera_was_to_move(tmp_path: Pat
     assert len(found.faults) == sum(job.condition != "static" for job in batch.jobs) == 4
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_real_clips_raise_no_alarm(shared: Path) -> None:
     expected = in_folder(shared / "clips")[:8]
     assert not check(expected).faults

@@ -144,7 +144,7 @@ def test_filters_live_in_the_address_and_survive_a_reload(page: Path) -> None:
         assert tab.evaluate("document.getElementById('page').hidden") is False
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_thousand_clips_are_searched_and_opened_at_once(tmp_path: Path) -> None:
     """Search within 100 ms, a scene within 300 ms: of the page's own thread, since others may keep the machine busy."""
     numbered(tmp_path / "clip.mp4", 24, 24)
