@@ -187,7 +187,7 @@ def test_the_gain_is_in_the_payload_and_the_plan_asks_for_what_was_asked(name: s
 
 
 def test_a_generator_that_cannot_hold_still_says_so() -> None:
-    with pytest.raises(PayloadError, match="hold"):
+    with pytest.raises(PayloadError, match="keep its camera still"):
         deliver(compile_script("hold@80"), generator("recammaster"))
 
 

@@ -229,7 +229,7 @@ def test_a_new_kind_is_one_function_and_one_row(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_what_does_not_exist_is_refused_with_a_sentence(film: Film):
-    with pytest.raises(UsageError, match="known are perfect, frozen_camera"):
+    with pytest.raises(UsageError, match="choose one of perfect, frozen_camera"):
         next(generate("forgets", film))
     with pytest.raises(UsageError, match="from 0 to 1"):
         next(generate("vanish", film, 1.5))

@@ -209,7 +209,7 @@ def test_the_depth_tells_the_convention(tmp_path: Path, w2c: bool) -> None:
 
 def test_a_file_that_contradicts_its_depth_is_refused(tmp_path: Path) -> None:
     path = write_npz(tmp_path / "results.npz", "c2w_opencv", w2c=True)
-    with pytest.raises(MediaError, match="says that its poses are camera-to-world, and its depth says world-to-camera"):
+    with pytest.raises(MediaError, match="says that its poses are camera-to-world, but its depth says world-to-camera"):
         read_geometry(path)
     assert read_geometry(path, "c2w").found == "the user"
 

@@ -109,7 +109,7 @@ def test_frames_are_numbered_as_given_or_assumed_and_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("poses", "given", "word"), [(12, None, "another clip"), (2, [0, 10], "another clip"), (2, [3, 1], "rising")]
+    ("poses", "given", "word"), [(12, None, "another clip"), (2, [0, 10], "another clip"), (2, [3, 1], "increasing")]
 )
 def test_poses_of_another_clip_are_refused(poses: int, given: list[int] | None, word: str) -> None:
     with pytest.raises(InvalidPoses, match=word):

@@ -273,7 +273,7 @@ def test_rotation_of_the_display_matrix_is_applied(tmp_path: Path, degrees: int)
         got = [frame.rgb for frame in stream]
         assert got[0].shape == (stream.info.height, stream.info.width, 3)
     assert same(got, [np.rot90(rgb, -degrees // 90) for rgb in upright])
-    assert stream.notes == (f"rotated by {360 - degrees} degrees counterclockwise as its display matrix says",)
+    assert stream.notes == (f"rotated by {360 - degrees} degrees counterclockwise, as its display matrix says",)
     player = cv2.VideoCapture(str(path))
     bgr = player.read()[1]
     assert bgr.shape == got[0].shape
@@ -402,7 +402,7 @@ def test_size_that_changes_midway(tmp_path: Path) -> None:
                         packet.pts = packet.dts = packet.pts + 1000 * number
                         packet.stream = stream
                         target.mux(packet)
-    assert "frame 3 is 64x48 pixels and the first frame 64x32" in refusal(joined)
+    assert "frame 3 has 64x48 pixels and the first frame 64x32" in refusal(joined)
 
 
 # Limits

@@ -112,7 +112,7 @@ def test_empty_folder(tmp_path: Path) -> None:
 def test_sizes_that_differ(tmp_path: Path) -> None:
     folder = fill(tmp_path / "f", ["0.png", "1.png"])
     cv2.imwrite(str(folder / "2.png"), flat(0, 8, 8))
-    assert "2.png is 8x8 pixels and the first frame 24x16" in refusal(folder)
+    assert "2.png has 8x8 pixels and the first frame 24x16" in refusal(folder)
 
 
 @pytest.mark.parametrize("suffix", ["png", "jpg", "webp"])

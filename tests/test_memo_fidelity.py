@@ -82,7 +82,7 @@ def test_nothing_to_compare_is_unscored():
 def test_the_network_belongs_to_the_rule():
     assert scored(memo_lpips(case(), frames(), distances(0.2, "lpips_vgg"))).facts["net"] == "lpips_vgg"
     assert refused(memo_lpips(case(), frames(), distances(0.2), rule="paper")) == Reason(
-        "other_settings", "the rule paper takes lpips_vgg, and lpips_alex was run"
+        "other_settings", "the rule paper needs lpips_vgg, but lpips_alex was used"
     )
     assert scored(memo_lpips(case(), frames(), distances(0.2), rule="upstream")).value == 0.2
 

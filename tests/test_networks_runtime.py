@@ -31,7 +31,7 @@ def test_the_device_is_the_one_that_was_asked_for(monkeypatch: pytest.MonkeyPatc
     runtime.forget()
     monkeypatch.setenv(settings.DEVICE, "cuda")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    with pytest.raises(UsageError, match="torch finds no GPU here, and cuda was asked for"):
+    with pytest.raises(UsageError, match="torch finds no GPU, but cuda was requested"):
         runtime.device()
     monkeypatch.setenv(settings.DEVICE, "cuda:2")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)

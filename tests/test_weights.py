@@ -836,7 +836,7 @@ def test_the_command_lists_pulls_verifies_and_says_where(net: str, server: Serve
     assert command("weights", "path", "net").stdout.strip() == str(root / "net/net.onnx")
     assert json.loads(command("weights", "path", "--json").stdout) == {"path": str(root)}
     assert json.loads(command("weights", "verify", "net", "--json").stdout)[0]["state"] == "ok"
-    assert "say which" in command("weights", "pull", check=2).stderr
+    assert "choose weights" in command("weights", "pull", check=2).stderr
     assert "no weights called 'nothing'" in command("weights", "pull", "nothing", check=2).stderr
 
 
