@@ -42,6 +42,7 @@ from revisit.networks import settings
 FIRST, MOST = 8, 64  # rows of the first batch, by which memory is measured, and of the largest
 SHARE = 0.5  # of the device's memory that networks at work may take
 WAITING = 0.1  # of it that frames which wait may take
+DARK = (240, 320)  # height and width of the frame that observers are shown to load their networks
 PATIENCE = 60.0  # seconds that an upload waits for memory which others hold
 NO_MEMORY = ("out of memory", "ALLOC_FAILED")  # how libraries below torch say it
 
@@ -114,8 +115,11 @@ class Queue:
             self.rows += len(entry[2])
 
 
-def serve(address: Address, parent: Connection) -> None:
-    """Run the host until its parent goes away. The parent hears the device once the host is ready, or what is wrong."""
+def serve(address: Address, parent: Connection, tasks: Sequence[ObserverTask] = ()) -> None:
+    """Run the host until its parent goes away. The parent hears the device once the host is ready, or what is wrong.
+
+    `tasks` are examples of what will be asked: their networks are loaded while the first frames are being decoded.
+    """
     from revisit.networks import runtime
 
     with steady_libraries():
@@ -126,7 +130,10 @@ def serve(address: Address, parent: Connection) -> None:
             return
         listener = Listener(address.path, family="AF_UNIX", authkey=address.key, backlog=64)
         parent.send(device)
-        Host().run(listener, parent)
+        host = Host()
+        if host.gpu:
+            host.warm_up(tasks)
+        host.run(listener, parent)
 
 
 class Host:
@@ -143,6 +150,10 @@ class Host:
         self.held = 0  # bytes of frames that wait
         self.room = threading.Condition()
         self.limit = int(self._memory() * WAITING)
+        if self.gpu and settings.compiles():
+            from revisit.networks import compiled
+
+            compiled.allow(settings.batch() or MOST)
 
     def _use_device(self) -> None:
         """Make the device the current one of this thread: streams and memory figures are of that one."""
@@ -150,6 +161,19 @@ class Host:
             import torch
 
             torch.cuda.set_device(int(self.device.partition(":")[2] or 0))
+
+    def warm_up(self, tasks: Sequence[ObserverTask]) -> None:
+        """Show each observer a dark frame: what it loads for the first one is there when the first clip comes."""
+        import torch
+
+        dark = torch.zeros((1, *DARK, 3), dtype=torch.uint8, device=self.device)
+        zero = np.zeros(1, np.int64)
+        for task in tasks:
+            observer = observer_of(task)
+            batch = Batch(zero, zero.astype(float), dark, dark if observer.pairs else (), zero, [inputs_of(task)])
+            if observer.kind == "frame":
+                with contextlib.suppress(Exception):  # what is wrong will be said of the first clip
+                    observer.fn(batch, **task.params)
 
     def run(self, listener: Listener, parent: Connection) -> None:
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()

@@ -19,7 +19,7 @@ from typing import Any
 from revisit.core import RevisitError, UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.observe import Outcome, observe
-from revisit.engine.plan import ClipTask, Job
+from revisit.engine.plan import ClipTask, Job, ObserverTask
 from revisit.engine.remote import Address, Remote, runs_at_host
 from revisit.media import Limits
 from revisit.networks import settings
@@ -85,16 +85,17 @@ def _share_out(
 @contextmanager
 def _hosts_of_networks(context: Any, jobs: Sequence[Job]) -> Iterator[list[Address]]:
     """Where the networks are, if processes of their own run them: one for each GPU, where there is work for it."""
-    wanted = any(runs_at_host(task) for job in jobs for clip in job.clips for task in clip.observers)
+    asked = {task.observer: task for job in jobs for clip in job.clips for task in clip.observers}
+    wanted = [task for task in asked.values() if runs_at_host(task)]
     with ExitStack() as stack:
         devices = (settings.devices() or [""]) if wanted and _hosted() else []
-        hosts = [stack.enter_context(_host(context, device)) for device in devices]
+        hosts = [stack.enter_context(_host(context, device, wanted)) for device in devices]
         by_mistake = settings.networks() == "auto" and all(host.device == "cpu" for host in hosts)
         yield [] if by_mistake else hosts  # a GPU that torch cannot use: the workers' cores are more than one
 
 
 @contextmanager
-def _host(context: Any, device: str) -> Iterator[Address]:
+def _host(context: Any, device: str, tasks: Sequence[ObserverTask]) -> Iterator[Address]:
     """A process that runs networks on one device."""
     shared = MEMORY if os.access(MEMORY, os.W_OK) else None
     with (
@@ -102,7 +103,7 @@ def _host(context: Any, device: str) -> Iterator[Address]:
         tempfile.TemporaryDirectory(prefix="revisit-", dir=shared) as memory,
     ):
         address = Address(str(Path(folder) / "host"), os.urandom(16), memory, device)
-        process, connection = _start(context, _serve, (address,))
+        process, connection = _start(context, _serve, (address, tasks))
         try:
             try:
                 found = connection.recv()
@@ -124,13 +125,13 @@ def _hosted() -> bool:
     return gpu if chosen == "auto" else chosen == "host"
 
 
-def _serve(connection: Connection, address: Address) -> None:
+def _serve(connection: Connection, address: Address, tasks: Sequence[ObserverTask]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if address.device:
         os.environ[DEVICE] = address.device
     from revisit.engine.host import serve
 
-    serve(address, connection)
+    serve(address, connection, tasks)
     os._exit(0)  # threads still wait for workers that are gone
 
 

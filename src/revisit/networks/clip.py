@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from revisit import weights
 from revisit.core import MissingPrerequisite
-from revisit.networks import hub, pictures, runtime
+from revisit.networks import compiled, hub, pictures, runtime
 from revisit.networks.captions import Captions, read_clip_captions
 from revisit.weights.torchscript import is_torchscript, torchscript_tensors
 
@@ -93,8 +93,11 @@ class Clip(nn.Module):
 
     def embed(self, pixels: Tensor) -> Tensor:
         """(B, D) vectors, of any length, of normalised pictures of the network's size."""
-        pooled = self.model.vision_model(pixel_values=pixels).pooler_output
-        return _in_full(self.model.visual_projection, pooled)
+        return _in_full(self.model.visual_projection, compiled.run(self._pooled, pixels))
+
+    def _pooled(self, pixels: Tensor) -> Tensor:
+        made: Tensor = self.model.vision_model(pixel_values=pixels).pooler_output
+        return made
 
     def texts(self, captions: Sequence[str]) -> tuple[Tensor, bool]:
         """((M, D) unit vectors of captions, whether one of them had to be cut)."""

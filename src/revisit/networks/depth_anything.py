@@ -13,25 +13,37 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from revisit.networks import hub, runtime
+from revisit.networks import compiled, hub, runtime
 from revisit.networks.pictures import Size, normalised, resized
 
 HALF = "float16"
 SIDE, PATCH = 518, 14
 
 
-def build(path: Path) -> Any:
+class Depth(nn.Module):
+    """The network of transformers, from pixels to maps."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        made: Tensor = self.model(pixel_values=pixels).predicted_depth
+        return made
+
+
+def build(path: Path) -> Depth:
     """The network in the folder of this file."""
-    return hub.model(path.parent, of=("depth_anything",))
+    return Depth(hub.model(path.parent, of=("depth_anything",)))
 
 
 def depth(id: str, pictures: Tensor) -> Tensor:
     """(B, h, w) inverse depth of (B, 3, H, W) pictures from 0 to 255."""
     network = runtime.network(id, build)
     with runtime.inference(HALF):
-        return network(pixel_values=prepared(pictures)).predicted_depth.float()
+        return compiled.run(network.forward, prepared(pictures)).float()
 
 
 def prepared(pictures: Tensor) -> Tensor:

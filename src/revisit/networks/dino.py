@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from revisit import weights
 from revisit.core import MissingPrerequisite
-from revisit.networks import hub, runtime
+from revisit.networks import compiled, hub, runtime
 
 HALF = "float16"
 HEAD = 64  # channels of an attention head in all of Meta's models
@@ -61,9 +61,16 @@ class Dino(nn.Module):
         height, width = pixels.shape[-2:]
         if height % self.patch or width % self.patch:
             raise ValueError(f"pictures of {width} x {height} are not whole patches of {self.patch}")
-        with self._positions_as_hub() if as_hub else _nothing():
-            tokens = self.model(pixel_values=pixels).last_hidden_state.float()
+        if as_hub:
+            with self._positions_as_hub():
+                tokens = self._tokens(pixels).float()
+        else:
+            tokens = compiled.run(self._tokens, pixels).float()
         return tokens[:, 0], tokens[:, self.before :]
+
+    def _tokens(self, pixels: Tensor) -> Tensor:
+        made: Tensor = self.model(pixel_values=pixels).last_hidden_state
+        return made
 
     @contextmanager
     def _positions_as_hub(self) -> Iterator[None]:
@@ -79,11 +86,6 @@ class Dino(nn.Module):
             yield
         finally:
             embeddings.interpolate_pos_encoding = own
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
 
 
 def hub_positions(table: Tensor, rows: int, columns: int) -> Tensor:

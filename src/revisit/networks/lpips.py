@@ -4,7 +4,8 @@ The pictures, from -1 to 1, are shifted and scaled, and go through the convoluti
 the features of each place are divided by their length; the squared differences are weighted by channel with learned
 weights, summed over channels and averaged over places; the distance is the sum of the five. Lower is closer.
 
-Names of weights are those of the state dict of `lpips.LPIPS(net=...)` in the lpips package. Computed in float32.
+Names of weights are those of the state dict of `lpips.LPIPS(net=...)` in the lpips package. A GPU computes the features in
+float16 (autocast), and the distances of features in float32, as everything on a CPU.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from revisit import weights
+from revisit.networks import compiled
 from revisit.networks.loading import fill
 
+HALF = "float16"
 SHIFT, SCALE = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
 # Pixels of pairs that go through the network at once. VGG16 takes 2 GB for a million of them, AlexNet a tenth; on a CPU
 # more at once are no faster.
-PIXELS, ON_GPU = 1280 * 720, {5: 16, 13: 2}  # and how many times that on a GPU, by the number of convolutions
+PIXELS, ON_GPU = 1280 * 720, {5: 32, 13: 2}  # and how many times that on a GPU, by the number of convolutions
 REPEATED = ("lins.", "scaling_layer.")  # the lpips package lists these twice, or as constants
 
 
@@ -101,10 +104,16 @@ class Lpips(nn.Module):
         few = max(1, most // (a.shape[-1] * a.shape[-2]))
         if len(a) > few:
             return torch.cat([self(a[k : k + few], b[k : k + few]) for k in range(0, len(a), few)])
+        return compiled.run(self._distance, a, b)
+
+    def _distance(self, a: Tensor, b: Tensor) -> Tensor:
         x = torch.cat([a, b]).float() / 127.5 - 1
         x = (x - x.new_tensor(SHIFT)[:, None, None]) / x.new_tensor(SCALE)[:, None, None]
+        if x.is_cuda:  # the order in which its units for half precision take them
+            x = x.contiguous(memory_format=torch.channels_last)
         total = x.new_zeros(len(a))
         for depth, found in enumerate(self.features(x)):
+            found = found.float()
             unit = found / (found.square().sum(dim=1, keepdim=True).sqrt() + 1e-10)
             difference = (unit[: len(a)] - unit[len(a) :]).square()
             weight = self.get_parameter(f"lin{depth}.model.1.weight")

@@ -5,6 +5,7 @@ REVISIT_PRECISION   --precision   float32 (no half precision), or float16 or bfl
 REVISIT_BATCH       --batch       frames that a network on a GPU takes at once; what fits by default
 REVISIT_THREADS                   threads of a network on a CPU; 1 by default, because the workers fill the cores
 REVISIT_NETWORKS                  host (one process runs all networks), workers (each its own), or auto
+REVISIT_COMPILE                   off: networks on a GPU are not compiled; nor are they with --precision float32
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import sys
 from revisit.core import UsageError
 
 DEVICE, PRECISION, BATCH = "REVISIT_DEVICE", "REVISIT_PRECISION", "REVISIT_BATCH"
-THREADS, NETWORKS = "REVISIT_THREADS", "REVISIT_NETWORKS"
+THREADS, NETWORKS, COMPILE = "REVISIT_THREADS", "REVISIT_NETWORKS", "REVISIT_COMPILE"
 PRECISIONS = ("float32", "float16", "bfloat16")
-NAMES = (DEVICE, PRECISION, BATCH, THREADS, NETWORKS)
+NAMES = (DEVICE, PRECISION, BATCH, THREADS, NETWORKS, COMPILE)
 WHERE = ("auto", "host", "workers")
 OPTIONS = {DEVICE: "--device", PRECISION: "--precision", BATCH: "--batch"}
 
@@ -30,6 +31,7 @@ def check() -> None:
     batch()
     threads()
     networks()
+    compiles()
 
 
 def devices() -> list[str]:
@@ -70,6 +72,14 @@ def networks() -> str:
     if chosen not in WHERE:
         raise UsageError(f"{NETWORKS}={chosen}: choose auto, host (one process) or workers (one copy each)")
     return chosen
+
+
+def compiles() -> bool:
+    """Whether networks may be compiled for a GPU."""
+    chosen = os.environ.get(COMPILE, "on")
+    if chosen not in ("on", "off"):
+        raise UsageError(f"{_said(COMPILE)}: choose on or off")
+    return chosen == "on" and precision() != "float32"
 
 
 def _count(name: str) -> int | None:

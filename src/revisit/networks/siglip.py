@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from revisit.networks import hub, pictures, runtime
+from revisit.networks import compiled, hub, pictures, runtime
 from revisit.networks.captions import Captions, read_siglip_captions
 
 HALF = "float16"
@@ -35,7 +35,11 @@ class Siglip(nn.Module):
         """(B, D) unit vectors of RGB pictures (B, 3, H, W) with levels from 0 to 255."""
         square = pictures.resized(shown, (self.side, self.side), "bicubic")
         pixels = pictures.normalised(square, pictures.HALF_MEAN, pictures.HALF_STD)
-        return pictures.unit(self.model.vision_model(pixel_values=pixels).pooler_output)
+        return pictures.unit(compiled.run(self._pooled, pixels))
+
+    def _pooled(self, pixels: Tensor) -> Tensor:
+        made: Tensor = self.model.vision_model(pixel_values=pixels).pooler_output
+        return made
 
     def texts(self, captions: Sequence[str]) -> tuple[Tensor, bool]:
         """((M, D) unit vectors of captions, whether one of them had to be cut)."""

@@ -18,7 +18,7 @@ def lpips(network: str, batch: Batch, *, resize: str = "area", long_side: int | 
     """LPIPS ({network}) of every frame against the aligned frame of the reference."""
     from revisit.networks import lpips, runtime
 
-    with runtime.inference():
+    with runtime.inference(lpips.HALF):
         net = runtime.network(network, getattr(lpips, network))
         shown, truth = runtime.on_device(batch.rgb), runtime.on_device(batch.reference)
         found = runtime.numbers(net(shown, truth), np.float64)
