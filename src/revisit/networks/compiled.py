@@ -52,7 +52,7 @@ class Compiler:
                 self.known[key] = _compiled(step, tensors, *state)
             except Exception as error:  # it works without; which compilers and drivers fail nobody can list
                 why = str(error).strip().partition("\n")[0]
-                print(f"revisit: networks run uncompiled, which is slower ({why})", file=sys.stderr, flush=True)
+                sys.stderr.write(f"revisit: networks run uncompiled, which is slower ({why})\n")
                 return
 
 

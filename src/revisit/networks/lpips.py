@@ -4,8 +4,8 @@ The pictures, from -1 to 1, are shifted and scaled, and go through the convoluti
 the features of each place are divided by their length; the squared differences are weighted by channel with learned
 weights, summed over channels and averaged over places; the distance is the sum of the five. Lower is closer.
 
-Names of weights are those of the state dict of `lpips.LPIPS(net=...)` in the lpips package. A GPU computes the features in
-float16 (autocast), and the distances of features in float32, as everything on a CPU.
+Names of weights are those of the state dict of `lpips.LPIPS(net=...)` in the lpips package. A GPU computes
+the features in float16 (autocast) and their distances in float32; a CPU everything in float32.
 """
 
 from __future__ import annotations
