@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-import torch  # noqa: E402
+import torch
 
-from revisit.networks import compiled  # noqa: E402
+from revisit.networks import compiled
 
 
 class Network:
