@@ -10,7 +10,7 @@ loaded as published ones are) look at every frame of 480p clips; LPIPS compares 
   float32, batch 1.
 
 Steady rates leave out the start of processes and the loading of networks, which is told by itself.
-Run on a machine with a GPU: python benchmarks/network_throughput.py [--jobs 40] [--each 8] [--frames 81]
+Run on a machine with a GPU: python benchmarks/network_throughput.py [--jobs 24] [--each 8] [--frames 81]
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def through_the_engine(clips: list[list[Path]], observers: tuple[str, ...], work
     total = sum(frames for _, frames in seen)
     # The last clips come while the workers run out of work: they are left out, like the first ones, during which
     # networks are compiled.
-    first, last = len(seen) // 3, len(seen) - len(seen) // 8
+    first, last = len(seen) // 2, len(seen) - len(seen) // 8
     steady = sum(frames for _, frames in seen[first + 1 : last]) / (seen[last - 1][0] - seen[first][0])
     return {
         "frames": total,
@@ -119,8 +119,8 @@ def forward_alone(frames: np.ndarray, batch: int, share_of_pairs: float, repeats
     from revisit.core import Batch
     from revisit.networks import compiled, runtime, settings
 
-    if torch.cuda.is_available() and settings.compiles():
-        compiled.allow(batch)
+    if torch.cuda.is_available() and settings.compiles() != "off":
+        compiled.allow(batch, after=1)
 
     def sync() -> None:
         if torch.cuda.is_available():
@@ -142,10 +142,7 @@ def forward_alone(frames: np.ndarray, batch: int, share_of_pairs: float, repeats
             mine, other = on_device(shown), ()
         index = np.arange(batch)
         made = Batch(index, index / 16.0, mine, other, index)
-        for _ in range(2):
-            known.fn(made, **known.params)
-        until_compiled()
-        for _ in range(2):
+        for _ in range(3):
             known.fn(made, **known.params)
         sync()
         started = time.perf_counter()
@@ -155,15 +152,6 @@ def forward_alone(frames: np.ndarray, batch: int, share_of_pairs: float, repeats
         each[id] = (time.perf_counter() - started) / repeats / batch
     spent = sum(seconds * (share_of_pairs if KNOWN[id].pairs else 1) for id, seconds in each.items())
     return {**{f"{id} ms": 1000 * seconds for id, seconds in each.items()}, "together": 1 / spent}
-
-
-def until_compiled() -> None:
-    """Wait for the thread that compiles; it stops where it cannot."""
-    from revisit.networks import compiled
-
-    found = compiled._compiler
-    while found and found.thread and found.thread.is_alive() and None in found.known.values():
-        time.sleep(0.1)
 
 
 def loop_of_one(paths: list[Path], reference: Path) -> float:
@@ -237,7 +225,7 @@ def loop_of_one(paths: list[Path], reference: Path) -> float:
 
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    asked.add_argument("--jobs", type=int, default=40, help="groups of clips with one reference")
+    asked.add_argument("--jobs", type=int, default=24, help="groups of clips with one reference")
     asked.add_argument("--each", type=int, default=8, help="clips of a group, the reference among them")
     asked.add_argument("--frames", type=int, default=81)
     asked.add_argument("--batch", type=int, default=64)
@@ -250,6 +238,7 @@ def main() -> None:
     if not torch.cuda.is_available() and not chosen.anyway:
         print("left out: this needs a GPU (--anyway for a few frames on the CPU)")
         return
+    os.environ.setdefault("REVISIT_COMPILE", "on")
     with tempfile.TemporaryDirectory() as scratch:
         from full_size import write_checkpoints
 

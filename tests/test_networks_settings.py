@@ -31,7 +31,7 @@ def test_what_was_asked_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     settings.check()
     assert settings.devices() == ["cuda:0", "cuda:1"] and settings.precision() == "float16"
     assert (settings.batch(), settings.threads(), settings.networks()) == (7, 3, "host")
-    assert not settings.compiles()
+    assert settings.compiles() == "off"
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_what_was_asked_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         (settings.BATCH, "²", "a whole number of at least 1"),
         (settings.THREADS, "foo", "REVISIT_THREADS=foo: expected a whole number"),
         (settings.NETWORKS, "everywhere", "auto, host"),
-        (settings.COMPILE, "perhaps", "REVISIT_COMPILE=perhaps: choose on or off"),
+        (settings.COMPILE, "perhaps", "REVISIT_COMPILE=perhaps: choose on, off or auto"),
     ],
 )
 def test_wrong_settings_are_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str) -> None:

@@ -120,7 +120,7 @@ def serve(address: Address, parent: Connection, tasks: Sequence[ObserverTask] = 
 
     `tasks` are examples of what will be asked: their networks are loaded while the first frames are being decoded.
     """
-    from revisit.networks import runtime
+    from revisit.networks import compiled, runtime
 
     with steady_libraries():
         try:
@@ -133,6 +133,8 @@ def serve(address: Address, parent: Connection, tasks: Sequence[ObserverTask] = 
         host = Host()
         if host.gpu:
             host.warm_up(tasks)
+            if settings.compiles() != "off":
+                compiled.allow(settings.batch() or MOST, compiled.AFTER[settings.compiles()])
         host.run(listener, parent)
 
 
@@ -150,10 +152,6 @@ class Host:
         self.held = 0  # bytes of frames that wait
         self.room = threading.Condition()
         self.limit = int(self._memory() * WAITING)
-        if self.gpu and settings.compiles():
-            from revisit.networks import compiled
-
-            compiled.allow(settings.batch() or MOST)
 
     def _use_device(self) -> None:
         """Make the device the current one of this thread: streams and memory figures are of that one."""

@@ -5,7 +5,7 @@ REVISIT_PRECISION   --precision   float32 (no half precision), or float16 or bfl
 REVISIT_BATCH       --batch       frames that a network on a GPU takes at once; what fits by default
 REVISIT_THREADS                   threads of a network on a CPU; 1 by default, because the workers fill the cores
 REVISIT_NETWORKS                  host (one process runs all networks), workers (each its own), or auto
-REVISIT_COMPILE                   off: networks on a GPU are not compiled; nor are they with --precision float32
+REVISIT_COMPILE                   auto (after many frames), on (soon) or off: whether networks are compiled for a GPU
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ def networks() -> str:
     return chosen
 
 
-def compiles() -> bool:
-    """Whether networks may be compiled for a GPU."""
-    chosen = os.environ.get(COMPILE, "on")
-    if chosen not in ("on", "off"):
-        raise UsageError(f"{_said(COMPILE)}: choose on or off")
-    return chosen == "on" and precision() != "float32"
+def compiles() -> str:
+    """Whether networks may be compiled for a GPU: on, off or auto. Exact numbers are not."""
+    chosen = os.environ.get(COMPILE, "auto")
+    if chosen not in ("on", "off", "auto"):
+        raise UsageError(f"{_said(COMPILE)}: choose on, off or auto")
+    return "off" if precision() == "float32" else chosen
 
 
 def _count(name: str) -> int | None:
