@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -15,8 +16,8 @@ from revisit.core import Batch, ClipInfo, Frame, MediaError, Sight, evidence, ob
 class ToyRows:
     """What a made-up network says of frames."""
 
-    index: np.ndarray
-    mean: np.ndarray
+    index: Annotated[np.ndarray, "N; rising"]
+    mean: Annotated[np.ndarray, "N; finite"]
     told: np.ndarray  # what the case said
     together: np.ndarray  # frames in the batch
     process: np.ndarray
@@ -148,3 +149,10 @@ def toy_broken(batch: Batch) -> ToyRows:
 def toy_deadly(batch: Batch) -> ToyRows:
     """Nothing: it ends the process."""
     os._exit(7)
+
+
+@observer(id="toy.dark", version=1, kind="frame", makes=ToyRows, weights=("toy",), inputs=("prompt",))
+def toy_dark(batch: Batch) -> ToyRows:
+    """Means of frames, and none of a black one."""
+    seen: ToyRows = toy_rows.fn(batch)
+    return ToyRows(seen.index, np.where(seen.mean > 0, seen.mean, np.nan), seen.told, seen.together, seen.process, "")

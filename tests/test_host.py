@@ -390,3 +390,33 @@ def test_words_for_a_wrong_setting(clips, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("REVISIT_NETWORKS", "everywhere")
     with pytest.raises(UsageError, match="host"):
         run(jobs_of(clips[:1], "toy.rows"), EvidenceCache(tmp_path / "x"), workers=1)
+
+
+def test_a_batch_of_several_clips_is_checked_clip_by_clip() -> None:
+    """Frame numbers begin anew with each clip of a batch, and a row that is wrong costs its own clip only."""
+    import threading
+
+    import torch
+
+    from revisit.core import ClipInfo
+    from revisit.engine.host import Chunk, Host, HostedClip, Queue
+    from revisit.engine.remote import Row
+
+    host = Host()
+    info = ClipInfo(8, 8, 5, 24.0, np.arange(5) / 24)
+    shown = {"a": torch.full((5, 8, 8, 3), 9, dtype=torch.uint8), "b": torch.zeros((5, 8, 8, 3), dtype=torch.uint8)}
+    clips = []
+    queue = Queue(hosted.toy_dark, {})
+    for name, pictures in [*shown.items(), ("c", shown["a"])]:
+        asked = task("toy.dark", name)
+        clip = HostedClip(None, threading.Lock(), info, {asked.key: asked})  # type: ignore[arg-type]
+        rows = [Row(n, n / 24, None, "", [asked.key]) for n in range(5)]
+        queue.put(Chunk(clip, pictures, None, rows, 0), asked.key, list(range(5)))
+        clips.append((clip, asked.key))
+    queue.most = 15
+    host._compute(queue)
+    (a, a_key), (b, b_key), (c, c_key) = clips
+    assert not a.failed and not c.failed
+    for clip, key in ((a, a_key), (c, c_key)):
+        assert clip.parts[key][0].index.tolist() == [0, 1, 2, 3, 4] and clip.parts[key][0].together.tolist() == [15] * 5
+    assert "ToyRows.mean has values that are not finite" in b.failed[b_key] and not b.parts[b_key]

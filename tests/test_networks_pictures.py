@@ -150,21 +150,3 @@ def test_normalised_and_unit_are_float32() -> None:
     assert np.allclose(array(made), (array(levels) / 255.0 - mean) / std, atol=1e-6)
     vectors = pictures.unit(torch.randn(4, 9).half())
     assert vectors.dtype == torch.float32 and torch.allclose(vectors.norm(dim=1), torch.ones(4), atol=1e-6)
-
-
-@pytest.mark.parametrize("method", ["bilinear", "bicubic"])
-@pytest.mark.parametrize("size", [(37, 67), (91, 67), (37, 131), (37, 20)])
-def test_a_product_of_matrices_is_the_filter(method, size):
-    levels = torch.randint(0, 256, (3, 3, 37, 67), generator=torch.Generator().manual_seed(5)).float()
-    along = (37, size[1]) if size[1] != 67 else size
-    wanted = pictures._filtered(levels, along, method)
-    assert torch.allclose(pictures._multiplied(levels, along, method), wanted, atol=1e-4)
-    coarse, _ = pictures._weights(67, 131, method, levels.device)
-    assert not (coarse.view(torch.int32) & 0x1FFF).any(), "more bits than TF32 keeps"
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("size", [(256, 443), (518, 896), (224, 388), (481, 97)])
-def test_a_gpu_makes_the_same_levels(size):
-    levels = torch.randint(0, 256, (4, 3, 480, 832), generator=torch.Generator().manual_seed(6), dtype=torch.uint8)
-    assert torch.equal(pictures.resized(levels.cuda(), size).cpu(), pictures.resized(levels, size))

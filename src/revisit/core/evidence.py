@@ -10,6 +10,8 @@ stand for one length wherever they occur in the record, such as N, also as N + 1
     finite    none of them is nan or infinite
     rising      each is above the one before; `in order`: none is below it; `each once`: no duplicates
     0 to 1    none lies outside of these bounds, but for nan; `0 or 1`: each is one of the two
+
+Rules are about the rows of one clip: while a batch mixes several (`rows_of_several_clips`), only shapes are checked.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -31,6 +35,17 @@ Declared = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
 PLAIN = "plain_fields_json"  # npz member that holds the fields that are not arrays
 
 EVIDENCE: Registry[type] = Registry("evidence")
+_mixed: ContextVar[bool] = ContextVar("rows of several clips", default=False)
+
+
+@contextmanager
+def rows_of_several_clips() -> Iterator[None]:
+    """Records made within hold rows of several clips, one clip after another; each clip's are checked when split."""
+    before = _mixed.set(True)
+    try:
+        yield
+    finally:
+        _mixed.reset(before)
 
 
 def evidence(id: str) -> Callable[[T], T]:
@@ -77,7 +92,7 @@ def _check(record: Any, declared: Declared) -> None:
         array = np.asarray(value)
         _check_shape(f"{kind}.{name}", name, array.shape, axes, lengths)
         for rule in rules:
-            if wrong := _wrong(array, rule):
+            if not _mixed.get() and (wrong := _wrong(array, rule)):
                 raise InvalidEvidence(f"{kind}.{name} {wrong}")
 
 

@@ -33,6 +33,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Batch, ClipInfo, Frame, Observer, UsageError
+from revisit.core.errors import InvalidEvidence
+from revisit.core.evidence import rows_of_several_clips
 from revisit.core.watching import joined, steady_libraries, watch
 from revisit.engine.plan import ObserverTask
 from revisit.engine.remote import Address, Row
@@ -345,7 +347,10 @@ class Host:
             count = sum(len(rows) for _, _, rows in taken)
             place = 0
             for chunk, key, rows in taken:
-                chunk.clip.parts[key].append(_rows(record, place, place + len(rows), count, q.observer.id))
+                try:
+                    chunk.clip.parts[key].append(_rows(record, place, place + len(rows), count, q.observer.id))
+                except InvalidEvidence as error:  # one clip's rows are no reason against another's
+                    chunk.clip.failed[key] = f"{q.observer.id} failed: {sentence(error)}"
                 place += len(rows)
         except _TooLarge:
             q.put_back(taken)
@@ -387,7 +392,8 @@ class Host:
                 np.array([row.partner for row in described if pairs], dtype=np.int64),
                 [inputs_of(chunk.clip.tasks[key]) for chunk, key, rows in taken for _ in rows],
             )
-            record = q.observer.fn(batch, **q.params)
+            with rows_of_several_clips():
+                record = q.observer.fn(batch, **q.params)
         except RuntimeError as error:
             if not _no_memory(error):
                 raise

@@ -82,7 +82,10 @@ class Clip(nn.Module):
 
     def images(self, shown: Tensor) -> Tensor:
         """(B, D) unit vectors of RGB pictures (B, 3, H, W) with levels from 0 to 255."""
-        return pictures.unit(self.embed(self.prepared(shown)))
+        return pictures.unit(_in_full(self.model.visual_projection, compiled.run(self._seen, shown)))
+
+    def _seen(self, shown: Tensor) -> Tensor:
+        return self._pooled(self.prepared(shown))
 
     def prepared(self, shown: Tensor) -> Tensor:
         """Pictures as the network was trained with them."""
@@ -93,7 +96,7 @@ class Clip(nn.Module):
 
     def embed(self, pixels: Tensor) -> Tensor:
         """(B, D) vectors, of any length, of normalised pictures of the network's size."""
-        return _in_full(self.model.visual_projection, compiled.run(self._pooled, pixels))
+        return _in_full(self.model.visual_projection, self._pooled(pixels))
 
     def _pooled(self, pixels: Tensor) -> Tensor:
         made: Tensor = self.model.vision_model(pixel_values=pixels).pooler_output

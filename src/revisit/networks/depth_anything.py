@@ -23,14 +23,14 @@ SIDE, PATCH = 518, 14
 
 
 class Depth(nn.Module):
-    """The network of transformers, from pixels to maps."""
+    """The network of transformers, from pictures to maps."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
 
-    def forward(self, pixels: Tensor) -> Tensor:
-        made: Tensor = self.model(pixel_values=pixels).predicted_depth
+    def forward(self, pictures: Tensor) -> Tensor:
+        made: Tensor = self.model(pixel_values=prepared(pictures)).predicted_depth
         return made
 
 
@@ -43,7 +43,7 @@ def depth(id: str, pictures: Tensor) -> Tensor:
     """(B, h, w) inverse depth of (B, 3, H, W) pictures from 0 to 255."""
     network = runtime.network(id, build)
     with runtime.inference(HALF):
-        return compiled.run(network.forward, prepared(pictures)).float()
+        return compiled.run(network.forward, pictures).float()
 
 
 def prepared(pictures: Tensor) -> Tensor:

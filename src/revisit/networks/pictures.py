@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
 from typing import Literal
 
 import torch
@@ -28,12 +27,11 @@ def resized(pictures: torch.Tensor, size: Size, method: Method = "bicubic", *, e
     levels = pictures.float()
     if exact:
         return _filtered(levels, size, method)
-    whole = not pictures.is_floating_point()
-    for axis in (-1, -2):
-        if levels.shape[axis] != size[axis]:
-            along = (levels.shape[-2], size[1]) if axis == -1 else size
-            filtered = _multiplied if whole and levels.is_cuda else _filtered
-            levels, whole = _whole(filtered(levels, along, method)), True
+    height, width = levels.shape[-2:]
+    if width != size[1]:
+        levels = _whole(_filtered(levels, (height, size[1]), method))
+    if height != size[0]:
+        levels = _whole(_filtered(levels, size, method))
     return levels
 
 
@@ -41,34 +39,6 @@ def _filtered(levels: torch.Tensor, size: Size, method: Method) -> torch.Tensor:
     if tuple(levels.shape[-2:]) == size:
         return levels
     return functional.interpolate(levels, size=size, mode=method, align_corners=False, antialias=True)
-
-
-def _multiplied(levels: torch.Tensor, size: Size, method: Method) -> torch.Tensor:
-    """As `_filtered` along one side, for whole levels on a GPU, where a product of matrices takes half the time.
-
-    Its units for TF32 keep 11 bits of a number: all of a level, and of a weight two parts, one for each product.
-    """
-    axis = -1 if levels.shape[-2] == size[0] else -2
-    coarse, fine = _weights(levels.shape[axis], size[axis], method, levels.device)
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = True
-    try:
-        if axis == -1:
-            rows = levels.reshape(-1, levels.shape[-1])
-            return torch.addmm(rows @ fine, rows, coarse).view(*levels.shape[:-1], size[1])
-        planes = levels.reshape(-1, *levels.shape[-2:])
-        coarse, fine = (one.T.expand(len(planes), -1, -1) for one in (coarse, fine))
-        return torch.baddbmm(fine @ planes, coarse, planes).view(*levels.shape[:-2], *size)
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
-
-
-@cache
-def _weights(length: int, target: int, method: Method, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """(length, target) weights of a filter: their first 11 bits, and what is left."""
-    weights = _filtered(torch.eye(length, device=device)[None, None], (length, target), method)[0, 0]
-    coarse = (weights.view(torch.int32) & ~0x1FFF).view(torch.float32)
-    return coarse, weights - coarse
 
 
 def _whole(levels: torch.Tensor) -> torch.Tensor:

@@ -33,11 +33,11 @@ class Siglip(nn.Module):
 
     def images(self, shown: Tensor) -> Tensor:
         """(B, D) unit vectors of RGB pictures (B, 3, H, W) with levels from 0 to 255."""
+        return pictures.unit(compiled.run(self._pooled, shown))
+
+    def _pooled(self, shown: Tensor) -> Tensor:
         square = pictures.resized(shown, (self.side, self.side), "bicubic")
         pixels = pictures.normalised(square, pictures.HALF_MEAN, pictures.HALF_STD)
-        return pictures.unit(compiled.run(self._pooled, pixels))
-
-    def _pooled(self, pixels: Tensor) -> Tensor:
         made: Tensor = self.model.vision_model(pixel_values=pixels).pooler_output
         return made
 
