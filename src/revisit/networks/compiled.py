@@ -3,8 +3,8 @@
 Between its large sums a network takes many small steps, which cost a GPU about as much time; torch.compile joins them.
 That takes up to half a minute for a network the first time on a machine, a few seconds later on, and pays for many
 frames only. So a network runs as it is until it has worked for about as long on full batches of one size, and is then
-compiled for that size; other batches go on as before. Results differ as those of two batch sizes do, in the last bits
-of half precision.
+compiled for that size; batches that are nearly full are filled up, and smaller ones go on as before. Results differ as
+those of two batch sizes do, in the last bits of half precision.
 
 Only the process that serves a GPU calls `allow`. `REVISIT_COMPILE=on` compiles as soon as the first clips are done, off
 never; `--precision float32` turns it off, too. It cannot be done beside the work: while torch traces a network, no
@@ -21,6 +21,7 @@ from typing import Any
 from torch import Tensor
 
 AFTER = {"auto": 300, "on": 40}  # full batches of one size that run as they are
+LEAST = 0.7  # of a full batch that is worth filling up: a compiled network takes about so much of the time
 BACKEND = "inductor"
 Step = Callable[..., Tensor]  # a method of a network: tensors in, a tensor with as many rows out
 
@@ -34,14 +35,17 @@ class Compiler:
         self.made: dict[Any, Step] = {}
 
     def run(self, step: Step, tensors: tuple[Tensor, ...]) -> Tensor:
-        if len(tensors[0]) != self.rows:
-            return step(*tensors)
-        shapes = tuple((tuple(one.shape), one.dtype) for one in tensors)
+        rows = len(tensors[0])
+        shapes = tuple((tuple(one.shape[1:]), one.dtype) for one in tensors)
         key = (id(getattr(step, "__self__", step)), step.__qualname__, shapes)
-        self.seen[key] += 1
-        if self.seen[key] == self.after + 1:
-            self.made[key] = _compiled(step, tensors)
-        return self.made.get(key, step)(*tensors)
+        if rows == self.rows:
+            self.seen[key] += 1
+            if self.seen[key] == self.after + 1:
+                self.made[key] = _compiled(step, tensors)
+            return self.made.get(key, step)(*tensors)
+        if key in self.made and LEAST * self.rows <= rows < self.rows:
+            return self.made[key](*(_filled(one, self.rows) for one in tensors))[:rows]
+        return step(*tensors)
 
 
 _compiler: Compiler | None = None
@@ -56,6 +60,13 @@ def allow(rows: int, after: int) -> None:
 def run(step: Step, *tensors: Tensor) -> Tensor:
     """What a step makes of tensors, by its compiled form where there is one."""
     return step(*tensors) if _compiler is None else _compiler.run(step, tensors)
+
+
+def _filled(tensor: Tensor, rows: int) -> Tensor:
+    """A batch with copies of its last row at the end."""
+    import torch
+
+    return torch.cat([tensor, tensor[-1:].expand(rows - len(tensor), *tensor.shape[1:])])
 
 
 def _compiled(step: Step, tensors: tuple[Tensor, ...]) -> Step:

@@ -107,7 +107,7 @@ class Lpips(nn.Module):
         return compiled.run(self._distance, a, b)
 
     def _distance(self, a: Tensor, b: Tensor) -> Tensor:
-        x = torch.cat([a, b]).float() / 127.5 - 1
+        x = torch.cat([a.contiguous(), b.contiguous()]).float() / 127.5 - 1
         x = (x - x.new_tensor(SHIFT)[:, None, None]) / x.new_tensor(SCALE)[:, None, None]
         if x.is_cuda:  # the order in which its units for half precision take them
             x = x.contiguous(memory_format=torch.channels_last)
