@@ -1,4 +1,4 @@
-"""Write docs/metrics.md (the cards of all metrics, gates and observers), docs/reasons.md and docs/audit-results.md.
+"""Write the pages that come from the code: metrics.md and metrics/ (cards), reasons.md and audit-results.md.
 
 All come from the code: run `make docs` after changing a card; a test fails when the page and the code differ.
 """
@@ -12,10 +12,22 @@ from typing import Any
 from revisit import catalog
 from revisit.audit import cards as audited
 from revisit.audit.results import results
-from revisit.core import KINDS, METRICS
+from revisit.core import GATES, KINDS, METRICS
 
-PAGE = Path(__file__).with_name("metrics.md")
-REASONS = Path(__file__).with_name("reasons.md")
+HERE = Path(__file__).parent
+# Pages of cards: the title of each, and the chapters of metrics on it. A suite's own metrics are on the suite's page.
+PAGES = {
+    "memory": ("Memory: what came back", ("target_return", "returning", "outcome")),
+    "departures": ("Departures from the reference", ("target_departure", "look_departure", "camera_departure")),
+    "fidelity": ("Fidelity: frame by frame", ("fidelity",)),
+    "look": ("Look and integrity", ("appearance", "integrity")),
+    "motion": ("Motion and cuts", ("motion", "cuts")),
+    "camera": ("Camera", ("camera", "camera_path")),
+    "mbench": ("MBench", ()),
+    "memobench": ("MemoBench", ()),
+    "mind": ("MIND", ()),
+    "wrbench": ("WRBench", ()),
+}
 FACTS = (
     "unit",
     "range",
@@ -33,26 +45,76 @@ FACTS = (
 )
 
 
-def page() -> str:
-    """The whole page."""
-    parts = [
-        "# Metric cards\n\nWritten by `make docs` from the code; the same cards are shown by `revisit show ID`.\n",
-        "\n## Metrics\n",
-    ]
-    for id in METRICS:
+def pages() -> dict[Path, str]:
+    """Every page that is written from the code."""
+    cards = {HERE / f"metrics/{name}.md": _family(name) for name in PAGES}
+    cards |= {HERE / "metrics/gates.md": _gates(), HERE / "metrics/observers.md": _observers()}
+    return {
+        HERE / "metrics.md": _overview(),
+        **cards,
+        HERE / "reasons.md": reasons(),
+        HERE / "audit-results.md": results_page(),
+    }
+
+
+def _page_of(id: str) -> str:
+    _, _, inside = METRICS[id].fn.__module__.partition("revisit.suites.")
+    chapter = METRICS[id].family
+    found = [name for name, (_, chapters) in PAGES.items() if name == inside.split(".")[0] or chapter in chapters]
+    if not found:
+        raise SystemExit(f"no page for the metrics of {chapter!r}; add it to PAGES in {__file__}")
+    return found[0]
+
+
+def _overview() -> str:
+    """All metrics in one table per page of cards."""
+    text = "# Metric cards\n\nWritten by `make docs` from the code; `revisit show ID` prints the same card. A card says what a "
+    text += "metric measures, what it notices and what it is blind to, how far its scores move between machines, and how it "
+    text += "did in the [audit](audit.md). Also: [gates](metrics/gates.md), [observers](metrics/observers.md), and "
+    text += "[why there is no score](reasons.md).\n"
+    for name, (title, _) in PAGES.items():
+        text += f"\n## [{title}](metrics/{name}.md)\n\n| metric | title | better | what |\n|---|---|---|---|\n"
+        for id in _metrics_on(name):
+            card = catalog.card(id)
+            what = METRICS[id].summary.replace("|", "\\|")
+            text += f"| [`{id}`](metrics/{name}.md#{id}) | {card['title']} | {card['better']} | {what} |\n"
+    return text
+
+
+def _metrics_on(name: str) -> list[str]:
+    return [id for id in METRICS if _page_of(id) == name]
+
+
+def _family(name: str) -> str:
+    """The cards of one page."""
+    text = f"# {PAGES[name][0]}\n\nWritten by `make docs` from the code. [All metrics](../metrics.md)\n"
+    for id in _metrics_on(name):
         card = catalog.card(id)
-        parts.append(f"\n### {card['title']} (`{id}`, version {card['version']})\n\n{card['description']}\n\n")
-        parts.append(_facts(card))
-        parts.append(audited.table(id, card["version"]))
-    parts.append("\n## Gates\n")
-    for row in catalog.listing("gates"):
-        card = catalog.card(row["id"])
-        parts.append(f"\n### {card['title']} (`{card['id']}`, version {card['version']})\n\n{card['description']}\n\n")
-        parts.append(_facts(card))
-    parts.append("\n## Observers\n\n| id | version | makes | frames | what |\n|---|---|---|---|---|\n")
+        text += _head(card) + _facts(card)
+        if table := audited.table(id, card["version"]).strip():
+            levels, rows, *faults = table.split("\n\n", 2)
+            text += "\n\n".join(["", levels, *faults])
+            text += f"\n\n<details markdown=\"1\"><summary>Failure by failure</summary>\n\n{rows}\n\n</details>\n"
+    return text
+
+
+def _head(card: Mapping[str, Any]) -> str:
+    head = f"\n<a id=\"{card['id']}\"></a>\n\n## {card['title']}\n\n`{card['id']}`, version {card['version']}\n\n"
+    return head + f"{card['description']}\n\n"
+
+
+def _gates() -> str:
+    text = "# Gates\n\nWritten by `make docs` from the code. A gate decides whether a clip poses the test.\n"
+    return text + "".join(_head(card) + _facts(card) for card in map(catalog.card, GATES))
+
+
+def _observers() -> str:
+    text = "# Observers\n\nWritten by `make docs` from the code. An observer makes evidence out of frames or files.\n\n"
+    text += "| id | version | makes | frames | what |\n|---|---|---|---|---|\n"
     for row in catalog.listing("observers"):
-        parts.append(f"| `{row['id']}` | {row['v']} | {row['makes']} | {row['frames']} | {row['what']} |\n")
-    return "".join(parts)
+        what = row["what"].replace("|", "\\|")
+        text += f"| `{row['id']}` | {row['v']} | {row['makes']} | {row['frames']} | {what} |\n"
+    return text
 
 
 def reasons() -> str:
@@ -135,6 +197,6 @@ def _facts(card: dict[str, object]) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
-    REASONS.write_text(reasons(), encoding="utf-8")
-    PAGE.with_name("audit-results.md").write_text(results_page(), encoding="utf-8")
+    (HERE / "metrics").mkdir(exist_ok=True)
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -125,14 +124,6 @@ def test_every_kind_is_used() -> None:
     }
     assert KINDS.keys() - said == set(), "a kind that nobody gives is to go"
     assert len(KINDS) <= 30, "a reader keeps so many apart, and no more"
-
-
-def test_the_page_of_reasons_is_up_to_date() -> None:
-    spec = importlib.util.spec_from_file_location("make_cards", PROJECT / "docs/make_cards.py")
-    assert spec and spec.loader
-    cards = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(cards)
-    assert cards.REASONS.read_text(encoding="utf-8") == cards.reasons(), "run `make docs`"
 
 
 def test_a_reason_is_of_a_known_kind_and_says_something() -> None:
