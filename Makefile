@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 # Tests start the command hundreds of times: compiled modules are kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test lint types tests fast docs benchmarks clean
+.PHONY: demo test lint types tests fast docs site benchmarks clean
 
 demo: .venv/installed
 	$(BIN)/revisit demo --out demo
@@ -34,6 +34,10 @@ fast: .venv/installed-dev
 
 docs: .venv/installed-dev
 	$(BIN)/python docs/make_cards.py
+
+site: docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	@echo "build/site/index.html; while writing: .venv/bin/mkdocs serve"
 
 benchmarks: .venv/installed-dev
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

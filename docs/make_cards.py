@@ -68,10 +68,14 @@ def _page_of(id: str) -> str:
 
 def _overview() -> str:
     """All metrics in one table per page of cards."""
-    text = "# Metric cards\n\nWritten by `make docs` from the code; `revisit show ID` prints the same card. A card says what a "
-    text += "metric measures, what it notices and what it is blind to, how far its scores move between machines, and how it "
-    text += "did in the [audit](audit.md). Also: [gates](metrics/gates.md), [observers](metrics/observers.md), and "
-    text += "[why there is no score](reasons.md).\n"
+    text = (
+        "# Metric cards\n\nWritten by `make docs` from the code; `revisit show ID` prints the same card. A card says "
+    )
+    text += (
+        "what a metric measures, what it notices and what it is blind to, how far its scores move between machines, "
+    )
+    text += "and how it did in the [audit](audit.md). Also: [gates](metrics/gates.md), "
+    text += "[observers](metrics/observers.md), and [why there is no score](reasons.md).\n"
     for name, (title, _) in PAGES.items():
         text += f"\n## [{title}](metrics/{name}.md)\n\n| metric | title | better | what |\n|---|---|---|---|\n"
         for id in _metrics_on(name):
@@ -94,12 +98,12 @@ def _family(name: str) -> str:
         if table := audited.table(id, card["version"]).strip():
             levels, rows, *faults = table.split("\n\n", 2)
             text += "\n\n".join(["", levels, *faults])
-            text += f"\n\n<details markdown=\"1\"><summary>Failure by failure</summary>\n\n{rows}\n\n</details>\n"
+            text += f'\n\n<details markdown="1"><summary>Failure by failure</summary>\n\n{rows}\n\n</details>\n'
     return text
 
 
 def _head(card: Mapping[str, Any]) -> str:
-    head = f"\n<a id=\"{card['id']}\"></a>\n\n## {card['title']}\n\n`{card['id']}`, version {card['version']}\n\n"
+    head = f'\n<a id="{card["id"]}"></a>\n\n## {card["title"]}\n\n`{card["id"]}`, version {card["version"]}\n\n'
     return head + f"{card['description']}\n\n"
 
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,3 +54,73 @@ def test_links_between_pages_lead_somewhere():
         for link in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             if not link.startswith(("http:", "https:", "mailto:")):
                 assert (page.parent / link).exists(), f"{page.name} links to {link}"
+
+
+def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path):
+    pytest.importorskip("mkdocs", reason="needs MkDocs: pip install 'revisit-bench[docs]'")
+    pytest.importorskip("material", reason="needs MkDocs Material: pip install 'revisit-bench[docs]'")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=PROJECT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) >= 50
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        loaded = re.findall(r"<(?:script|img|iframe|source)[^>]*?src=[\"']?(https?:[^\"'> ]+)", text)
+        loaded += re.findall(r"<link[^>]*?rel=[\"']?stylesheet[^>]*?href=[\"']?(https?:[^\"'> ]+)", text)
+        assert not loaded, f"{page.name} loads {loaded}"
+        body = re.sub(r"(?s)<(pre|code).*?</\1>", "", text)
+        assert not re.search(r"<p>[^<]*\n(- |\|)", body), f"{page.name}: a list or table that is not read as one"
+    found = json.loads((tmp_path / "site/search/search_index.json").read_text(encoding="utf-8"))["docs"]
+    assert any(entry["location"].startswith("metrics/memory.html") for entry in found)
+
+
+def examples(page: str) -> list[tuple[str, str, str]]:
+    """The fenced blocks of a page: language, file name and text. Blocks without a language only show something."""
+    text = (PROJECT / "docs" / page).read_text(encoding="utf-8")
+    return re.findall(r'(?ms)^```(\w*)(?: title="([^"]+)")?\n(.*?)^```', text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["training.md", "own-metric.md"])
+def test_python_examples_run(page, tmp_path):
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(text for language, _, text in examples(page) if language == "python"), encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout, done.stderr
+
+
+@pytest.mark.slow
+def test_the_tutorial_ends_with_the_table(revisit, tmp_path):
+    """Word by word: files as they are shown, commands as they are shown, in an empty folder."""
+    for language, name, text in examples("tutorial.md"):
+        if name:
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        for line in text.splitlines() if language == "sh" else ():
+            first, *words = shlex.split(line, comments=True)
+            if first == "revisit":
+                revisit(*words)
+            else:
+                assert first == "python"
+                subprocess.run([sys.executable, *words], cwd=tmp_path, check=True)
+    shown = next(text for _, _, text in examples("tutorial.md") if "tabular" in text)
+    written = (tmp_path / "table.tex").read_text(encoding="utf-8")
+    # Digits and the codes in the caption may differ on another machine; below the table stands the rule of the marks.
+    shown, written = (
+        re.sub(r"corrected:\w+|dataset \w+|[\d.]+|%.*", "#", text).rstrip("#\n") for text in (shown, written)
+    )
+    assert shown == written
+    assert "{wang2004ssim," in (tmp_path / "references.bib").read_text(encoding="utf-8")
+    rows = [line for line in written.splitlines() if line.startswith("step-#")]
+    assert len(rows) == 3 and "textbf" in rows[2] and "underline" in rows[1]
+    assert (tmp_path / "runs/clips/report/index.html").is_file()
+
+
+def test_the_page_of_commands_names_them_all(revisit):
+    listed = re.findall(r"(?m)^  (\w+)  ", revisit("--help").stdout.partition("Commands:")[2])
+    page = (PROJECT / "docs/commands.md").read_text(encoding="utf-8")
+    named = {
+        word for cell in re.findall(r"(?m)^\| (`[^|]+) \|", page) for word in re.findall(r"`(?:revisit )?(\w+)", cell)
+    }
+    assert set(listed) - named == set() and len(listed) > 30

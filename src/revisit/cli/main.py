@@ -15,6 +15,7 @@ from revisit.cli import (
     cache,
     camera,
     check,
+    cite,
     compare,
     demo,
     doctor,
@@ -59,6 +60,7 @@ app.command("verdict")(verdict.verdict)
 app.command("compare")(compare.compare)
 app.command("trend")(compare.trend)
 app.command("table")(table.table)
+app.command("cite")(cite.cite)
 app.command("figure")(figure.figure)
 app.command("models")(models.models)
 app.command("report")(report.report)

@@ -159,7 +159,9 @@ def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") 
         if case["id"] in here and case.get("reference_digest") and case["reference_digest"] != case.get("digest")
     }
     dataset = f", dataset {digest(sorted(truths.items()), 8)}" if truths else ""
-    partial = f"; --limit took {len(run.plan['cases'])} of {run.plan['total_cases']} clips" if _partial(run) else ""
+    partial = (
+        f"; --limit took {len(run.plan['cases'])} of {run.plan['total_cases']} clips" if run.plan.get("partial") else ""
+    )
     return Board(
         title=f"{run.facts['suite']}{', ' + subset if subset else ''}",
         protocol=f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}{dataset}{partial}",
@@ -265,8 +267,3 @@ def _left_open(run: str, part: Results) -> str:
         n, of = (sum(int(facts[name]) for facts in counts) for name in ("answered", "asked"))
         said += [f"{model} {n} of {of}"] if n < of else []
     return f"questions answered in {run}: {', '.join(said)}" if said else ""
-
-
-def _partial(run: RunFacts) -> bool:
-    contest = [entry for entry in run.plan["cases"] if not entry.get("truth")]
-    return len(contest) < int(run.plan.get("total_cases") or 0)
