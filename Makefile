@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 # Tests start the command hundreds of times: compiled modules are kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test lint types tests fast docs site benchmarks clean
+.PHONY: demo test lint types tests fast docs site benchmarks lock sbom release-check clean
 
 demo: .venv/installed
 	$(BIN)/revisit demo --out demo
@@ -15,8 +15,8 @@ demo: .venv/installed
 test: .venv/installed-dev lint types tests
 
 lint: .venv/installed-dev
-	$(BIN)/ruff check src tests benchmarks examples docs
-	$(BIN)/ruff format --check src tests benchmarks examples docs
+	$(BIN)/ruff check src tests benchmarks examples docs release
+	$(BIN)/ruff format --check src tests benchmarks examples docs release
 
 types: .venv/installed-dev
 	$(BIN)/mypy
@@ -42,6 +42,17 @@ site: docs
 benchmarks: .venv/installed-dev
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
+# Exact versions and digests of everything that an install brings, for Python 3.10 to 3.13 on all platforms.
+lock: .venv/installed-release
+	$(BIN)/python release/lock.py
+
+# The wheel alone in a new environment, the tests from the source archive, and a list of what an install brings.
+release-check: .venv/installed-release
+	$(BIN)/python release/check.py
+
+sbom: .venv/installed-release
+	$(BIN)/python release/check.py --only-sbom
+
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("Revisit needs Python 3.10 or newer; try: make PYTHON=python3.11 ...") if sys.version_info < (3, 10) else None'
 	$(PYTHON) -m venv .venv
@@ -60,6 +71,10 @@ else
 	$(INSTALL) --editable '.[dev]'
 endif
 	@touch .venv/installed $@
+
+.venv/installed-release: .venv/installed-dev
+	$(INSTALL) --editable '.[release]'
+	@touch $@
 
 clean:
 	rm -rf .venv demo runs build dist .mypy_cache .ruff_cache .pytest_cache

@@ -13,6 +13,7 @@ from revisit import catalog
 from revisit.audit import cards as audited
 from revisit.audit.results import results
 from revisit.core import GATES, KINDS, METRICS
+from revisit.weights.lock import entries
 
 HERE = Path(__file__).parent
 # Pages of cards: the title of each, and the chapters of metrics on it. A suite's own metrics are on the suite's page.
@@ -28,6 +29,23 @@ PAGES = {
     "mind": ("MIND", ()),
     "wrbench": ("WRBench", ()),
 }
+# Libraries that pyproject.toml names for users, with the licence that each states of itself.
+LIBRARIES = {
+    "base": {
+        "numpy": "BSD-3-Clause", "av": "BSD-3-Clause", "opencv-python-headless": "Apache-2.0", "typer": "MIT",
+        "rich": "MIT", "pyyaml": "MIT", "pydantic": "MIT", "jinja2": "BSD-3-Clause", "openpyxl": "MIT",
+        "threadpoolctl": "BSD-3-Clause", "httpx": "BSD-3-Clause",
+    },
+    "networks, local": {
+        "torch": "BSD-3-Clause and others", "transformers": "Apache-2.0", "safetensors": "Apache-2.0",
+        "onnxruntime": "MIT",
+    },
+    "poses": {"pycolmap": "BSD-3-Clause"},
+    "figures": {"matplotlib": "PSF-based"},
+    "tables": {"pandas": "BSD-3-Clause", "pyarrow": "Apache-2.0"},
+    "annotate": {"starlette": "BSD-3-Clause", "uvicorn": "BSD-3-Clause"},
+    "postgres": {"psycopg": "LGPL-3.0-only"},
+}  # fmt: skip
 FACTS = (
     "unit",
     "range",
@@ -53,6 +71,7 @@ def pages() -> dict[Path, str]:
         HERE / "metrics.md": _overview(),
         **cards,
         HERE / "reasons.md": reasons(),
+        HERE / "licences.md": licences(),
         HERE / "audit-results.md": results_page(),
     }
 
@@ -142,6 +161,25 @@ def reasons() -> str:
         parts.append(f"\n## {title}\n\n{text}\n\n| kind | in tables | meaning |\n|---|---|---|\n")
         parts += [f"| `{kind}` | {facts.title} | {facts.meaning} |\n" for kind, facts in kinds.items()]
     return "".join(parts)
+
+
+def licences() -> str:
+    """The page of licences: our code, libraries and weights."""
+    text = "# Licences\n\nWritten by `make docs`. Revisit itself is under Apache-2.0.\n\n## Libraries\n\n"
+    text += (
+        "They are installed beside Revisit, not shipped with it. `make sbom` lists all that an install brings, with "
+    )
+    text += "versions and licences, as CycloneDX.\n\n| extra | library | licence |\n|---|---|---|\n"
+    text += "".join(f"| {extra} | {name} | {of} |\n" for extra, some in LIBRARIES.items() for name, of in some.items())
+    text += "\nThe wheels of PyAV and OpenCV carry FFmpeg (LGPL) and codecs with terms of their own. Who passes on a "
+    text += "whole environment, such as a container, passes these on, too.\n\n## Weights\n\nNo weights are shipped. "
+    text += "`revisit weights pull` fetches them from where they are published, under these licences, as far as known; "
+    text += "some forbid commercial use. [Weights](weights.md) says where each comes from.\n\n"
+    text += "| weights | network | sets | licence |\n|---|---|---|---|\n"
+    for id, entry in entries().items():
+        gated = " (to be accepted first)" if entry.gated else ""
+        text += f"| `{id}` | {entry.title} | {', '.join(entry.sets)} | {entry.licence}{gated} |\n"
+    return text
 
 
 def results_page() -> str:

@@ -53,6 +53,15 @@ def lines(metric: str) -> list[str]:
     return []
 
 
+def tolerance(metric: str) -> float | None:
+    """How far a metric's score may be from that of another machine; None where its card promises nothing."""
+    rows = results()["metrics"]
+    row = rows.get(metric) or rows.get(SHARED.get(metric, ""))
+    if row is not None:
+        return _tolerance(row)
+    return None if sees_pixels(METRICS[metric]) else ARITHMETIC
+
+
 def _tolerance(row: dict[str, Any]) -> float:
     return spread.tolerance(float(row["difference"]))
 

@@ -36,6 +36,7 @@ from revisit.cli import (
     sweep,
     table,
     verdict,
+    verify,
     view,
     weights,
     world,
@@ -76,6 +77,7 @@ app.command("annotate")(annotate.annotate)
 app.command("agree")(labels.agree)
 app.command("align")(labels.align)
 app.command("doctor")(doctor.doctor)
+app.command("verify")(verify.verify)
 app.command("poses")(poses.poses)
 app.add_typer(bundle.app, name="bundle")
 app.add_typer(import_.app, name="import")

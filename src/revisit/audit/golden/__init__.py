@@ -1,0 +1,97 @@
+"""Golden: small rendered clips with stored scores, replayed through the whole path to see how far a machine is off.
+
+clips/        a room as it is, and as two models remember it, with a manifest (made by release/golden.py)
+scores.json   by clip and question: the score, or why there is none, and the protocol under which it was made
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+from revisit.audit.machines import tolerance
+from revisit.core import KINDS, METRICS
+from revisit.engine.request import Request
+
+SCORES = Path(__file__).with_name("scores.json")
+Answers = dict[str, dict[str, dict[str, Any]]]  # clip -> question -> answer and protocol
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far the scores of one metric or gate are from the stored ones."""
+
+    question: str
+    clips: int  # compared
+    largest: float  # difference; of answers in words 0 or infinity
+    tolerance: float
+    changed: int = 0  # clips whose answers are of another version than the stored ones, and cannot be compared
+
+    @property
+    def kept(self) -> bool:
+        return self.largest <= self.tolerance
+
+
+def replay(workers: int | None = None) -> list[Spread]:
+    """Score the golden clips here, from their bytes on, and compare with what is stored."""
+    return compared(json.loads(SCORES.read_text(encoding="utf-8"))["answers"], answers(workers))
+
+
+def answers(workers: int | None = None) -> Answers:
+    """What the golden clips get on this machine, with a cache of its own."""
+    with tempfile.TemporaryDirectory() as temporary, as_file(files(__package__) / "clips") as clips, _cache(temporary):
+        source = Path(temporary) / "golden"
+        shutil.copytree(clips, source)
+        results = Request.of(source).run(Path(temporary) / "run", workers=workers, command="revisit verify").results
+        found: Answers = {}
+        for case in (*results.cases, *results.truths):
+            for question, record in results.of(case).items():
+                if record.reason is not None and KINDS[record.reason.kind].lacking:
+                    continue  # cannot be asked of these clips, or not with this set
+                why = record.label or (record.reason.kind if record.reason else record.status)
+                named = "truth" if case.truth else case.model
+                found.setdefault(named, {})[question] = {
+                    "answer": record.value if record.scored else why,
+                    "protocol": record.protocol,
+                }
+    return found
+
+
+def compared(stored: Answers, here: Answers) -> list[Spread]:
+    """One spread for each question that was stored or is asked here."""
+    questions = dict.fromkeys(question for found in (stored, here) for clip in found.values() for question in clip)
+    return [_spread(question, stored, here) for question in questions]
+
+
+def _spread(question: str, stored: Answers, here: Answers) -> Spread:
+    pairs = [(stored.get(clip, {}).get(question), here.get(clip, {}).get(question)) for clip in {**stored, **here}]
+    alike = [(old["answer"], new["answer"]) for old, new in pairs if old and new and old["protocol"] == new["protocol"]]
+    allowed = (tolerance(question) if question in METRICS else None) or 0.0
+    largest = max((_difference(old, new) for old, new in alike), default=0.0)
+    return Spread(question, len(alike), largest, allowed, changed=sum(map(any, pairs)) - len(alike))
+
+
+def _difference(old: float | str, new: float | str) -> float:
+    if isinstance(old, str) or isinstance(new, str):
+        return 0.0 if old == new else float("inf")
+    return abs(old - new)
+
+
+@contextmanager
+def _cache(folder: str) -> Iterator[None]:
+    """Evidence of earlier runs is not used: a replay starts from the bytes."""
+    before: Mapping[str, str] = dict(os.environ)
+    os.environ["REVISIT_CACHE"] = str(Path(folder) / "cache")
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

@@ -1,0 +1,45 @@
+"""`revisit verify`: bundled clips scored on this machine, against stored scores."""
+
+from __future__ import annotations
+
+import typer
+
+
+def verify(
+    workers: int = typer.Option(None, help="Number of processes; one per core by default."),
+    json: bool = typer.Option(False, "--json", help="Print as JSON."),
+) -> None:
+    """Score bundled clips on this machine and compare with stored scores; exit code 1 if any differs too much."""
+    from dataclasses import asdict
+
+    from revisit.audit.golden import replay
+    from revisit.cli import console
+    from revisit.core import load_all
+
+    load_all()
+    found = replay(workers)
+    if json:
+        console.data([{**asdict(spread), "kept": spread.kept} for spread in found])
+    else:
+        told = [spread for spread in found if spread.clips]
+        rows = [
+            (
+                spread.question,
+                str(spread.clips),
+                f"{spread.largest:.2g}",
+                f"{spread.tolerance:g}",
+                "kept" if spread.kept else "BEYOND",
+            )
+            for spread in sorted(told, key=lambda spread: spread.kept)
+        ]
+        console.table(("question", "clips", "largest difference", "tolerance", ""), rows, numbers=True)
+        beyond = [spread.question for spread in told if not spread.kept]
+        changed = [spread.question for spread in found if spread.changed]
+        if changed:
+            console.message(f"newer than the stored scores, and not compared: {', '.join(changed)}")
+        if beyond:
+            console.message(f"{len(beyond)} of {len(told)} are beyond their tolerance: {', '.join(beyond)}")
+        else:
+            console.message(f"all {len(told)} metrics and gates that can be compared are within their tolerance")
+    if any(not spread.kept for spread in found) or not any(spread.clips for spread in found):
+        raise typer.Exit(1)
