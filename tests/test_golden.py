@@ -45,8 +45,8 @@ def test_every_tolerance_is_that_of_the_card(stored):
 def test_a_score_beyond_its_tolerance_a_flipped_gate_and_a_lost_score_are_noticed(stored):
     assert all(spread.kept for spread in golden.compared(stored, stored))
     here = copy.deepcopy(stored)
-    here["perfect"]["ssim"]["answer"] += 1.01 * tolerance("ssim")
-    here["perfect"]["psnr"]["answer"] -= 0.9 * tolerance("psnr")
+    here["perfect"]["ssim"]["answer"] += 1.01 * (tolerance("ssim") or 0)
+    here["perfect"]["psnr"]["answer"] -= 0.9 * (tolerance("psnr") or 0)
     here["resets"]["view_return"]["answer"] = "never left"
     here["resets"]["event_outcome"]["answer"] = "gate_closed"
     beyond = {spread.question for spread in golden.compared(stored, here) if not spread.kept}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,15 +16,12 @@ PROJECT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def project() -> dict:
-    if sys.version_info < (3, 11):
-        pytest.skip("needs tomllib, which came with Python 3.11")
-    import tomllib
-
+    tomllib = pytest.importorskip("tomllib", reason="needs tomllib, which came with Python 3.11")
     return tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def names(requirements: list[str]) -> set[str]:
-    return {re.match(r"[\w-]+", line)[0].lower().replace("_", "-") for line in requirements}
+    return {re.split(r"[^\w-]", line)[0].lower().replace("_", "-") for line in requirements}
 
 
 def test_the_lock_has_digests_for_every_dependency_and_no_address(project):
