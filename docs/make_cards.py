@@ -122,8 +122,8 @@ def _family(name: str) -> str:
 
 
 def _head(card: Mapping[str, Any]) -> str:
-    head = f'\n<a id="{card["id"]}"></a>\n\n## {card["title"]}\n\n`{card["id"]}`, version {card["version"]}\n\n'
-    return head + f"{card['description']}\n\n"
+    head = f'\n<a id="{card["id"]}"></a>\n\n## {card["title"]} (`{card["id"]}`)\n\n'
+    return head + f"Version {card['version']}. {card['description']}\n\n"
 
 
 def _gates() -> str:
