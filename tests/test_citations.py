@@ -7,7 +7,7 @@ import re
 import pytest
 
 from revisit.core import METRICS, SUITES
-from revisit.engine.citations import bibtex, entries, of_metric, of_suite
+from revisit.engine.citations import bibtex, entries, observers_behind, of_metric, of_suite
 from revisit.weights.lock import entries as weights
 
 # Titles that the bibliographies of MBench, MemoBench and WRBench, or these papers themselves, print.
@@ -56,3 +56,11 @@ def test_a_run_cites_what_it_used(revisit, make_clip, tmp_path):
 
 def test_names_keep_their_letters():
     assert "author = {Souček, Tomáš and Lokoč, Jakub}," in bibtex({"soucek2020transnet": ["shot_changes"]})
+
+
+@pytest.mark.parametrize(
+    ("metric", "chosen", "expected"),
+    [("lpips", "lite", set()), ("lpips", "small", {"lpips_alex"}), ("memo_identity", "paper", {"dinov2-base"})],
+)
+def test_networks_are_those_of_the_set(metric, chosen, expected):
+    assert {weight for observer in observers_behind(METRICS[metric], chosen) for weight in observer.weights} == expected

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from revisit import __version__
-from revisit.core import METRICS, SUITES, Metric
+from revisit.core import METRICS, SUITES, Metric, Observer, evidence_id
 from revisit.engine.needs import observed_kinds
 from revisit.observers.sets import load_roles
 from revisit.results.run import Run
@@ -43,7 +43,7 @@ def owed(run: Run) -> dict[str, list[str]]:
     made_by = run.plan.get("made_by", {})
     for id in scored:
         chosen = made_by.get(id, {}).get("set", run.facts["set"])
-        for observer in _observers(METRICS[id], chosen):
+        for observer in observers_behind(METRICS[id], chosen):
             add(_standing_for("observers", observer.id), observer.id)
             for weight in observer.weights:
                 add(_standing_for("weights", weight), f"the network {weight}")
@@ -69,9 +69,8 @@ def _standing_for(kind: str, id: str) -> list[str]:
     return [key for key, entry in entries().items() if id in entry["for"].get(kind, ())]
 
 
-def _observers(metric: Metric, chosen: str) -> list[Any]:
-    from revisit.core import evidence_id
-
+def observers_behind(metric: Metric, chosen: str) -> list[Observer]:
+    """Who makes the evidence of a metric in an observer set."""
     roles = load_roles(chosen)
     return [roles[role] for kind in observed_kinds(metric, optional=False) if (role := evidence_id(kind)) in roles]
 
