@@ -30,7 +30,7 @@ tests: .venv/installed-dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long")
 
 fast: .venv/installed-dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not long"
 
 docs: .venv/installed-dev
 	$(BIN)/python docs/make_cards.py

@@ -80,7 +80,7 @@ def main() -> None:
         with tarfile.open(archive) as opened:
             opened.extractall(folder / "sources", filter="data")
         [sources] = (folder / "sources").iterdir()
-        tests = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "worksteal", "-m", "not slow"]
+        tests = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "worksteal", "-m", "not slow and not long"]
         run(*tests, where=sources, PYTHONPATH=str(sources / "src"), OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     print(f"{wheel.name} and {archive.name} are fit to be released")
 
