@@ -16,11 +16,12 @@ from revisit.observers.looks import Search, chosen, in_box, in_windows, most_dif
 from tests.test_target import BOX, plain_track
 
 
-def seen(like: np.ndarray, margin: np.ndarray, lookalike: float = 0.5, fps: float = 8.0) -> TargetLooks:
+def seen(like: np.ndarray, margin: np.ndarray, lookalike: float = 0.5, before: float = 0.5) -> TargetLooks:
     count = len(like)
     return TargetLooks(
-        index=3 * np.arange(count), seconds=np.arange(count) / fps, like=like, unlike=like - margin, first=like,
-        box=np.tile(np.array(BOX), (count, 1)), colour=np.ones(count), lookalike=lookalike, views=1, maker="a network",
+        index=3 * np.arange(count), seconds=np.arange(count) / 8, like=like, unlike=like - margin, first=like,
+        before=np.full(count, before), box=np.tile(np.array(BOX), (count, 1)), colour=np.ones(count),
+        lookalike=lookalike, views=1, maker="a network",
     )  # fmt: skip
 
 
@@ -71,6 +72,24 @@ def test_beside_a_look_alike_a_faint_sight_is_none():
     looks = levels((6, 0.9, 0.2), (24, 0.7, 0.05))
     assert asked(looks).label == "never hidden"
     assert asked(dataclasses.replace(looks, lookalike=0.8)).label == "cannot tell"
+
+
+def test_what_goes_on_changing_in_its_place_is_still_there():
+    """A beaker that foams grows unlike all of its views; what it looked like one look before it still looks like."""
+    looks = levels((10, *THERE), (20, 0.45, 0.12))
+    assert asked(looks).label == "cannot tell"
+    goes_on = dataclasses.replace(looks, before=np.full(30, 0.95))
+    assert asked(goes_on).label == "never hidden"
+    swapped = goes_on.before.copy()
+    swapped[10] = 0.5  # from one look to the next it became something else
+    assert asked(dataclasses.replace(goes_on, before=swapped)).label == "cannot tell"
+    box = goes_on.box.copy()
+    box[10:] = np.array(BOX) + 0.5  # like the look before, and elsewhere
+    assert asked(dataclasses.replace(goes_on, box=box)).label == "cannot tell"
+    faded = levels((10, *THERE), (20, 0.45, 0.05))  # what cannot be told from the background may be it
+    assert asked(dataclasses.replace(faded, before=np.full(30, 0.95))).label == "cannot tell"
+    away = levels((10, *THERE), (10, *GONE), (10, 0.45, 0.12))  # nothing to go on from
+    assert asked(dataclasses.replace(away, before=np.full(30, 0.95))).label == "cannot tell"
 
 
 def test_confidence_is_the_room_around_the_thresholds():
@@ -124,6 +143,7 @@ def test_the_target_is_found_where_it_went_and_not_where_it_was():
     centre = (rows[1]["box"][:2] + rows[1]["box"][2:]) / 2
     assert np.abs(centre - [8.5 / 12, 0.5]).max() < 0.15
     assert search.lookalike < 0.2
+    assert rows[0]["before"] > 0.9 and rows[1]["before"] < 0.5  # it is no longer where it was
 
 
 def test_frames_are_spread_and_hold_both_ends():

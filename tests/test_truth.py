@@ -70,6 +70,25 @@ def test_a_reset_never_ranks_above_what_the_truth_does() -> None:
     assert (reset.facts["own"], reset.facts["truth"]) == (0.95, 0.6)
 
 
+def test_a_reset_is_no_return_as_it_should_be() -> None:
+    cases = with_truth([case("reset"), case("right"), case("half")])
+    rows = {
+        "target_reappearance": {"reset": 1.0, "right": 1.0, "half": 1.0, TRUTH: 1.0},
+        "target_identity": {"reset": 0.95, "right": 0.62, "half": 0.7, TRUTH: 0.6},
+        "event_outcome": {"reset": 0.1, "right": 0.9, "half": 0.6},
+    }
+    answers = [
+        answer(one, id, values[one.model]) for id, values in rows.items() for one in cases if one.model in values
+    ]
+    made = held_to_truth(Results(cases, answers))
+    back = {record.case.model: record.value for record in made.scores("target_reappearance")}
+    assert back == {"reset": 0.1, "right": 1.0, "half": 1.0}  # half done is not reset, and it is back
+    alike = {record.case.model: record.value for record in made.scores("target_identity")}
+    assert alike == pytest.approx({"reset": 0.1, "right": 0.9})  # of half, nobody knows whether it was reset
+    reset = next(record for record in made.scores("target_reappearance") if record.case.model == "reset")
+    assert (reset.facts["own"], reset.facts["outcome"]) == (1.0, 0.1)
+
+
 def test_where_the_truth_scores_low_nobody_is_ranked() -> None:
     made = held_to_truth(results())
     assert not made.scores("target_reappearance")

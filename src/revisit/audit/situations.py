@@ -1,8 +1,9 @@
 """Situations that fooled gates on real clips, rendered with what is true of them, as a labelled folder.
 
-A target that grows, fills or melts in front of a camera that rests; one that walks out of the picture by itself, for
-good or back from another side; one that the camera, or a screen, loses and finds again, or does not. Verdicts and
-frames are counted from the masks of the truth, not written by hand.
+A target that grows, fills, foams or melts in front of a camera that rests; a thin stick that is moved in view; one that
+walks out of the picture by itself, for good or back from another side; one that the camera, or a screen, loses and
+finds again, as it was or changed, or does not. Verdicts and frames are counted from the masks of the truth, not written
+by hand.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Situation:
     script: str
     shown: Moment
     view: str  # what becomes of the first view, in the words of its gate; empty where that is not asked
+    event: str = "none"
 
 
 def grows(film: Film, frame: int, done: float) -> Shot:
@@ -46,6 +48,11 @@ def aside(film: Film, share: float, turn: float = 0.0) -> State:
     """The target so far on its way out of the picture, to the nearer side."""
     x, y, z = film.world.first_state.place
     return replace(film.world.first_state, place=(x + share * float(np.copysign(OUT_OF_VIEW, x)), y, z), turn=turn)
+
+
+def is_moved(film: Film, frame: int, done: float) -> Shot:
+    """The first view all along; the target is pushed a little to the side and back."""
+    return film.shot(0, aside(film, 0.06 * float(np.sin(np.pi * done))))
 
 
 def walks_out(film: Film, frame: int, done: float) -> Shot:
@@ -78,6 +85,10 @@ SITUATIONS = {
     "behind_a_screen": Situation("gift", "occluder", as_it_is, ""),
     "looked_away": Situation("rocket", "yaw", as_it_is, "left, returned"),
     "looked_away_and_gone": Situation("vase", "yaw", forgotten, "left, returned"),
+    "foams_in_view": Situation("flask", "yaw", grows, "never left"),
+    "thin_stick_in_view": Situation("rod", "yaw", is_moved, "never left"),
+    "thin_stick_looked_away": Situation("rod", "yaw", as_it_is, "left, returned"),
+    "foams_unseen": Situation("flask", "yaw", as_it_is, "left, returned", "foaming"),
 }
 
 
@@ -93,8 +104,8 @@ def render_situations(folder: Path, seeds: Sequence[int] = (0,), *, fresh: bool 
                 continue
             place = ("room", "yard")[(seed + number) % 2]
             film = play(
-                make_world(FIRST + 100 * seed + number, place, situation.kind, block=False), situation.script, "none",
-                SIZE, frames=FRAMES, fps=FPS,
+                make_world(FIRST + 100 * seed + number, place, situation.kind, block=False), situation.script,
+                situation.event, SIZE, frames=FRAMES, fps=FPS,
             )  # fmt: skip
             shots = [situation.shown(film, frame, frame / (len(film) - 1)) for frame in range(len(film))]
             encode_mp4(folder / f"{title}.mp4", (shot.rgb for shot in shots), fps=film.fps)

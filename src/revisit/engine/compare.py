@@ -13,8 +13,9 @@ from revisit.engine.by import grouping
 from revisit.engine.needs import observed_kinds
 from revisit.results.boards import MAKERS
 from revisit.results.compare import Entry
+from revisit.results.memory import held_to_truth
 from revisit.results.run import Run
-from revisit.results.verdict import questions_of, ranked_scores
+from revisit.results.verdict import questions_of
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def sides(words: Sequence[str]) -> list[Side]:
                 )
             wanted = [(name, named) for name, named in wanted if name != having[-1] or named is not None]
             wanted.append((having[-1], word))
-    read = {name: (run.facts, run.plan, ranked_scores(run.results)) for name, run in runs.items()}
+    read = {name: (run.facts, run.plan, held_to_truth(run.results)) for name, run in runs.items()}
     chosen = [
         (name, model) for name, named in wanted for model in ([named] if named is not None else read[name][2].models)
     ]

@@ -55,6 +55,7 @@ class TargetLooks:
     like: Annotated[Array, "N; finite"]  # of that window, to the most alike of the target's views
     unlike: Annotated[Array, "N; finite"]  # of that window, to the most alike background of the first frame
     first: Annotated[Array, "N; finite"]  # of that window, to the very first view
+    before: Annotated[Array, "N; finite"]  # the largest, of a window near that of the look before, to that one
     box: Annotated[Array, "N, 4; finite"]  # that window
     colour: Annotated[Array, "N; 0 to 1"]  # overlap of its colours with those of the views
     lookalike: float  # of the target in the first frame, to the most alike thing beside it

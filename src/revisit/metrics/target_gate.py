@@ -128,7 +128,7 @@ def target_sight(track: TargetTrack, looks: TargetLooks | None) -> TargetSight:
     return TargetSight(track, looks)
 
 
-@derived(makes=TargetPhases, needs=(TargetSight,), version=2)
+@derived(makes=TargetPhases, needs=(TargetSight,), version=3)
 def target_phases(sight: TargetSight, *, hidden_for: float = 0.3, back_for: float = 0.3) -> TargetPhases | Unscored:
     """Visible, hidden or returned for each frame, with the target's box."""
     track = sight.track
@@ -168,7 +168,7 @@ def unjudgeable(track: TargetTrack, cues: Cues) -> str:
     return ""
 
 
-@gate(id="target_return", version=3, title="Target hidden and returned", needs=(TargetSight,))
+@gate(id="target_return", version=4, title="Target hidden and returned", needs=(TargetSight,))
 def target_return(sight: TargetSight, *, hidden_for: float = 0.3, back_for: float = 0.3) -> Verdict | Unscored:
     """Open when the target was out of sight for a while and came back.
 

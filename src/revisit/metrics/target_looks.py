@@ -2,7 +2,9 @@
 
 A looked-at frame *shows* the target when some window in it is like it (0.5) and no less like it than like the
 background of the first frame. It *lacks* it when the best window is more like the background, or hardly like the target
-at all. Frames between keep the state before them, and are counted.
+at all. One that changes in view grows unlike all of its views: a frame between shows it if it goes on from a frame that
+does, at about the same place, with about the same picture, and can still be told from the background. Other frames
+between keep the state before them, and are counted.
 
 What comes back is another question than what goes away. The network says "something like it": another person at the
 same place is like the one who left. So a return counts only if it is clear (margin and likeness, in the upper quartile
@@ -22,6 +24,7 @@ from revisit.evidence.target import TargetLooks
 LOOKALIKE = 0.75  # likeness of something beside the target, in the first frame, from which on the two can be mixed up
 FEW_FIRST = 6  # looks from which the margin of the first frames is taken
 LEAST_MARGIN = 0.08  # in the first frame: a target no more like itself than its background cannot be told from it
+SAME_PICTURE, SAME_PLACE = 0.85, 0.2  # likeness to the look before, and overlap with it, of what only goes on changing
 STEP_OF_LIKE, STEP_OF_MARGIN, STEP_OF_SECONDS = 0.01, 0.01, 0.1  # of room, see room.py
 
 
@@ -74,7 +77,20 @@ def frame_says(looks: TargetLooks, rule: LookRule) -> np.ndarray:
     says[(looks.like >= rule.shows_like) & (margin >= least)] = 1
     says[(margin <= rule.background) | ((looks.like < rule.lacks_like) & (margin < rule.lacks_margin))] = -1
     says[:1] = 1  # the target is in the first frame by definition
+    goes_on = (looks.before >= SAME_PICTURE) & (_overlaps(looks.box) > SAME_PLACE)
+    goes_on &= margin >= max(least, rule.lacks_margin)
+    for k in np.flatnonzero(goes_on & (says == 0)):
+        says[k] = max(says[k - 1], 0)
     return says
+
+
+def _overlaps(box: np.ndarray) -> np.ndarray:
+    """(N,) overlap of each box with the one before it, over what both cover; 0 for the first."""
+    found = np.zeros(len(box))
+    sides = np.minimum(box[1:, 2:], box[:-1, 2:]) - np.maximum(box[1:, :2], box[:-1, :2])
+    common, area = np.clip(sides, 0, None).prod(axis=1), (box[:, 2:] - box[:, :2]).prod(axis=1)
+    found[1:] = common / np.maximum(area[1:] + area[:-1] - common, 1e-9)
+    return found
 
 
 def read_looks(looks: TargetLooks, rule: LookRule) -> Reading:

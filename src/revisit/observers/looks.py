@@ -50,14 +50,14 @@ def chosen(count: int, fps: float, target: Target | None) -> np.ndarray:
 
 
 @observer(
-    id="small.looks", version=1, kind="sequence", makes=TargetLooks, size=LONG_SIDE, inputs=("target",),
+    id="small.looks", version=2, kind="sequence", makes=TargetLooks, size=LONG_SIDE, inputs=("target",),
     choose=chosen, weights=WEIGHTS,
 )  # fmt: skip
 def looks(clip: ClipInfo, target: Target) -> Sight:
     """The window of each looked-at frame that is most like the target and least like what was around it at first."""
     seen = yield from _frames()
     rows, search = _looked(seen, target.box)
-    names = ("like", "unlike", "first", "colour", "box")
+    names = ("like", "unlike", "first", "before", "colour", "box")
     columns = {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
     columns["box"] = columns["box"].reshape(-1, 4)
     return TargetLooks(
@@ -165,7 +165,8 @@ class Search:
         self.lookalike = float((self.nulls @ self.views[0]).max(initial=0.0))
         self.colours = [colours_in(picture, box)]
         self.cut = touches(box, EDGE)  # sides of the frame that cut the target off at first
-        self.place, self.lost = box, 0
+        self.place, self.before = box, self.views[0]  # of the look before
+        self.lost = 0
 
     def look(self, picture: np.ndarray, cells: np.ndarray) -> dict[str, Any]:
         """What the best window of a picture is like."""
@@ -176,21 +177,25 @@ class Search:
         here, box = found[best], self.boxes[best]
         colours = colours_in(picture, box)
         colour = max(colour_overlap(colours, known) for known in self.colours)
-        self._remember(here, box, colours, float(like[best]), float(like[best] - unlike[best]))
+        near = overlap(self.boxes, self.place)[0] > NEAR
+        before = float((found[near] @ self.before).max(initial=0.0))
+        margin = float(like[best] - unlike[best])
+        whole = bool(near[best]) and not (touches(box, 1e-6) & ~self.cut).any()
+        self._remember(here, colours, float(like[best]), margin, whole)
+        self.place, self.before = box, here
         first = float(here @ self.views[0])
-        return {"like": like[best], "unlike": unlike[best], "first": first, "colour": colour, "box": box}
+        return {
+            "like": like[best], "unlike": unlike[best], "first": first, "before": before, "colour": colour, "box": box
+        }  # fmt: skip
 
-    def _remember(self, here: np.ndarray, box: np.ndarray, colours: np.ndarray, like: float, margin: float) -> None:
-        """Keep this view of the target if it is beyond doubt."""
+    def _remember(self, here: np.ndarray, colours: np.ndarray, like: float, margin: float, whole: bool) -> None:
+        """Keep this view of the target if it is beyond doubt; `whole` is one near where the target was, and not cut."""
         if self.lost >= 2:  # from two looks on it was away: what is seen later is to be compared, not learnt
             return
         gone = margin <= FAR or (like < GONE_LIKE and margin < GONE_MARGIN)
         self.lost = self.lost + 1 if gone else 0
-        near = float(overlap(box[None], self.place)[0][0]) > NEAR
-        self.place = box
         new = NEW_VIEW[0] <= like < NEW_VIEW[1] and margin >= CLEAR and float(here @ self.views[0]) >= ROOTED
-        whole = not (touches(box, 1e-6) & ~self.cut).any()
-        if new and near and whole and len(self.views) < MOST_VIEWS and self.lost < 2:
+        if new and whole and len(self.views) < MOST_VIEWS and self.lost < 2:
             self.views.append(here)
             self.colours.append(colours)
 

@@ -19,9 +19,10 @@ from revisit.report.data import gate_titles, metric_cards
 from revisit.report.film import Films
 from revisit.report.videos import Videos
 from revisit.report.words import gate_name
+from revisit.results.memory import held_to_truth
 from revisit.results.model_facts import facts_for
 from revisit.results.run import Run
-from revisit.results.verdict import Verdict, ranked_scores, verdict, worst_moments
+from revisit.results.verdict import Verdict, verdict, worst_moments
 
 GALLERY = 24  # moments
 FLOOR = "floor"  # the category of a model that remembers nothing: a baseline
@@ -142,7 +143,7 @@ class Book:
     def moments(self) -> list[dict[str, Any]]:
         """The worst moments, each as two pictures: what should be there, and what is."""
         cases = {case.id: case for case in self.results.cases}
-        found = worst_moments(ranked_scores(self.results), self.verdict.answers, GALLERY)
+        found = worst_moments(held_to_truth(self.results), self.verdict.answers, GALLERY)
         shown = []
         for moment in found:
             entry = self.entry(cases[moment.case])

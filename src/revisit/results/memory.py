@@ -1,11 +1,14 @@
 """Which metrics count as memory, and what their scores are worth beside those of the truth.
 
-Two rules hold scores to the truth, for rankings. Tables show scores as measured, with the truth as a row beside.
+Three rules hold scores to the truth, for rankings. Tables show scores as measured, with the truth as a row beside.
 
 - *An unchanged look is no merit.* A metric that is marked `rewards_unchanged` gives its best score to a clip in which
   nothing changed, also where something should have: a reset beats the truth. Beside a truth, the score becomes its
   closeness to what the truth scores, and one clearly above the truth's is not ranked; without a truth, where an event
   is expected, it is left out.
+- *A reset is no return as it should be.* Where an unseen event was to change something, an unchanged look counts for no
+  more than the outcome of that event; and what is back as if nothing had happened (an outcome nearer to the first view
+  than to the truth) is back for no more than that.
 - *A low ceiling decides nothing.* Where the truth itself scores low in a metric of memory, the metric does not see on
   this clip what it is meant to see, and is unscored.
 """
@@ -14,11 +17,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from revisit.core import METRICS, SUITES, Case, Reason, Record
+from revisit.core import METRICS, SUITES, Case, Metric, Reason, Record
 from revisit.results.results import Results
 
 LOW = 0.5  # of the range: a truth below it is not recognised as the truth
 LESS_CHANGED = 0.05  # of the range, above the truth's own score: more than a steadier picture explains
+OUTCOME, RESET = "event_outcome", 0.5  # below it a return is more like the first view than like the truth's
+IS_BACK = {"target_reappearance", "memo_ors"}  # ask whether something is back, in whatever state
 RETURN_GATES = {"view_return", "target_return"}
 # Metrics that count as memory: scored only of what was out of view and came back, and good only if it came back as it
 # should. Left out: pixels against the reference (a camera a little off costs more than a forgotten object), light and
@@ -77,7 +82,7 @@ def _held(results: Results, record: Record) -> Record:
     if record.question not in METRICS or not record.scored or record.value is None:
         return record
     metric = METRICS[record.question]
-    truth = ceiling(results, record)
+    truth, outcome = ceiling(results, record), results.score(record.case, OUTCOME)
     if truth is None:
         if metric.rewards_unchanged and expects_event(record.case):
             return _unscored(
@@ -86,24 +91,43 @@ def _held(results: Results, record: Record) -> Record:
                 f"{metric.title} scores an unchanged look best, but something should have changed here; it can only "
                 "be ranked with a reference",
             )
-        return record
-    facts = {**record.facts, "own": record.value, "truth": truth}
+        return _capped(record, outcome)
+    record = replace(record, facts={**record.facts, "own": record.value, "truth": truth})
     if _is_low(metric.id, truth):
-        return _unscored(
-            replace(record, facts=facts), "low_ceiling", f"the truth itself scores only {truth:.2f} in {metric.title}"
-        )
+        return _unscored(record, "low_ceiling", f"the truth itself scores only {truth:.2f} in {metric.title}")
     if not metric.rewards_unchanged:
-        return replace(record, facts=facts)
-    low, high = metric.range
-    assert low is not None and high is not None, f"{metric.id} rewards an unchanged look and needs a range"
-    if record.value - truth > LESS_CHANGED * (high - low):
+        return _capped(record, outcome)
+    low, high = _ends(metric)
+    own = float(record.value or 0)
+    if own - truth > LESS_CHANGED * (high - low) and not _is_reset(outcome):
         return _unscored(
-            replace(record, facts=facts),
+            record,
             "undecided",
-            f"it looks less changed than the truth ({record.value:.2f} against {truth:.2f} in {metric.title}): "
+            f"it looks less changed than the truth ({own:.2f} against {truth:.2f} in {metric.title}): "
             "that may be a reset, and is no merit",
         )
-    return replace(record, value=high - abs(record.value - truth), facts=facts)
+    return _capped(replace(record, value=high - abs(own - truth)), outcome)
+
+
+def _capped(record: Record, outcome: float | None) -> Record:
+    """The score, no better than what became of the event, where one is known and the metric does not see it."""
+    metric = METRICS[record.question]
+    blind = metric.rewards_unchanged or (metric.id in IS_BACK and _is_reset(outcome))
+    if outcome is None or record.value is None or not blind:
+        return record
+    low, high = _ends(metric)
+    facts = {**record.facts, "outcome": outcome}
+    return replace(record, value=min(record.value, low + (high - low) * outcome), facts=facts)
+
+
+def _is_reset(outcome: float | None) -> bool:
+    return outcome is not None and outcome < RESET
+
+
+def _ends(metric: Metric) -> tuple[float, float]:
+    low, high = metric.range
+    assert low is not None and high is not None, f"{metric.id} is held to the truth and needs a range"
+    return float(low), float(high)
 
 
 def _is_low(id: str, truth: float) -> bool:

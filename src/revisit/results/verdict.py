@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
-from revisit.core import METRICS, SUITES, Case, Record
+from revisit.core import METRICS, SUITES, Case
 from revisit.results.memory import held_to_truth, low_ceilings
 from revisit.results.results import Cell, Interval, Paired, Results
 from revisit.results.rules import ends, number, shown, signed
@@ -31,7 +31,6 @@ from revisit.stats.power import MANY, needed
 ALPHA = 0.05
 LEAST_SCENES = 3  # two scenes that agree by chance would look certain
 WORST = 3
-OUTCOME = "event_outcome"
 STILL = 0.5  # of what the others move: a model below it stands still
 
 
@@ -231,7 +230,7 @@ def questions_of(card: Mapping[str, Any]) -> list[Question]:
 
 def verdict(results: Results, card: Mapping[str, Any]) -> Verdict:
     """What these results say to the questions of a suite's card."""
-    held = ranked_scores(results)
+    held = held_to_truth(results)
     answers = tuple(answered(held, question) for question in questions_of(card))
     return Verdict(
         answers,
@@ -463,26 +462,6 @@ def _why_not(results: Results, question: Question) -> str:
         if reason is not None:
             return f"not asked: {reason.sentence}"
     return "not asked" if not any(results.about(id) for id in question.metrics) else "no clip could be scored"
-
-
-def ranked_scores(results: Results) -> Results:
-    """The scores that can be ranked: held to the truth, and no look counts for more than the event that changed it.
-
-    A reset looks as at first, and may come near the truth's own likeness to the first view. Where something was to
-    happen unseen, an unchanged look therefore counts for no more than the outcome of that.
-    """
-    held = held_to_truth(results)
-
-    def no_reset(record: Record) -> Record:
-        if not record.scored or record.value is None or record.question not in METRICS:
-            return record
-        outcome = held.score(record.case, OUTCOME) if METRICS[record.question].rewards_unchanged else None
-        if outcome is None:
-            return record
-        low, high = (float(end or 0.0) for end in METRICS[record.question].range)
-        return replace(record, value=min(record.value, low + (high - low) * outcome))
-
-    return held.mapped(no_reset)
 
 
 def _truth(results: Results, metric: str) -> Cell | None:

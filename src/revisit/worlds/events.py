@@ -113,6 +113,7 @@ EVENTS: dict[str, Event] = {
     "opening": Event("the lid of the target opens", steady, ("chest",), in_view=True),
     "burning": Event("the target burns down", steady, ("candle",), in_view=True),
     "growing": Event("the target grows", steady, ("plant",), in_view=True),
+    "foaming": Event("foam grows out of the target", steady, ("flask",), in_view=True),
 }
 
 

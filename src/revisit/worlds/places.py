@@ -19,7 +19,7 @@ from revisit.worlds.rooms import room
 from revisit.worlds.setting import Setting
 from revisit.worlds.shapes import Thing, box, lying, placed
 from revisit.worlds.state import TARGET
-from revisit.worlds.targets import TARGETS
+from revisit.worlds.targets import BY_SEED, TARGETS
 from revisit.worlds.world import World
 from revisit.worlds.yards import yard
 
@@ -48,7 +48,7 @@ def make_world(
     """
     if place not in PLACES:
         raise UsageError(f"unknown kind of place {place!r}; choose one of {', '.join(PLACES)}")
-    kind = kind or (like.kind if like else list(TARGETS)[seed % len(TARGETS)])
+    kind = kind or (like.kind if like else BY_SEED[seed % len(BY_SEED)])
     if kind not in TARGETS:
         raise UsageError(f"unknown kind of target {kind!r}; choose one of {', '.join(TARGETS)}")
     setting = PLACES[place](seed)

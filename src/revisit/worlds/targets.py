@@ -188,6 +188,28 @@ def figure(rng: np.random.Generator, state: State) -> Thing:
     return placed(thing, turn=-40.0)
 
 
+def rod(rng: np.random.Generator, state: State) -> Thing:
+    """A thin stick on a small foot, without any pattern."""
+    grey = tx.plain((0.30, 0.32, 0.36))
+    thing = tube(rng, (0.05, 0.045), 0.02, grey, at=(0, 0, 0), lid=grey)
+    return thing + tube(rng, (0.013, 0.013), 0.46, tx.plain((0.78, 0.30, 0.16)), at=(0, 0.02, 0), lid=grey)
+
+
+def flask(rng: np.random.Generator, state: State) -> Thing:
+    """A flask of blue liquid; the amount is how much foam has grown out of it."""
+    glass, rim = _spots((0.16, 0.34, 0.66), (0.34, 0.58, 0.86)), tx.plain((0.84, 0.90, 0.94))
+    thing = tube(rng, (0.15, 0.06), 0.20, glass, at=(0, 0, 0)) + tube(rng, (0.06, 0.06), 0.08, rim, at=(0, 0.20, 0))
+    thing += lying(rng, (0.12, 0.12), tx.plain((0.10, 0.22, 0.45)), at=(0, 0.281, 0), round=True)
+    foam = _spots((0.95, 0.93, 0.84), (0.86, 0.82, 0.68))
+    for x, up, z, radius in (
+        (0.0, 0.22, 0.0, 0.09), (-0.07, 0.26, -0.02, 0.08), (0.08, 0.27, -0.03, 0.085), (0.0, 0.34, 0.0, 0.10),
+    ):  # fmt: skip
+        grown = state.amount * radius
+        if grown > 0.004:
+            thing += ball(rng, grown, foam, at=(x * state.amount, up, z * state.amount))
+    return thing
+
+
 TARGETS: dict[str, Target] = {
     "ball": Target("striped ball", beach_ball, changes=True),
     "gift": Target("gift box", gift_box, changes=True),
@@ -199,7 +221,10 @@ TARGETS: dict[str, Target] = {
     "candle": Target("burning candle", candle),
     "snowman": Target("snowman", snowman),
     "chest": Target("treasure chest", chest),
+    "rod": Target("thin stick", rod),
+    "flask": Target("flask with foam", flask),
 }
+BY_SEED = tuple(TARGETS)[:10]  # among which a seed chooses: kinds added later leave the worlds of seeds as they are
 
 
 def _gores(colours: tuple[tx.Colour, ...]) -> tx.Paint:
