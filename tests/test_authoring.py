@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from revisit.control.generation import batch_of
 from revisit.control.jobs import Job, Wanted
-from revisit.core import SUITES, UsageError
+from revisit.core import SUITES, Case, UsageError
 from revisit.geometry.camera_script import parse_script
 from revisit.geometry.script_path import timed_path
 from revisit.judges.asker import Asker
@@ -22,9 +23,13 @@ from revisit.judges.asking import Frames, Reply
 from revisit.judges.questions import Question
 from revisit.media import encode_mp4
 from revisit.suites.authoring import CARD
+from revisit.suites.memobench.banks import read_bank
 from revisit.suites.mind.build import MIRRORS, Steps, keys_of, mirrored, walked
 from revisit.suites.wrbench.build import leaks, read
 from tests.datasets import film, picture
+from tests.judging import question_of, serving
+from tests.test_memo_judging import judge as bank_judge
+from tests.test_memo_judging import settings
 
 SCENES = Path(__file__).parents[1] / "src/revisit/suites/wrbench/scenes.yaml"
 WHO = {"licence": "CC0-1.0", "source": "a test"}
@@ -264,3 +269,71 @@ def test_every_dataset_says_whose_it_is(tmp_path: Path) -> None:
     card = json.loads(write_card(tmp_path, "mind", title="x", licence="z", source="y", counts={"a": 1}).read_text())
     again = json.loads(write_card(tmp_path, "mind", title="x", licence="z", source="y", counts={"a": 1}).read_text())
     assert card["fingerprint"] == again["fingerprint"] and list(card["files"]) == ["a.png"]
+
+
+@pytest.mark.long
+def test_twenty_clips_with_question_banks_through_the_builder_of_memobench(
+    videos: Path, tmp_path: Path, revisit
+) -> None:
+    """A judge names what is remembered, writes the prompts and a bank of 24 questions for every clip."""
+    rows = [[video.name, 5, 11] for video in sorted(videos.glob("*.mp4"))]
+    with (tmp_path / "marks.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["video", "exits", "returns"], *rows])
+
+    def answer(body: dict[str, Any]) -> str:
+        if "Name what it comes back to" in question_of(body):
+            return json.dumps({"subject": "a wall", "prompt": "The camera turns away from a wall and comes back."})
+        return bank_judge(body)
+
+    with serving(answer) as server:
+        judge = settings(tmp_path, server.url)
+        words = ("--marks", tmp_path / "marks.csv", "--judge", judge, "--frames", 2, "--out", tmp_path / "built")
+        revisit("build", "memobench", videos, *words, *ASKED)
+    data = tmp_path / "built/data"
+    assert "nothing is wrong" in revisit("build", "check", data).stdout
+    card = json.loads((data / CARD).read_text())["counts"]
+    assert card == {"clips": CLIPS, "clips with poses": CLIPS, "question banks": CLIPS}
+    banks = [read_bank(path) for path in sorted((data / "vqa_questions").glob("*-questions.csv"))]
+    assert len(banks) == CLIPS and all(len(bank.start) == len(bank.final) == 24 for bank in banks)
+    assert len(list((data / "vqa_questions").glob("*-review.csv"))) == CLIPS
+    cases = [case for case in SUITES["memobench"].read(data) if isinstance(case, Case)]
+    assert len(cases) == CLIPS and {case.annotations["subject"] for case in cases} == {"a wall"}
+    assert len(jobs_of("memobench", data, tmp_path / "clips", Wanted("m", frames=17))) == CLIPS
+
+
+@pytest.mark.long
+def test_twenty_clips_through_the_builder_of_mind(videos: Path, tmp_path: Path, revisit) -> None:
+    folder = tmp_path / "recordings"
+    folder.mkdir()
+    for k, video in enumerate(sorted(videos.glob("*.mp4"))):
+        shutil.copy(video, folder / f"r{k:02d}.mp4")
+        away, back = ("l", "r") if k % 2 else ("r", "l")
+        if k < CLIPS // 2:
+            (folder / f"r{k:02d}.keys.csv").write_text(f"frame,keys\n0,{away}\n6,\n9,{back}\n")
+        else:
+            ways = {"l": "left", "r": "right"}
+            np.save(folder / f"r{k:02d}.poses.npy", film(f"yaw:{ways[away]}:40@6,hold@3,yaw:{ways[back]}:40@6")[1])
+    revisit("build", "mind", folder, "--out", tmp_path / "built", *ASKED)
+    data = tmp_path / "built/MIND-Data"
+    assert "nothing is wrong" in revisit("build", "check", data).stdout
+    turns = [json.loads(path.read_text())["data"] for path in sorted(data.glob("1st_data/test/mem_test/*/action.json"))]
+    assert [[row["lr"] for row in rows][:15] for rows in turns] == [
+        [2 - k % 2] * 6 + [0] * 3 + [1 + k % 2] * 6 for k in range(CLIPS)
+    ]
+    assert len(jobs_of("mind", data, tmp_path / "clips", Wanted("m"))) == CLIPS + CLIPS * len(MIRRORS)
+
+
+@pytest.mark.long
+def test_all_scenes_through_the_builder_of_wrbench(videos: Path, tmp_path: Path, revisit) -> None:
+    """First frames are those of the clips: the command that draws takes one of them."""
+    (tmp_path / "draw.py").write_text(
+        "import av, cv2, pathlib, sys, zlib\n"
+        f"clips = sorted(pathlib.Path({str(videos)!r}).glob('*.mp4'))\n"
+        "clip = av.open(str(clips[zlib.crc32(sys.argv[1].encode()) % len(clips)]))\n"
+        "cv2.imwrite(sys.argv[2], next(clip.decode(video=0)).to_ndarray(format='bgr24'))\n"
+    )
+    draw = f"'{sys.executable}' '{tmp_path / 'draw.py'}' {{prompt}} {{out}}"
+    out = tmp_path / "scenes"
+    revisit("build", "wrbench", SCENES, "--out", out, "--t2i", draw, *ASKED)
+    assert "nothing is wrong" in revisit("build", "check", out).stdout
+    assert len(jobs_of("wrbench", out, tmp_path / "clips", Wanted("m"))) == 25 * 4 * 5

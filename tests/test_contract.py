@@ -46,10 +46,13 @@ PLUGINS = ("example.saturation_kept", "flashback_light")
 OURS = [id for id in METRICS if METRICS[id].fn.__module__.startswith("revisit.")]
 REST = TruePoseTrack(np.arange(COUNT), yaw_path(0, 0), True, "unreal")
 
+SLOW = dataclasses.replace(everything()["frame_facts"], time=np.arange(COUNT) / 2.0)  # sixteen seconds
+
 # Metrics that ask another clip than most do: changes of the case, and of its evidence.
 MIRROR: tuple[dict[str, Any], dict[str, Any]] = ({"condition": "mirror_test"}, {})
 OTHERWISE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     **{id: MIRROR for id in OURS if id.startswith("mind_gsc_")},
+    "long_drift": ({}, {"frame_facts": SLOW}),
     "wr_static_hold": ({"camera": "hold@32"}, {"true_pose_track": REST}),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import av
 import cv2
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from revisit.core import InvalidEvidence, Score, Unscored
 from revisit.evidence.camera import CameraPath
 from revisit.metrics.camera_path import angle, camera_path, yaw_pitch
 from revisit.observers.odometry import focal, odometry
+from revisit.worlds.film import play
+from revisit.worlds.places import make_world
 from tests.looking import as_frames, look, read
 
 SIZE = (216, 384)  # rows, columns
@@ -168,3 +171,33 @@ def test_what_was_lost_is_left_out_of_the_path():
     )
     assert made.facts["max_angle"] == pytest.approx(40, abs=0.1) and made.value == pytest.approx(40, abs=0.1)
     assert made.facts["reliable_share"] == 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["yaw", "tilt", "orbit", "uturn"])
+def test_rendered_paths_are_followed(script: str) -> None:
+    """A room whose camera is known: 80 % of frames are reliable, and no error above 15 degrees is unmarked."""
+    film = play(make_world(4100, "room", "vase", block=False), script, "none", (120, 208), frames=25, fps=12)
+    found = look(odometry, as_frames([film.truth(frame).rgb for frame in range(len(film))]))
+    world = film.poses[:, :3, :3]
+    error = angle(np.swapaxes((world[0].T @ world)[found.index], 1, 2) @ found.rotation)
+    assert found.reliable.mean() >= 0.8 and error[found.reliable].max() < 15
+
+
+@pytest.mark.long
+def test_clips_of_world_models_are_followed_alike_forwards_and_backwards(shared: Path) -> None:
+    """Nobody knows their cameras; but the way back must be the way there."""
+    clips = sorted((shared / "clips").glob("wrb_*.mp4"))
+    assert len(clips) == 6
+    for clip in clips:
+        frames = [np.asarray(frame.to_ndarray(format="rgb24")) for frame in av.open(str(clip)).decode(video=0)]
+        there, back = look(odometry, as_frames(frames)), look(odometry, as_frames(frames[::-1]))
+        rows = {len(frames) - 1 - int(index): row for row, index in enumerate(back.index)}
+        mine = np.array([k for k, i in enumerate(there.index) if i in rows])
+        other = np.array([rows[i] for i in there.index[mine]])
+        turns = [path.rotation[some] for path, some in ((there, mine), (back, other))]
+        turns = [each[0].T @ each for each in turns]
+        apart = angle(np.swapaxes(turns[0], 1, 2) @ turns[1])
+        sure = there.reliable[mine] & back.reliable[other]
+        assert min(there.reliable.mean(), back.reliable.mean()) >= 0.8, clip.stem
+        assert apart[sure].max() < 15, (clip.stem, apart[sure].max())

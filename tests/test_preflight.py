@@ -88,11 +88,12 @@ def plant(folder: Path) -> dict[str, set[str]]:
     write(1, first)
     shutil.copy(folder / "c10.mp4", folder / "c11.mp4")  # a clip that moves in the place of one that rests
     (folder / "given/c12.png").unlink()
+    write(13, film("hold@2", 999)[0])  # of a sample that is not in the set
     return {
         "missing": {"c02"}, "unreadable": {"c03"}, "wrong length": {"c04", "c11"}, "wrong size": {"c05"},
         "wrong rate": {"c06"},
         "black": {"c07"}, "frozen": {"c08"}, "camera": {"c09"}, "another sample": {"c00", "c01", "c11"},
-        "duplicate": {"c11"}, "bad input": {"c12"},
+        "duplicate": {"c11"}, "bad input": {"c12"}, "first frame": {"c13"},
     }  # fmt: skip
 
 
@@ -111,6 +112,7 @@ def test_planted_faults_of_every_kind_are_found(faultless: Path, tmp_path: Path)
     said: dict[str, set[str]] = {}
     for fault in found.faults:
         said.setdefault(fault.kind, set()).add(fault.id)
+    assert set(planted) == set(KINDS)  # every kind that there is
     for kind, clips in planted.items():
         assert clips <= said.get(kind, set()), (kind, found.faults)
     # Swapped samples turn to the other side, and so does the clip in another's place: the camera is told there, too.

@@ -28,7 +28,7 @@ from revisit.worlds import (
     render_demo,
 )
 from revisit.worlds.render import Camera, intrinsics
-from revisit.worlds.targets import TARGETS
+from revisit.worlds.targets import BY_SEED
 from revisit.worlds.world import take_view
 
 SMALL = (90, 156)
@@ -134,9 +134,9 @@ def test_events_leave_the_state_they_say(event: str, world: World):
     assert (after.look != before.look) == (event in ("changed", "both"))
 
 
-@pytest.mark.parametrize("seed", range(len(TARGETS)))
+@pytest.mark.parametrize("seed", range(len(BY_SEED)))
 def test_both_looks_of_a_target_differ_visibly(seed: int):
-    world = replace(room(seed % 4), kind=list(TARGETS)[seed], _drawn={}, _made={})
+    world = replace(room(seed % 4), kind=BY_SEED[seed], _drawn={}, _made={})
     camera = Camera(intrinsics((120, 208), world.fov), world.start, (120, 208))
     states = [State(place, look) for place in world.places for look in (0, 1)]
     view = take_view(world, camera, states)

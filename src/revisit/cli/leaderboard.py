@@ -116,7 +116,7 @@ def _show(board: Any, sort: str) -> None:
     filled = [column for column in board.columns if any(row.cell(column).mean is not None for row in rows)]
     for start in range(0, max(len(filled), 1), COLUMNS_PER_TABLE):
         shown = filled[start : start + COLUMNS_PER_TABLE]
-        cells = [[row.model, row.source, *(row.cell(c).shown(c.decimals) for c in shown)] for row in rows]
+        cells = [[row.shown, row.source, *(row.cell(c).shown(c.decimals) for c in shown)] for row in rows]
         console.table(["model", "source", *map(head, shown)], cells, numbers=True)
     for column in board.columns:
         if column not in filled:

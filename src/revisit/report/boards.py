@@ -62,7 +62,7 @@ def as_markdown(boards: Sequence[Board], by: str = "", interval: bool = False) -
         lines.append("|:---|:---|" + "---:|" * len(board.columns))
         marks = {"best": "**{}**", "second": "<u>{}</u>"}
         for row, cells in zip(rows, _marked(board, rows, marks, _md, interval), strict=True):
-            lines.append(f"| {_md(row.model)} | {_md(row.source)} | {' | '.join(cells)} |")
+            lines.append(f"| {_md(row.shown)} | {_md(row.source)} | {' | '.join(cells)} |")
         parts.append("\n".join([*lines, *(["", _md(board.note)] if board.note else [])]))
     return "\n\n".join(parts) + "\n"
 
@@ -79,7 +79,7 @@ def as_latex(boards: Sequence[Board], by: str = "", interval: bool = False) -> s
         lines.append(r"\midrule")
         marks = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}"}
         for row, cells in zip(rows, _marked(board, rows, marks, _tex, interval), strict=True):
-            lines.append(" & ".join([_tex(row.model), _tex(row.source), *cells]) + r" \\")
+            lines.append(" & ".join([_tex(row.shown), _tex(row.source), *cells]) + r" \\")
         parts.append("\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]))
     return "\n\n".join(parts) + "\n"
 
@@ -96,7 +96,7 @@ def as_csv(boards: Sequence[Board], by: str = "", interval: bool = False) -> str
                 low, high = cell.interval or (None, None)
                 counts = (cell.n, cell.of) if cell.of else (None, None)
                 numbers = ["" if value is None else repr(value) for value in (cell.mean, *counts, low, high)]
-                named = [board.title, board.protocol, row.source, row.model, column.title, column.key, column.protocol]
+                named = [board.title, board.protocol, row.source, row.shown, column.title, column.key, column.protocol]
                 writer.writerow([*named, *numbers, cell.reason])
     return out.getvalue()
 
@@ -109,7 +109,7 @@ def as_html(boards: Sequence[Board], by: str = "") -> str:
         found = {column.key: marked(board, rows, column) for column in board.columns}
         heads = "".join(map(_head, board.columns))
         body = "".join(
-            f"<tr><td>{escape(row.model)}</td><td>{escape(row.source)}</td>"
+            f"<tr><td>{escape(row.shown)}</td><td>{escape(row.source)}</td>"
             + "".join(_td(row.cell(column), column, found[column.key].get(place, "")) for column in board.columns)
             + "</tr>"
             for place, row in enumerate(rows)

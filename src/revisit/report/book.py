@@ -21,11 +21,11 @@ from revisit.report.videos import Videos
 from revisit.report.words import gate_name
 from revisit.results.memory import held_to_truth
 from revisit.results.model_facts import facts_for
+from revisit.results.results import FLOOR
 from revisit.results.run import Run
 from revisit.results.verdict import Verdict, verdict, worst_moments
 
 GALLERY = 24  # moments
-FLOOR = "floor"  # the category of a model that remembers nothing: a baseline
 AT_ONCE = 48  # clips described in memory
 Rows = dict[str, tuple[int, dict[str, Any]]]  # case id -> number of its answers, and its row
 

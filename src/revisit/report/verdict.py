@@ -72,16 +72,17 @@ def _card(answer: Answer, floors: Collection[str]) -> dict[str, Any]:
         return card
     scale = _scale(answer)
     ceiling = answer.truth.mean if answer.truth else None
+    drawn = {place.model: place.cell for place in answer.places[:ROWS]}
     card["rows"] = [
         {
-            "model": place.model,
-            "best": place.model in answer.best,
-            "floor": place.model in floors,
-            "text": number(place.cell.mean),
-            "interval": ends(place.cell.interval) if place.cell.interval else "no interval",
-            "plot": plots.dot(place.cell.mean, place.cell.interval, scale, ceiling),
+            "model": model,
+            "best": model in answer.best,
+            "floor": model in floors,
+            "text": number(cell.mean),
+            "interval": ends(cell.interval) if cell.interval else "no interval",
+            "plot": plots.dot(cell.mean, cell.interval, scale, ceiling),
         }
-        for place in answer.places[:ROWS]
+        for model, cell in [*drawn.items(), *answer.floors.items()]
     ]
     if answer.truth is not None and ceiling is not None:
         card["truth"] = {"text": number(ceiling), "plot": plots.dot(ceiling, None, scale, ceiling, "truth")}
@@ -109,6 +110,7 @@ def _scale(answer: Answer) -> tuple[float, float]:
     """The worst and the best end of the metric's range; of what was measured, where the range has no end."""
     metric = METRICS[answer.metric]
     cells = [place.cell for place in answer.places] + ([answer.truth] if answer.truth else [])
+    cells += list(answer.floors.values())
     values = [v for cell in cells for v in (cell.mean, *(cell.interval or ())) if v is not None]
     low = min(values, default=0.0) if metric.range[0] is None else metric.range[0]
     high = max(values, default=1.0) if metric.range[1] is None else metric.range[1]

@@ -12,8 +12,11 @@ from typing import Any
 
 from revisit.core import METRICS, UsageError, digest
 from revisit.results.funnel import posed
-from revisit.results.results import Cell, Results
+from revisit.results.results import FLOOR, Cell, Results
 from revisit.results.rules import best, coverage, ends, marks, number, title
+
+CEILING, TRUTH = "ceiling", "truth"
+ROLES = ("", FLOOR, CEILING)  # in the order of a board
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,12 @@ class Row:
     source: str
     cells: Mapping[str, BoardCell] = field(default_factory=dict)
     group: str = ""  # of models that compete with each other and with no others
+    role: str = ""  # FLOOR or CEILING: outside the contest
+
+    @property
+    def shown(self) -> str:
+        """The name on a board; what is no model says so."""
+        return f"{self.model} ({self.role})" if self.role else self.model
 
     def cell(self, column: Column) -> BoardCell:
         """The cell under a column; an empty one where there is none."""
@@ -77,31 +86,37 @@ class Board:
 
 
 def ordered(board: Board, by: str = "") -> list[Row]:
-    """Rows from the best to the worst in one column, those without a value last; by name where none is given."""
-    rows = sorted(board.rows, key=lambda row: (row.model.lower(), row.model, row.source))
+    """Rows from the best to the worst in one column, those without a value last; by name where none is given.
+
+    Behind them stand the floors, and the truth as the ceiling.
+    """
+    names = sorted(board.rows, key=lambda row: (row.model.lower(), row.model, row.source))
+    rows = sorted(names, key=lambda row: ROLES.index(row.role))
     column = next(
         (column for column in board.columns if by.lower() in (column.key.lower(), column.title.lower())), None
     )
     if column is None:
         return rows
 
-    def rank(row: Row) -> tuple[bool, float]:
+    def rank(row: Row) -> tuple[int, bool, float]:
         mean = row.cell(column).mean
-        return mean is None, 0.0 if mean is None else -mean if column.higher_is_better is not False else mean
+        ordered = 0.0 if mean is None else -mean if column.higher_is_better is not False else mean
+        return ROLES.index(row.role), mean is None, ordered
 
     return sorted(rows, key=rank)
 
 
 def leader(rows: Sequence[Row], column: Column) -> int | None:
     """Position of the row that can be called best in a column, by the rule for all tables."""
-    return best({position: row.cell(column) for position, row in enumerate(rows)}, column.higher_is_better)
+    cells = {position: row.cell(column) for position, row in enumerate(rows) if not row.role}
+    return best(cells, column.higher_is_better)
 
 
 def marked(board: Board, rows: Sequence[Row], column: Column) -> dict[int, str]:
     """Positions of the rows that are best and second in a column, within each group, by the rule for all tables."""
     found: dict[int, str] = {}
-    for group in dict.fromkeys(row.group for row in rows):
-        cells = {position: row.cell(column) for position, row in enumerate(rows) if row.group == group}
+    for group in dict.fromkeys(row.group for row in rows if not row.role):
+        cells = {position: row.cell(column) for position, row in enumerate(rows) if row.group == group and not row.role}
         found.update(marks(cells, column.higher_is_better, board.as_printed))
     return found
 
@@ -150,7 +165,11 @@ def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") 
     rows = []
     for model, mine in part.groups("model").items():
         cells = {column.key: _cell(mine, column.key) for column in columns}
-        rows.append(Row(model, run.name, cells if subset else {**_posed(run, model), **cells}))
+        role = FLOOR if model in part.floors else ""
+        rows.append(Row(model, run.name, cells if subset else {**_posed(run, model), **cells}, role=role))
+    if part.truths:
+        cells = {column.key: _cell(part.truth, column.key) for column in columns}
+        rows.append(Row(TRUTH, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
     here = {case.id for case in part.cases}
     truths = {

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+FLOOR = "floor"  # the category of a baseline that remembers nothing
 Entry = Case | Rejected
 Asks = Callable[[str, Entry], bool]
 Limits = tuple[float | None, float | None]
@@ -215,6 +216,20 @@ class Results:
     def truth_of(self, case: Case) -> Case | None:
         """The clip of the truth that a case is compared with, where that was scored, too."""
         return None if case.reference is None else self._truth_by_place.get(_place(case.reference))
+
+    # The floors
+
+    @cached_property
+    def floors(self) -> set[str]:
+        """Names of models that are none: baselines without memory, as the records of their clips say."""
+        others = {case.model for case in self.cases if case.annotations.get("category") != FLOOR}
+        return {case.model for case in self.cases} - others
+
+    @cached_property
+    def contest(self) -> Results:
+        """The clips of those that are ranked: models without floors; floors alone are ranked among themselves."""
+        floors = self.floors
+        return self.only(lambda entry: entry.model not in floors) if floors < set(self.models) else self
 
     # Parts
 

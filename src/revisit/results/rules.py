@@ -28,7 +28,7 @@ FAMILIES = {
     "Memory": ("target_return", "returning", "outcome", "lcm", "gsc"),
     "Fidelity": ("fidelity",),
     "Appearance": ("appearance", "integrity", "visual"),
-    "Motion": ("motion", "camera_path", "cuts", "action", "camera"),
+    "Motion": ("motion", "camera_path", "cuts", "drift", "action", "camera"),
     "Signs of failures": ("camera_departure", "look_departure", "target_departure"),
 }
 OTHER = "Other"

@@ -107,6 +107,7 @@ class Answer:
     truth: Cell | None = None
     near_truth: bool = False  # the scores tell how near the clips are to the truth's own
     reason: str = ""  # why there is no answer
+    floors: Mapping[str, Cell] = field(default_factory=dict)  # of baselines without memory, which have no place
 
     def pair(self, one: str, other: str) -> Pairing | None:
         return next((pair for pair in self.pairs if {pair.ahead, pair.behind} == {one, other}), None)
@@ -204,9 +205,10 @@ class Verdict:
         return {
             "answers": [
                 {
-                    **{name: value for name, value in asdict(answer).items() if name not in ("places", "truth")},
+                    **{k: value for k, value in asdict(answer).items() if k not in ("places", "truth", "floors")},
                     "places": [{**asdict(place), "cell": place.cell.as_json()} for place in answer.places],
                     "truth": None if answer.truth is None else answer.truth.as_json(),
+                    "floors": {model: cell.as_json() for model, cell in answer.floors.items()},
                     "best": list(answer.best),
                     "sentence": answer.sentence,
                 }
@@ -230,8 +232,9 @@ def questions_of(card: Mapping[str, Any]) -> list[Question]:
 
 def verdict(results: Results, card: Mapping[str, Any]) -> Verdict:
     """What these results say to the questions of a suite's card."""
-    held = held_to_truth(results)
-    answers = tuple(answered(held, question) for question in questions_of(card))
+    everybody = held_to_truth(results)
+    held = everybody.contest
+    answers = tuple(_with_floors(answered(held, question), everybody) for question in questions_of(card))
     return Verdict(
         answers,
         _overall(answers),
@@ -239,6 +242,15 @@ def verdict(results: Results, card: Mapping[str, Any]) -> Verdict:
         tuple(worst_moments(held, answers)),
         low_ceilings(results),
     )
+
+
+def _with_floors(answer: Answer, results: Results) -> Answer:
+    """The answer, and beside it what baselines without memory score in its metric."""
+    if not answer.places:
+        return answer
+    ranked = {place.model for place in answer.places}
+    cells = {model: results.where(model=model).cell(answer.metric) for model in sorted(results.floors - ranked)}
+    return replace(answer, floors={model: cell for model, cell in cells.items() if cell.mean is not None})
 
 
 def verdict_of(run: Run) -> dict[str, Any]:

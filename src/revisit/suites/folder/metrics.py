@@ -7,6 +7,7 @@ from revisit.core import METRICS
 # The order in which families are shown; a plugin's family comes last.
 FAMILIES = (
     "target_return", "returning", "outcome", "fidelity", "appearance", "integrity", "motion", "camera_path", "cuts",
+    "drift",
 )  # fmt: skip
 
 

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, columns_of
+from revisit.results.boards import CEILING, TRUTH, Board, BoardCell, Column, Row, RunFacts, columns_of
+from revisit.results.results import FLOOR, Cell
 from revisit.suites.mbench.names import AXES, BY_ID, MOVED, SUBSETS, TRIGGER
 
 SUMS = (*(Column(axis, f"{axis} axis") for axis in AXES), Column("total", "total"))
@@ -28,13 +29,20 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     ]
     asked = columns_of(run, known) if known else ()
     columns = (*(_triggered(run, part["rule"], c) for c in asked), *(SUMS if not subset else ()))
-    rows = tuple(Row(row["model"], run.name, _cells(row, part, columns)) for row in part["ranking"])
+    rows = [
+        Row(row["model"], run.name, _cells(row, part, columns), role=FLOOR if row.get("floor") else "")
+        for row in part["ranking"]
+    ]
+    if run.results.truths:  # the filmed videos that the samples were made from
+        truth = run.results.truth
+        cells = {c.key: _of_truth(truth.cell(c.key)) for c in columns if c.key in part["dimensions"]}
+        rows.append(Row(TRUTH, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
     board = Board(
         title=f"mbench {part['setting']}, {TITLES[part['rule']]}{', ' + subset if subset else ''}",
         protocol=f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}",
         columns=columns,
-        rows=rows,
+        rows=tuple(rows),
         note="; ".join(f"{row['model']} is not ranked: {row['reason']}" for row in part["ranking"] if row["reason"]),
     )
     return [board]
@@ -60,6 +68,10 @@ def _cells(row: Mapping[str, Any], part: Mapping[str, Any], columns: tuple[Colum
         else:
             cells[column.key] = _cell(row.get(column.key), row["reason"])
     return cells
+
+
+def _of_truth(cell: Cell) -> BoardCell:
+    return BoardCell(cell.n, cell.of, None if cell.mean is None else 100 * cell.mean)
 
 
 def _cell(ends: Any, reason: str, n: int = 0, of: int = 0) -> BoardCell:

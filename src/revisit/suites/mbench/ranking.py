@@ -44,12 +44,18 @@ def ranking(
     values = {
         model: {d.id: contribution(standings[d.id][model], answers.rule) for d in asked} for model in answers.models
     }
-    rivals = [model for model, reason in reasons.items() if not reason] or list(answers.models)
+    floors = floors_of(answers)
+    ranked = [model for model in answers.models if model not in floors]
+    rivals = [model for model in ranked if not reasons[model]] or ranked
     scored = [d.id for d in asked if any(made.n for made in standings[d.id].values())]
     common = [id for id in scored if all(values[model][id] is not None for model in rivals)]
     rows = []
     for model in answers.models:
-        row: dict[str, Any] = {"model": model, **_axes(values[model], answers.setting, common)}
+        row: dict[str, Any] = {
+            "model": model,
+            "floor": model in answers.results.floors,
+            **_axes(values[model], answers.setting, common),
+        }
         found = [row[axis] for axis in AXES if row[axis] is not None]
         # Without all three axes there is no total; models are then ordered by the mean of those that are there.
         row["order"] = row["total"] or ([sum(end) / len(found) for end in zip(*found, strict=True)] if found else None)
@@ -57,12 +63,20 @@ def ranking(
         row["left_out"] = [d.id for d in asked if answers.setting in d.averaged and d.id not in common]
         row["own"] = _axes(values[model], answers.setting, None)
         rows.append(row)
-    rows.sort(key=lambda row: (bool(row["reason"]), -(row["order"][0] if row["order"] else 0), row["model"]))
-    ranks = shared_ranks([None if row["reason"] else row["order"][0] for row in rows])
+    rows.sort(
+        key=lambda row: (row["floor"], bool(row["reason"]), -(row["order"][0] if row["order"] else 0), row["model"])
+    )
+    ranks = shared_ranks([None if row["reason"] or row["model"] in floors else row["order"][0] for row in rows])
     beside = ungated(answers, asked, standings)
     for row, rank in zip(rows, ranks, strict=True):
         row["rank"], row["ungated"] = rank, beside[row["model"]]
     return rows
+
+
+def floors_of(answers: Answers) -> set[str]:
+    """Baselines without memory, which are not ranked; where there is nothing else, they are."""
+    floors = answers.results.floors
+    return floors if floors < set(answers.models) else set()
 
 
 def shared_ranks(values: Sequence[float | None]) -> list[int | None]:
@@ -82,7 +96,8 @@ def ungated(
         made = board({id: value and 100 * value for id, value in values[model].items()}, answers.setting, common)
         axes = [value for axis in AXES if (value := made[axis]) is not None]
         totals.append(sum(axes) / len(axes) if axes else None)
-    ranks = shared_ranks(totals)
+    floors = floors_of(answers)
+    ranks = shared_ranks([None if m in floors else total for m, total in zip(answers.models, totals, strict=True)])
     return {m: {"total": t, "rank": r} for m, t, r in zip(answers.models, totals, ranks, strict=True)}
 
 

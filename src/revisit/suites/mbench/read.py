@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Target, UsageError
+from revisit.media import VIDEO_SUFFIXES
 from revisit.suites.mbench.dataset import CARD, Dataset, Item, Problem, open_dataset, png_size
 from revisit.suites.mbench.names import parts
 from revisit.suites.mbench.wording import read_wording, words_for
 
+SOURCE = "source_video"
 POINT = 0.2  # side of the square around a point, as a share of the frame's shorter side: its size is not known
 SAME = 0.05  # how far the size beside an anchor may be from the frame's to be that of the frame
 
@@ -125,6 +127,7 @@ def case_of(data: Dataset, item: Item) -> Case | Rejected:
         model=item.model,
         sample=item.sample,
         clip=Clip(item.video),
+        reference=source_of(data, item),
         subset=item.subset,
         condition=item.condition,
         prompt=caption.strip() if isinstance(caption, str) else " ".join(segments),
@@ -134,6 +137,13 @@ def case_of(data: Dataset, item: Item) -> Case | Rejected:
         annotations=annotations,
         artifacts=item.artifacts,
     )
+
+
+def source_of(data: Dataset, item: Item) -> Clip | None:
+    """The filmed video that a sample was made from, which is what the truth scores; None where it is not there."""
+    sample = data.root / "samples" / item.subset / item.sample
+    video = next((path for suffix in VIDEO_SUFFIXES if (path := sample / f"{SOURCE}{suffix}").is_file()), None)
+    return None if video is None else Clip(video)
 
 
 def segments_of(facts: Mapping[str, Any]) -> list[str]:

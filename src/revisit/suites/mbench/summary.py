@@ -12,6 +12,7 @@ from typing import Any
 
 from revisit.results import Cell, Results
 from revisit.results.funnel import Stage, stage
+from revisit.results.results import FLOOR
 from revisit.results.tables import standard_summary
 from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, Dimension, upstream_name
 from revisit.suites.mbench.ranking import COLUMNS, contribution, ranking
@@ -91,6 +92,7 @@ def _tables(
             counts.append({key: sum(count[key] for count in counts) for key in ("n", "of")})
             sums = [{**count, **_mean_and_interval(row[name])} for count, name in zip(counts, COLUMNS, strict=True)]
             name = row["model"] if row["rank"] is None else f"{row['rank']}. {row['model']}"
+            name += f" ({FLOOR})" if row["floor"] else ""
             rows.append({"name": name, "cells": [*cells, *sums]})
         title = "M-Score" if answers.rule == "trigger" else "Reliability"
         columns = [*(d.short for d in asked), *(f"{axis} axis" for axis in AXES), "total"]
@@ -170,7 +172,7 @@ def _sentences(answers: Answers, ranked: Sequence[Mapping[str, Any]]) -> list[st
                     "clips"
                 )
     for row in ranked:
-        if row["rank"] is None and (answers.rule != "all" or answers.setting == "A"):
+        if row["rank"] is None and not row["floor"] and (answers.rule != "all" or answers.setting == "A"):
             said.append(f"{row['model']} is not ranked: {row['reason']}")
     return said
 

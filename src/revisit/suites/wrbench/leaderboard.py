@@ -21,7 +21,8 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     """The board of a run."""
     if subset:
         raise UsageError("the board of a WRBench run has no parts; `revisit report --by factor` shows them")
-    rows = run.summary["wrbench"]["rows"]
+    part = run.summary["wrbench"]
+    rows = [*part["rows"], *([part["truth"]] if part.get("truth") else [])]
     names = [name for name in ALL if name in MEASURES or any(row[name]["value"] is not None for row in rows)]
     hashed = {
         column.key: column.protocol for column in columns_of(run, [Column(metric_of(name), "") for name in names])
@@ -37,7 +38,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
         title="wrbench",
         protocol=f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}",
         columns=(*_ordered(measures, STAND_INS), *mixed),
-        rows=tuple(Row(row["model"], run.name, _cells(row, names)) for row in rows),
+        rows=tuple(Row(row["model"], run.name, _cells(row, names), role=row.get("role", "")) for row in rows),
         note="; ".join([SPARSE_NOTE, *([f"stand-ins in Avg: {', '.join(said)}"] if said else [])]),
     )
     return [board]

@@ -42,11 +42,12 @@ def main_table(
     total: Mapping[str, Cell] | None = None,
     counts: bool = True,
     made_by: str = "",
+    beside: Sequence[ModelRow] = (),
 ) -> Table:
     """The published columns, one row per model, by viewpoint condition: D1 to D6, support and Avg.
 
     `total` are the means over all clips; `counts` puts n behind means that are not over all clips of a model; `made_by`
-    says whose poses, descriptors and answers they rest on.
+    says whose poses, descriptors and answers they rest on; `beside` are rows outside the contest, which come last.
     """
     after = [measure for measure in MEASURES if measure not in BEFORE_SUPPORT]
     columns = [
@@ -65,7 +66,7 @@ def main_table(
 
     note = SPARSE_NOTE + ("; (n) where a mean is not over all clips" if counts else "")
     note += f"; {made_by}" if made_by else ""
-    return {"title": title, "note": note, "columns": columns, "rows": _texts(rows, total, cells)}
+    return {"title": title, "note": note, "columns": columns, "rows": _texts(rows, total, cells, beside)}
 
 
 def stand_in_table(rows: Sequence[ModelRow], total: Mapping[str, Cell], pixels: Mapping[str, str]) -> Table:
@@ -96,14 +97,17 @@ def stand_in_table(rows: Sequence[ModelRow], total: Mapping[str, Cell], pixels: 
 
 
 def _texts(
-    rows: Sequence[ModelRow], total: Mapping[str, Cell] | None, cells: Callable[[ModelRow], list[str]]
+    rows: Sequence[ModelRow],
+    total: Mapping[str, Cell] | None,
+    cells: Callable[[ModelRow], list[str]],
+    beside: Sequence[ModelRow] = (),
 ) -> list[dict[str, Any]]:
     """Rows by viewpoint condition and, where there are several models, all clips at the end."""
     ordered = sorted(rows, key=lambda row: (_place(row.condition), row.title.lower()))
     if total is not None and len(rows) > 1:
         outputs, judged = sum(row.outputs for row in rows), any(row.judged for row in rows)
         ordered.append(ModelRow("", "all clips", "", outputs, total, judged))
-    return [{"name": row.title, "cells": cells(row)} for row in ordered]
+    return [{"name": row.title, "cells": cells(row)} for row in (*ordered, *beside)]
 
 
 def _numbers(row: ModelRow, measures: Sequence[str], counts: bool = True) -> list[str]:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from revisit.core import Case, Rejected
 from revisit.results import Cell, Results
+from revisit.results.boards import CEILING, TRUTH
 from revisit.results.funnel import TARGET, VIEW, Stage, passing, stage
+from revisit.results.results import FLOOR
 from revisit.results.tables import standard_summary
 from revisit.suites.wrbench import shown
 from revisit.suites.wrbench.measures import by_measure, leaks
@@ -44,7 +47,11 @@ def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
     measured = by_measure(results)
     models, by_model = _models(results), _models(measured)
-    rows = [_row(model, mine) for model, mine in by_model.items()]
+    everybody = [_row(model, mine) for model, mine in by_model.items()]
+    rows = [row for row in everybody if row.model in results.contest.models]
+    truth = _row(TRUTH, by_measure(results.truth)) if results.truths else None
+    beside = [replace(row, title=f"{row.title} ({FLOOR})") for row in everybody if row not in rows]
+    beside += [replace(truth, title=f"{TRUTH} ({CEILING})")] if truth else []
     slices = {name: {v: _rows(part) for v, part in parts.items()} for name, parts in sliced(measured).items()}
     directions = {model: _directions(mine) for model, mine in models.items()}
     events = _events(by_model)
@@ -57,7 +64,7 @@ def summarise(results: Results) -> dict[str, Any]:
     whole = totals(rows)
     pixels = {model: _pixel_support(mine) for model, mine in models.items()}
     headline = [
-        shown.main_table(rows, "WRBench", total=whole, made_by=_made_by(measured)),
+        shown.main_table(rows, "WRBench", total=whole, made_by=_made_by(measured), beside=beside),
         shown.stand_in_table(rows, whole, {model: f"{made['share']:.1%}" for model, made in pixels.items() if made}),
     ]
     tables: list[dict[str, Any]] = [
@@ -80,7 +87,8 @@ def summarise(results: Results) -> dict[str, Any]:
         "headline": [table for table in headline if table["rows"]],
         "tables": [table for table in tables if table["rows"]],
         "wrbench": {
-            "rows": [_row_json(row, models[row.model]) for row in rows],
+            "rows": [{**_row_json(row, models[row.model]), "role": "" if row in rows else FLOOR} for row in everybody],
+            "truth": None if truth is None else {**_row_json(truth, results.truth), "role": CEILING},
             "totals": {measure: _cell_json(made) for measure, made in whole.items()},
             "correlations": correlations(rows) if len(rows) > 2 else None,
             "frontiers": frontiers(rows),

@@ -1,0 +1,129 @@
+"""Drift: does a long clip stay what it was, also where it never comes back to a view?
+
+Evidence: `LabStats` and `StyleStats` of all frames. Both hardly depend on what a frame shows, so that stretches of a
+clip that show different things can be compared. Stretches side by side differ because the camera moves on; what drifts
+differs more, the farther apart two stretches are. So the lag curve is read: the mean difference of stretches that are
+so many seconds apart, and drift is what it gains from neighbours to stretches half a clip apart.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from revisit.core import Score, Series, Unscored, metric
+from revisit.evidence.appearance import LabStats, StyleStats
+from revisit.evidence.frames import FrameFacts
+from revisit.metrics.rows import nearest_rows
+
+NOTICED = 10.0  # CIELAB units: a change of light or colour that is noticed, and counts as one
+SMALLEST = 1 / 255  # keeps black and gray frames from having a style of pure noise
+LEAST_STRETCHES, LEAST_FRAMES = 4, 16
+
+
+@metric(
+    id="long_drift",
+    version=1,
+    title="Drift over time",
+    unit="score",
+    range=(0, 1),
+    higher_is_better=True,
+    needs=(FrameFacts, LabStats, StyleStats),
+    suites=("folder",),
+    responds_to=("exposure drift", "colour drift", "loss of detail", "oversaturation"),
+    blind_to=("objects and places", "drift that ends where it began", "drift within a stretch", "frozen camera"),
+)
+def long_drift(
+    frames: FrameFacts, lab: LabStats, style: StyleStats, *, stretch: float = 2.0, least: float = 8.0
+) -> Score | Unscored:
+    """exp(-D), with D by how much more stretches half a clip or more apart differ than neighbouring ones.
+
+    Stretches last `stretch` seconds. Two differ by the mean of |change| over light and colour (CIELAB units / 10) and
+    the logarithms of gradients, contrast and saturation. Clips under `least` seconds are not asked. The facts hold the
+    lag curve, and what it gains in a minute (by least squares).
+    """
+    seconds = _seconds(frames, style)
+    lasting = float(seconds[-1] - seconds[0]) if len(seconds) else 0.0
+    if lasting < least:
+        return Unscored("too_short", f"drift is asked of clips of {least:g} s or more; this one has {lasting:.1f} s")
+    number = ((seconds - seconds[0]) / stretch).astype(int)
+    number = np.minimum(number, max(round(lasting / stretch) - 1, 0))  # a short rest joins the one before it
+    known, first, counts = np.unique(number, return_index=True, return_counts=True)
+    if len(known) < LEAST_STRETCHES or counts.min() < 2:
+        return Unscored("too_short", f"{len(known)} stretches of {stretch:g} s are too few to see a drift")
+    rows = _columns(lab, style)
+    mean = np.stack([rows[number == one].mean(axis=0) for one in known])
+    apart = np.abs(mean[:, None] - mean[None]).mean(axis=2)
+    lags = np.arange(1, len(known))
+    curve = np.array([np.diagonal(apart, lag).mean() for lag in lags])
+    near, far = float(curve[0]), float(curve[lags >= len(known) / 2].mean())
+    gained = max(far - near, 0.0)
+    value = np.exp(-np.maximum(apart[0] - near, 0))
+    facts = {
+        "lag_seconds": (lags * stretch).tolist(), "difference": curve.round(4).tolist(), "near": round(near, 4),
+        "far": round(far, 4), "per_minute": round(float(np.polyfit(lags * stretch, curve, 1)[0]) * 60, 4),
+    }  # fmt: skip
+    units = Series(frame=style.index[first], seconds=seconds[first], value=value, from_first=apart[0])
+    return Score(float(np.exp(-gained)), raw=gained, units=units, facts=facts)
+
+
+@metric(
+    id="time_to_collapse",
+    version=1,
+    title="Time until collapse",
+    unit="score",
+    range=(0, 1),
+    higher_is_better=True,
+    needs=(FrameFacts, StyleStats),
+    suites=("folder",),
+    responds_to=("collapse",),
+    blind_to=(
+        "a picture that recovers",
+        "decay slower than the clip",
+        "wrong content in a good picture",
+        "frozen camera",
+    ),
+)
+def time_to_collapse(
+    frames: FrameFacts, style: StyleStats, *, times: float = 4.0, lasting: float = 0.5
+) -> Score | Unscored:
+    """Share of the clip before its picture collapsed for good; 1 where it did not.
+
+    Collapsed is a picture whose detail, contrast or saturation is `times` more or less than in the first quarter of the
+    clip, until the end, for at least `lasting` seconds. A camera that ends at a blank wall looks the same.
+    """
+    if len(style.index) < LEAST_FRAMES:
+        return Unscored("too_short", f"{len(style.index)} frames are too few to see a picture collapse")
+    seconds = _seconds(frames, style)
+    rows = _style(style)
+    level = np.median(rows[: max(len(rows) // 4, 4)], axis=0)
+    changed = np.abs(rows - level)
+    worst = changed.max(axis=1)
+    bad = worst >= np.log(times)
+    start = len(bad) - int(np.argmin(bad[::-1])) if not bad.all() else 0  # bad from here to the end
+    step = float(np.median(np.diff(seconds)))
+    units = Series(frame=style.index, seconds=seconds, value=np.exp(-worst))
+    if start >= len(bad) or (len(bad) - start) * step < lasting:
+        return Score(1.0, raw=float(np.exp(worst.max())), units=units, facts={"collapsed_at_frame": None})
+    names = [*(f"gradient_{k}" for k in range(style.gradient.shape[1])), "contrast", "saturation"]
+    which = int(changed[start:].mean(axis=0).argmax())
+    facts = {
+        "collapsed_at_frame": int(style.index[start]), "collapsed_at_second": round(float(seconds[start]), 3),
+        "by": names[which], "ratio": round(float(np.exp((rows - level)[start:, which].mean())), 3),
+    }  # fmt: skip
+    return Score(start / len(bad), raw=float(np.exp(worst.max())), units=units, facts=facts)
+
+
+def _seconds(frames: FrameFacts, style: StyleStats) -> np.ndarray:
+    return np.asarray(frames.time[nearest_rows(frames.index, style.index)] if len(frames.index) else np.zeros(0))
+
+
+def _style(style: StyleStats) -> np.ndarray:
+    """(N, S + 2) logarithms of gradients, contrast and saturation."""
+    table = np.column_stack([style.gradient, style.contrast, style.saturation]).astype(float)
+    return np.asarray(np.log(np.maximum(table, SMALLEST)))
+
+
+def _columns(lab: LabStats, style: StyleStats) -> np.ndarray:
+    """(N, 5 + S) of each frame of the style: light, colours, and the logarithms of its statistics."""
+    light = lab.mean[nearest_rows(lab.index, style.index)].astype(float) / NOTICED
+    return np.column_stack([light, _style(style)])
