@@ -47,10 +47,13 @@ def summarise(results: Results) -> dict[str, Any]:
     """The tables of the suite."""
     measured = by_measure(results)
     models, by_model = _models(results), _models(measured)
-    everybody = [_row(model, mine) for model, mine in by_model.items()]
+    everybody = [
+        replace(row, title=f"{row.title} ({FLOOR})") if row.model in results.floors else row
+        for row in (_row(model, mine) for model, mine in by_model.items())
+    ]
     rows = [row for row in everybody if row.model in results.contest.models]
     truth = _row(TRUTH, by_measure(results.truth)) if results.truths else None
-    beside = [replace(row, title=f"{row.title} ({FLOOR})") for row in everybody if row not in rows]
+    beside = [row for row in everybody if row not in rows]
     beside += [replace(truth, title=f"{TRUTH} ({CEILING})")] if truth else []
     slices = {name: {v: _rows(part) for v, part in parts.items()} for name, parts in sliced(measured).items()}
     directions = {model: _directions(mine) for model, mine in models.items()}
@@ -87,7 +90,10 @@ def summarise(results: Results) -> dict[str, Any]:
         "headline": [table for table in headline if table["rows"]],
         "tables": [table for table in tables if table["rows"]],
         "wrbench": {
-            "rows": [{**_row_json(row, models[row.model]), "role": "" if row in rows else FLOOR} for row in everybody],
+            "rows": [
+                {**_row_json(row, models[row.model]), "role": FLOOR if row.model in results.floors else ""}
+                for row in everybody
+            ],
             "truth": None if truth is None else {**_row_json(truth, results.truth), "role": CEILING},
             "totals": {measure: _cell_json(made) for measure, made in whole.items()},
             "correlations": correlations(rows) if len(rows) > 2 else None,
