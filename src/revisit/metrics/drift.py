@@ -42,7 +42,7 @@ def long_drift(
     lag curve, and what it gains in a minute (by least squares).
     """
     seconds = _seconds(frames, style)
-    lasting = float(seconds[-1] - seconds[0]) if len(seconds) else 0.0
+    lasting = float(seconds[-1] - seconds[0]) if len(seconds) and len(lab.index) else 0.0
     if lasting < least:
         return Unscored("too_short", f"drift is asked of clips of {least:g} s or more; this one has {lasting:.1f} s")
     number = ((seconds - seconds[0]) / stretch).astype(int)
@@ -91,9 +91,9 @@ def time_to_collapse(
     Collapsed is a picture whose detail, contrast or saturation is `times` more or less than in the first quarter of the
     clip, until the end, for at least `lasting` seconds. A camera that ends at a blank wall looks the same.
     """
-    if len(style.index) < LEAST_FRAMES:
-        return Unscored("too_short", f"{len(style.index)} frames are too few to see a picture collapse")
     seconds = _seconds(frames, style)
+    if len(seconds) < LEAST_FRAMES:
+        return Unscored("too_short", f"{len(seconds)} frames are too few to see a picture collapse")
     rows = _style(style)
     level = np.median(rows[: max(len(rows) // 4, 4)], axis=0)
     changed = np.abs(rows - level)
