@@ -22,7 +22,7 @@ PAGES = {
     "departures": ("Departures from the reference", ("target_departure", "look_departure", "camera_departure")),
     "fidelity": ("Fidelity: frame by frame", ("fidelity",)),
     "look": ("Look and integrity", ("appearance", "integrity")),
-    "motion": ("Motion and cuts", ("motion", "cuts")),
+    "motion": ("Motion, cuts and drift", ("motion", "cuts", "drift")),
     "camera": ("Camera", ("camera", "camera_path")),
     "mbench": ("MBench", ()),
     "memobench": ("MemoBench", ()),
