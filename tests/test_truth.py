@@ -9,7 +9,9 @@ import pytest
 from revisit.core import Case, Clip, Record
 from revisit.engine.truth import TRUTH, with_truth
 from revisit.results import Results
+from revisit.results.boards import RunFacts, board_of_run, column_of, marked, ordered
 from revisit.results.memory import counts_as_memory, held_to_truth, low_ceilings
+from revisit.results.verdict import verdict
 
 
 def case(model: str, sample: str = "cup", reference: str | None = "gt/cup.mp4", **facts: object) -> Case:
@@ -116,3 +118,23 @@ def test_the_truth_is_not_put_to_a_judge() -> None:
     truth = with_truth([case("a")])[-1]
     answer = task_for(truth, asks.makes, asks, ObserverSet("lite", {}, {"model": "j"}), {}, "0", "auto", None)
     assert isinstance(answer, Reason) and answer.kind == "no_judge"
+
+
+def test_floors_stand_beside_the_truth_and_have_no_place() -> None:
+    floor = {"annotations": {"category": "floor"}}
+    cases = with_truth([case(model, f"s{k}", f"gt/s{k}.mp4", **(floor if model == "pan" else {}))
+                        for model in ("a", "b", "pan") for k in range(4)])  # fmt: skip
+    values = {"a": 0.5, "b": 0.4, "pan": 0.9, TRUTH: 1.0}
+    made = Results(cases, [answer(one, "target_reappearance", values[one.model]) for one in cases])
+    assert made.floors == {"pan"} and made.contest.models == ["a", "b"]
+    question = {"questions": [{"ask": "Back?", "metrics": ["target_reappearance"], "memory": True}]}
+    told = verdict(made, question).answers[0]
+    assert [place.model for place in told.places] == ["a", "b"]
+    assert {model: cell.mean for model, cell in told.floors.items()} == {"pan": 0.9}
+    facts = {"suite": "folder", "set": "lite", "protocol": {"name": "p", "hash": "h", "metrics": {}}}
+    run = RunFacts("run", facts, {"cases": [], "total_cases": 0}, made)
+    board = board_of_run(run, [column_of("target_reappearance")])
+    rows = ordered(board, "target_reappearance")
+    assert [row.shown for row in rows] == ["a", "b", "pan (floor)", "truth (ceiling)"]
+    assert set(marked(board, rows, board.columns[-1])) <= {0, 1}
+    assert made.where(model="pan").contest.models == ["pan"]  # floors alone are compared with each other
