@@ -124,3 +124,37 @@ def test_the_page_of_commands_names_them_all(revisit):
         word for cell in re.findall(r"(?m)^\| (`[^|]+) \|", page) for word in re.findall(r"`(?:revisit )?(\w+)", cell)
     }
     assert set(listed) - named == set() and len(listed) > 30
+
+
+def shown_commands() -> list[tuple[str, str]]:
+    """Every line of a fenced block that begins with `revisit`, with its page; lines that end in a backslash go on."""
+    found = []
+    for page in [PROJECT / "README.md", PROJECT / "AGENTS.md", *sorted((PROJECT / "docs").glob("**/*.md"))]:
+        for block in re.findall(r"(?ms)^```(?:sh|bash)?\n(.*?)^```", page.read_text(encoding="utf-8")):
+            for line in block.replace("\\\n", " ").splitlines():
+                found += [(page.name, part.strip()) for part in line.split(";") if part.strip().startswith("revisit ")]
+    return found
+
+
+def test_commands_on_the_pages_exist_with_their_options():
+    import typer
+
+    from revisit.cli.main import app
+    from revisit.core import load_all
+
+    load_all()
+    whole = typer.main.get_command(app)
+    assert len(shown_commands()) > 100
+    for page, line in shown_commands():
+        words = shlex.split(line.partition(" #")[0])[1:]
+        command, context = whole, typer.Context(whole)
+        while words and hasattr(command, "get_command") and not words[0].startswith("-"):
+            inner = command.get_command(context, words[0])
+            if inner is None and command is not whole:
+                break  # a group that is a command, too, with its argument
+            assert inner is not None, f"{page}: there is no command {words[0]!r} ({line})"
+            command, context, words = inner, typer.Context(inner, parent=context, info_name=words[0]), words[1:]
+        options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        for word in words:
+            if re.match(r"-{1,2}[a-z]", word):
+                assert word.partition("=")[0] in options | {"--help"}, f"{page}: {word} is no option ({line})"
