@@ -60,7 +60,7 @@ def test_every_end_is_recorded_and_none_stops_the_batch(setting: tuple[Path, str
     assert {line["id"]: line["status"] for line in logged} == {made.id: made.status for made in ended}
     assert not list(out.glob(".making-*"))
 
-    manifest = [json.loads(line) for line in write_manifest(wanted, ANY, out).read_text().splitlines()]
+    manifest = [json.loads(line) for line in write_manifest(wanted, ANY, out, ended).read_text().splitlines()]
     assert [entry["id"] for entry in manifest] == ["r0", "r5"]
     record = json.loads((out / "r0.provenance.json").read_text())
     assert record["output"]["frames"] == FRAMES
@@ -205,7 +205,7 @@ def test_no_text_stops_a_batch(setting: tuple[Path, str], takes: str) -> None:
     logged = [json.loads(line) for line in (out / "generation.jsonl").read_text().splitlines()]
     assert len(logged) == len(rows)
     assert all(entry.is_relative_to(out) and len(os.fsencode(entry.name)) < 200 for entry in out.iterdir())
-    manifest = write_manifest(wanted, ANY, out).read_text().splitlines()
+    manifest = write_manifest(wanted, ANY, out, ended).read_text().splitlines()
     assert len(manifest) == sum(made.good for made in ended)
 
 
@@ -228,12 +228,25 @@ def test_ids_that_look_alike_keep_their_own_clips(setting: tuple[Path, str]) -> 
     wanted = read_records(path)
     out = folder / "out"
     assert [made.status for made in generate(wanted, ANY, command, out)] == ["made"] * len(ids)
-    assert [made.status for made in generate(wanted, ANY, command, out)] == ["kept"] * len(ids)
+    ended = list(generate(wanted, ANY, command, out))
+    assert [made.status for made in ended] == ["kept"] * len(ids)
     assert len(list(out.glob("*.mp4"))) == len(ids)
-    rows = [json.loads(line) for line in write_manifest(wanted, ANY, out).read_text().splitlines()]
+    rows = [json.loads(line) for line in write_manifest(wanted, ANY, out, ended).read_text().splitlines()]
     assert [row["id"] for row in rows] == ids and len({row["video"] for row in rows}) == len(ids)
     for row in rows:
         known = json.loads((out / row["video"]).with_suffix(".provenance.json").read_text())
         assert known["record"] == row["id"] and known["inputs"]["prompt"] == row["prompt"]
     assert (out / "a_b.mp4").is_file()  # a plain id is a plain name
     assert all(path.name[0].isalnum() for path in out.glob("*.mp4"))
+
+
+def test_a_clip_of_an_earlier_prompt_is_not_listed_under_the_new_one(setting: tuple[Path, str]) -> None:
+    """Making it anew fails: the earlier clip stays, and the manifest does not take it for what was asked now."""
+    folder, command = setting
+    out = folder / "out"
+    list(generate(read_records(records(folder, ["a red cup", "a blue cup"])), ANY, command, out))
+    wanted = read_records(records(folder, ["crash: a green cup", "a blue cup"]))
+    ended = list(generate(wanted, ANY, command, out))
+    assert [made.status for made in ended] == ["crashed", "kept"] and (out / "r0.mp4").is_file()
+    rows = [json.loads(line) for line in write_manifest(wanted, ANY, out, ended).read_text().splitlines()]
+    assert [(row["id"], row["prompt"]) for row in rows] == [("r1", "a blue cup")]

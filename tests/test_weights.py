@@ -847,10 +847,10 @@ def test_the_command_says_what_is_damaged_and_what_to_do(net: str, root: Path, c
     assert row["state"] == "damaged"
     assert "is damaged" in command("weights", "path", "net", check=3).stderr
     done = command("weights", "verify", "net", check=1)
-    assert "damaged" in done.stdout and "revisit cache prune" in done.stderr
+    assert "damaged" in done.stdout and "revisit cache prune --all" in done.stderr
     assert "net is damaged" in command("weights", "pull", "net", "--offline", check=3).stderr
     done = command("weights", "pull", "net")
-    assert "replaced damaged files: net; evidence" in done.stderr and "revisit cache prune" in done.stderr
+    assert "replaced damaged files: net; evidence" in done.stderr and "revisit cache prune --all" in done.stderr
     assert "evidence" not in command("weights", "pull", "--again", "net").stderr
     assert "evidence" not in command("weights", "verify", "net").stderr
 
@@ -873,8 +873,8 @@ def test_verify_reads_what_is_here_unless_more_is_asked_for(net: str, root: Path
 
 
 def test_evidence_of_damaged_files_can_be_removed_as_the_command_says(command: Any):
-    assert STALE_EVIDENCE.endswith(": revisit cache prune")
-    assert "removed" in command("cache", "prune").stdout
+    assert STALE_EVIDENCE.endswith(": revisit cache prune --all")
+    assert "removed" in command("cache", "prune", "--all").stdout
 
 
 def test_sizes_are_told_in_the_unit_that_shows_them(root: Path, tmp_path: Path, command: Any):

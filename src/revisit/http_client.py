@@ -115,7 +115,7 @@ def connect(headers: Mapping[str, str] | None = None, timeout: float | None = No
 
     silence = TIMEOUT if timeout is None else timeout
     try:
-        return httpx.Client(
+        client = httpx.Client(
             verify=_trusted(tuple(os.environ.get(name) for name in CERTIFICATES)),
             headers={"User-Agent": f"revisit/{__version__}", **(headers or {})},
             timeout=httpx.Timeout(silence, connect=min(CONNECT, silence)),
@@ -123,23 +123,30 @@ def connect(headers: Mapping[str, str] | None = None, timeout: float | None = No
         )
     except (ImportError, ValueError, httpx.InvalidURL) as error:  # a proxy of a kind that httpx does not speak
         raise Unavailable(f"the proxy that the environment names cannot be used: {error}") from error
+    from revisit.http_deadline import bounded
+
+    bounded(client)
+    return client
 
 
 @contextmanager
 def answering(
-    client: httpx.Client, method: str, url: str, redirects: int = 0, **request: Any
+    client: httpx.Client, method: str, url: str, redirects: int = 0, within: float = PAGE, **request: Any
 ) -> Iterator[httpx.Response]:
-    """A server's answer, whose body is still to come; raises Unavailable where it does not come whole.
+    """A server's answer, begun within so many seconds; its body is still to come. Unavailable where it does not come.
 
     A redirect takes no secret to another host, and does not leave HTTPS.
     """
     import httpx
 
+    from revisit.http_deadline import before
+
     response = None
     try:
         asked = client.build_request(method, url, **request)
         for _ in range(redirects + 1):
-            response = client.send(asked, stream=True)
+            with before(within):
+                response = client.send(asked, stream=True)
             if not redirects or response.next_request is None:
                 yield response
                 return

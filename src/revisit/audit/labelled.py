@@ -7,7 +7,6 @@ the name of a clip to its box, its verdict (`gate`) and, if known, its kind, its
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
+from revisit.core.texts import parse_json
 from revisit.labels.label import BACK, GONE, HIDDEN, Label, read_labels
 from revisit.media import VIDEO_SUFFIXES
 
@@ -60,7 +60,7 @@ def read_labelled(folders: Sequence[Path]) -> list[Labelled]:
 
 def _by_hand(folder: Path) -> list[Labelled]:
     try:
-        content = json.loads((folder / BY_HAND).read_text(encoding="utf-8"))
+        content = parse_json((folder / BY_HAND).read_text(encoding="utf-8"))
     except ValueError as error:
         raise UsageError(f"{folder / BY_HAND}: not JSON ({error})") from None
     rows = {name: row for name, row in content.items() if not name.startswith("_")}
@@ -100,7 +100,7 @@ def _scenes(folder: Path, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, st
     """Name -> scene: as the row says, by a common source in manifest.json, or by a numbered name (Real_007_wan)."""
     source: dict[str, str] = {}
     if (folder / MANIFEST).is_file():
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = parse_json((folder / MANIFEST).read_text(encoding="utf-8"))
         named = manifest.items() if isinstance(manifest, Mapping) else ()
         source = {name: str(row.get("path", "")) for name, row in named if isinstance(row, Mapping)}
     shared = Counter(path for name, path in source.items() if name in rows and path)

@@ -5,7 +5,7 @@ It maps where a command goes, such as "mbench" or "import mbench", to a function
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -25,8 +25,13 @@ PART = "commands"
 class OpenGroup(TyperGroup):
     """A group of commands that benchmarks add to; plugins are looked at where a name is not ours, and for the help."""
 
+    def __init__(self, *words: Any, **named: Any) -> None:
+        super().__init__(*words, **named)
+        self.brought: dict[str, Brought] = {}  # by benchmarks and plugins
+
     def list_commands(self, ctx: Any) -> list[str]:
-        self._take(ctx, {**_ours(), **_plugins()})
+        self._take(ctx, _ours())
+        self._take(ctx, _plugins())
         return super().list_commands(ctx)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -35,13 +40,19 @@ class OpenGroup(TyperGroup):
                 self._take(ctx, brought())
         return super().get_command(ctx, cmd_name)
 
-    def _take(self, ctx: Any, brought: Mapping[str, Brought]) -> None:
+    def _take(self, ctx: Any, brought: Sequence[tuple[str, Brought]]) -> None:
         """Add the commands that go into this group, by their last word; none in the place of another."""
         mine = "" if ctx.parent is None else ctx.info_name
-        for words, command in brought.items():
+        for words, command in brought:
             group, _, name = words.rpartition(" ")
-            if group == mine and name not in self.commands:
+            if group != mine:
+                continue
+            if name not in self.commands:
                 self.commands[name] = _made(command, name)
+                self.brought[name] = command
+            elif self.brought.get(name) is not command:
+                typer.echo(f"revisit: a plugin's command `{words}` is left out: that name is taken", err=True)
+                self.brought[name] = command  # said once
 
 
 def _made(command: Brought, name: str) -> Any:
@@ -58,18 +69,20 @@ def _made(command: Brought, name: str) -> Any:
 
 
 @cache
-def _ours() -> dict[str, Brought]:
+def _ours() -> list[tuple[str, Brought]]:
     """Without the registries, which bring numpy: `revisit --help` can do without."""
     names = [f"{suites.__name__}.{name}.{PART}" for _, name, is_folder in iter_modules(suites.__path__) if is_folder]
-    return {words: made for name in names if find_spec(name) for words, made in import_module(name).COMMANDS.items()}
+    return [brought for name in names if find_spec(name) for brought in import_module(name).COMMANDS.items()]
 
 
 @cache
-def _plugins() -> dict[str, Brought]:
+def _plugins() -> list[tuple[str, Brought]]:
     from importlib.metadata import entry_points
 
     if not entry_points(group="revisit.plugins"):
-        return {}
+        return []
     from revisit.core.registry import load_part
 
-    return {words: made for module in load_part(PART) for words, made in getattr(module, "COMMANDS", {}).items()}
+    known = {id(made) for _, made in _ours()}
+    found = [brought for module in load_part(PART) for brought in getattr(module, "COMMANDS", {}).items()]
+    return [(words, made) for words, made in found if id(made) not in known]

@@ -33,17 +33,10 @@ def info(json: bool = JSON) -> None:
 @app.command()
 def verify(json: bool = JSON) -> None:
     """Check all cached evidence and remove damaged files."""
-    from revisit.core import MediaError
     from revisit.engine.cache import EvidenceCache, cache_root
-    from revisit.media import load_npz
 
-    damaged = []
-    for file in EvidenceCache(cache_root()).files():
-        try:
-            load_npz(file)
-        except MediaError:
-            damaged.append(file.name)
-            file.unlink()
+    cache = EvidenceCache(cache_root())
+    damaged = [file.name for file in cache.files() if not cache.sound(file.stem)]
     if json:
         console.data({"removed": damaged})
     else:
@@ -52,16 +45,23 @@ def verify(json: bool = JSON) -> None:
 
 
 @app.command()
-def prune(days: float = typer.Option(0.0, help="Keep evidence used in the last N days."), json: bool = JSON) -> None:
+def prune(
+    days: float = typer.Option(None, min=0, help="Keep evidence used in the last N days."),
+    all: bool = typer.Option(False, "--all", help="Remove all evidence."),
+    json: bool = JSON,
+) -> None:
     """Remove cached evidence; it is made again when needed."""
     import time
 
+    from revisit.core import UsageError
     from revisit.engine.cache import EvidenceCache, cache_root
 
-    limit = time.time() - days * 86400
+    if (days is None) != all:
+        raise UsageError("say what to remove: --days N keeps what was used in the last N days, --all keeps nothing")
+    limit = time.time() - (days or 0) * 86400
     removed = freed = 0
     for file in EvidenceCache(cache_root()).files():
-        if max(file.stat().st_mtime, file.stat().st_atime) <= limit:
+        if all or max(file.stat().st_mtime, file.stat().st_atime) <= limit:
             freed += file.stat().st_size
             removed += 1
             file.unlink()

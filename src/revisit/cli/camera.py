@@ -174,7 +174,7 @@ def run(
         console.message(f"{count} of {len(wanted)}: {remark}")
     if to.note:
         console.message(to.note)
-    manifest = write_manifest(wanted, to, out)
+    manifest = write_manifest(wanted, to, out, ended)
     counts = dict(sorted(Counter(made.status for made in ended).items()))
     if json:
         console.data({"manifest": str(manifest), "counts": counts, "records": [made.__dict__ for made in ended]})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 
 import typer
@@ -109,12 +111,30 @@ def run() -> None:
     """Entry point: known errors are one line; anything else is a bug and shows where."""
     try:
         app()
+        sys.stdout.flush()
     except BrokenPipeError:
+        _write_nowhere()
         sys.exit(0)  # whoever read our output had enough
+    except OSError as error:  # a full disk, a folder that may not be written to: no fault of the code
+        _write_nowhere()
+        where = f"{error.filename}: " if error.filename else ""
+        _tell(f"{where}{error.strerror or type(error).__name__}")
+        sys.exit(1)
     except Exception as error:
         from revisit.core.errors import RevisitError  # here, because it brings numpy, which --help can do without
 
         if not isinstance(error, RevisitError):
             raise
-        typer.echo(f"revisit: {error}", err=True)
+        _tell(str(error))
         sys.exit(error.exit_code)
+
+
+def _tell(sentence: str) -> None:
+    with contextlib.suppress(OSError):
+        typer.echo(f"revisit: {sentence}", err=True)
+
+
+def _write_nowhere() -> None:
+    """Keep Python from complaining at its end about what could not be written."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -17,7 +17,9 @@ SUITE = typer.Option("", "--suite", help="Weights that a suite's metrics need, i
 METRIC = typer.Option([], "--metric", "-m", help="Weights that a metric needs, in the set (small by default).")
 JSON = typer.Option(False, "--json", help="Print as JSON.")
 DEFAULT_SET = "small"
-STALE_EVIDENCE = "evidence made with damaged files is still in the cache; to remove all evidence: revisit cache prune"
+STALE_EVIDENCE = (
+    "evidence made with damaged files is still in the cache; to remove all of it: revisit cache prune --all"
+)
 
 
 def chosen(ids: list[str] | None, set: str, suite: str, metric: list[str], *, everything: bool) -> list[str]:

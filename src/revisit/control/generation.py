@@ -17,6 +17,7 @@ from revisit.control.makers import LOADING, Called, Live, Maker, OneShot, Reques
 from revisit.control.running import Generated, How, disk_needed, run_jobs
 from revisit.control.standins import FLOOR, STANDINS
 from revisit.core import SUITES, UsageError
+from revisit.core.texts import parse_yaml
 from revisit.media.files import replacing
 
 MODELS = "models.yaml"  # facts of models, beside their clips
@@ -148,7 +149,7 @@ def mark(clips: Path, model: str, category: str) -> None:
     """Write the category of a model into models.yaml beside the clips, where tables look for facts of models."""
     path = clips / MODELS
     try:
-        known = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
+        known = (parse_yaml(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
         facts = known.setdefault("models", {}) if "models" in known or not known else known
         if facts.get(model, {}).get("category") == category:
             return

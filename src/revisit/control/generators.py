@@ -13,6 +13,7 @@ import yaml
 
 from revisit.control.payloads import FAMILIES
 from revisit.core import UsageError
+from revisit.core.texts import parse_yaml
 
 TAKES = ("image", "source_video", "nothing")
 CONDITIONS = ("source_video", "geometry_cache", "model_inferred", "prompt_only")
@@ -102,7 +103,7 @@ def _plain(name: str) -> str:
 
 def _read(text: str, where: str) -> dict[str, Generator]:
     try:
-        content = yaml.safe_load(text)
+        content = parse_yaml(text)
     except yaml.YAMLError as error:
         raise UsageError(f"{where}: not valid YAML: {error}") from error
     if not isinstance(content, dict) or not isinstance(content.get("generators"), dict):

@@ -16,6 +16,7 @@ from revisit.control.jobs import Job, file_name
 from revisit.control.makers import PLACEHOLDERS, OneShot, arguments, worker_environment
 from revisit.control.running import LOG, Generated, How, picture_size, run_jobs
 from revisit.core import RevisitError, UsageError
+from revisit.core.texts import parse_json
 from revisit.media.files import replacing
 
 __all__ = [
@@ -52,7 +53,7 @@ def read_records(path: Path) -> list[GenerationRecord]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             files = {name: (path.parent / row[name]) if row.get(name) else None for name in ("image", "source_video")}
             found.append(
                 GenerationRecord(
@@ -112,12 +113,18 @@ def generate(
             yield ended[left.pop(0)]
 
 
-def write_manifest(records: Iterable[GenerationRecord], to: Generator, folder: Path) -> Path:
-    """manifest.jsonl of the clips that are there, as `revisit eval` reads it."""
+def write_manifest(
+    records: Iterable[GenerationRecord], to: Generator, folder: Path, ended: Iterable[Generated]
+) -> Path:
+    """manifest.jsonl of the clips that were made or kept, as `revisit eval` reads it.
+
+    A clip that is there and was made from another prompt, because making it anew failed, is not the clip of its record.
+    """
     lines = []
+    good = {made.id for made in ended if made.good}
     for record in records:
         clip = folder / f"{file_name(record.id)}.mp4"
-        if clip.is_file():
+        if record.id in good and clip.is_file():
             entry = {
                 "id": record.id, "model": to.id, "video": clip.name, "prompt": record.prompt, "camera": record.camera,
                 "seed": record.seed, "annotations": dict(record.annotations),

@@ -32,6 +32,7 @@ from revisit.control.makers import Maker
 from revisit.control.payloads import FAMILIES
 from revisit.control.provenance import Inputs, provenance
 from revisit.core import Clip, MediaError, RevisitError, UsageError
+from revisit.core.texts import parse_json
 from revisit.geometry.camera_script import parse_script
 from revisit.geometry.poses import trajectory
 from revisit.media import Limits, announced_frames, file_digest, open_clip
@@ -272,7 +273,7 @@ def state_of(clip: Path, expected: dict[str, Any]) -> tuple[str, str]:
 def known_of(clip: Path) -> dict[str, Any] | None:
     """The record of a clip, or None."""
     try:
-        known = json.loads(sidecar(clip).read_text(encoding="utf-8"))
+        known = parse_json(sidecar(clip).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return known if isinstance(known, dict) else None

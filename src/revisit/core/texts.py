@@ -1,8 +1,43 @@
-"""Text helpers: text that can be saved as UTF-8 (JSON may contain lone surrogates) and shown, and counted nouns."""
+"""Text helpers: JSON and YAML from outside, text that can be saved as UTF-8 and shown, and counted nouns."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+MOST_PARTS = 2_000_000  # of a YAML file: a few lines of aliases can stand for billions
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The content of JSON from outside, whose texts can be saved; ValueError for whatever is none."""
+    escaped = b"\\u" in text if isinstance(text, bytes) else "\\u" in text
+    try:
+        return mended(json.loads(text)) if escaped else json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def parse_yaml(text: str) -> Any:
+    """The content of YAML from outside; YAMLError for whatever is none."""
+    import yaml
+
+    try:
+        content = yaml.safe_load(text)
+        if _parts(content, {}) > MOST_PARTS:
+            raise ValueError
+        return mended(content)
+    except (RecursionError, ValueError, TypeError, OverflowError) as error:  # too deep, or no date or number
+        raise yaml.YAMLError(f"it cannot be read ({type(error).__name__})") from None
+
+
+def _parts(value: Any, known: dict[int, int]) -> int:
+    """How many values there are, counting what YAML's aliases repeat; known ones are counted once and added often."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in known:
+        inside = [*value, *value.values()] if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_parts(item, known) for item in inside)
+    return known[id(value)]
 
 
 def mended(value: Any) -> Any:

@@ -32,6 +32,7 @@ from revisit.core import (
     digest,
 )
 from revisit.core.scores import Score, Unscored
+from revisit.core.texts import parse_json
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.plan import Plan, Wanted
 from revisit.engine.score import Bench, Failed
@@ -91,7 +92,7 @@ def write_bundle(run: Run, out: Path) -> Path:
     facts, plan = dict(run.facts), run.plan
     cache = EvidenceCache(Path(facts["cache"]))
     keys = sorted({key for case in plan["cases"] for key in case["evidence"].values()})
-    lost = [key for key in keys if key not in cache]
+    lost = [key for key in keys if not cache.sound(key)]
     if lost:
         raise UsageError(
             f"{len(lost)} of {len(keys)} pieces of evidence are no longer in the cache; run the same eval command again"
@@ -150,7 +151,7 @@ def read_bundle(path: Path) -> Bundle:
                 raise UsageError(f"{path.name}: larger than a bundle may be")
             if len(set(names)) < len(names) or "bundle.json" not in names:
                 raise UsageError(f"{path.name}: not a bundle (no bundle.json, or a name twice)")
-            about = json.loads(archive.read("bundle.json"))
+            about = parse_json(archive.read("bundle.json"))
             if not isinstance(about, dict) or about.get("schema") != SCHEMA:
                 raise UsageError(f"{path.name}: its schema is not {SCHEMA}; a newer Revisit may read it")
             strange = [name for name in names if name != "bundle.json" and not NAMES.fullmatch(name)]
@@ -159,8 +160,8 @@ def read_bundle(path: Path) -> Bundle:
             for name, known in about["files"].items():
                 if _sha256(archive, name) != known:
                     raise UsageError(f"{path.name}: {name} is not what bundle.json says; it was changed or damaged")
-            plan, run = (json.loads(archive.read(name)) for name in ("plan.json", "run.json"))
-            lines = tuple(json.loads(line) for line in archive.read("records.jsonl").decode().splitlines() if line)
+            plan, run = (parse_json(archive.read(name)) for name in ("plan.json", "run.json"))
+            lines = tuple(parse_json(line) for line in archive.read("records.jsonl").decode().split("\n") if line)
             if about["dataset"] != fingerprint(plan):
                 raise UsageError(f"{path.name}: its dataset is not the one that bundle.json names")
             return Bundle(path, about, run, plan, lines)

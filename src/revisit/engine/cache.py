@@ -1,20 +1,22 @@
 """The evidence cache: content-addressed, shared by all runs, safe to delete at any time.
 
 Evidence is stored under the hash of everything that it depends on (clip bytes, observer, version, weights, parameters,
-decoding rule), so it is never stale and never overwritten with something else.
+decoding rule), so it is never stale and never overwritten with something else. A seal tells damaged files, which are
+dropped and made again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from revisit.core import InvalidEvidence, MediaError, from_arrays, to_arrays
-from revisit.media import load_npz, save_npz
+from revisit.core import from_arrays, to_arrays
+from revisit.media import load_npz, require_seal, save_npz
 from revisit.media.places import cache_root
 
+T = TypeVar("T")
 __all__ = ["EvidenceCache", "MemoryCache", "cache_root"]
 
 
@@ -33,22 +35,36 @@ class EvidenceCache:
     def save(self, key: str, record: Any) -> None:
         path = self.path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_npz(path, to_arrays(record))
+        save_npz(path, to_arrays(record), seal=True)
 
     def load(self, kind: type, key: str) -> Any:
         """The record under `key`, or None where it is absent or damaged (it is then made again)."""
+
+        def read(path: Path) -> Any:
+            require_seal(path)
+            return from_arrays(kind, load_npz(path))
+
+        return self._or_dropped(key, read)
+
+    def sound(self, key: str) -> bool:
+        """Whether the record under `key` is there and whole; a damaged one is dropped."""
+        return bool(self._or_dropped(key, lambda path: require_seal(path) or load_npz(path)))
+
+    def _or_dropped(self, key: str, read: Callable[[Path], T]) -> T | None:
         path = self.path(key)
         if not path.is_file():
             return None
         try:
-            return from_arrays(kind, load_npz(path))
-        except (MediaError, InvalidEvidence, TypeError, KeyError, ValueError, OSError):
+            return read(path)
+        except MemoryError:
+            raise
+        except Exception:  # whatever damaged bytes lead to
             path.unlink(missing_ok=True)
             return None
 
     def files(self) -> Iterator[Path]:
         folder = self.root / "evidence"
-        return (path for path in sorted(folder.glob("*/*.npz"))) if folder.is_dir() else iter(())
+        return (path for path in sorted(folder.glob("*/[!.]*.npz"))) if folder.is_dir() else iter(())
 
 
 class MemoryCache:

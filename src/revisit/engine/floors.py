@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 from revisit.core import Case
+from revisit.core.texts import parse_json
 
 CATEGORY = "category"
 RECORD = ".provenance.json"  # what `revisit generate` writes beside a clip
@@ -21,7 +21,7 @@ def _marked(case: Case) -> Case:
     if CATEGORY in case.annotations or case.clip.frames is not None:
         return case
     try:
-        known = json.loads(case.clip.path.with_suffix(RECORD).read_text(encoding="utf-8"))
+        known = parse_json(case.clip.path.with_suffix(RECORD).read_text(encoding="utf-8"))
         category = known.get(CATEGORY)
     except (OSError, ValueError, AttributeError):
         return case

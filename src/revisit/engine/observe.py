@@ -11,9 +11,8 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,9 +24,10 @@ from revisit.engine.cache import EvidenceCache, MemoryCache
 from revisit.engine.plan import ClipTask, Job, ObserverTask
 from revisit.engine.remote import Remote, RemoteClip, ToldByHost, runs_at_host
 from revisit.engine.tasks import inputs_of, observer_of, sentence, wanted_frames
-from revisit.media import Limits, open_clip
+from revisit.media import Limits, clip_digest, file_digest, open_clip
 
 Use = tuple[str, int]  # (rule of alignment, frames of the clip that is compared)
+CHANGED = "it was changed while it was evaluated; leave it alone, and run the same command again"
 WHOLE = ("auto", "time")  # rules that may need any frame of a reference
 
 
@@ -53,18 +53,14 @@ def observe(
     With a host, observers with networks run there.
     """
     broken: dict[str, str] = {}
-    on_disk = any(clip.digest in job.references and clip.clip.frames is None for clip in job.clips)
-    with (
-        steady_libraries(),
-        tempfile.TemporaryDirectory(prefix="revisit-") if on_disk else nullcontext() as scratch,
-    ):
+    with steady_libraries():
         shelves: dict[str, Shelf] = {}
         uses = _uses(job, limits)
         for clip in job.clips:
             outcome = Outcome(broken=dict(broken), device=host.device if host is not None else "")
             shelf = None
             if clip.digest in job.references:
-                shelf = Shelf(Path(scratch) / clip.digest if scratch and clip.clip.frames is None else None)
+                shelf = Shelf(on_disk=clip.clip.frames is None)
             try:
                 _observe_clip(clip, shelf, uses.get(clip.digest, ()), shelves, cache, limits, outcome, host)
             except MediaError as error:
@@ -162,6 +158,8 @@ def _observe_clip(
         out.decoded[task.digest] = out.decoded.get(task.digest, 0) + 1
         out.frames += stream.passed
         out.notes[task.digest] = (*stream.notes, *dict.fromkeys(remarks))
+    if task.clip.frames is None and clip_digest(task.clip) != task.digest:
+        raise MediaError(f"{task.clip.path.name}: {CHANGED}")
     if shelf is not None:
         shelf.close(info)
 
@@ -171,6 +169,7 @@ def _observe_clip(
         started = time.perf_counter()
         try:
             record = watchers[todo.key].finish()
+            _require_same(todo)
             cache.save(todo.key, record)
         except Exception as error:  # as above
             told = sentence(error)
@@ -187,13 +186,25 @@ def _import(task: ClipTask, todo: ObserverTask, cache: EvidenceCache | MemoryCac
     runs = out.runs.setdefault(task.digest, {})
     runs[todo.key] = runs.get(todo.key, 0) + 1
     try:
-        cache.save(todo.key, observer.fn(todo.file, *inputs_of(todo), **todo.params))
+        record = observer.fn(todo.file, *inputs_of(todo), **todo.params)
+        _require_same(todo)
+        cache.save(todo.key, record)
     except RevisitError as error:
         out.failed[todo.key] = str(error)
     except Exception as error:  # one file that cannot be read must not cost the clip its other evidence
         out.failed[todo.key] = f"{todo.observer} failed: {sentence(error)}"
     else:
         out.made[todo.key] = time.perf_counter() - started
+
+
+def _require_same(todo: ObserverTask) -> None:
+    """Raise MediaError where a file beside the clip is not what it was when the plan was made.
+
+    The address of evidence names the content that it was made from, and the cache keeps it for all runs.
+    """
+    for path, known in todo.files.items():
+        if file_digest(path) != known:
+            raise MediaError(f"{path.name}: {CHANGED}")
 
 
 def _uses(job: Job, limits: Limits) -> dict[str, set[Use]]:
@@ -233,8 +244,9 @@ def _length(task: ClipTask, limits: Limits) -> int:
 class Shelf:
     """Decoded frames of a reference, to be read again in any order: on disk, or where they were in memory anyway."""
 
-    def __init__(self, path: Path | None) -> None:
-        self.file = None if path is None else path.open("w+b")
+    def __init__(self, *, on_disk: bool) -> None:
+        # A file without a name: it is gone with this process, however that ends.
+        self.file = tempfile.TemporaryFile(prefix="revisit-") if on_disk else None  # noqa: SIM115
         self.kept: list[np.ndarray] = []
         self.facts: list[tuple[float, str]] = []
         self.rows: dict[int, int] = {}  # number of a frame -> its place in the file

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Gate, Metric, RevisitError, UsageError, evidence_id
+from revisit.core.texts import parse_json
 from revisit.engine.needs import observed_kinds, short_hash
 from revisit.engine.plan import Plan
 from revisit.results.files import SCHEMA, Line, latest, question, read_lines, write_json, write_text
@@ -75,6 +76,7 @@ def opened(
 
     `adds` are the ids of all cases that the dataset has, `request` is what the plan was made from.
     """
+    _require_ours(out, plan.suite.exports)
     if fresh:
         _clear(out, plan.suite.exports)
     _same_source(out, request)
@@ -96,7 +98,7 @@ def opened(
 
 def reopened(out: Path, plan: Plan) -> Opened:
     """The folder of a finished run, with every question open again."""
-    facts = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    facts = parse_json((out / "run.json").read_text(encoding="utf-8"))
     whole = _joined(_earlier(out, plan) if facts.get("adds") else None, plan.as_json())
     write_json(out / "plan.json", whole)
     return Opened(out, plan, whole, {case.id: plan.askers_of(case) for case in plan.cases})
@@ -126,7 +128,9 @@ def _earlier(out: Path, plan: Plan, present: Collection[str] | None = None) -> d
     path = out / "plan.json"
     if not path.is_file():
         return None
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    found = dict(_said(path))
+    if not {"suite", "protocol", "align", "cases", "rejected"} <= found.keys():
+        raise UsageError(f"{path} is damaged; add --fresh to start this run again, or choose another folder")
     for name, mine in (("suite", plan.suite.id), ("protocol", plan.protocol), ("align", plan.align)):
         if found[name] != mine:
             raise UsageError(
@@ -198,14 +202,41 @@ def _same_source(out: Path, request: Mapping[str, Any] | None) -> None:
     path = out / "run.json"
     if request is None or not path.is_file():
         return
-    earlier = json.loads(path.read_text(encoding="utf-8")).get("request") or {}
-    if earlier and earlier["source"] != request["source"]:
-        raise UsageError(f"{out} holds a run of {earlier['source']}; choose another --out, or --fresh to replace it")
+    earlier = _said(path).get("request") or {}
+    if earlier and earlier.get("source") != request["source"]:
+        raise UsageError(
+            f"{out} holds a run of {earlier.get('source')}; choose another --out, or --fresh to replace it"
+        )
+
+
+def _require_ours(out: Path, exports: Sequence[str]) -> None:
+    """Refuse a folder that was never a run and holds files of the names that a run writes and removes."""
+    said = [_said(out / name) for name in ("run.json", "plan.json")]
+    if any({"suite", "protocol"} <= content.keys() for content in said):
+        return
+    there = [name for name in OURS if (out / name).exists()] + [path.name for path in _exported(out, exports)]
+    if there:
+        raise UsageError(
+            f"{out} was never a run, but holds {there[0]}, which a run would replace; choose another --out, or move it"
+        )
+
+
+def _said(path: Path) -> Mapping[str, Any]:
+    """The object in a JSON file; empty where there is none."""
+    try:
+        content = parse_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _exported(out: Path, exports: Sequence[str]) -> list[Path]:
+    return [found for pattern in exports for found in out.glob(pattern)]
 
 
 def _clear(out: Path, exports: Sequence[str]) -> None:
     """Remove what earlier invocations wrote, and nothing else."""
-    for path in [out / name for name in OURS] + [found for pattern in exports for found in out.glob(pattern)]:
+    for path in [*(out / name for name in OURS), *_exported(out, exports)]:
         if path.is_dir():
             shutil.rmtree(path)
         else:

@@ -9,9 +9,8 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import yaml
-
 from revisit.core import DERIVED, GATES, METRICS, OBSERVERS, UsageError
+from revisit.core.texts import parse_yaml
 from revisit.engine.needs import Parameters, observed_kinds
 from revisit.engine.plan import Plan
 
@@ -28,7 +27,7 @@ def parse(texts: Iterable[str]) -> dict[str, dict[str, Any]]:
             raise UsageError(f"--param takes ID.name=value, such as mb_rendering_lighting.tau=1.2, not {text!r}")
         if name in found.get(id, {}):
             raise UsageError(f"--param sets {id}.{name} twice; give it once")
-        found.setdefault(id, {})[name] = value_of(id, name, yaml.safe_load(given.strip()))
+        found.setdefault(id, {})[name] = value_of(id, name, parse_yaml(given.strip()))
     return found
 
 

@@ -6,8 +6,9 @@ reference first, so that its frames are decoded once and compared with every cli
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,11 +29,13 @@ from revisit.core import (
     Reason,
     Rejected,
     Remark,
+    RevisitError,
     Suite,
     UsageError,
     digest,
     evidence_id,
 )
+from revisit.core.texts import mended
 from revisit.engine.floors import with_categories
 from revisit.engine.needs import (
     ObserverSet,
@@ -68,6 +71,7 @@ class ObserverTask:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     reference: str | None = None  # digest of the other clip, for observers of pairs
     file: Path | None = None  # what an importer reads, instead of frames
+    files: Mapping[Path, str] = field(default_factory=dict)  # all files that are read besides the clip, with digests
     shown: ObserverTask | None = None  # makes the pictures that a judge is asked about
 
 
@@ -246,9 +250,9 @@ def make_plan(
         raise UsageError(
             f"suite {suite.id} has no option {unknown[0]!r}; its options are {', '.join(suite.options) or 'none'}"
         )
-    entries = list(suite.read(source, roots, **(options or {})))
-    cases = [entry for entry in entries if isinstance(entry, Case)]
-    rejected = tuple(entry for entry in entries if isinstance(entry, Rejected))
+    entries = [_writable(entry) for entry in _read(suite, source, roots, options or {})]
+    cases, twice = _each_once([entry for entry in entries if isinstance(entry, Case)], source)
+    rejected = (*(entry for entry in entries if isinstance(entry, Rejected)), *twice)
     remarks = tuple(entry.sentence for entry in entries if isinstance(entry, Remark))
     if not cases and not rejected:
         raise UsageError(f"{source}: no videos found; expected mp4, mkv, webm or mov files, or folders of frames")
@@ -347,6 +351,55 @@ def make_plan(
     )  # fmt: skip
 
 
+def _read(
+    suite: Suite, source: Path, roots: Sequence[Path], options: Mapping[str, str]
+) -> Iterator[Case | Rejected | Remark]:
+    """What a suite reads; whatever goes wrong in its reader is one sentence."""
+    try:
+        yield from suite.read(source, roots, **options)
+    except RevisitError:
+        raise
+    except Exception as error:
+        told = " ".join(str(error).split())[:200]
+        raise UsageError(f"{source}: cannot be read as {suite.id} ({type(error).__name__}: {told})") from error
+
+
+def _writable(entry: Case | Rejected | Remark) -> Case | Rejected | Remark:
+    """The entry, or a refusal of a case that holds what no file of a run can: it must not cost the others theirs."""
+    if not isinstance(entry, Case):
+        return replace(entry, **{name: mended(value) for name, value in vars(entry).items()})
+    try:
+        content = {**vars(entry), "clip": str(entry.clip.path), "reference": None, "target": None, "artifacts": None}
+        json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
+        for clip in filter(None, (entry.clip, entry.reference)):
+            str(clip.path).encode()
+        case_to_json(replace(entry, clip=Clip(Path()), reference=None))
+    except UnicodeEncodeError:
+        why = "a name or text of it is not UTF-8; rename the file, or mend the text"
+    except RecursionError:
+        why = "its annotations are nested too deeply"
+    except (ValueError, TypeError) as error:
+        why = f"its annotations hold what JSON cannot say ({error}); leave it out, or write null"
+    else:
+        return entry
+    return Rejected(*(mended(text) for text in (entry.id, why, entry.model, entry.subset, entry.condition)))
+
+
+def _each_once(cases: Sequence[Case], source: Path) -> tuple[list[Case], list[Rejected]]:
+    """The cases by their ids, each once: everything of a clip is kept under its id, so a second one is refused."""
+    first: dict[str, Case] = {}
+    twice = []
+    for case in cases:
+        if first.setdefault(case.id, case) is not case:
+            mine, other = (
+                path.relative_to(source).as_posix() if path.is_relative_to(source) else path.name
+                for path in (case.clip.path, first[case.id].clip.path)
+            )
+            why = f"{mine} and {other} have one id, {case.id}; rename one of them, or keep only one"
+            twice.append(Rejected(f"{case.id} ({mine})", why, case.model, case.subset, case.condition))
+    return list(first.values()), twice
+
+
 def _of_protocol(observers: ObserverSet, wanted: Mapping[str, str]) -> ObserverSet:
     """The set with the observers that a protocol insists on, for the kinds of evidence that the set has at all."""
     own = {role: OBSERVERS[id] for role, id in wanted.items() if role in observers.roles}
@@ -373,6 +426,7 @@ def task_for(
     if case.truth and maker.shows is not None:
         return Reason("no_judge", "the truth is not put to the judge, whose answers cost")
     inputs: dict[str, Any] = {}
+    files: dict[Path, str] = {}
     said: dict[str, Any] = {}  # what the evidence's address says of the inputs: of a file its content, wherever it lies
     for name in maker.inputs:
         asked, optional = name.removesuffix(OPTIONAL), name.endswith(OPTIONAL)
@@ -383,6 +437,8 @@ def task_for(
             if isinstance(beside, Reason):
                 return beside
             inputs[name], said[name] = beside
+            if beside[0] is not None:
+                files[beside[0]] = beside[1]
             continue
         value = getattr(case, asked)
         if value in (None, "") and not optional:
@@ -401,7 +457,8 @@ def task_for(
             hint = f"; --set {' or '.join(able)} makes it from the frames" if able else ""
             return replace(found, sentence=found.sentence + (hint if maker.artifact not in case.artifacts else ""))
         file, facts["file"] = found
-        return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, file=file)
+        files[file] = found[1]
+        return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, file=file, files=files)
     facts["clip"] = clip
     if maker.shows is not None:
         if observers.judge is None:
@@ -411,7 +468,7 @@ def task_for(
         if isinstance(shown, Reason):
             return shown
         facts |= {"judge": observers.judge_of(maker.id), "shown": shown.key}
-        return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, shown=shown)
+        return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, files=files, shown=shown)
     align = case.align or align
     reference = None
     if maker.pairs:
@@ -427,7 +484,7 @@ def task_for(
         return Reason("not_installed", why)
     if maker.ready is not None and (why := maker.ready()):
         return Reason("not_installed", why)
-    return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, reference)
+    return ObserverTask(digest(facts, 40), maker.id, maker.fn.__module__, params, inputs, reference, files=files)
 
 
 def _has_inputs(case: Case, maker: Observer) -> bool:

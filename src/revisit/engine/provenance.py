@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import sys
@@ -14,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import revisit
+from revisit.core.texts import parse_json
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.needs import observer_facts
 from revisit.engine.observe import Outcome
@@ -79,7 +79,7 @@ class Account:
     def write(self, finished: float | None = None) -> None:
         """Write run.json; it keeps the accounts of earlier invocations."""
         path, plan, whole = self.begun.folder / "run.json", self.plan, self.begun.whole
-        earlier = json.loads(path.read_text(encoding="utf-8")).get("invocations", []) if path.is_file() else []
+        earlier = parse_json(path.read_text(encoding="utf-8")).get("invocations", []) if path.is_file() else []
         earlier = [entry for entry in earlier if entry["started"] != _clock(self.started)]
         counters = self.counters()
         invocation: dict[str, Any] = {

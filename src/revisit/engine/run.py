@@ -76,12 +76,14 @@ def evaluate(
     `exported` is called with the folder of the run whenever the files that its suite exports were written.
     """
     limits, cache, progress = limits or Limits(), cache or EvidenceCache(cache_root()), progress or Silent()
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file; --out takes a folder")
     out.mkdir(parents=True, exist_ok=True)
     with locked(out):
         begun = opened(out, plan, fresh=fresh, request=request, adds=adds)
         plan = begun.plan
         wanted = begun.evidence()
-        missing = [key for key in plan.tasks if key in wanted and key not in cache]
+        missing = [key for key in plan.tasks if key in wanted and not cache.sound(key)]
         jobs = plan.jobs(missing)
         account = Account(begun, cache, command, request, cached=len(wanted) - len(missing), adds=adds is not None)
         account.write()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 
 from revisit.core import Case, Clip
 
@@ -27,6 +28,12 @@ def with_truth(cases: Sequence[Case]) -> list[Case]:
     for case in marked:
         if case.reference is not None and _stretch(case.reference) not in there:
             made.setdefault(_stretch(case.reference), _truth_of(case))
+    taken = {case.id for case in marked}
+    for stretch, case in made.items():  # a sample may have several references, each with an id of its own
+        ids = (f"{case.id}#{number}" if number > 1 else case.id for number in count(1))
+        id = next(id for id in ids if id not in taken)
+        taken.add(id)
+        made[stretch] = replace(case, id=id)
     return [*marked, *made.values()]
 
 

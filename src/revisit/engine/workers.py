@@ -9,8 +9,8 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import cycle
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -26,6 +26,7 @@ from revisit.networks import settings
 from revisit.networks.settings import DEVICE
 
 MEMORY = Path("/dev/shm")
+AWAKE = 2.0  # seconds without news after which workers are looked at
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
@@ -59,7 +60,7 @@ def _share_out(
                 job = waiting.pop()
                 connection.send(job)
                 busy[connection] = (process, list(job.clips))
-            for ready in wait(list(busy)):
+            for ready in wait(list(busy), timeout=AWAKE) or _wake(process for process, _ in busy.values()):
                 assert isinstance(ready, Connection)
                 process, to_come = busy[ready]
                 try:
@@ -77,9 +78,17 @@ def _share_out(
     finally:
         for process, connection in [*idle, *((process, c) for c, (process, _) in busy.items())]:
             connection.close()
-            process.terminate()
+            process.kill()  # what it writes is whole or not there, and a stopped one is deaf to anything less
         for process, _ in [*idle, *busy.values()]:
             process.join(5)
+
+
+def _wake(processes: Iterable[Any]) -> tuple[Connection, ...]:
+    """Let processes go on that somebody stopped: nobody else would, and all would wait for them. None is ready."""
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGCONT)
+    return ()
 
 
 @contextmanager
@@ -115,7 +124,7 @@ def _host(context: Any, device: str, tasks: Sequence[ObserverTask]) -> Iterator[
         finally:
             connection.close()
             process.join(5)
-            process.terminate()
+            process.kill()
 
 
 def _hosted() -> bool:
@@ -214,7 +223,7 @@ def _work(connection: Connection, cache: EvidenceCache, limits: Limits, parent: 
 def _die_with(parent: int) -> None:
     """Ask Linux to end this process when its parent is killed, so that nothing works on for nobody."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; a stopped process hears nothing less
         if os.getppid() != parent:
             os._exit(1)
 

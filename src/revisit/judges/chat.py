@@ -48,6 +48,7 @@ class ChatSettings(BaseModel):
 
     url: str  # up to and with /v1
     model: str
+    server: str = ""  # a name for who answers, where its url may change; the url otherwise
     key_env: str = ""
     key_file: Path | None = None
     timeout: float = Field(default=120.0, gt=0)  # seconds for one call, from the first byte sent to the last received
@@ -77,6 +78,8 @@ class ChatJudge:
         self.facts: Mapping[str, Any] = {
             "judge": "openai",
             "model": settings.model,
+            # Two servers may serve different weights, or cut them down differently, under one name.
+            "server": settings.server or self.url,
             "parameters": settings.parameters,
             "max_tokens": settings.max_tokens,
             "structured": settings.structured,
@@ -182,7 +185,9 @@ class ChatJudge:
         """Status, body and headers of one call, received whole and within the time-out."""
         begun, within = time.monotonic(), self.settings.timeout
         try:
-            with http_client.answering(self._connection(), method, self.url + path, json=body) as response:
+            with http_client.answering(
+                self._connection(), method, self.url + path, within=within, json=body
+            ) as response:
                 return (
                     response.status_code,
                     http_client.received(response, LARGEST_REPLY, within, begun),

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
+from revisit.core.texts import parse_json
 from revisit.judges.questions import Choice, Malformed, Question, Rating, Schema, YesNo
 
 KNOWN = ("clip", "question", "label", "form", "subset", "polarity", "pair", "rater", "about")
@@ -83,10 +83,10 @@ def schema_of(form: str) -> Schema:
 
 def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
     rows = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                row = json.loads(line)
+                row = parse_json(line)
             except ValueError:
                 row = None
             if not isinstance(row, dict):

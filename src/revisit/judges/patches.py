@@ -7,7 +7,6 @@ picture fills both halves of a patch in time. Sizes and colours come from the ch
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import UsageError
+from revisit.core.texts import parse_json
 
 FILES = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
 
@@ -65,7 +65,7 @@ def processor_file(folder: Path) -> dict[str, Any]:
     for name in FILES:
         path = folder / name
         if path.is_file():
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = parse_json(path.read_text(encoding="utf-8"))
             if "image_mean" in content.get("image_processor", content):
                 return dict(content)
     return {}

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from revisit.core import digest
+from revisit.core.texts import parse_json
 
 
 class Malformed(ValueError):
@@ -234,7 +235,7 @@ def without_thinking(reply: str) -> str:
 def _unwrapped(text: str) -> Any:
     """The value of `{"answer": value}` or of a JSON literal, else the text itself. Another object answers nothing."""
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError:
         return text.strip()
     if isinstance(value, dict):

@@ -17,14 +17,17 @@ class ReplayJudge:
 
     batch = 1
 
-    def __init__(self, path: Path, model: str = "") -> None:
+    def __init__(self, path: Path, model: str = "", server: str = "") -> None:
         lines = read_answers(path)
         if not lines:
             raise UsageError(f"{path}: no recorded answers found; a run with a judge writes them to answers.jsonl")
-        judges = [judge for judge in known_judges(lines) if model in ("", judge.get("model"))]
+        wanted = {name: value for name, value in (("model", model), ("server", server)) if value}
+        judges = [judge for judge in known_judges(lines) if all(judge.get(k) == v for k, v in wanted.items())]
         if len(judges) != 1:
-            names = ", ".join(sorted({str(judge.get("model")) for judge in known_judges(lines)}))
-            raise UsageError(f"{path}: it holds answers of {names}; choose one with `model:` in a judge file")
+            names = ", ".join(sorted({_named(judge) for judge in known_judges(lines)}))
+            raise UsageError(
+                f"{path}: it holds answers of {names}; choose one with `model:` and `server:` in a judge file"
+            )
         self.facts: Mapping[str, Any] = judges[0]
         self.path = path
         self.answers = {
@@ -50,3 +53,7 @@ class ReplayJudge:
 
     def close(self) -> None:
         pass
+
+
+def _named(judge: Mapping[str, Any]) -> str:
+    return " at ".join(str(judge[name]) for name in ("model", "server") if judge.get(name))

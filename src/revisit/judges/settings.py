@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from revisit.core import GATES, OBSERVERS, UsageError
 from revisit.core.registry import Registry
+from revisit.core.texts import parse_yaml
 from revisit.judges.asker import Asker, Patience
 from revisit.judges.asking import Judge
 from revisit.judges.budget import Budget, Limit, Price
@@ -102,7 +103,7 @@ def choose_judge(said: str, *, for_role: bool = False) -> ChosenJudge:
     if path.suffix == ".jsonl":
         return _from_settings({"kind": "replay", "path": path.name}, said, path.parent)
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = parse_yaml(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError):
         raise UsageError(f"{path}: this is not YAML") from None
     if not isinstance(content, dict):
@@ -176,10 +177,13 @@ def _chat(settings: dict[str, Any], folder: Path) -> Judge:
 
 
 def _replay(settings: dict[str, Any], folder: Path) -> Judge:
-    unknown = sorted(set(settings) - {"path", "model"})
+    unknown = sorted(set(settings) - {"path", "model", "server"})
     if unknown or "path" not in settings:
-        raise UsageError("a judge of kind replay takes `path:`, an answers.jsonl, and optionally `model:`")
-    return ReplayJudge(folder / str(settings["path"]), str(settings.get("model", "")))
+        raise UsageError(
+            "a judge of kind replay takes `path:`, an answers.jsonl, and optionally `model:` and `server:`"
+        )
+    which = (str(settings.get(name, "")) for name in ("model", "server"))
+    return ReplayJudge(folder / str(settings["path"]), *which)
 
 
 JUDGES.add("openai", _chat)

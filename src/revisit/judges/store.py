@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import digest
+from revisit.core.texts import parse_json
 from revisit.judges.asking import Answer, Frames
 from revisit.judges.questions import Question
 
@@ -88,7 +89,7 @@ def read_answers(path: Path) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for line in path.read_bytes().split(b"\n")[:-1]:
         try:
-            content = json.loads(line)
+            content = parse_json(line)
         except ValueError:
             continue
         if isinstance(content, dict) and isinstance(content.get("answer"), dict) and "key" in content:

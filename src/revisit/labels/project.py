@@ -7,7 +7,6 @@ PostgreSQL database). Clips stay where they are; copies are made only of those t
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, UsageError
+from revisit.core.texts import parse_json
 from revisit.labels.items import Item, items_of, of_reference
 from revisit.labels.label import TASKS, Label
 from revisit.labels.sampling import least_certain, sample, survey
@@ -131,7 +131,7 @@ def open_project(folder: Path) -> Project:
     path = folder / FILE
     if not path.is_file():
         raise UsageError(f"{folder}: this is not a project; `revisit annotate RUN --task ...` makes one")
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = parse_json(path.read_text(encoding="utf-8"))
     if content.get("schema") != SCHEMA:
         raise UsageError(f"{path}: schema {content.get('schema')!r}; this Revisit reads {SCHEMA}")
     settings = Settings(

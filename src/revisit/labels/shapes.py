@@ -8,13 +8,13 @@ clip, and A, B or tie per pair and dimension. Label Studio's is the JSON that it
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
+from revisit.core.texts import parse_json
 from revisit.labels.items import JUDGEABLE
 from revisit.labels.label import BACK, CANNOT, GONE, TASKS, Box, Label
 
@@ -251,8 +251,8 @@ def read(path: Path, shape: str) -> list[Label]:
     text = path.read_text(encoding="utf-8-sig")
     try:
         if shape == "label-studio":
-            return from_label_studio(json.loads(text))
-        rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+            return from_label_studio(parse_json(text))
+        rows = [parse_json(line) for line in text.split("\n") if line.strip()]
     except ValueError:
         raise UsageError(f"{path}: not JSON") from None
     if shape not in ("wrbench", "mbench"):

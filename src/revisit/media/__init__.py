@@ -6,7 +6,7 @@ from revisit.media.encode import encode_mp4
 from revisit.media.folder import natural as natural_order
 from revisit.media.length import announced_frames
 from revisit.media.limits import Limits
-from revisit.media.npz import load_npz, npz_shapes, save_npz
+from revisit.media.npz import load_npz, npz_shapes, require_seal, save_npz
 
 # Part of every piece of evidence's address: raise it when the rules in decode.py change what frames look like.
 DECODING_RULE = 2
@@ -28,5 +28,6 @@ __all__ = [
     "natural_order",
     "npz_shapes",
     "open_clip",
+    "require_seal",
     "save_npz",
 ]

@@ -10,8 +10,9 @@ because nothing says which of them is the clip.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from revisit.core import MediaError
@@ -44,7 +45,27 @@ def frame_files(folder: Path) -> FrameFiles:
     (tag, decoder), paths = next(iter(chosen.items()))
     left_out = sorted({other for other, _ in groups if other != tag})
     notes = tuple(f"images marked .{other} were ignored: they accompany the frames" for other in left_out)
-    return FrameFiles(tuple(sorted(paths, key=natural)), decoder, notes)
+    ordered = tuple(sorted(paths, key=natural))
+    gap = _gap(ordered)
+    return FrameFiles(ordered, decoder, (*notes, gap) if gap else notes)
+
+
+def _gap(paths: tuple[Path, ...]) -> str:
+    """A sentence on numbers that are missing between frames, where they are numbered in even steps; else nothing."""
+    numbers = [int(found[-1]) if (found := re.findall(r"[0-9]+", path.stem)) else -1 for path in paths]
+    steps = Counter(after - before for before, after in pairwise(numbers))
+    if len(steps) < 2:
+        return ""
+    usual = steps.most_common(1)[0][0]
+    gaps = [k for k, (before, after) in enumerate(pairwise(numbers)) if after - before > usual > 0]
+    if not gaps or min(steps) < 1:  # numbers that go back are not numbers of frames
+        return ""
+    first = gaps[0]
+    more = f", and {len(gaps) - 1} more such gaps" if len(gaps) > 1 else ""
+    return (
+        f"frame numbers are missing between {paths[first].name} and {paths[first + 1].name}{more}; the frames that are "
+        "there were taken as one clip without gaps"
+    )
 
 
 def natural(path: Path) -> tuple[list[tuple[int, str]], str]:

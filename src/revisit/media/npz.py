@@ -3,10 +3,13 @@
 Pickled objects are never loaded: they run code. The directory of the zip file is checked before
 anything is unpacked, the header of each array before its data, and no more bytes are taken than
 both announce. Files are written in one piece and with fixed times, so equal arrays give equal bytes.
+A sealed file ends with the SHA-256 of all its other bytes, in the place of the zip's comment: the checksums of a zip
+say nothing of its directory, nor of the shapes of its arrays.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import zipfile
 import zlib
@@ -22,6 +25,8 @@ from revisit.media.limits import GIB, in_words
 from revisit.media.names import in_clip, printable
 
 MOST_MEMBERS = 4096
+SEAL = 64  # characters of a SHA-256 in hex
+_END = b"PK\5\6" + bytes(16)  # how the last record of a zip begins, and how long it is without its comment's length
 _KINDS = "biufcSU"  # booleans, numbers, fixed-length text
 _NEVER = "it holds pickled Python objects, which are never loaded because they can run code; save plain numeric arrays"
 
@@ -69,20 +74,48 @@ def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
             raise MediaError(f"the archive is damaged; write it again ({printable(str(error))})") from error
 
 
-def save_npz(path: Path, arrays: Mapping[str, np.ndarray], compress: bool = False) -> None:
+def save_npz(path: Path, arrays: Mapping[str, np.ndarray], compress: bool = False, seal: bool = False) -> None:
     """Write arrays as an npz file: whole or not at all, the same bytes for the same arrays."""
-    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        for name in sorted(arrays):
-            array = np.asarray(arrays[name])
-            if array.dtype.hasobject:
-                raise MediaError(
-                    f"{path.name}: the array {name!r} holds Python objects; only numbers and text are saved"
-                )
-            member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-            member.create_system, member.external_attr = 3, 0o644 << 16
-            member.compress_type = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
-            with archive.open(member, "w", force_zip64=array.nbytes > GIB) as file:
-                np.lib.format.write_array(file, array, allow_pickle=False)
+    with replacing(path) as temporary:
+        with zipfile.ZipFile(temporary, "w") as archive:
+            archive.comment = bytes(SEAL) if seal else b""
+            for name in sorted(arrays):
+                array = np.asarray(arrays[name])
+                if array.dtype.hasobject:
+                    raise MediaError(
+                        f"{path.name}: the array {name!r} holds Python objects; only numbers and text are saved"
+                    )
+                member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+                member.create_system, member.external_attr = 3, 0o644 << 16
+                member.compress_type = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+                with archive.open(member, "w", force_zip64=array.nbytes > GIB) as file:
+                    np.lib.format.write_array(file, array, allow_pickle=False)
+        if seal:
+            with temporary.open("r+b") as file:
+                made = _sealing(file)
+                file.write(made)
+
+
+def require_seal(path: Path) -> bool:
+    """Whether a file was sealed, as files of earlier versions were not; MediaError where its bytes have changed."""
+    with in_clip(path), path.open("rb") as file:
+        file.seek(-min(len(_END) + 2, path.stat().st_size), 2)
+        end = file.read()
+        if end[:4] == _END[:4] and end[-2:] == bytes(2):  # a zip without a comment
+            return False
+        if _sealing(file) != file.read():
+            raise MediaError("its bytes are not those that were written; the file is damaged")
+    return True
+
+
+def _sealing(file: IO[bytes]) -> bytes:
+    """The seal that a file should have, which is then the next to be read or written."""
+    made, left = hashlib.sha256(), file.seek(0, 2) - SEAL
+    file.seek(0)
+    while left > 0 and (piece := file.read(min(left, 1 << 20))):
+        made.update(piece)
+        left -= len(piece)
+    return made.hexdigest().encode()
 
 
 def _members(file: IO[bytes], max_bytes: int, members: Collection[str] | None) -> dict[str, np.ndarray]:
@@ -93,6 +126,8 @@ def _members(file: IO[bytes], max_bytes: int, members: Collection[str] | None) -
             for name, member in wanted.items():
                 with archive.open(member) as stream:
                     arrays[name] = _array(stream, name, member.file_size, max_bytes)
+                    if stream.read(1):  # reading to the end also compares the checksum
+                        raise MediaError(f"the array {printable(name)!r} has more data than its shape; write it again")
             return arrays
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as error:
         raise MediaError(f"the archive is damaged; write it again ({printable(str(error))})") from error

@@ -7,8 +7,11 @@ from pathlib import Path
 
 
 def cache_root() -> Path:
-    """Where evidence and weights live: $REVISIT_CACHE, or the user's cache folder."""
+    """Where evidence and answers lie: $REVISIT_CACHE, or the user's cache folder."""
     chosen = os.environ.get("REVISIT_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
+    return Path(chosen).expanduser() if chosen else user_cache()
+
+
+def user_cache() -> Path:
+    """The user's cache folder, whatever $REVISIT_CACHE says."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "revisit"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 from typing import Any
 
 from revisit.core import MediaError
+from revisit.core.texts import parse_json
 
 MOST_BYTES = 256 << 20
 
@@ -34,7 +34,7 @@ def csv_rows(text: str) -> csv.DictReader[str]:
 def read_json(path: Path, expected: str) -> dict[str, Any]:
     """The object in a JSON file; `expected` says what a good file holds."""
     try:
-        content = json.loads(read_text(path))
+        content = parse_json(read_text(path))
     except (ValueError, RecursionError) as error:
         raise MediaError(f"this is not a JSON document ({error}); expected {expected}") from None
     if not isinstance(content, dict):

@@ -14,6 +14,7 @@ from revisit.control.jobs import Job
 from revisit.control.running import first_frame, known_of, plan_of
 from revisit.control.standins import FLOOR
 from revisit.core import Clip, RevisitError
+from revisit.core.texts import parse_json
 from revisit.media import VIDEO_SUFFIXES, natural_order
 
 JOB = ".job.json"
@@ -74,7 +75,7 @@ def in_folder(folder: Path) -> list[Expected]:
 def _job_files(folder: Path) -> Iterator[Expected]:
     for file in sorted(folder.rglob(f"*{JOB}"), key=natural_order):
         try:
-            job = json.loads(file.read_text(encoding="utf-8"))
+            job = parse_json(file.read_text(encoding="utf-8"))
             inputs, control = job["inputs"], job["control"]
             clip = file.with_name(file.name.removesuffix(JOB) + Path(job["out"]).suffix)
             path = file.with_name(Path(control["path"]).name) if control.get("path") else None

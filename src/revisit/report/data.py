@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from revisit.core import GATES, METRICS, OBSERVERS, SUITES, Case, evidence_id
-from revisit.core.texts import counted
+from revisit.core.texts import counted, parse_json
 from revisit.media import file_digest
 from revisit.report.plots import heat_map, scatter
 from revisit.report.tables import diagnosis_table, findings, funnel, in_words, plain_table, table
@@ -122,7 +121,7 @@ def _people(run: Path) -> dict[str, Any] | None:
     path = run / "people.json"
     if not path.is_file():
         return None
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = parse_json(path.read_text(encoding="utf-8"))
     shown = content["figures"]
     return {
         "tables": [{**plain_table(extra), "texts": True} for extra in content["tables"] if extra["rows"]],

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from revisit.core import Case, Clip, Reason, Record, Target, UsageError
+from revisit.core.texts import parse_json
 
 SCHEMA = 2
 Line = dict[str, Any]  # a record as its line has it
@@ -92,7 +93,7 @@ def read_lines(path: Path) -> Iterator[Line]:
         for line in file:
             if line.endswith(b"\n"):
                 try:
-                    yield json.loads(line)
+                    yield parse_json(line)
                 except ValueError:
                     continue
 

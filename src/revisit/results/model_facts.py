@@ -13,6 +13,7 @@ import numpy as np
 import yaml
 
 from revisit.core import Case, MediaError, UsageError
+from revisit.core.texts import parse_yaml
 from revisit.results.run import Run
 
 FILE = "models.yaml"
@@ -54,7 +55,7 @@ class ModelFacts:
     def with_file(self, path: Path) -> ModelFacts:
         """These facts and those of a file, which count where both say something."""
         try:
-            content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+            content = parse_yaml(path.read_text(encoding="utf-8")) or {}
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise UsageError(f"{path}: cannot be read as YAML ({str(error).splitlines()[0]})") from None
         given = content.get("models", content) if isinstance(content, Mapping) else None

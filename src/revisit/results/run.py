@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from revisit.core import SUITES, Case, Rejected, UsageError
+from revisit.core.texts import parse_json
 from revisit.results.files import case_from_json, from_line, latest
 from revisit.results.results import Results
 
@@ -54,7 +54,7 @@ class Run:
         path = self.path / name
         if not path.is_file():
             raise UsageError(f"{self.path} has no {name}: the run was stopped early; run the same eval command again")
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
         return content
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Clip, UsageError, digest
+from revisit.core.texts import parse_json
 from revisit.media import VIDEO_SUFFIXES, file_digest, natural_order, open_clip
 from revisit.media.files import replacing
 
@@ -65,7 +66,7 @@ def write_card(root: Path, suite: str, *, title: str, licence: str, source: str,
 def card_problems(root: Path) -> list[str]:
     """What does not agree with the card of a dataset, as sentences."""
     try:
-        card = json.loads((root / CARD).read_text(encoding="utf-8"))
+        card = parse_json((root / CARD).read_text(encoding="utf-8"))
         files = dict(card["files"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         return [f"there is no {CARD} that can be read ({error}); the builders write one"]

@@ -7,19 +7,34 @@ other lines are read on. Paths stay inside the manifest's folder, or inside a ro
 from __future__ import annotations
 
 import difflib
-import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from revisit.core import Case, Clip, Rejected, Target, UsageError
-from revisit.core.texts import mended
+from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
+from revisit.core.texts import counted, parse_json
 from revisit.media import IMAGE_SUFFIXES, VIDEO_SUFFIXES, natural_order
 
 MANIFEST = "manifest.jsonl"
 MAX_LINE = 1_000_000
 NOTES = (".json", ".jsonl", ".yaml", ".yml", ".csv", ".txt", ".md", ".npz", ".npy", ".xlsx", ".html", ".log")
+UNREAD_VIDEOS = (
+    ".avi",
+    ".gif",
+    ".apng",
+    ".mpg",
+    ".mpeg",
+    ".m2v",
+    ".wmv",
+    ".flv",
+    ".ts",
+    ".mts",
+    ".ogv",
+    ".3gp",
+    ".y4m",
+)
 PASSED_OVER = 5  # files named in a sentence
 EXPECTED = """a manifest line is a JSON object such as {"id": "kitchen-01", "model": "mine", "video": "a.mp4"}"""
 
@@ -37,6 +52,15 @@ def find_clips(root: Path) -> Iterator[tuple[str, str, Path]]:
         yield model, "/".join([*parts[1:-1], name]), path
 
 
+def named_apart(found: Sequence[tuple[str, str, Path]]) -> list[tuple[str, str, Path]]:
+    """The same clips; where two would have one name (clip.mp4 beside clip.webm or clip/), files keep their endings."""
+    names = Counter((sample, path.parent) for _, sample, path in found)
+    return [
+        (model, f"{sample}{path.suffix}" if names[sample, path.parent] > 1 and not path.is_dir() else sample, path)
+        for model, sample, path in found
+    ]
+
+
 def _walk(folder: Path) -> Iterator[Path]:
     entries = sorted((entry for entry in folder.iterdir() if not entry.name.startswith(".")), key=natural_order)
     for entry in entries:
@@ -51,29 +75,44 @@ def _walk(folder: Path) -> Iterator[Path]:
                 yield from _walk(entry)
 
 
-def passed_over(root: Path) -> str:
-    """A sentence on files and links below a folder that are not read, or nothing; notes beside videos are not told."""
-    found: list[str] = []
+def passed_over(root: Path) -> Iterator[Rejected | Remark]:
+    """What lies below a folder and is not read: each video that cannot be is refused, other files are only named.
 
-    def walk(folder: Path) -> None:
-        for entry in sorted(folder.iterdir(), key=natural_order):
-            if entry.name.startswith("."):
-                continue
-            if entry.is_dir():
-                if entry.is_symlink():
-                    found.append(f"{entry.relative_to(root).as_posix()} (a link to a folder)")
-                else:
-                    walk(entry)
-            elif entry.suffix.lower() not in (*VIDEO_SUFFIXES, *IMAGE_SUFFIXES, *NOTES):
-                found.append(entry.relative_to(root).as_posix())
+    Notes beside videos are not told.
+    """
+    others: list[str] = []
+    for path, why in _not_read(root):
+        name = path.relative_to(root).as_posix()
+        if why:
+            model = path.relative_to(root).parts[0]
+            yield Rejected(name, why, "" if model == path.name and path.suffix else model)
+        else:
+            others.append(name)
+    if others:
+        more = f" and {len(others) - PASSED_OVER} more" if len(others) > PASSED_OVER else ""
+        named = ", ".join(others[:PASSED_OVER]) + more
+        yield Remark(f"{counted(len(others), 'other file')} not read, being no video that is known here: {named}")
 
-    walk(root)
-    if not found:
-        return ""
-    named = ", ".join(found[:PASSED_OVER]) + (
-        f" and {len(found) - PASSED_OVER} more" if len(found) > PASSED_OVER else ""
-    )
-    return f"not read, because they are no mp4, m4v, mov, mkv or webm: {named}"
+
+def _not_read(folder: Path) -> Iterator[tuple[Path, str]]:
+    """(path, why it should have been a clip and is none, or nothing) of what `find_clips` leaves out."""
+    for entry in sorted(folder.iterdir(), key=natural_order):
+        suffix = entry.suffix.lower()
+        if entry.name.startswith("."):
+            continue
+        if entry.is_symlink() and not entry.exists():
+            yield entry, "it is a link to something that is not there; mend the link, or remove it"
+        elif entry.is_dir():
+            if entry.is_symlink():
+                yield entry, "it is a link to a folder, which is not followed; give the folder itself, or copy it here"
+            else:
+                yield from _not_read(entry)
+        elif not entry.is_file():
+            yield entry, "it is no regular file, so nothing can be read from it"
+        elif suffix in UNREAD_VIDEOS:
+            yield entry, f"{suffix} is not read; convert it to mp4, mkv or webm, without loss where you can"
+        elif suffix not in (*VIDEO_SUFFIXES, *IMAGE_SUFFIXES, *NOTES):
+            yield entry, ""
 
 
 def case_id(sample: str, model: str, seed: int) -> str:
@@ -114,7 +153,7 @@ def _parse(line: str) -> Any:
     if len(line) > MAX_LINE:
         raise ValueError(f"the line has {len(line)} characters; a manifest line may have at most {MAX_LINE}")
     try:
-        content = mended(json.loads(line))
+        content = parse_json(line)
     except ValueError as error:
         raise ValueError(f"not JSON ({error}); {EXPECTED}") from None
     if not isinstance(content, dict):
@@ -166,7 +205,11 @@ def _inside(base: Path, name: str, allowed: Sequence[Path]) -> Path:
         raise ValueError(f"{name[:80]!r} is a web address; a manifest names files on this machine")
     if "\x00" in name:
         raise ValueError("a path contains a NUL character")
-    path = (base / name).resolve()
+    try:
+        path = (base / name).resolve()
+        path.is_file()
+    except (OSError, RuntimeError):  # a loop of links
+        raise ValueError(f"{name[:80]!r} is no path that this system takes") from None
     if not any(path.is_relative_to(root) for root in allowed):
         raise ValueError(f"{name!r} leads out of the manifest's folder; move it there, or allow its folder with --root")
     return path
@@ -174,7 +217,7 @@ def _inside(base: Path, name: str, allowed: Sequence[Path]) -> Path:
 
 def _model_of(line: str) -> str:
     try:
-        return str(mended(json.loads(line)).get("model", ""))[:200]
+        return str(parse_json(line).get("model", ""))[:200]
     except (ValueError, AttributeError):
         return ""
 
@@ -186,7 +229,7 @@ def _one_line(text: str) -> str:
 def read_targets(path: Path) -> dict[str, Any]:
     """A JSON object that maps a file's stem or an id to a target box."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read as JSON ({error})") from None
     if not isinstance(content, dict):

@@ -1,4 +1,5 @@
-"""Places: the folder of weights on this machine: $REVISIT_WEIGHTS, or `weights` in the user's cache.
+"""Places: the folder of weights on this machine: $REVISIT_WEIGHTS, or `weights` in $REVISIT_CACHE if it
+has one, or in the user's cache.
 
 <root>/<id>/<file>          pulled; receipt.json beside it says from where, and what its bytes were
 <root>/<id>/<file>          put there by hand, without a receipt
@@ -18,8 +19,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from revisit.core.texts import parse_json
 from revisit.media.files import replacing
-from revisit.media.places import cache_root
+from revisit.media.places import cache_root, user_cache
 from revisit.weights.lock import Entry, LockedFile
 
 ROOT = "REVISIT_WEIGHTS"
@@ -38,9 +40,12 @@ def sha256(path: Path) -> str:
 
 
 def root() -> Path:
-    """The folder of all weights."""
+    """The folder of all weights. Another cache of evidence takes them away only where it has weights of its own."""
     chosen = os.environ.get(ROOT)
-    return Path(chosen).expanduser() if chosen else cache_root() / "weights"
+    if chosen:
+        return Path(chosen).expanduser()
+    beside = cache_root() / "weights"
+    return beside if beside.is_dir() else user_cache() / "weights"
 
 
 def variable_of(id: str) -> str:
@@ -156,7 +161,7 @@ def receipt_of(folder: Path) -> dict[str, Any] | None:
 def _parsed(path: Path, changed: int) -> dict[str, Any]:
     """A receipt; an unreadable one names no files, so that they are pulled again."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse_json(path.read_text(encoding="utf-8"))
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
@@ -229,7 +234,7 @@ def _notes(facts: Facts) -> Iterator[Path]:
 
 def _noted(note: Path, facts: Facts) -> str:
     try:
-        known = json.loads(note.read_text(encoding="utf-8"))
+        known = parse_json(note.read_text(encoding="utf-8"))
         return str(known["sha256"]) if known["of"] == list(facts) and len(known["sha256"]) == 64 else ""
     except (OSError, ValueError, KeyError, TypeError):
         return ""

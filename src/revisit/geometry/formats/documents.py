@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -10,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from revisit.core.texts import parse_json
 from revisit.geometry.formats.names import frame_numbers, natural
 from revisit.geometry.poses import InvalidPoses, Scale, Trajectory, from_opengl, from_unreal, trajectory
 
@@ -78,7 +78,7 @@ def from_unreal_rows(rows: Sequence[Mapping[str, Any]], *, who: Who = "auto") ->
 
 def _document(text: str) -> dict[str, Any]:
     try:
-        document = json.loads(text)
+        document = parse_json(text)
     except (ValueError, RecursionError) as error:
         raise InvalidPoses(f"this is not a JSON document ({error}); expected an object in braces") from error
     if not isinstance(document, dict):

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from revisit.core import OBSERVERS, Observer, UsageError
+from revisit.core.texts import parse_yaml
 
 KEYS = ("title", "extends", "roles")
 
@@ -61,7 +62,7 @@ def read_set(name: str, below: tuple[str, ...] = ()) -> SetFile:
 def _content(path: Path) -> Any:
     """What a YAML file holds."""
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return parse_yaml(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         said = " ".join(str(error).split())
         raise UsageError(f"{path}: this is not YAML: {said[:200]}") from None

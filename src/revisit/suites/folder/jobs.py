@@ -12,6 +12,7 @@ from revisit.control.compiling import compile_script
 from revisit.control.jobs import FRAMES, SIZE, Batch, Job, Wanted, file_name
 from revisit.control.running import measured
 from revisit.core import Case, Clip, UsageError
+from revisit.core.texts import parse_json
 from revisit.media.files import replacing
 from revisit.suites.clips import MANIFEST, read_manifest
 
@@ -81,7 +82,7 @@ def _line(case: Case, id: str) -> dict[str, Any]:
 def _index(root: Path, jobs: Sequence[Job]) -> None:
     """The manifest of all models in the folder."""
     path = root / MANIFEST
-    there = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line.strip()] if path.is_file() else []
+    there = [parse_json(line) for line in path.read_text("utf-8").split("\n") if line.strip()] if path.is_file() else []
     lines = {(line["model"], line["video"]): line for line in there if (root / line["video"]).is_file()}
     for job in jobs:
         if job.out.is_file():

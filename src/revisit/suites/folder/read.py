@@ -7,7 +7,7 @@ from pathlib import Path
 
 from revisit.core import Case, Clip, Rejected, Remark, UsageError
 from revisit.media import VIDEO_SUFFIXES
-from revisit.suites.clips import MANIFEST, case_id, find_clips, passed_over, read_manifest
+from revisit.suites.clips import MANIFEST, case_id, find_clips, named_apart, passed_over, read_manifest
 from revisit.suites.folder.names import guessed
 
 
@@ -27,14 +27,17 @@ def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected |
     elif (source / MANIFEST).is_file():
         yield from read_manifest(source / MANIFEST, roots)
     else:
-        found = list(find_clips(source))
+        plain = list(find_clips(source))
+        found = named_apart(plain)
+        renamed = [sample for (_, sample, _), before in zip(found, plain, strict=True) if sample != before[1]]
         guess = guessed(source, found)
         for model, sample, path in guess.clips if guess else found:
             yield _case(sample, model, path)
         if guess:
             yield Remark(guess.sentence)
-        if told := passed_over(source):
-            yield Remark(told)
+        if renamed:
+            yield Remark(f"clips that differ only in their endings keep them in their names: {', '.join(renamed[:5])}")
+        yield from passed_over(source)
 
 
 def _case(sample: str, model: str, path: Path) -> Case:

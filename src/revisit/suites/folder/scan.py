@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.suites.clips import find_clips
+from revisit.suites.clips import find_clips, named_apart
 
 PLACEHOLDERS = {"id": r"(?P<id>.+)", "model": r"(?P<model>[^/]+?)", "seed": r"(?P<seed>\d+)"}
 
@@ -49,7 +49,7 @@ def scan(
 
 
 def _named(root: Path, expression: re.Pattern[str] | None) -> Iterator[tuple[str, str, int, Path]]:
-    for model, sample, path in find_clips(root):
+    for model, sample, path in named_apart(list(find_clips(root))):
         if expression is None:
             yield model, sample, 0, path
         elif match := expression.fullmatch(path.relative_to(root).as_posix()):

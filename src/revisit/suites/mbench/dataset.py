@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from revisit.core import UsageError
+from revisit.core.texts import parse_json, parse_yaml
 from revisit.media.files import replacing
 from revisit.suites.mbench.metrics.actions import declared_phases
 from revisit.suites.mbench.names import SETTINGS, SUBSETS
@@ -207,7 +208,7 @@ class Dataset:
         file = f"models/{model}/{LIST}"
         rows: dict[str, Item] = {}
         text = (self.root / file).read_text(encoding="utf-8-sig", errors="replace")
-        for number, line in enumerate(text.splitlines(), start=1):
+        for number, line in enumerate(text.split("\n"), start=1):
             if not line.strip():
                 continue
             row = _json(line) if len(line) <= LONGEST else None
@@ -357,7 +358,7 @@ def open_dataset(source: Path, roots: Sequence[Path] = (), artifacts: Sequence[P
     if not path.is_file():
         raise UsageError(f"{source}: no {CARD} in it; a dataset of MBench has {CARD}, samples/ and models/<id>/{LIST}")
     try:
-        card = yaml.safe_load(path.read_text(encoding="utf-8"))
+        card = parse_yaml(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError):
         raise UsageError(f"{path}: this is not YAML") from None
     found = {name: setting for setting, name in SETTINGS.items()}.get(str(_mapping(card).get("dataset_id", "")).lower())
@@ -388,7 +389,7 @@ def png_size(path: Path) -> tuple[int, int] | None:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
+        return parse_json(text)
     except (ValueError, RecursionError):
         return None
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from revisit.control.jobs import Batch, Job, Segment, Wanted, share_out
 from revisit.core import Clip, Reason, UsageError
+from revisit.core.texts import parse_json
 from revisit.geometry.camera_script import Move, Step, parse_script
 from revisit.geometry.script_path import timed_path
 from revisit.media.files import replacing
@@ -163,9 +164,7 @@ def _shell(data: Dataset, root: Path) -> None:
 def _list(home: Path, setting: str, jobs: Sequence[Job]) -> None:
     """The list of the model: every clip that was asked for, so that coverage counts those that are missing."""
     path = home / LIST
-    there = (
-        [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()] if path.is_file() else []
-    )
+    there = [parse_json(line) for line in path.read_text("utf-8").split("\n") if line.strip()] if path.is_file() else []
     rows = {str(row.get("item_id")): row for row in there} | {job.id: _row(home, setting, job) for job in jobs}
     with replacing(path) as temporary:
         temporary.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows.values()), "utf-8")

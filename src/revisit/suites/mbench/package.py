@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
+from revisit.core.texts import parse_json
 from revisit.media.files import replacing
 from revisit.suites.mbench.dataset import LIST, NEEDED, Dataset, is_name
 from revisit.suites.mbench.names import SETTINGS
@@ -86,11 +87,11 @@ def read_assignments(path: Path, data: Dataset) -> Iterator[dict[str, str]]:
     if not path.is_file():
         raise UsageError(f"{path}: there is no such list of assignments")
     seen = set()
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), start=1):
         if not line.strip():
             continue
         try:
-            content = json.loads(line)
+            content = parse_json(line)
             row = {name: content[name] for name in NEEDED}
         except (ValueError, TypeError, KeyError):
             row = {}
@@ -164,9 +165,9 @@ def _row(data: Dataset, model: str, row: Mapping[str, str], id: str, place: Path
 def _rows_of(path: Path) -> dict[str, dict[str, Any]]:
     """Lines that the list of the model already has, by item; of an item that is there twice the last one."""
     found: dict[str, dict[str, Any]] = {}
-    for line in path.read_text(encoding="utf-8-sig").splitlines() if path.is_file() else ():
+    for line in path.read_text(encoding="utf-8-sig").split("\n") if path.is_file() else ():
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             found[":".join(str(row[name]) for name in NEEDED)] = row
         except (ValueError, TypeError, KeyError):
             continue

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from revisit.core import Clip, MediaError, UsageError
+from revisit.core.texts import parse_json
 from revisit.media import clip_digest
 from revisit.media.files import replacing
 from revisit.results import Results
@@ -148,10 +149,10 @@ def _verification(run: Path, setting: str, axis: str, model: str) -> dict[str, s
         folder = run / "metrics" / name
         if (of, dimension.axis) != (setting, axis) or not (folder / "summary.json").is_file():
             continue
-        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        summary = parse_json((folder / "summary.json").read_text(encoding="utf-8"))
         summaries[name] = {**summary, "groups": {m: g for m, g in summary["groups"].items() if m == model}}
         for part, found in lines.items():
-            rows = map(json.loads, (folder / part).read_text(encoding="utf-8").splitlines())
+            rows = map(parse_json, filter(None, (folder / part).read_text(encoding="utf-8").split("\n")))
             found += [
                 json.dumps({"metric": name, **row}, ensure_ascii=False) for row in rows if row["model_id"] == model
             ]
@@ -222,6 +223,6 @@ def _is_link(text: str) -> bool:
 
 def _parsed(data: bytes) -> Any:
     try:
-        return json.loads(data)
+        return parse_json(data)
     except (ValueError, RecursionError):
         return None

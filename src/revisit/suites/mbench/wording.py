@@ -16,6 +16,7 @@ from pathlib import Path
 import yaml
 
 from revisit.core import UsageError
+from revisit.core.texts import parse_yaml
 from revisit.suites.mbench.names import SUBSETS
 
 IDS = (*(f"trigger.{subset}" for subset in SUBSETS), "progress")
@@ -27,7 +28,7 @@ def read_wording(path: Path) -> dict[str, str]:
     if not path.is_file():
         raise UsageError(f"{path}: there is no such file of questions")
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+        content = parse_yaml(path.read_text(encoding="utf-8-sig"))
     except (yaml.YAMLError, UnicodeDecodeError):
         raise UsageError(f"{path}: this is neither YAML nor JSON") from None
     if not isinstance(content, dict) or not content:

@@ -7,13 +7,13 @@ lines of such objects. Rules for broken answers: docs/memobench-vqa.md.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from revisit.core import MediaError, observer
+from revisit.core.texts import parse_json
 from revisit.evidence.answers import JudgeAnswers, Question, answers_from, json_in, question_number, questions_in
 from revisit.media.names import in_clip
 from revisit.media.texts import csv_rows, read_text
@@ -50,7 +50,7 @@ def read_answers(path: Path) -> Recorded:
     if path.suffix.lower() == ".csv":
         return Recorded(_from_csv(text), name)
     try:
-        content = [json.loads(line) for line in text.splitlines() if line.strip()] if _lines(path) else json_in(text)
+        content = [parse_json(line) for line in text.split("\n") if line.strip()] if _lines(path) else json_in(text)
     except ValueError as error:
         raise MediaError(f"this is not JSON ({error}); expected {EXPECTED}") from None
     if isinstance(content, dict) and isinstance(content.get("answers"), list):

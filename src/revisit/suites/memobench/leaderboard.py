@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import re
 from collections import defaultdict
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import MediaError, UsageError
+from revisit.core.texts import parse_json
 from revisit.media.names import in_clip, printable
 from revisit.media.texts import csv_rows, read_text
 from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, board_of_run, printed
@@ -193,7 +193,7 @@ def _vqa_rows(path: Path) -> Found:
     found: Found = []
     for row in _rows(path, "score"):
         try:
-            scores: Any = json.loads(row["score"])
+            scores: Any = parse_json(row["score"])
         except ValueError:
             scores = None
         if not isinstance(scores, dict):

@@ -6,13 +6,13 @@ its new words. What reviewers are split on stays as it is.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
+from revisit.core.texts import parse_json
 from revisit.suites.memobench.banks import Bank, find_bank, read_bank, thin_dimensions, write_bank
 
 
@@ -20,7 +20,7 @@ def read_reviews(path: Path) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
     """The reviews of a file, or of a folder with a reviews.json."""
     path = path / "reviews.json" if path.is_dir() else path
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = parse_json(path.read_text(encoding="utf-8-sig"))
         sound = all(isinstance(one["decision"], str) for clip in content.values() for one in clip.values())
     except (OSError, ValueError, AttributeError, KeyError, TypeError):
         sound = False

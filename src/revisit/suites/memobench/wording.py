@@ -17,6 +17,7 @@ from pathlib import Path
 import yaml
 
 from revisit.core import UsageError
+from revisit.core.texts import parse_yaml
 
 PLACES = {"questions": ("prompt",), "judge": ("questions",), "hinted": ("questions", "hint")}  # what each must hold
 SCRIPT = "llm-vqa.py"
@@ -31,7 +32,7 @@ def read_wording(path: Path) -> dict[str, str]:
     if not path.is_file():
         raise UsageError(f"{path}: there is no such file; `revisit judge wording REPOSITORY` makes one")
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = parse_yaml(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError):
         raise UsageError(f"{path}: this is not YAML") from None
     if not isinstance(content, dict) or not content or not all(isinstance(text, str) for text in content.values()):

@@ -7,7 +7,6 @@ every first frame with every action file; which one a clip follows is in its job
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 
 from revisit.control.jobs import Batch, Job, Wanted, over_frames
 from revisit.core import Clip, UsageError
+from revisit.core.texts import parse_json
 from revisit.geometry.formats import from_unreal_rows
 from revisit.geometry.path_script import script_of
 from revisit.media import natural_order
@@ -110,7 +110,7 @@ def _changes(rows: Sequence[Mapping[str, Any]]) -> list[int]:
 
 def _rows(path: Path) -> list[dict[str, Any]]:
     try:
-        rows = json.loads(path.read_text(encoding="utf-8-sig"))["data"]
+        rows = parse_json(path.read_text(encoding="utf-8-sig"))["data"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path}: expected an action file with rows under `data` ({error})") from error
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):

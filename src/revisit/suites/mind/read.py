@@ -6,7 +6,6 @@ counts it. Files that belong to no test are passed over. A name is never split a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, UsageError
+from revisit.core.texts import parse_json
 from revisit.media import VIDEO_SUFFIXES, announced_frames, natural_order
 from revisit.suites.mind.selection import MAIN, MIRROR, VARIED
 
@@ -286,7 +286,7 @@ def _action_file(path: Path) -> dict[str, Any]:
     if path.stat().st_size > MOST_BYTES:
         raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = parse_json(path.read_text(encoding="utf-8-sig"))
     except ValueError as error:
         raise ValueError(f"it is not JSON ({error}); {ACTION_FILE}") from None
     if not isinstance(content, dict) or not isinstance(content.get("data", []), list):

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from revisit.core import UsageError
+from revisit.core.texts import parse_yaml
 from revisit.media import file_digest
 from revisit.suites import authoring
 from revisit.suites.wrbench.prompts import CAMERA_WORDS, EVENTS, STYLE, TIERS, Task, task_of
@@ -35,7 +36,7 @@ GUIDANCE = {
 def read(path: Path) -> dict[str, Mapping[str, Any]]:
     """The families of a file of scenes."""
     try:
-        families = yaml.safe_load(path.read_text(encoding="utf-8"))["families"]
+        families = parse_yaml(path.read_text(encoding="utf-8"))["families"]
         for name, facts in families.items():
             lacking = [key for key in NEEDED if key not in facts]
             if lacking or not re.fullmatch(r"[a-z0-9_]+", str(name)) or len(facts["behind"]) != 2:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
+from revisit.core.texts import parse_json
 from revisit.suites.authoring import DatasetTools, Described, Rows, counted, spread
 from revisit.suites.wrbench.build import CAMERA
 from revisit.suites.wrbench.jobs import PUBLISHED
@@ -24,7 +24,7 @@ def recognises(folder: Path) -> bool:
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+    return [parse_json(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
 
 
 def describe(folder: Path) -> Described:

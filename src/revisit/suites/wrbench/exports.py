@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from revisit.core.texts import parse_json
 from revisit.results import Results
 from revisit.suites.wrbench.measures import by_measure
 from revisit.suites.wrbench.metrics import STAND_INS
@@ -40,7 +41,7 @@ def _digests(run: Path) -> dict[str, str]:
     path = run / "plan.json"
     if not path.is_file():
         return {}
-    return {case["id"]: case["digest"] for case in json.loads(path.read_text(encoding="utf-8"))["cases"]}
+    return {case["id"]: case["digest"] for case in parse_json(path.read_text(encoding="utf-8"))["cases"]}
 
 
 def table_csv(rows: Sequence[Mapping[str, Any]], protocol: str) -> str:

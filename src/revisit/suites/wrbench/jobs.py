@@ -11,6 +11,7 @@ from revisit.control.compiling import compile_script
 from revisit.control.jobs import FRAMES, Batch, Job, Wanted, file_name
 from revisit.control.runner import GenerationRecord, read_records
 from revisit.core import UsageError
+from revisit.core.texts import parse_json
 from revisit.media.files import replacing
 from revisit.suites.clips import MANIFEST
 from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
@@ -110,7 +111,7 @@ def _index(home: Path, jobs: Sequence[Job]) -> None:
 def _merged(path: Path, lines: Sequence[dict[str, Any]], keep: Any) -> None:
     """Lines by id: those that are there and these, which come in the place of theirs."""
     try:
-        there = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+        there = [parse_json(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
     except FileNotFoundError:
         there = []
     except ValueError as error:

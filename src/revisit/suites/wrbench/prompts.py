@@ -6,7 +6,6 @@ must be seen on return and is never told to the generator (in the published file
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,6 +16,7 @@ from typing import Any
 import yaml
 
 from revisit.core import UsageError
+from revisit.core.texts import parse_json
 
 EVENTS = {"rests": "none", "moves": "spatial", "changes": "state_only", "both": "full"}  # our event -> its factor
 TIERS = {
@@ -168,7 +168,7 @@ def _first_frames(folder: Path) -> dict[str, Path]:
     if not path.is_file():
         return {}
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
+        rows = parse_json(path.read_text(encoding="utf-8"))
         places = {row["family_id"]: row["image_path"] for row in rows}
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path}: expected a list of objects with family_id and image_path ({error})") from error
@@ -192,7 +192,7 @@ def _lines(path: Path, key: str = "", optional: bool = False) -> list[dict[str, 
     for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
         if line.strip():
             try:
-                row = json.loads(line)
+                row = parse_json(line)
                 if key:
                     row[key]
             except (ValueError, KeyError, TypeError) as error:

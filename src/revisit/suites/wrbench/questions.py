@@ -23,6 +23,7 @@ import numpy as np
 import yaml
 
 from revisit.core import UsageError, observer
+from revisit.core.texts import parse_yaml
 from revisit.evidence import answers as bank
 from revisit.evidence.answers import NO, YES
 from revisit.evidence.judged import Judgeability, JudgeFrames, ProbeAnswers, regime
@@ -152,7 +153,7 @@ def wording(path: Path) -> Wording:
     A probe has a `dimension`, the right `answer` (yes or no) and a `text`. Texts may name {event}, {scene} and so on.
     """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = parse_yaml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UsageError(f"{path}: this is neither YAML nor JSON ({error})") from error
     if not isinstance(content, dict) or not isinstance(content.get("probes"), list):

@@ -11,14 +11,13 @@ controls of the target view say nothing about memory; they are kept and marked (
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Target, UsageError, digest
-from revisit.core.texts import mended
+from revisit.core.texts import parse_json
 from revisit.media import natural_order
 from revisit.metrics.camera_request import Request, request_of
 from revisit.suites.clips import MANIFEST, find_clips, read_manifest
@@ -234,7 +233,7 @@ def _told(case: Case) -> Case | Rejected:
 def _provenance(clip: Path) -> dict[str, Any]:
     """What the record of the generation says that the tables need; nothing where there is none."""
     try:
-        known = json.loads(clip.with_suffix(".provenance.json").read_text(encoding="utf-8"))
+        known = parse_json(clip.with_suffix(".provenance.json").read_text(encoding="utf-8"))
         inputs, delivered, made_with = (known.get(name) or {} for name in ("inputs", "delivered", "made_with"))
         found = {
             "viewpoint_condition": known.get("viewpoint_condition"),
@@ -275,7 +274,7 @@ def _records(path: Path, required: bool) -> dict[str, dict[str, Any]]:
     for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
         if line.strip():
             try:
-                row = mended(json.loads(line))
+                row = parse_json(line)
                 found[plain_record(str(row["id"]))] = row
             except (ValueError, KeyError, TypeError) as error:
                 raise UsageError(f"{path}:{number}: expected a JSON object with an id") from error
@@ -285,7 +284,7 @@ def _records(path: Path, required: bool) -> dict[str, dict[str, Any]]:
 def _series(path: Path) -> dict[str, str]:
     """Model -> the series it belongs to."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(path.read_text(encoding="utf-8"))
         return {str(model): str(name) for model, name in content.items()}
     except (OSError, ValueError, AttributeError) as error:
         raise UsageError(f"{path}: expected a JSON object from models to the name of their series ({error})") from error
@@ -294,7 +293,7 @@ def _series(path: Path) -> dict[str, str]:
 def _has_records(path: Path) -> bool:
     try:
         with path.open(encoding="utf-8") as file:
-            first = json.loads(file.readline(1_000_000))
+            first = parse_json(file.readline(1_000_000))
         return {"task", "factor"} <= set(first.get("annotations") or {})
     except (OSError, ValueError, AttributeError):
         return False

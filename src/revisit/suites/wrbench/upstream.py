@@ -7,7 +7,6 @@ Paths in them start where the tool was called; only their ends are looked for, b
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, UsageError
-from revisit.core.texts import mended
+from revisit.core.texts import parse_json
 from revisit.suites.wrbench.prompts import TIERS
 from revisit.suites.wrbench.records import CAMERAS, case_of, condition_of, plain_record
 
@@ -109,7 +108,7 @@ def _object(clip: Path, name: str) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        content = mended(json.loads(path.read_text(encoding="utf-8")))
+        content = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path.name} is not JSON ({error}): generate the clip again, or remove the file") from error
     if not isinstance(content, dict):
@@ -192,7 +191,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Any]]:
         raise UsageError(f"{path}: no text that can be read ({error})") from error
     if path.suffix == ".json":
         try:
-            rows = mended(json.loads(text))
+            rows = parse_json(text)
         except ValueError as error:
             raise UsageError(f"{path}: no JSON ({error})") from error
         if not isinstance(rows, list):
@@ -208,7 +207,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Any]]:
 
 def _json(line: str) -> Any:
     try:
-        return mended(json.loads(line))
+        return parse_json(line)
     except ValueError:
         return None
 
@@ -220,7 +219,7 @@ def _first_row(path: Path) -> Mapping[str, Any] | None:
             with path.open(encoding="utf-8-sig") as file:
                 row = _json(file.readline(1_000_000))
         elif path.suffix == ".json":
-            rows = json.loads(path.read_text(encoding="utf-8-sig"))
+            rows = parse_json(path.read_text(encoding="utf-8-sig"))
             row = rows[0] if isinstance(rows, list) and rows else None
         else:
             return None

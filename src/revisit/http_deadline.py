@@ -1,0 +1,73 @@
+"""A deadline for a whole answer: the client's own limits are for the silence between two bytes of it.
+
+A server that sends a byte of its headers now and then would never be given up otherwise.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpcore
+
+_this = threading.local()  # a request is sent and read by one thread
+
+
+@contextmanager
+def before(seconds: float) -> Iterator[None]:
+    """What is read from a server inside has to be there within so many seconds."""
+    _this.deadline = time.monotonic() + seconds
+    try:
+        yield
+    finally:
+        _this.deadline = None
+
+
+def bounded(client: Any) -> None:
+    """Make an httpx client keep to `before`."""
+    for transport in (client._transport, *client._mounts.values()):
+        if (pool := getattr(transport, "_pool", None)) is not None:
+            pool._network_backend = _Backend(pool._network_backend)
+
+
+class _Stream(httpcore.NetworkStream):
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        deadline = getattr(_this, "deadline", None)
+        if deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise httpcore.ReadTimeout
+            timeout = left if timeout is None else min(timeout, left)
+        return self._stream.read(max_bytes, timeout)
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, timeout)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(self, *given: Any, **named: Any) -> httpcore.NetworkStream:
+        return _Stream(self._stream.start_tls(*given, **named))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class _Backend(httpcore.NetworkBackend):
+    def __init__(self, backend: httpcore.NetworkBackend) -> None:
+        self._backend = backend
+
+    def connect_tcp(self, *given: Any, **named: Any) -> httpcore.NetworkStream:
+        return _Stream(self._backend.connect_tcp(*given, **named))
+
+    def connect_unix_socket(self, *given: Any, **named: Any) -> httpcore.NetworkStream:
+        return _Stream(self._backend.connect_unix_socket(*given, **named))
+
+    def sleep(self, seconds: float) -> None:
+        self._backend.sleep(seconds)

@@ -1,0 +1,499 @@
+"""Faults that once gave a wrong number without a word, lost a file or stalled a run; each must stay mended."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from revisit.core import OBSERVERS, Case, Clip, MediaError, to_arrays
+from revisit.engine.cache import EvidenceCache, cache_root
+from revisit.engine.observe import observe
+from revisit.engine.plan import ClipTask, Job, ObserverTask, task_for
+from revisit.engine.request import Request, observer_set
+from revisit.engine.run import evaluate
+from revisit.engine.truth import with_truth
+from revisit.evidence.frames import FrameFacts
+from revisit.media import Limits, clip_digest, file_digest, load_npz, save_npz
+from tests.conftest import moving_frames
+
+
+def folder_plan(source: Path, **more):
+    return Request.of(source, **{"suite": "folder", "metrics": ("flicker",), "truth": False, **more}).plan()
+
+
+# Two clips of one name
+
+
+def test_clips_that_differ_only_in_their_endings_are_two_clips(make_clip, tmp_path):
+    videos = tmp_path / "videos"
+    make_clip(videos / "m" / "clip.mp4", seed=1)
+    make_clip(videos / "m" / "clip.mov", seed=2)
+    frames = videos / "m" / "clip"
+    frames.mkdir()
+    (frames / "0001.png").write_bytes(picture())
+    plan = folder_plan(videos)
+    assert [case.id for case in plan.cases] == ["clip@m#0", "clip.mov@m#0", "clip.mp4@m#0"]
+    assert len(set(plan.digests.values())) == 3
+    assert any("clip.mov" in remark for remark in plan.remarks)
+
+
+def test_every_suite_keeps_ids_apart(make_clip, tmp_path):
+    """A folder named like its root gives its clips the same model: the second is refused, and said to be."""
+    videos = tmp_path / "videos"
+    make_clip(videos / "a.mp4", seed=1)
+    make_clip(videos / "videos" / "a.mp4", seed=2)
+    plan = folder_plan(videos)
+    assert len(plan.cases) == 1
+    (refused,) = plan.rejected
+    assert refused.reason.startswith("videos/a.mp4 and a.mp4 have one id, a@videos#0;")
+    assert refused.id not in {case.id for case in plan.cases}
+
+
+def test_two_references_of_one_sample_are_two_truths():
+    def case(seed: int) -> Case:
+        return Case(f"s@m#{seed}", "t", "m", "s", Clip(Path(f"{seed}.mp4")), Clip(Path(f"truth{seed}.mp4")), seed=seed)
+
+    ids = [case.id for case in with_truth([case(0), case(1), case(2)])]
+    assert len(set(ids)) == 6
+
+
+# A clip that is replaced while it is evaluated
+
+
+def picture(level: int = 90) -> bytes:
+    import cv2
+
+    return cv2.imencode(".png", np.full((32, 48, 3), level, np.uint8))[1].tobytes()
+
+
+@pytest.mark.parametrize("kind", ["video", "folder"])
+def test_a_clip_that_is_replaced_while_it_is_evaluated_is_refused(kind, make_clip, tmp_path):
+    videos = tmp_path / "videos"
+    if kind == "video":
+        make_clip(videos / "m" / "a.mp4", seed=1)
+    else:
+        (videos / "m" / "a").mkdir(parents=True)
+        for number in range(4):
+            (videos / "m" / "a" / f"{number}.png").write_bytes(picture(40 * number))
+    make_clip(videos / "m" / "b.mp4", seed=3)
+    plan = folder_plan(videos)
+    if kind == "video":  # after it was hashed, before it is decoded
+        make_clip(videos / "m" / "a.mp4", seed=2)
+    else:
+        (videos / "m" / "a" / "2.png").write_bytes(picture(200))
+    cache = EvidenceCache(cache_root())
+    run = evaluate(plan, tmp_path / "run", workers=0, cache=cache)
+    changed = [record for record in run.results.records if record.case.sample == "a" and not record.is_gate]
+    assert changed and all("was changed while it was evaluated" in record.sentence for record in changed)
+    assert all(key not in cache for key in plan.wanted["a@m#0"].keys.values()), "kept for ever under a wrong address"
+    others = [record for record in run.results.records if record.case.sample == "b"]
+    assert others and not any(record.failed for record in others)
+    again = evaluate(folder_plan(videos), tmp_path / "run", workers=0, cache=cache)
+    assert not any(record.failed for record in again.results.records)
+
+
+def test_a_file_beside_a_clip_that_changes_under_way_is_refused(make_clip, tmp_path):
+    poses = tmp_path / "poses.npy"
+    np.save(poses, np.tile(np.eye(4), (12, 1, 1)))
+    case = Case("a@m", "t", "m", "a", Clip(make_clip(tmp_path / "a.mp4")), artifacts={"poses": poses})
+    maker = OBSERVERS["import.poses"]
+    task = task_for(case, maker.makes, maker, observer_set("lite"), {}, clip_digest(case.clip), "auto", file_digest)
+    assert isinstance(task, ObserverTask)
+    cache, job = EvidenceCache(cache_root()), Job((ClipTask(clip_digest(case.clip), case.clip, (task,)),), frozenset())
+    np.save(poses, np.tile(np.diag([1.0, -1.0, -1.0, 1.0]), (12, 1, 1)))
+    ((_, outcome),) = observe(job, cache, Limits())
+    assert "was changed while it was evaluated" in outcome.failed[task.key]
+    assert task.key not in cache
+
+
+# Damaged evidence
+
+
+def facts_of(seed: int, count: int = 9) -> FrameFacts:
+    """A record with arrays, numbers and text."""
+    from revisit.observers.frames import frame_facts
+
+    made: FrameFacts = frame_facts(np.stack(moving_frames(count, seed=seed)))
+    return made
+
+
+def flipped(content: bytes, bit: int) -> bytes:
+    damaged = bytearray(content)
+    damaged[bit // 8] ^= 1 << bit % 8
+    return bytes(damaged)
+
+
+def test_no_flipped_bit_of_evidence_goes_unnoticed(tmp_path):
+    cache, chance = EvidenceCache(tmp_path), random.Random(5)
+    key = "ab" * 20
+    cache.save(key, facts_of(1))
+    content = cache.path(key).read_bytes()
+    assert len(to_arrays(cache.load(FrameFacts, key))) == len(to_arrays(facts_of(1)))
+    ends = range(8 * len(content) - 8 * 600, 8 * len(content))  # the directory: no checksum of the zip covers it
+    for bit in [*chance.sample(range(8 * len(content)), 600), *chance.sample(ends, 1400)]:
+        cache.path(key).write_bytes(flipped(content, bit))
+        assert cache.load(FrameFacts, key) is None, f"bit {bit} of {8 * len(content)}"
+        assert key not in cache, "it is dropped, so that it is made again"
+
+
+def test_a_smaller_shape_does_not_leave_the_checksum_unread(tmp_path):
+    """Also in files that nobody sealed: those of users, and evidence of earlier versions."""
+    path = tmp_path / "a.npz"
+    save_npz(path, {"x": np.arange(48.0)})
+    content = path.read_bytes()
+    assert content.count(b"(48,)") == 1
+    path.write_bytes(content.replace(b"(48,)", b"(40,)"))
+    with pytest.raises(MediaError, match=r"damaged|more data than its shape"):
+        load_npz(path)
+
+
+def test_damaged_evidence_heals_in_the_next_run(make_clip, tmp_path, revisit):
+    videos = tmp_path / "videos"
+    make_clip(videos / "m" / "a.mp4")
+    cache, plan = EvidenceCache(cache_root()), folder_plan(videos)
+    first = evaluate(plan, tmp_path / "one", workers=0, cache=cache)
+    files = list(cache.files())
+    assert files
+    for number, file in enumerate(files):
+        content = file.read_bytes()
+        file.write_bytes(flipped(content, 8 * len(content) - 8 * (90 + number)))
+    second = evaluate(plan, tmp_path / "two", workers=0, cache=cache)
+    assert (second.path / "summary.json").read_bytes() == (first.path / "summary.json").read_bytes()
+
+    for number, file in enumerate(files):
+        file.write_bytes((b"", b"PK\5\6", b"\x93NUMPY", bytes(400), b"PK\3\4" + bytes(90))[number % 5])
+    done = revisit("cache", "verify", check=1)
+    assert f"{len(files)} damaged pieces removed" in done.stdout
+    assert not list(cache.files())
+
+
+def test_evidence_of_earlier_versions_is_still_read(tmp_path):
+    cache, record = EvidenceCache(tmp_path), facts_of(2)
+    path = cache.path("cd" * 20)
+    path.parent.mkdir(parents=True)
+    save_npz(path, to_arrays(record))
+    assert cache.sound("cd" * 20)
+    assert np.array_equal(cache.load(FrameFacts, "cd" * 20).index, record.index)
+
+
+# Answers of one server for another
+
+
+def test_recorded_answers_belong_to_the_server_that_gave_them(tmp_path):
+    from revisit.core import UsageError
+    from revisit.judges.asking import Answer
+    from revisit.judges.questions import Question, YesNo
+    from revisit.judges.replay import ReplayJudge
+    from revisit.judges.settings import choose_judge
+    from revisit.judges.store import AnswerStore
+    from tests.judging import pictures
+
+    def judge(name: str, **more: str):
+        path = tmp_path / f"{name}.yaml"
+        path.write_text("".join(f"{key}: {value}\n" for key, value in {"model": "qwen", **more}.items()))
+        return choose_judge(str(path)).judge
+
+    one, other = (judge(name, url=f"http://127.0.0.1:{port}/v1") for name, port in (("one", 8000), ("other", 9000)))
+    store = AnswerStore(tmp_path / "answers.jsonl")
+    frames, question = pictures(), Question("seen", "Is there a cup?", YesNo())
+    store.put(frames, question, one.facts, Answer("answered", "yes", reply="yes"))
+    assert store.get(frames, question, one.facts) is not None
+    assert store.get(frames, question, other.facts) is None, "the other server may serve other weights by this name"
+    store.put(frames, question, other.facts, Answer("answered", "no", reply="no"))
+    store.close()
+    with pytest.raises(UsageError, match=r"qwen at http://127.0.0.1:8000/v1, qwen at http://127.0.0.1:9000/v1"):
+        ReplayJudge(tmp_path / "answers.jsonl")
+    again = judge("again", kind="replay", path="answers.jsonl", server="http://127.0.0.1:9000/v1")
+    assert again.reply(frames, [question], [""])[0].text == "no"
+    moved = [judge(name, url=f"http://127.0.0.1:{port}/v1", server="lab") for name, port in (("a", 1), ("b", 2))]
+    assert moved[0].facts == moved[1].facts, "a server with a name may move"
+
+
+# Folders that were never a run
+
+
+def test_fresh_takes_nothing_from_a_folder_that_was_never_a_run(make_clip, tmp_path, revisit):
+    make_clip(tmp_path / "videos" / "m" / "a.mp4")
+    mine = tmp_path / "mine"
+    (mine / "report").mkdir(parents=True)
+    (mine / "report" / "thesis.tex").write_text("years of work")
+    (mine / "plan.json").write_text('{"buy": "milk"}')
+    for more in (["--fresh"], []):
+        done = revisit("eval", "videos", "--out", "mine", "--metric", "flicker", *more, check=2)
+        assert "was never a run" in done.stderr and "Traceback" not in done.stderr
+    assert (mine / "report" / "thesis.tex").read_text() == "years of work"
+    assert (mine / "plan.json").read_text() == '{"buy": "milk"}'
+    assert revisit("eval", "videos", "--out", "run", "--metric", "flicker", "--workers", "0").returncode == 0
+    assert revisit("eval", "videos", "--out", "run", "--metric", "flicker", "--fresh", "--workers", "0").returncode == 0
+    (tmp_path / "run" / "plan.json").write_text('{"suite": "fol')  # torn by a full disk
+    assert revisit("eval", "videos", "--out", "run", "--metric", "flicker", "--workers", "0").returncode == 0
+
+
+def test_out_on_a_file_is_one_sentence(make_clip, tmp_path, revisit):
+    make_clip(tmp_path / "videos" / "m" / "a.mp4")
+    (tmp_path / "taken").write_text("mine")
+    for out in ("taken", "taken/run"):
+        done = revisit("eval", "videos", "--out", out, "--metric", "flicker", check=None)
+        assert done.returncode in (1, 2) and done.stderr.count("\n") <= 2 and "Traceback" not in done.stderr
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_prune_must_be_told_what(tmp_path, revisit):
+    cache = EvidenceCache(cache_root())
+    cache.save("ab" * 20, facts_of(1))
+    done = revisit("cache", "prune", check=2)
+    assert "--days" in done.stderr and "--all" in done.stderr
+    assert cache.sound("ab" * 20)
+    assert "0 pieces" in revisit("cache", "prune", "--days", "30").stdout
+    assert "1 pieces" in revisit("cache", "prune", "--all").stdout
+
+
+# What is not read is told
+
+
+def test_each_video_that_is_not_read_is_told_and_counted(make_clip, tmp_path):
+    import os
+
+    videos = tmp_path / "videos"
+    make_clip(videos / "m" / "a.mp4")
+    elsewhere = make_clip(tmp_path / "elsewhere" / "b.mp4").parent
+    (videos / "linked").symlink_to(elsewhere, target_is_directory=True)
+    (videos / "m" / "gone.mp4").symlink_to(tmp_path / "nowhere.mp4")
+    (videos / "m" / "old.avi").write_bytes(b"RIFF")
+    (videos / "m" / "small.gif").write_bytes(b"GIF89a")
+    os.mkfifo(videos / "m" / "pipe.mp4")
+    (videos / "m" / "what.blend").write_bytes(b"?")
+    plan = folder_plan(videos)
+    assert [case.sample for case in plan.cases] == ["a"]
+    told = {entry.id: entry.reason for entry in plan.rejected}
+    assert sorted(told) == ["linked", "m/gone.mp4", "m/old.avi", "m/pipe.mp4", "m/small.gif"]
+    assert "link to a folder" in told["linked"] and "not there" in told["m/gone.mp4"]
+    assert ".avi is not read" in told["m/old.avi"] and "no regular file" in told["m/pipe.mp4"]
+    assert {entry.model for entry in plan.rejected} == {"linked", "m"}
+    assert any("1 other file" in remark and "m/what.blend" in remark for remark in plan.remarks)
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["0001", "0002", "0005", "0006"], "between 0002.png and 0005.png"),
+        (["f0", "f10", "f20", "f40", "f50", "f80"], "between f20.png and f40.png, and 1 more"),
+        (["0001", "0002", "0003"], ""),
+        (["a10", "a20", "a30"], ""),
+        (["left", "right"], ""),
+        (["shot2_1", "shot2_2", "shot2_3"], ""),
+    ],
+)
+def test_missing_frame_numbers_are_told(names, told, tmp_path):
+    from revisit.media.folder import frame_files
+
+    for name in names:
+        (tmp_path / f"{name}.png").write_bytes(picture())
+    notes = " ".join(frame_files(tmp_path).notes)
+    assert (told in notes) if told else not notes
+
+
+# One bad text value
+
+
+def test_one_bad_value_costs_one_clip(make_clip, tmp_path, revisit):
+    import os
+
+    videos = tmp_path / "videos"
+    make_clip(videos / "a.mp4")
+    deep = "[" * 100_000 + "]" * 100_000
+    lines = [
+        '{"id": "nan", "video": "a.mp4", "annotations": {"x": NaN}}',
+        '{"id": "infinite", "video": "a.mp4", "annotations": {"x": [1e999]}}',
+        '{"id": "half \\ud83d", "video": "a.mp4", "prompt": "half \\udc00"}',
+        '{"id": "half", "video": "half \\udc00.mp4"}',
+        f'{{"id": "deep", "video": "a.mp4", "annotations": {{"x": {deep}}}}}',
+        f'{{"id": "rather deep", "video": "a.mp4", "annotations": {{"x": {"[" * 400 + "]" * 400}}}}}',
+        json.dumps({"id": "long", "video": "x" * 4000}),
+        json.dumps({"id": "longer", "video": "/".join(["y" * 200] * 20)}),
+        '{"id": "line\u2028end", "video": "a.mp4"}',
+        '{"id": "next", "video": "a.mp4", "prompt": "one\u2028two\u0085three"}',
+        '{"id": "good", "video": "a.mp4"}',
+    ]
+    (videos / "manifest.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    plan = folder_plan(videos)
+    ids = {case.sample for case in plan.cases}
+    assert {"good", "next"} <= ids and not ids & {"nan", "infinite", "deep", "long"}
+    assert all("\n" not in entry.reason and entry.reason for entry in plan.rejected)
+    run = evaluate(plan, tmp_path / "run", workers=0)
+    scored = {record.case.sample for record in run.results.records if record.scored}
+    assert {"good", "next"} <= scored
+
+    plain = tmp_path / "plain"
+    make_clip(plain / "m" / "a.mp4")
+    try:
+        make_clip(plain / "m" / "b.mp4").rename(plain / "m" / os.fsdecode(b"\xff\xfe.mp4"))
+    except OSError:
+        pytest.skip("this disk takes only names in UTF-8")
+    done = revisit("eval", "plain", "--metric", "flicker", "--workers", "0", "--out", "plain_run", check=1)
+    assert "Traceback" not in done.stderr and "UTF-8" in done.stderr + done.stdout
+    assert revisit("eval", "plain", "--metric", "flicker", "--workers", "0", "--out", "plain_run", "--json", check=1)
+
+
+def test_deep_and_swollen_yaml_is_one_sentence(make_clip, tmp_path, revisit):
+    make_clip(tmp_path / "videos" / "m" / "a.mp4")
+    bomb = "\n".join(
+        ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+        + [f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 10)}]" for k in range(1, 12)]
+    )
+    for number, text in enumerate(("[" * 20_000, "{a: " * 5_000, bomb, "url: &x [*x]", "date: 2020-99-99")):
+        (tmp_path / f"{number}.yaml").write_text(text)
+        done = revisit("eval", "videos", "--judge", f"{number}.yaml", "--metric", "flicker", check=2)
+        assert "Traceback" not in done.stderr and len(done.stderr) < 2000, text[:20]
+
+
+@pytest.mark.parametrize("how", ["closed", "full", "gone"])
+def test_an_output_that_cannot_be_written_to_is_no_traceback(how):
+    import subprocess
+    import sys
+
+    words = {"closed": ">&-", "full": ">/dev/full", "gone": "| true"}[how]
+    if how == "full" and not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; '{sys.executable}' -m revisit list --json {words}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr, done.stderr
+    assert done.returncode in {"closed": (0,), "full": (1,), "gone": (0, 1)}[how], done.stderr
+
+
+# What a killed or stopped process leaves
+
+
+def references(tmp_path, make_clip, count: int = 2) -> Path:
+    """A folder with clips that are compared with a reference."""
+    lines = []
+    make_clip(tmp_path / "videos" / "truth.mp4", seed=9, count=40)
+    for number in range(count):
+        make_clip(tmp_path / "videos" / f"{number}.mp4", seed=number, count=40)
+        lines.append(json.dumps({"id": f"s{number}", "video": f"{number}.mp4", "reference": "truth.mp4"}))
+    (tmp_path / "videos" / "manifest.jsonl").write_text("\n".join(lines))
+    return tmp_path / "videos"
+
+
+def test_frames_of_references_vanish_with_the_process(make_clip, tmp_path, monkeypatch):
+    """However a process ends: while the frames are on disk, no name leads to them."""
+    import tempfile
+
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    plan = folder_plan(references(tmp_path, make_clip), metrics=("psnr",))
+    (job,) = plan.jobs(plan.tasks)
+    under_way = observe(job, EvidenceCache(cache_root()), Limits())
+    next(under_way)  # the reference
+    assert not list(scratch.iterdir())
+    assert all(not outcome.failed and not outcome.broken for _, outcome in under_way)
+
+
+@pytest.mark.slow
+def test_a_stopped_worker_stalls_neither_the_run_nor_its_end(make_clip, tmp_path):
+    import multiprocessing
+    import os
+    import signal
+    import threading
+    import time
+
+    from revisit.engine.workers import run_jobs
+
+    plan = folder_plan(references(tmp_path, make_clip, 4))
+    jobs = plan.jobs(plan.tasks)
+    begun = run_jobs(jobs, EvidenceCache(cache_root()), Limits(), 1)
+    halted = []
+
+    def stop() -> None:
+        until = time.monotonic() + 60
+        while not multiprocessing.active_children() and time.monotonic() < until:
+            time.sleep(0.01)
+        for child in multiprocessing.active_children():
+            os.kill(child.pid, signal.SIGSTOP)
+            halted.append(child)
+
+    threading.Thread(target=stop).start()
+    assert len(list(begun)) == sum(len(job.clips) for job in jobs)
+    assert halted and not any(child.is_alive() for child in halted)
+
+    begun = run_jobs(jobs, EvidenceCache(tmp_path / "other"), Limits(), 1)
+    next(begun)
+    (child,) = multiprocessing.active_children()
+    os.kill(child.pid, signal.SIGSTOP)
+    begun.close()  # as Ctrl-C does
+    assert not child.is_alive()
+
+
+def test_a_server_that_drips_headers_is_given_up(tmp_path):
+    import socket
+    import threading
+    import time
+
+    from revisit import http_client
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    over = threading.Event()
+
+    def drip() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+            while not over.wait(0.05):
+                try:
+                    connection.sendall(b"a")
+                except OSError:
+                    return
+
+    thread = threading.Thread(target=drip, daemon=True)
+    thread.start()
+    begun = time.monotonic()
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+    with (
+        http_client.connect(timeout=0.5) as client,
+        pytest.raises(http_client.Unavailable, match="no answer"),
+        http_client.answering(client, "GET", url, within=1.0) as response,
+    ):
+        response.read()
+    assert time.monotonic() - begun < 20
+    over.set()
+    thread.join(10)
+    listening.close()
+
+
+def test_another_cache_of_evidence_takes_no_weights_away(tmp_path, monkeypatch):
+    from revisit.weights import places
+
+    monkeypatch.delenv("REVISIT_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    pulled = places.root()
+    assert pulled == tmp_path / "home" / "revisit" / "weights"
+    monkeypatch.setenv("REVISIT_CACHE", str(tmp_path / "evidence"))
+    assert places.root() == pulled
+    (tmp_path / "evidence" / "weights").mkdir(parents=True)
+    assert places.root() == tmp_path / "evidence" / "weights", (
+        "weights that were pulled beside evidence are still found"
+    )
+
+
+def test_a_plugin_with_a_command_of_our_name_is_told_that_it_is_left_out(tmp_path, plugin_path, revisit):
+    example = tmp_path / "rival"
+    (example / "rival").mkdir(parents=True)
+    (example / "rival" / "__init__.py").write_text("")
+    (example / "rival" / "commands.py").write_text(
+        "def mine() -> None:\n    pass\n\nCOMMANDS = {'eval': mine, 'mbench': mine, 'rival': mine}\n"
+    )
+    info = example / "rival-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: rival\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text("[revisit.plugins]\nrival = rival\n")
+    done = revisit("--help", env={"PYTHONPATH": f"{example}:{plugin_path}"})
+    assert "`eval` is left out" in done.stderr and "`mbench` is left out" in done.stderr
+    assert "rival" in done.stdout and "`rival`" not in done.stderr
