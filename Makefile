@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 # Tests start the command hundreds of times: compiled modules are kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test lint types tests fast docs site benchmarks lock sbom release-check clean
+.PHONY: demo test lint types tests fast fuzz docs site benchmarks lock sbom release-check clean
 
 demo: .venv/installed
 	$(BIN)/revisit demo --out demo
@@ -31,6 +31,10 @@ tests: .venv/installed-dev
 
 fast: .venv/installed-dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not long"
+
+# Files changed at random, read by everything that reads files; FUZZ="--inputs 95000 --media 5000 --flips 100000" for long.
+fuzz: .venv/installed-dev
+	$(BIN)/python -m tests.fuzzing $(FUZZ)
 
 docs: .venv/installed-dev
 	$(BIN)/python docs/make_cards.py

@@ -13,7 +13,7 @@ import yaml
 
 from revisit.control.payloads import FAMILIES
 from revisit.core import UsageError
-from revisit.core.texts import parse_yaml
+from revisit.core.texts import one_line, parse_yaml, reading
 
 TAKES = ("image", "source_video", "nothing")
 CONDITIONS = ("source_video", "geometry_cache", "model_inferred", "prompt_only")
@@ -83,7 +83,8 @@ def generators(own: Path | None = None) -> dict[str, Generator]:
     if own is not None:
         if not own.is_file():
             raise UsageError(f"{own}: no such file; a file of generators is YAML with `generators:`")
-        found |= _read(own.read_text(encoding="utf-8"), str(own))
+        with reading(own, "a file of generators"):
+            found |= _read(own.read_text(encoding="utf-8"), str(own))
     return found
 
 
@@ -105,7 +106,7 @@ def _read(text: str, where: str) -> dict[str, Generator]:
     try:
         content = parse_yaml(text)
     except yaml.YAMLError as error:
-        raise UsageError(f"{where}: not valid YAML: {error}") from error
+        raise UsageError(f"{where}: not valid YAML: {one_line(error)}") from error
     if not isinstance(content, dict) or not isinstance(content.get("generators"), dict):
         raise UsageError(f"{where}: expected `generators:` with an entry per generator")
     base = {"takes": "image", "condition": "model_inferred", "frames": 81, "fps": 16, "size": [832, 480]}

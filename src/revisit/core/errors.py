@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+LONGEST = 2000  # characters of a sentence
+
 
 class RevisitError(Exception):
     """A known problem: printed as one line, without a traceback."""
 
     exit_code = 1
+
+    def __init__(self, sentence: object = "") -> None:
+        said = str(sentence)  # may quote a file of any length
+        super().__init__(said if len(said) <= LONGEST else f"{said[: LONGEST // 2]} … {said[-LONGEST // 2 :]}")
 
 
 class UsageError(RevisitError):

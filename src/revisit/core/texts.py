@@ -3,9 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from revisit.core.errors import RevisitError, UsageError
+
 MOST_PARTS = 2_000_000  # of a YAML file: a few lines of aliases can stand for billions
+
+
+@contextmanager
+def reading(path: Path, what: str) -> Iterator[None]:
+    """Whatever a damaged or hostile file leads to is one sentence: it is not `what` was expected.
+
+    Readers still say themselves what is wrong where they know it; this is the net below them.
+    """
+    try:
+        yield
+    except (RevisitError, MemoryError, TimeoutError):
+        raise
+    except Exception as error:
+        told = error.strerror if isinstance(error, OSError) and error.strerror else one_line(error)
+        raise UsageError(f"{path}: this is not {what} ({told})") from error
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, on one line and not longer than a sentence."""
+    said = " ".join(str(error).split())[:200]
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def parse_json(text: str | bytes) -> Any:

@@ -32,7 +32,7 @@ from revisit.core import (
     digest,
 )
 from revisit.core.scores import Score, Unscored
-from revisit.core.texts import parse_json
+from revisit.core.texts import parse_json, reading
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.plan import Plan, Wanted
 from revisit.engine.score import Bench, Failed
@@ -165,7 +165,9 @@ def read_bundle(path: Path) -> Bundle:
             if about["dataset"] != fingerprint(plan):
                 raise UsageError(f"{path.name}: its dataset is not the one that bundle.json names")
             return Bundle(path, about, run, plan, lines)
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, UnicodeDecodeError) as error:
+    except RevisitError:
+        raise
+    except Exception as error:  # a damaged zip file fails in many ways
         raise UsageError(f"{path.name}: cannot be read as a bundle ({type(error).__name__})") from None
 
 
@@ -188,6 +190,11 @@ class _Rescoring:
 def check_bundle(path: Path) -> Checked:
     """Score a bundle again from its evidence, and compare every answer with the one it claims."""
     bundle = read_bundle(path)
+    with reading(path, "a bundle of a run"):
+        return _checked(bundle, path)
+
+
+def _checked(bundle: Bundle, path: Path) -> Checked:
     problems: list[str] = []
     unchecked: dict[str, int] = {}
     scores = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from revisit.core import RevisitError
 from revisit.judges.questions import Question
@@ -99,7 +99,10 @@ class Answer:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Answer:
-        return cls(**{**content, "usage": Usage(**content.get("usage", {}))})
+        made = cls(**{**content, "usage": Usage(**content.get("usage", {}))})
+        if made.status not in get_args(Status) or not isinstance(made.reply, str):
+            raise ValueError("this is no answer")
+        return made
 
 
 class Judge(Protocol):

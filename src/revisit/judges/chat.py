@@ -67,9 +67,8 @@ class ChatJudge:
     def __init__(self, settings: ChatSettings) -> None:
         parts = urlsplit(settings.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(
-                f"the url of a judge must look like http://127.0.0.1:8000/v1, not {parts.hostname or settings.url!r}"
-            )
+            found = parts.hostname or settings.url
+            raise UsageError(f"the url of a judge must look like http://127.0.0.1:8000/v1, not {found[:200]!r}")
         if parts.username or parts.password or parts.query:
             raise UsageError(
                 "the url of a judge must not contain a key or password; use key_env (a variable) or key_file (a file)"

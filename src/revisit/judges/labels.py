@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.texts import parse_json
+from revisit.core.texts import parse_json, reading
 from revisit.judges.questions import Choice, Malformed, Question, Rating, Schema, YesNo
 
 KNOWN = ("clip", "question", "label", "form", "subset", "polarity", "pair", "rater", "about")
@@ -49,14 +49,15 @@ def read_labels(path: Path) -> Labels:
     """The labels of a CSV or JSON lines file."""
     if not path.is_file():
         raise UsageError(f"{path}: no such file; expected labels as .csv or .jsonl")
-    text = path.read_text(encoding="utf-8-sig")
-    rows = list(csv.DictReader(io.StringIO(text))) if path.suffix == ".csv" else _json_rows(path, text)
-    if not rows:
-        raise UsageError(f"{path}: no labels found; expected rows with clip, question and label")
-    groups: dict[tuple[str, str], list[Label]] = defaultdict(list)
-    for number, row in enumerate(rows, 2 if path.suffix == ".csv" else 1):
-        label = _label(row, path, number)
-        groups[str(label.clip), label.question.digest].append(label)
+    with reading(path, "a file of labels"):
+        text = path.read_text(encoding="utf-8-sig")
+        rows = list(csv.DictReader(io.StringIO(text))) if path.suffix == ".csv" else _json_rows(path, text)
+        if not rows:
+            raise UsageError(f"{path}: no labels found; expected rows with clip, question and label")
+        groups: dict[tuple[str, str], list[Label]] = defaultdict(list)
+        for number, row in enumerate(rows, 2 if path.suffix == ".csv" else 1):
+            label = _label(row, path, number)
+            groups[str(label.clip), label.question.digest].append(label)
     found, disputed = [], 0
     for labels in groups.values():
         counts = Counter(label.right for label in labels).most_common(2)

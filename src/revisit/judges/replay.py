@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
+from revisit.core.texts import reading
 from revisit.judges.asking import Answer, Frames, Refused, Reply, Usage
 from revisit.judges.questions import Question
 from revisit.judges.store import known_judges, read_answers
@@ -30,11 +31,12 @@ class ReplayJudge:
             )
         self.facts: Mapping[str, Any] = judges[0]
         self.path = path
-        self.answers = {
-            (line["frames"], line["question"]["digest"]): Answer.from_json(line["answer"])
-            for line in lines
-            if line["judge"] == self.facts
-        }
+        with reading(path, "a file of recorded answers"):
+            self.answers = {
+                (line["frames"], line["question"]["digest"]): Answer.from_json(line["answer"])
+                for line in lines
+                if line["judge"] == self.facts
+            }
 
     def check(self) -> None:
         pass

@@ -92,9 +92,23 @@ def read_answers(path: Path) -> list[dict[str, Any]]:
             content = parse_json(line)
         except ValueError:
             continue
-        if isinstance(content, dict) and isinstance(content.get("answer"), dict) and "key" in content:
+        if _whole(content):
             found[str(content["key"])] = content
     return list(found.values())
+
+
+def _whole(line: Any) -> bool:
+    """Whether a line has all that an answer is kept with; what it lacks is asked again."""
+    if not isinstance(line, dict) or not isinstance(line.get("key"), str) or not isinstance(line.get("frames"), str):
+        return False
+    asked = line.get("question")
+    if not isinstance(asked, dict) or not isinstance(asked.get("digest"), str):
+        return False
+    try:
+        Answer.from_json(line["answer"])
+        return isinstance(line["judge"], dict)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return False
 
 
 def shared_store(cache: Path, judge: Mapping[str, Any]) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.texts import parse_json
+from revisit.core.texts import parse_json, reading
 
 SCHEMA = 1
 TASKS = ("trigger", "pairwise", "answer", "review", "marks", "failure")
@@ -122,15 +122,16 @@ def read_labels(paths: Sequence[Path]) -> list[Label]:
         path = given / "labels.jsonl" if given.is_dir() else given
         if not path.is_file():
             raise UsageError(f"{path}: no such file; `revisit labels export` writes labels.jsonl")
-        for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
-            if line.strip():
-                where = f"{path}, line {number}"
-                try:
-                    content = parse_json(line)
-                except ValueError:
-                    raise UsageError(f"{where}: not JSON; expected a label per line") from None
-                label = from_line(content, where)
-                found.append(_moved(label, partial(_below, path.parent)))
+        with reading(path, "a file of labels"):
+            for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
+                if line.strip():
+                    where = f"{path}, line {number}"
+                    try:
+                        content = parse_json(line)
+                    except ValueError:
+                        raise UsageError(f"{where}: not JSON; expected a label per line") from None
+                    label = from_line(content, where)
+                    found.append(_moved(label, partial(_below, path.parent)))
     return found
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.texts import parse_json
+from revisit.core.texts import parse_json, reading
 from revisit.labels.items import JUDGEABLE
 from revisit.labels.label import BACK, CANNOT, GONE, TASKS, Box, Label
 
@@ -248,13 +248,14 @@ def read(path: Path, shape: str) -> list[Label]:
     """Labels of a file of another shape."""
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
-    text = path.read_text(encoding="utf-8-sig")
-    try:
-        if shape == "label-studio":
-            return from_label_studio(parse_json(text))
-        rows = [parse_json(line) for line in text.split("\n") if line.strip()]
-    except ValueError:
-        raise UsageError(f"{path}: not JSON") from None
-    if shape not in ("wrbench", "mbench"):
+    if shape not in ("label-studio", "wrbench", "mbench"):
         raise UsageError(f"unknown format {shape!r}; choose one of {', '.join(FORMATS)}")
-    return from_wrbench(rows) if shape == "wrbench" else from_mbench(rows)
+    with reading(path, f"a file of labels of {shape}"):
+        text = path.read_text(encoding="utf-8-sig")
+        try:
+            if shape == "label-studio":
+                return from_label_studio(parse_json(text))
+            rows = [parse_json(line) for line in text.split("\n") if line.strip()]
+        except ValueError:
+            raise UsageError(f"{path}: not JSON") from None
+        return from_wrbench(rows) if shape == "wrbench" else from_mbench(rows)

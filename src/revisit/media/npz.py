@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import struct
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping
@@ -25,6 +26,16 @@ from revisit.media.limits import GIB, in_words
 from revisit.media.names import in_clip, printable
 
 MOST_MEMBERS = 4096
+DAMAGED = (
+    zipfile.BadZipFile,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    zlib.error,
+    struct.error,
+    ValueError,
+    OverflowError,
+)  # what a zip file that is none leads to
 SEAL = 64  # characters of a SHA-256 in hex
 _END = b"PK\5\6" + bytes(16)  # how the last record of a zip begins, and how long it is without its comment's length
 _KINDS = "biufcSU"  # booleans, numbers, fixed-length text
@@ -70,7 +81,7 @@ def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
                     with archive.open(member) as stream:
                         found[name] = _header(stream, printable(name))[0]
                 return found
-        except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as error:
+        except DAMAGED as error:
             raise MediaError(f"the archive is damaged; write it again ({printable(str(error))})") from error
 
 
@@ -129,7 +140,7 @@ def _members(file: IO[bytes], max_bytes: int, members: Collection[str] | None) -
                     if stream.read(1):  # reading to the end also compares the checksum
                         raise MediaError(f"the array {printable(name)!r} has more data than its shape; write it again")
             return arrays
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as error:
+    except DAMAGED as error:
         raise MediaError(f"the archive is damaged; write it again ({printable(str(error))})") from error
 
 
@@ -190,7 +201,9 @@ def _header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, np.dt
         version = np.lib.format.read_magic(stream)
         read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
         shape, fortran, dtype = read(stream)
-    except (ValueError, KeyError, TypeError, SyntaxError) as error:
+    except (zipfile.BadZipFile, zlib.error, OSError, MemoryError):
+        raise
+    except Exception as error:  # numpy parses it as Python, which fails in many ways
         raise MediaError(
             f"the array {shown!r} has no readable header; write the file with numpy.save or savez"
         ) from error

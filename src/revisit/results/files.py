@@ -93,9 +93,17 @@ def read_lines(path: Path) -> Iterator[Line]:
         for line in file:
             if line.endswith(b"\n"):
                 try:
-                    yield parse_json(line)
+                    content = parse_json(line)
                 except ValueError:
                     continue
+                if isinstance(content, dict) and _is_answer(content):
+                    yield content
+
+
+def _is_answer(line: Line) -> bool:
+    """Whether a line says what was asked of which case and what came of it; a damaged one is asked again."""
+    asked = line.get("gate", line.get("metric"))
+    return all(isinstance(said, str) for said in (line.get("case"), asked, line.get("status"), line.get("key")))
 
 
 def latest(path: Path) -> dict[Question, Line]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import SUITES, Case, Rejected, UsageError
-from revisit.core.texts import parse_json
+from revisit.core.texts import parse_json, reading
 from revisit.results.files import case_from_json, from_line, latest
 from revisit.results.results import Results
 
@@ -43,7 +43,8 @@ class Run:
     @property
     def results(self) -> Results:
         """The newest answer to each question, in the order of the plan."""
-        return results_of(self.path, self.plan)
+        with reading(self.path, "a whole run; run the same eval command again"):
+            return results_of(self.path, self.plan)
 
     @property
     def exit_code(self) -> int:
@@ -54,8 +55,9 @@ class Run:
         path = self.path / name
         if not path.is_file():
             raise UsageError(f"{self.path} has no {name}: the run was stopped early; run the same eval command again")
-        content: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
-        return content
+        with reading(path, "the JSON that a run writes; run the same eval command again"):
+            content: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
+            return {**content}
 
 
 def results_of(out: Path, plan: Mapping[str, Any], known: Iterable[Case] = ()) -> Results:

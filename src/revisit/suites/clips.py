@@ -234,4 +234,11 @@ def read_targets(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: cannot be read as JSON ({error})") from None
     if not isinstance(content, dict):
         raise UsageError(f"{path}: expected an object from clip names to {{'box': [x0, y0, x1, y1]}}")
+    for name, entry in content.items():
+        box = entry.get("box") if isinstance(entry, dict) else None
+        numbers = isinstance(box, list) and all(type(side) in (int, float) and 0 <= side <= 1 for side in box)
+        if not isinstance(box, list) or not numbers or len(box) != 4:
+            raise UsageError(
+                f"{path}: {name!r} has no box; expected {{'box': [x0, y0, x1, y1]}} in fractions of the frame"
+            )
     return content

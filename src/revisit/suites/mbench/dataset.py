@@ -162,12 +162,12 @@ class Dataset:
 
     def place(self, pattern: str, **names: str) -> Path:
         """The path of a pattern of the card, or of the layout's own."""
-        given = (self.card.get("paths") or {}).get(pattern, PLACES[pattern])
+        given = _mapping(self.card.get("paths")).get(pattern, PLACES[pattern])
         try:
             return self.root / str(given).format(**names)
-        except (KeyError, IndexError, ValueError):
+        except (KeyError, IndexError, ValueError, AttributeError):
             raise UsageError(
-                f"{self.root / CARD}: paths.{pattern} is {given!r}; it may hold {{model_id}}, {{subset}}, "
+                f"{self.root / CARD}: paths.{pattern} is {str(given)[:200]!r}; it may hold {{model_id}}, {{subset}}, "
                 "{sample_id} and {condition_id}"
             ) from None
 

@@ -5,7 +5,7 @@ Reading is lenient: a line that cannot be used is refused with its reason and th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -220,7 +220,7 @@ def words_of(facts: Mapping[str, Any]) -> str:
     attributes = given.get("attributes") or ()
     if isinstance(attributes, Mapping):
         attributes = attributes.values()
-    listed = [attributes] if isinstance(attributes, str) else list(attributes)
+    listed = list(attributes) if isinstance(attributes, Iterable) and not isinstance(attributes, str) else [attributes]
     words = [*listed, name] if name else []
     return " ".join(str(word).strip() for word in words if isinstance(word, str) and word.strip())
 

@@ -212,7 +212,9 @@ def _check_archive(path: Path) -> None:
                     raise UsageError(
                         f"{path.name} declares XML entities, which spreadsheets do not need; it is not opened"
                     )
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError):
+    except UsageError:
+        raise
+    except Exception:  # as below
         raise UsageError(f"{path.name} is not an xlsx file; save it again as xlsx or as CSV") from None
 
 
