@@ -30,8 +30,8 @@ def shared() -> Path:
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every test has an evidence cache of its own, without any weights."""
     cache = tmp_path / "cache"
-    (cache / "weights").mkdir(parents=True)  # empty, and in the place of the user's
     monkeypatch.setenv("REVISIT_CACHE", str(cache))
+    monkeypatch.setattr("revisit.weights.places.user_cache", lambda: cache)
     for name in ("REVISIT_WEIGHTS", "REVISIT_WEIGHTS_LOCK", "REVISIT_MIRROR", "REVISIT_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
     return cache

@@ -28,6 +28,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -254,13 +255,16 @@ def _poses(folder: Path) -> Iterator[Reader]:
     yield Reader("import.poses", files, lambda path: OBSERVERS["import.poses"].fn(path))
 
 
-def _quietly(path: Path) -> None:
-    """Read a file as every format, whatever it looks like."""
+def _quietly(path: Path) -> int:
+    """Read a file as every format, whatever it looks like; in how many it can be."""
+    read = 0
     from revisit.observers.poses import FORMATS
 
     for format in FORMATS:
         with contextlib.suppress(RevisitError):
             read_poses(path, format)
+            read += 1
+    return read
 
 
 def _imports(folder: Path) -> Iterator[Reader]:
@@ -312,7 +316,15 @@ def _imports(folder: Path) -> Iterator[Reader]:
     files = sorted(folder.iterdir())
     for maker in OBSERVERS.values():
         if maker.kind == "file" and not maker.inputs and maker.id != "import.poses":
-            yield Reader(maker.id, files, lambda path, maker=maker: maker.fn(path), weight=0.3)
+            yield Reader(maker.id, files, partial(_imported, maker), weight=0.3)
+
+
+def _imported(maker: Any, path: Path) -> object:
+    return maker.fn(path)
+
+
+def _of_shape(read: Callable[[Path, str], object], shape: str, path: Path) -> object:
+    return read(path, shape)
 
 
 def _runs(folder: Path) -> Iterator[Reader]:
@@ -428,7 +440,7 @@ def _settings(folder: Path) -> Iterator[Reader]:
     yield one("judged.csv", judged_labels)
     yield one("judged.jsonl", judged_labels)
     for name, shape in (("studio.json", "label-studio"), ("wrbench.jsonl", "wrbench"), ("mbench.jsonl", "mbench")):
-        yield one(name, lambda path, shape=shape: read_shape(path, shape))
+        yield one(name, partial(_of_shape, read_shape, shape))
     yield one("bank.csv", read_bank)
     yield one("vqa.json", read_answers)
 

@@ -469,8 +469,10 @@ def test_a_server_that_drips_headers_is_given_up(tmp_path):
 
 
 def test_another_cache_of_evidence_takes_no_weights_away(tmp_path, monkeypatch):
+    from revisit.media.places import user_cache
     from revisit.weights import places
 
+    monkeypatch.setattr(places, "user_cache", user_cache)  # as it is outside of tests
     monkeypatch.delenv("REVISIT_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     pulled = places.root()
