@@ -182,11 +182,11 @@ class ChatJudge:
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[int, bytes, Mapping[str, str]]:
         """Status, body and headers of one call, received whole and within the time-out."""
-        begun, within = time.monotonic(), self.settings.timeout
+        within = self.settings.timeout
         try:
-            with http_client.answering(
-                self._connection(), method, self.url + path, within=within, json=body
-            ) as response:
+            client, url = self._connection(), self.url + path
+            begun = time.monotonic()  # the first call also loads the library
+            with http_client.answering(client, method, url, within=within, json=body) as response:
                 return (
                     response.status_code,
                     http_client.received(response, LARGEST_REPLY, within, begun),
