@@ -16,7 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from revisit.core import (
+    DERIVED,
     GATES,
+    METRICS,
     OBSERVERS,
     Case,
     Clip,
@@ -28,6 +30,7 @@ from revisit.core import (
     Verdict,
     digest,
     evidence,
+    evidence_id,
     gate,
     metric,
     observer,
@@ -38,6 +41,7 @@ from revisit.engine.needs import ObserverSet, protocol_facts, short_hash
 from revisit.engine.plan import make_plan, stratified
 from revisit.evidence.judged import JudgeFrames
 from revisit.media import encode_mp4
+from revisit.observers.sets import load_roles
 from revisit.results.files import RecordWriter, case_from_json, case_to_json, from_line, latest, to_line
 from revisit.results.tables import standard_summary
 from revisit.suites.clips import read_manifest
@@ -253,6 +257,16 @@ def test_whatever_is_hashed_of_a_protocol_is_tested_here():
 @pytest.mark.parametrize("place", list(CHANGES), ids=".".join)
 def test_a_change_of_anything_a_number_depends_on_changes_the_hash(place):
     assert short_hash(CHANGES[place]()) != short_hash(facts_with()) == short_hash(facts_with())
+
+
+def test_derived_evidence_counts_by_version_and_parameters():
+    asker, lite = METRICS["return_consistency"], ObserverSet("lite", load_roles("lite"))
+    before = short_hash(protocol_facts(asker, lite, {}))
+    [id] = [evidence_id(kind) for kind in asker.needs if evidence_id(kind) in DERIVED]
+    for change in ({"version": 99}, {"params": {**DERIVED[id].params, "another": 1}}):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(DERIVED._things, id, replace(DERIVED[id], **change))
+            assert short_hash(protocol_facts(asker, lite, {})) != before, change
 
 
 def test_precision_reference_alignment_and_inputs_are_part_of_the_address_of_evidence(clips, monkeypatch):
