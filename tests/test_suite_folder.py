@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from revisit.core import Case, Clip, Rejected, Remark, UsageError
+from revisit.core import Case, Clip, Rejected, Remark, Target, UsageError
 from revisit.engine.plan import stratified
 from revisit.suites.folder.read import read
 from revisit.suites.folder.scan import scan
@@ -139,11 +139,42 @@ def test_flat_names_that_form_a_grid_are_read_as_scenes_and_models(tmp_path):
     entries = list(read(tmp_path))
     cases = [entry for entry in entries if isinstance(entry, Case)]
     assert {(case.sample, case.model) for case in cases} == {
-        (scene, model) for scene in ("Real_020", "Barnyard_001") for model in ("wan", "svc", "gt")
+        (scene, model) for scene in ("Real_020", "Barnyard_001") for model in ("wan", "svc")
     }
+    assert all(case.reference == Clip(tmp_path / f"{case.sample}_gt.mp4") for case in cases)
     told = [entry.sentence for entry in entries if isinstance(entry, Remark)]
-    assert len(told) == 1 and "{id}_{model}" in told[0] and "2 scenes of 3 models" in told[0]
-    assert "--reference gt" in told[0]
+    assert "{id}_{model}" in told[0] and "2 scenes of 3 models" in told[0]
+    assert told[1].startswith("gt is taken as the truth of 2 scenes;") and len(told) == 2
+
+
+def test_a_folder_of_the_truth_is_the_reference_of_the_others(tmp_path):
+    for name in ("Ground Truth/a", "Ground Truth/c", "wan/a", "wan/b"):
+        touch(tmp_path / f"{name}.mp4")
+    entries = list(read(tmp_path))
+    found = {entry.id: entry.reference for entry in entries if isinstance(entry, Case)}
+    # What no model has made stays a clip like the others: nothing is left out.
+    assert found == {"a@wan#0": Clip(tmp_path / "Ground Truth/a.mp4"), "b@wan#0": None, "c@Ground Truth#0": None}
+    only = tmp_path / "Ground Truth"
+    assert [entry.model for entry in read(only) if isinstance(entry, Case)] == ["Ground Truth"] * 2  # nothing beside it
+    for name in ("truth/a", "gt/a"):
+        touch(tmp_path / f"two/{name}.mp4")
+    assert {entry.model for entry in read(tmp_path / "two") if isinstance(entry, Case)} == {"truth", "gt"}
+
+
+def test_targets_that_lie_beside_the_clips_are_read(tmp_path):
+    for name in ("wan/a", "wan/b", "svc/a"):
+        touch(tmp_path / f"{name}.mp4")
+    table = {"wan/a": {"box": [0.1, 0.2, 0.3, 0.4], "target": "cup"}, "b": {"box": [0.9, 0, 0.1, 1]}, "_": "a word"}
+    (tmp_path / "targets.json").write_text(json.dumps(table))
+    entries = {getattr(entry, "id", "remark"): entry for entry in read(tmp_path)}
+    assert entries["a@wan#0"].target == Target("cup", (0.1, 0.2, 0.3, 0.4)) and entries["a@svc#0"].target is None
+    assert isinstance(entries["b@wan#0"], Rejected) and "fractions of the frame" in entries["b@wan#0"].reason
+    assert entries["remark"].sentence == "targets were read from targets.json"
+    (tmp_path / "targets.json").write_text("[1, 2")
+    again = list(read(tmp_path))
+    assert all(entry.target is None for entry in again if isinstance(entry, Case))
+    [told] = [entry.sentence for entry in again if isinstance(entry, Remark)]
+    assert told.startswith("clips have no targets: ") and "targets.json" in told
 
 
 @pytest.mark.parametrize(
@@ -171,7 +202,7 @@ def test_models_may_come_first_and_numbers_leave_it_open(tmp_path):
     }  # either way
     for name in ("walk_001", "walk_002", "run_001", "run_002"):
         touch(tmp_path / f"mine/{name}.mp4")
-    *cases, told = read(tmp_path / "mine")
+    told, *cases = read(tmp_path / "mine")
     assert {case.model for case in cases} == {"mine"}
     assert "if run and walk are models" in told.sentence and "--pattern '{model}_{id}.mp4'" in told.sentence
 

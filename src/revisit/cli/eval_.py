@@ -59,7 +59,8 @@ def eval_(
     if json:
         console.data(run.summary)
     else:
-        console.summary(run.summary, all)
+        told = () if quiet else run.plan["remarks"]  # before the work
+        console.summary({**run.summary, "notes": [note for note in run.summary["notes"] if note not in told]}, all)
         console.notes(run.plan, run.facts["notes"])
     if report:
         console.message(f"report: {page}")

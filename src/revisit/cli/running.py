@@ -20,7 +20,8 @@ def carry_out(request: Request, out: Path, *, quiet: bool = False, command: str 
     """The finished run; `how` goes to `evaluate`."""
     command = command or shlex.join(["revisit", *sys.argv[1:]])
     try:
-        return request.run(out, progress=console.progress(quiet), command=command, **how)
+        told = (lambda _: None) if quiet else (lambda remark: console.message(f"note: {remark}"))
+        return request.run(out, told, progress=console.progress(quiet), command=command, **how)
     except KeyboardInterrupt:
         console.message("interrupted; run the same command to continue")
         raise typer.Exit(130) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,12 +93,14 @@ class Request:
         check_used(made, self.parameters)
         return made
 
-    def run(self, out: Path, **how: Any) -> Run:
-        """Carry it out in a run directory; `how` goes to `evaluate`."""
+    def run(self, out: Path, told: Callable[[str], None] = lambda _: None, **how: Any) -> Run:
+        """Carry it out in a run directory; `told` hears how the source was read, `how` goes to `evaluate`."""
         judge = self.chosen_judge()
         plan = self.plan(judge=judge.facts if judge else None)
         if any(task.module == "__main__" for _, _, task in plan.tasks.values()):
             how["workers"] = 0  # no other process can import what a notebook or script defines
+        for remark in plan.remarks:
+            told(remark)
         return evaluate(plan, out, request=self.as_json(), judge=judge, **how)
 
     @property

@@ -5,14 +5,15 @@ A guess is made only where names form a grid: several scenes, each of them by mo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from revisit.core.texts import counted
 
 FULL = 0.7  # of the grid of scenes and models must be there
-TRUTHS = ("gt", "groundtruth", "truth", "reference", "ref", "real")
+TRUTHS = ("gt", "groundtruth", "truth", "reference", "ref")
 Found = tuple[str, str, Path]  # model, sample, path
 
 
@@ -41,7 +42,7 @@ def guessed(root: Path, found: Sequence[Found]) -> Guess | None:
                 ):  # walk_001 and run_001 may be scenes of one model as well
                     return Guess(tuple(found), pattern, _proposal(root, pattern, parts, found[0][2]))
                 clips = tuple((model, sample, path) for (sample, model), (_, _, path) in zip(parts, found, strict=True))
-                return Guess(clips, pattern, _sentence(root, pattern, parts, found[0][2]))
+                return Guess(clips, pattern, _sentence(pattern, parts, found[0][2]))
     return None
 
 
@@ -63,17 +64,15 @@ def _proposal(root: Path, pattern: str, parts: Sequence[tuple[str, ...]], exampl
     )
 
 
-def _sentence(root: Path, pattern: str, parts: Sequence[tuple[str, ...]], example: Path) -> str:
+def _sentence(pattern: str, parts: Sequence[tuple[str, ...]], example: Path) -> str:
     scenes, models = {scene for scene, _ in parts}, sorted({model for _, model in parts})
-    told = (
+    return (
         f"names were read as {pattern} ({example.name}: model {parts[0][1]}): {counted(len(scenes), 'scene')} of "
         f"{counted(len(models), 'model')}"
     )
-    truth = next((model for model in models if model.lower().replace("_", "") in TRUTHS), None)
-    if truth is None:
-        return told
-    ending = "" if example.is_dir() else example.suffix
-    return (
-        f"{told}; {truth} looks like the truth: `revisit import scan {root.name} --pattern '{pattern}{ending}' "
-        f"--reference {truth}` compares the others with it"
-    )
+
+
+def the_truth(models: Collection[str]) -> str | None:
+    """The model whose name says that its clips are the truth, where there are others to compare with it."""
+    named = [model for model in models if re.sub(r"[ _-]", "", model.lower()) in TRUTHS]
+    return named[0] if len(named) == 1 and len(models) > 1 else None

@@ -41,11 +41,18 @@ def scan(
             entry["seed"] = seed
         if sample in truth and model != reference:
             entry["reference"] = truth[sample].relative_to(root).as_posix()
-        names = (path.relative_to(root).with_suffix("").as_posix(), path.stem, sample)
-        given = next((targets[name] for name in names if targets and name in targets), None)
-        if isinstance(given, Mapping) and "box" in given:
-            entry["target"] = {"name": str(given.get("name") or given.get("target") or "target"), "box": given["box"]}
+        if given := target_of(targets or {}, root, sample, path):
+            entry["target"] = given
         yield entry
+
+
+def target_of(targets: Mapping[str, Any], root: Path, sample: str, path: Path) -> dict[str, Any] | None:
+    """Name and box of a clip's target in a table by path without ending, stem or id."""
+    names = (path.relative_to(root).with_suffix("").as_posix(), path.stem, sample)
+    given = next((targets[name] for name in names if name in targets), None)
+    if not isinstance(given, Mapping) or "box" not in given:
+        return None
+    return {"name": str(given.get("name") or given.get("target") or "target"), "box": given["box"]}
 
 
 def _named(root: Path, expression: re.Pattern[str] | None) -> Iterator[tuple[str, str, int, Path]]:
