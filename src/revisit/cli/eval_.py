@@ -60,7 +60,9 @@ def eval_(
         console.data(run.summary)
     else:
         told = () if quiet else run.plan["remarks"]  # before the work
-        console.summary({**run.summary, "notes": [note for note in run.summary["notes"] if note not in told]}, all)
+        console.summary(
+            {**run.summary, "notes": [note for note in run.summary.get("notes", ()) if note not in told]}, all
+        )
         console.notes(run.plan, run.facts["notes"])
     if report:
         console.message(f"report: {page}")

@@ -60,7 +60,8 @@ def _plain(source: Path) -> Iterator[Case | Rejected | Remark]:
             yield Remark(f"clips have no targets: {error}")
     for model, sample, path in found:
         if not (model == truth and sample in wanted):
-            yield _case(sample, model, path, references.get(sample), target_of(targets, source, sample, path))
+            reference = references.get(sample) if model != truth else None
+            yield _case(sample, model, path, reference, target_of(targets, source, sample, path))
     if renamed:
         yield Remark(f"clips that differ only in their endings keep them in their names: {', '.join(renamed[:5])}")
     yield from passed_over(source)
