@@ -164,7 +164,8 @@ def test_a_folder_of_the_truth_is_the_reference_of_the_others(tmp_path):
 def test_targets_that_lie_beside_the_clips_are_read(tmp_path):
     for name in ("wan/a", "wan/b", "svc/a"):
         touch(tmp_path / f"{name}.mp4")
-    table = {"wan/a": {"box": [0.1, 0.2, 0.3, 0.4], "target": "cup"}, "b": {"box": [0.9, 0, 0.1, 1]}, "_": "a word"}
+    table = {"wan/a": {"box": [0.1, 0.2, 0.3, 0.4], "target": "cup"}, "b": {"box": [0.9, 0, 0.1, 1]}}
+    table |= {"_": "a word", "svc/a": {"gate": "never hidden"}}
     (tmp_path / "targets.json").write_text(json.dumps(table))
     entries = {getattr(entry, "id", "remark"): entry for entry in read(tmp_path)}
     assert entries["a@wan#0"].target == Target("cup", (0.1, 0.2, 0.3, 0.4)) and entries["a@svc#0"].target is None

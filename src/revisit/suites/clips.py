@@ -234,6 +234,10 @@ def read_targets(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: cannot be read as JSON ({error})") from None
     if not isinstance(content, dict):
         raise UsageError(f"{path}: expected an object from clip names to {{'box': [x0, y0, x1, y1]}}")
+    # Names that begin with a line are remarks, and a label need not have a box.
+    content = {
+        k: v for k, v in content.items() if not k.startswith("_") and not (isinstance(v, dict) and "box" not in v)
+    }
     for name, entry in content.items():
         box = entry.get("box") if isinstance(entry, dict) else None
         numbers = isinstance(box, list) and all(type(side) in (int, float) and 0 <= side <= 1 for side in box)
