@@ -35,7 +35,6 @@ from revisit.engine.observe import alignment
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate, rescore
 from revisit.results.files import RecordWriter, latest
-from revisit.results.files import read_lines as read_records
 from revisit.results.run import Run
 from revisit.results.tables import standard_summary as summarise
 
@@ -281,7 +280,7 @@ def test_a_torn_last_line_is_cut_off_and_answered_again(cases, tmp_path):
     (out / "records.jsonl").write_bytes(whole[:-40])
     evaluate(plan_for(cases), out, workers=0)
     assert (out / "summary.json").read_bytes() == summary
-    assert len(list(read_records(out / "records.jsonl"))) == len(run.results.records)
+    assert len((out / "records.jsonl").read_text().splitlines()) == len(run.results.records)
 
 
 def test_a_damaged_cache_file_is_made_again(cases, tmp_path):
@@ -299,7 +298,7 @@ def test_fresh_forgets_and_another_source_is_refused(cases, tmp_path):
     with pytest.raises(UsageError, match="holds a run of one"):
         evaluate(plan_for(cases), out, workers=0, request={"source": "two"})
     fresh = evaluate(plan_for(cases), out, workers=0, fresh=True, request={"source": "two"})
-    assert len(list(read_records(out / "records.jsonl"))) == len(fresh.results.records)
+    assert len((out / "records.jsonl").read_text().splitlines()) == len(fresh.results.records)
     assert (out / "mine.txt").is_file()
 
 

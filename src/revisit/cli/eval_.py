@@ -8,7 +8,22 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.options import ALIGN, JUDGE, LIMIT, METRIC, OPTION, PARAM, PROTOCOL, ROOT, SET, SOURCE, SUITE, TRUTH
+from revisit.cli.options import (
+    ADDRESS,
+    ALIGN,
+    EXECUTOR,
+    JUDGE,
+    LIMIT,
+    METRIC,
+    OPTION,
+    PARAM,
+    PROTOCOL,
+    ROOT,
+    SET,
+    SOURCE,
+    SUITE,
+    TRUTH,
+)  # fmt: skip
 from revisit.cli.running import carry_out
 
 
@@ -21,6 +36,8 @@ def eval_(
     out: Path = typer.Option(None, help="Run directory; runs/<name of the source> by default."),
     limit: int = LIMIT,
     workers: int = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only."),
+    executor: str = EXECUTOR,
+    address: str = ADDRESS,
     fresh: bool = typer.Option(False, "--fresh", help="Discard earlier answers of this run and start again."),
     align: str = ALIGN,
     root: list[Path] = ROOT,
@@ -40,6 +57,7 @@ def eval_(
     quiet: bool = typer.Option(False, "--quiet", help="No progress."),
 ) -> None:
     """Score a dataset or a folder of videos. The same command resumes."""
+    from revisit.engine.executors import executor_named
     from revisit.engine.request import Request
     from revisit.media import Limits
     from revisit.networks import settings
@@ -50,7 +68,13 @@ def eval_(
     settings.check()
     request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge, param, truth)
     run = carry_out(
-        request, out or request.usual_place, quiet=quiet, fresh=fresh, workers=workers, limits=Limits.parse(limits)
+        request,
+        out or request.usual_place,
+        quiet=quiet,
+        fresh=fresh,
+        workers=workers,
+        executor=executor_named(executor, address, workers),
+        limits=Limits.parse(limits),
     )
     if report:
         from revisit.report.html import write_report

@@ -26,6 +26,8 @@ PARAM = typer.Option(
     "-p",
     help="ID.name=value, a parameter of a metric, gate, evidence or observer, instead of the protocol's (repeatable).",
 )
+EXECUTOR = typer.Option("local", help="Who observes the clips: local (processes of this machine) or ray (a cluster).")
+ADDRESS = typer.Option("", help="Address of the Ray cluster, such as auto or ray://host:10001; a new one by default.")
 TRUTH = typer.Option(True, "--truth/--no-truth", help="Score each reference, too, as a row of its own.")
 JUDGE = typer.Option(
     "", help="Judge that answers questions about clips: a judge file (YAML), the url of a server, or recorded answers."

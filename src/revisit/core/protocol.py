@@ -9,7 +9,15 @@ from typing import Any
 
 def digest(facts: Any, length: int = 12) -> str:
     """Short SHA-256 of any JSON-able value, equal for equal values on every machine."""
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=_plain)
+    return digest_of_text(canonical(facts), length)
+
+
+def canonical(facts: Any) -> str:
+    """The one text of a JSON-able value that is hashed."""
+    return _ENCODER.encode(facts)
+
+
+def digest_of_text(text: str, length: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
@@ -19,3 +27,6 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"a value of type {type(value).__name__} cannot be part of a protocol")
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_plain)  # made once: it is asked for often

@@ -100,7 +100,9 @@ class Suite:
         It names fields of the case, or of its annotations, and the values for which the question is asked. `entry` may
         also be one that was rejected, which counts wherever nothing speaks against it, and either as plan.json has it.
         """
-        where = (self.card.get("asked_of") or {}).get(id) or {}
+        where = (self.card.get("asked_of") or {}).get(id)
+        if not where:
+            return True
         facts = entry if isinstance(entry, Mapping) else vars(entry)
         if "annotations" in facts:
             return all(facts.get(name, facts["annotations"].get(name)) in values for name, values in where.items())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from revisit import weights
@@ -24,6 +25,18 @@ class ObserverSet:
     id: str
     roles: Mapping[str, Observer]
     judge: Mapping[str, Any] | None = None  # everything its answers depend on; None where there is no judge
+
+    def facts_of(self, observer: Observer, chosen: Parameters) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Parameters and facts of one of these observers, worked out once for all clips."""
+        known = self._facts.get(observer.id)
+        if known is None or known[0] is not chosen:
+            known = chosen, parameters_of(observer, chosen), observer_facts(observer, chosen)
+            self._facts[observer.id] = known
+        return known[1:]
+
+    @cached_property
+    def _facts(self) -> dict[str, tuple[Parameters, dict[str, Any], dict[str, Any]]]:
+        return {}
 
     def maker(self, kind: type) -> Observer | None:
         return self.roles.get(evidence_id(kind))

@@ -8,20 +8,19 @@ refused: its numbers do not go beside these.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from revisit.core import Case, Gate, Metric, RevisitError, UsageError, evidence_id
+from revisit.core import Case, Gate, Metric, UsageError, evidence_id
 from revisit.core.texts import parse_json
+from revisit.engine.claims import Others
 from revisit.engine.needs import observed_kinds, short_hash
 from revisit.engine.plan import Plan
-from revisit.results.files import SCHEMA, Line, latest, question, read_lines, write_json, write_text
+from revisit.results.files import SCHEMA, Lines, Question, latest, rows_of, write_rows, write_text
 
 Content = Mapping[str, Any]  # of a plan.json
 OURS = (
@@ -43,7 +42,13 @@ class Opened:
     folder: Path
     plan: Plan  # what this call asks
     whole: Content  # of plan.json: this plan, and what earlier calls asked besides
-    questions: Mapping[str, Sequence[Metric | Gate]]  # case id -> what has no valid answer yet
+    questions: dict[str, list[Metric | Gate]]  # case id -> what has no valid answer yet
+    lines: Lines  # the answers there are
+    failed: Mapping[Question, bytes]  # what had failed when the run was opened: its stamps
+
+    @property
+    def plan_file(self) -> Path:
+        return self.folder / "plan.json"
 
     def evidence(self) -> set[str]:
         """Keys of the evidence that the open questions need."""
@@ -51,30 +56,41 @@ class Opened:
             key for case in self.plan.cases if self.questions[case.id] for key in self.plan.wanted[case.id].all_keys
         }
 
+    def open_questions(self, case: Case, failed: Mapping[Question, bytes]) -> list[Metric | Gate]:
+        """What has no valid answer yet; what had failed earlier is asked again."""
+
+        def holds(asker: Metric | Gate) -> bool:
+            about = case.id, "metric" if isinstance(asker, Metric) else "gate", asker.id
+            line = self.lines.newest.get(about)
+            return (
+                line is not None
+                and line.get("schema") == SCHEMA  # earlier answers have no kinds of reasons
+                and (line["status"] != "failed" or failed.get(about) != self.lines.stamps[about])
+                and line["key"] == keys[asker.id]
+            )
+
+        askers = self.plan.askers_of(case)
+        keys = self.plan.record_keys(case, askers)
+        return [asker for asker in askers if not holds(asker)]
+
     def hash(self) -> str:
         """One hash over all metrics and gates of the run."""
         return hash_of(self.whole)
 
 
-@contextmanager
-def locked(out: Path) -> Iterator[None]:
-    """Only one process writes to a run at a time; the lock goes with the process."""
-    with (out / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise RevisitError(
-                f"{out}: another process is writing to this run; wait, or choose another --out"
-            ) from error
-        yield
-
-
 def opened(
-    out: Path, plan: Plan, *, fresh: bool, request: Mapping[str, Any] | None, adds: Collection[str] | None
+    out: Path,
+    plan: Plan,
+    *,
+    fresh: bool,
+    request: Mapping[str, Any] | None,
+    adds: Collection[str] | None,
+    joins: bool = False,
 ) -> Opened:
     """The folder with the answers that still hold; with `adds` those of earlier calls stay part of the run.
 
-    `adds` are the ids of all cases that the dataset has, `request` is what the plan was made from.
+    `adds` are the ids of all cases that the dataset has, `request` is what the plan was made from. With `joins`, others
+    are at work on the same plan: nothing is changed.
     """
     _require_ours(out, plan.suite.exports)
     if fresh:
@@ -84,40 +100,32 @@ def opened(
     if earlier is not None:
         plan = _left_to_earlier(plan, earlier)
     now = plan.as_json()
-    if earlier is not None:
+    if earlier is not None and not joins:
         _forget(out, _stale(earlier, now))
     whole = _joined(earlier, now)
-    write_json(out / "plan.json", whole)
-    known = latest(out / "records.jsonl")
-    questions = {
-        case.id: [asker for asker in plan.askers_of(case) if not _holds(known, plan, case, asker)]
-        for case in plan.cases
-    }
-    return Opened(out, plan, whole, questions)
+    if not joins:
+        write_rows(out / "plan.json", whole)
+    elif (out / "plan.json").read_bytes() != rows_of(whole).encode():
+        raise Others(out, " with other clips or questions")
+    lines = Lines(out / "records.jsonl")
+    failed = {about: lines.stamps[about] for about, line in lines.newest.items() if line["status"] == "failed"}
+    begun = Opened(out, plan, whole, {}, lines, failed)
+    begun.questions.update({case.id: begun.open_questions(case, failed) for case in plan.cases})
+    return begun
 
 
 def reopened(out: Path, plan: Plan) -> Opened:
     """The folder of a finished run, with every question open again."""
     facts = parse_json((out / "run.json").read_text(encoding="utf-8"))
     whole = _joined(_earlier(out, plan) if facts.get("adds") else None, plan.as_json())
-    write_json(out / "plan.json", whole)
-    return Opened(out, plan, whole, {case.id: plan.askers_of(case) for case in plan.cases})
+    write_rows(out / "plan.json", whole)
+    lines = Lines(out / "records.jsonl")
+    return Opened(out, plan, whole, {case.id: plan.askers_of(case) for case in plan.cases}, lines, {})
 
 
 def hash_of(content: Content) -> str:
     """One hash over all metrics and gates of a plan.json."""
     return short_hash(sorted([*content["gates"].values(), *content["metrics"].values()]))
-
-
-def _holds(known: Mapping[Any, Line], plan: Plan, case: Case, asker: Metric | Gate) -> bool:
-    """Whether a question has a valid answer; failures are asked again."""
-    line = known.get((case.id, "metric" if isinstance(asker, Metric) else "gate", asker.id))
-    return (
-        line is not None
-        and line.get("schema") == SCHEMA  # earlier answers have no kinds of reasons
-        and line["status"] != "failed"
-        and line["key"] == plan.record_key(case, asker)
-    )
 
 
 def _earlier(out: Path, plan: Plan, present: Collection[str] | None = None) -> dict[str, Any] | None:
@@ -193,7 +201,7 @@ def _forget(out: Path, questions: set[tuple[str, str]]) -> None:
     """Take answers that do not hold any more out of the records."""
     if not questions:
         return
-    kept = [line for line in read_lines(out / "records.jsonl") if question(line)[::2] not in questions]
+    kept = [line for about, line in latest(out / "records.jsonl").items() if about[::2] not in questions]
     write_text(out / "records.jsonl", "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
 
 

@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from revisit.core import (
     digest,
     evidence_id,
 )
+from revisit.core.protocol import canonical, digest_of_text
 from revisit.core.texts import mended
 from revisit.engine.floors import with_categories
 from revisit.engine.needs import (
@@ -42,7 +44,6 @@ from revisit.engine.needs import (
     Parameters,
     gates_of,
     observed_kinds,
-    observer_facts,
     parameters_of,
     protocol_facts,
     short_hash,
@@ -139,7 +140,19 @@ class Plan:
 
     def asker_hash(self, asker: Metric | Gate) -> str:
         """`protocol:hash`, the comparability tag of one metric's or gate's results."""
-        return f"{self.protocol}:{short_hash(protocol_facts(asker, self.observers, self.parameters))}"
+        if asker.id not in self._hashes:
+            made = short_hash(protocol_facts(asker, self.observers, self.parameters))
+            self._hashes[asker.id] = f"{self.protocol}:{made}"
+        return self._hashes[asker.id]
+
+    @cached_property
+    def _hashes(self) -> dict[str, str]:
+        return {}
+
+    @cached_property
+    def _kinds(self) -> dict[str, list[str]]:
+        """Ids of the evidence that observers make for each metric and gate."""
+        return {asker.id: sorted(map(evidence_id, observed_kinds(asker))) for asker in self.askers}
 
     def makers(self, asker: Metric | Gate) -> dict[str, str]:
         """The observer set that answers a question, and the judge where one is asked."""
@@ -150,20 +163,27 @@ class Plan:
             **({"judge": str((self.observers.judge or {}).get("model"))} if judged else {}),
         }
 
-    def record_key(self, case: Case, asker: Metric | Gate) -> str:
-        """Address of an answer: equal when nothing that could change it has changed."""
+    def record_keys(self, case: Case, askers: Iterable[Metric | Gate]) -> dict[str, str]:
+        """The address of each answer: equal when nothing that could change it has changed.
+
+        The digest of `{"asker": …, "case": …, "evidence": …}`, put together from texts that answers of a case share.
+        """
         wanted = self.wanted[case.id]
-        kinds = sorted(evidence_id(kind) for kind in observed_kinds(asker))
-        absent = {id: reason.sentence for id, reason in wanted.absent.items()}
         said = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
-        return digest(
-            {
-                "asker": self.asker_hash(asker),
-                "evidence": {id: wanted.keys.get(id) or absent.get(id) for id in kinds},
-                "case": {**said, "annotations": dict(case.annotations)},
-            },
-            24,
-        )
+        told = canonical({**said, "annotations": dict(case.annotations)})
+        absent = {id: reason.sentence for id, reason in wanted.absent.items()}
+        evidence = {
+            id: f'"{id}":{canonical(wanted.keys.get(id) or absent.get(id))}'
+            for id in {id for asker in askers for id in self._kinds[asker.id]}
+        }
+        return {
+            asker.id: digest_of_text(
+                f'{{"asker":"{self.asker_hash(asker)}","case":{told},'
+                f'"evidence":{{{",".join(evidence[id] for id in self._kinds[asker.id])}}}}}',
+                24,
+            )
+            for asker in askers
+        }
 
     def spoilt(self, case: Case, broken: Mapping[str, str]) -> dict[str, str]:
         """The sentence for each piece of evidence that a broken clip or reference leaves unmade.
@@ -217,7 +237,7 @@ class Plan:
                     "digest": self.digests.get(case.id),
                     "reference_digest": self.references.get(case.id),
                     "evidence": dict(self.wanted[case.id].keys),
-                    "absent": {id: asdict(reason) for id, reason in self.wanted[case.id].absent.items()},
+                    "absent": {id: dict(vars(reason)) for id, reason in self.wanted[case.id].absent.items()},
                     "reference_evidence": dict(self.wanted[case.id].reference),
                 }
                 for case in self.cases
@@ -298,7 +318,7 @@ def make_plan(
                 clips.setdefault(by_path[thing], thing)
         return by_path[thing]
 
-    always = [observers.roles[id].makes for id in ALWAYS if id in observers.roles]
+    uses = _Uses([observers.roles[id].makes for id in ALWAYS if id in observers.roles])
 
     def show_reference(case: Case, keys: Mapping[str, str]) -> dict[str, str]:
         """Pictures of the reference, where it is decoded anyway because something is compared with it."""
@@ -328,8 +348,7 @@ def make_plan(
         if not mine:  # nobody asks anything of it, so it is not decoded
             wanted[case.id] = Wanted()
             continue
-        kinds = {kind for asker in mine for kind in observed_kinds(asker)}
-        for kind in sorted({*kinds, *always}, key=evidence_id):
+        for kind in uses.kinds(mine):
             found = task_for(
                 case, kind, observers.maker(kind), observers, parameters, digests[case.id], align, digest_of
             )
@@ -337,7 +356,7 @@ def make_plan(
                 absent[evidence_id(kind)] = found
             else:
                 made[evidence_id(kind)] = found
-        absent |= _useless(mine, made, absent, always)
+        absent |= {id: absent[lacked] for id, lacked in uses.useless(mine, made, absent).items()}
         made = {id: task for id, task in made.items() if id not in absent}
         made |= {_role(task.shown): task.shown for task in made.values() if task.shown is not None}
         for task in made.values():
@@ -446,8 +465,8 @@ def task_for(
                 return ONLY_NAMED
             return Reason(LACKING.get(asked, "no_file"), f"no {asked.replace('_', ' ')} was given for this case")
         inputs[name], said[name] = value, _plain(value)
-    params = parameters_of(maker, parameters)
-    facts = {**observer_facts(maker, parameters), "inputs": said}
+    params, about = observers.facts_of(maker, parameters)
+    facts = {**about, "inputs": said}
     if maker.weights and settings.precision():  # what was made in half precision does not answer for float32
         facts["precision"] = settings.precision()
     if maker.kind == "file":
@@ -511,23 +530,50 @@ def _role(task: ObserverTask) -> str:
     return evidence_id(OBSERVERS[task.observer].makes)
 
 
-def _useless(
-    askers: Sequence[Metric | Gate],
-    made: Mapping[str, ObserverTask],
-    absent: Mapping[str, Reason],
-    always: Sequence[type],
-) -> dict[str, Reason]:
-    """Evidence that nobody could use in this case, because all who want it lack something else; and what they lack."""
-    used = {evidence_id(kind) for kind in always}
-    lacking: dict[str, Reason] = {}
-    for asker in askers:
-        wants = {evidence_id(kind) for kind in observed_kinds(asker)}
-        lacks = sorted({evidence_id(kind) for kind in observed_kinds(asker, optional=False)} & absent.keys())
-        if lacks:
-            lacking.update(dict.fromkeys(wants & made.keys(), absent[lacks[0]]))
-        else:
-            used |= wants
-    return {id: reason for id, reason in sorted(lacking.items()) if id not in used}
+class _Uses:
+    """Who uses which evidence. Thousands of cases are alike in what they ask and lack, so each answer is kept."""
+
+    def __init__(self, always: Sequence[type]) -> None:
+        self.always = always
+        self._wants: dict[str, tuple[set[type], set[str]]] = {}
+        self._kinds: dict[tuple[str, ...], list[type]] = {}
+        self._useless: dict[Any, dict[str, str]] = {}
+
+    def _of(self, asker: Metric | Gate) -> tuple[set[type], set[str]]:
+        """Kinds of evidence that an asker uses, and ids of those that it cannot do without."""
+        if asker.id not in self._wants:
+            needed = {evidence_id(kind) for kind in observed_kinds(asker, optional=False)}
+            self._wants[asker.id] = observed_kinds(asker), needed
+        return self._wants[asker.id]
+
+    def kinds(self, askers: Sequence[Metric | Gate]) -> list[type]:
+        """All that they use, and what is always shown."""
+        asked = tuple(asker.id for asker in askers)
+        if asked not in self._kinds:
+            kinds = {kind for asker in askers for kind in self._of(asker)[0]}
+            self._kinds[asked] = sorted({*kinds, *self.always}, key=evidence_id)
+        return self._kinds[asked]
+
+    def useless(
+        self, askers: Sequence[Metric | Gate], made: Mapping[str, Any], absent: Mapping[str, Any]
+    ) -> dict[str, str]:
+        """Evidence that nobody could use in a case, because all who want it lack something else; and what they lack."""
+        situation = tuple(asker.id for asker in askers), frozenset(made), frozenset(absent)
+        if situation in self._useless:
+            return self._useless[situation]
+        used = {evidence_id(kind) for kind in self.always}
+        lacking: dict[str, str] = {}
+        for asker in askers:
+            kinds, needed = self._of(asker)
+            wants = {evidence_id(kind) for kind in kinds}
+            lacks = sorted(needed & absent.keys())
+            if lacks:
+                lacking.update(dict.fromkeys(wants & made.keys(), lacks[0]))
+            else:
+                used |= wants
+        found = {id: lacked for id, lacked in sorted(lacking.items()) if id not in used}
+        self._useless[situation] = found
+        return found
 
 
 def stratified(cases: Sequence[Case], limit: int) -> list[Case]:

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from revisit.core import Case, UsageError
 from revisit.engine.asking import Asking
 from revisit.engine.cache import EvidenceCache, cache_root
-from revisit.engine.opening import Opened, locked, opened, reopened
+from revisit.engine.claims import Others, entered
+from revisit.engine.executors import Executor
+from revisit.engine.opening import opened, reopened
 from revisit.engine.plan import Plan
 from revisit.engine.provenance import Account
 from revisit.engine.score import Bench, score_case
+from revisit.engine.sharing import SharedWork
 from revisit.engine.summing import Growing, write_summary
-from revisit.engine.workers import run_jobs
+from revisit.engine.workers import run_jobs, with_networks
 from revisit.judges.settings import ChosenJudge
 from revisit.media import Limits
 from revisit.results.files import RecordWriter
@@ -65,6 +69,7 @@ def evaluate(
     judge: ChosenJudge | None = None,
     adds: Collection[str] | None = None,
     exported: Callable[[Path], None] | None = None,
+    executor: Executor | None = None,
 ) -> Run:
     """Answer every question of the plan that has no answer yet; return the finished run.
 
@@ -73,104 +78,91 @@ def evaluate(
 
     `request` is what the plan was made from; it is kept in run.json, so that the run can be scored again.
     `judge` is asked what only a judge can tell; the plan was made for it.
+    `executor` observes the clips; by default `workers` processes of this machine do. Several processes, on machines
+    that share the folder of the run and the evidence cache, may call this at once: each does a part.
     `exported` is called with the folder of the run whenever the files that its suite exports were written.
     """
     limits, cache, progress = limits or Limits(), cache or EvidenceCache(cache_root()), progress or Silent()
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file; --out takes a folder")
     out.mkdir(parents=True, exist_ok=True)
-    with locked(out):
-        begun = opened(out, plan, fresh=fresh, request=request, adds=adds)
-        plan = begun.plan
+    with entered(out, alone=judge is not None) as entry:
+        if fresh and not entry.first:
+            raise Others(out)
+        begun = opened(out, plan, fresh=fresh, request=request, adds=adds, joins=not entry.first)
+        if judge is None:
+            entry.share(begun.plan_file)
+        plan, claims = begun.plan, entry.claims
         wanted = begun.evidence()
         missing = [key for key in plan.tasks if key in wanted and not cache.sound(key)]
         jobs = plan.jobs(missing)
         account = Account(begun, cache, command, request, cached=len(wanted) - len(missing), adds=adds is not None)
-        account.write()
+        with claims.writing():
+            account.write()
 
-        workers = _workers(workers, len(jobs))
+        observing = executor or partial(run_jobs, workers=_workers(workers, len(jobs)))
+        networks = with_networks(jobs)
         progress.start(len(plan.clips), len(plan.cases), len(plan.clips) - sum(len(job.clips) for job in jobs))
         failures: dict[str, str] = {}
         broken: dict[str, str] = {}
-        ready = _ReadyCases(begun, missing)
         growing = Growing(begun, exported)
         try:
             with (
-                RecordWriter(out / "records.jsonl") as writer,
+                RecordWriter(out / "records.jsonl", claims.writing) as writer,
                 Asking(plan, missing, cache, judge, out / "answers.jsonl") as asking,
             ):
 
-                def record(cases: Iterable[Case]) -> int:
-                    failed = 0
-                    for case in cases:
-                        known = {**failures, **asking.failures, **plan.spoilt(case, broken)}
-                        answers = score_case(Bench(plan, case, cache, known), begun.questions[case.id], out / "units")
-                        failed += any(answer.failed for answer in answers)
-                        for answer in answers:
-                            writer.append(answer)
-                        growing.after(case)
-                    return failed
+                def record(case: Case) -> bool:
+                    known = {**failures, **asking.failures, **plan.spoilt(case, broken)}
+                    answers = score_case(Bench(plan, case, cache, known), begun.questions[case.id], out / "units")
+                    writer.append(*answers)
+                    growing.after(case)
+                    return any(answer.failed for answer in answers)
 
                 def hear(keys: Iterable[str]) -> int:
                     failed = 0
                     for key in keys:
-                        failed += record(ready.after({key}))
+                        failed += shared.after({key})
                         progress.asked(asking.done, asking.total, asking.said)
                     return failed
 
+                shared = SharedWork(begun, cache, claims, record)
                 asking.recall(plan.tasks[key][2] for key in sorted(wanted))
-                failed = record(ready.now()) + hear(asking.begin(None, {}))
-                for clip, outcome in run_jobs(jobs, cache, limits, workers):
-                    account.add(outcome)
-                    failures.update(outcome.failed)
-                    broken.update(outcome.broken)
-                    made = {task.key for task in clip.observers}
-                    failed += record(ready.after(made)) + hear(asking.begin(made, failures))
-                    progress.advance(clip.clip.path.name, failed)
+                failed = 0
+                while (todo := shared.jobs()) is not None:
+                    failed += hear(asking.begin(None, {}))
+                    for clip, outcome in observing(todo, cache, limits, networks=networks):
+                        account.add(outcome)
+                        failures.update(outcome.failed)
+                        broken.update(outcome.broken)
+                        made = {task.key for task in clip.observers}
+                        failed += shared.after(made) + hear(asking.begin(made, failures))
+                        shared.seen(clip)
+                        progress.advance(clip.clip.path.name, failed)
                 hear(asking.heard())
                 account.asked = asking.counters()
         finally:
             progress.finish()
-        write_summary(begun)
-        if exported is not None:
-            exported(out)
-        account.write(finished=time.time())
-        return Run(out)
+        with claims.writing():
+            results = write_summary(begun)
+            if exported is not None:
+                exported(out)
+            account.write(finished=time.time())
+        return Run(out, begun.lines, results)
 
 
 def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
     """Answer every question of the plan again from cached evidence; nothing is decoded."""
     cache = cache or EvidenceCache(cache_root())
-    with locked(out):
+    with entered(out, alone=True) as entry:
+        if not entry.first:
+            raise Others(out)
         begun = reopened(out, plan)
         with RecordWriter(out / "records.jsonl") as writer:
             for case in plan.cases:
-                for answer in score_case(Bench(plan, case, cache, {}), begun.questions[case.id], out / "units"):
-                    writer.append(answer)
-        write_summary(begun)
-    return Run(out)
-
-
-class _ReadyCases:
-    """Tells which cases can be scored once some evidence has been made or given up."""
-
-    def __init__(self, begun: Opened, missing: Collection[str]) -> None:
-        absent = set(missing)
-        self.waiting = {
-            case.id: (case, absent & set(begun.plan.wanted[case.id].all_keys))
-            for case in begun.plan.cases
-            if begun.questions[case.id]
-        }
-
-    def now(self) -> Iterator[Case]:
-        return self.after(set())
-
-    def after(self, keys: set[str]) -> Iterator[Case]:
-        for id, (case, missing) in list(self.waiting.items()):
-            missing -= keys
-            if not missing:
-                del self.waiting[id]
-                yield case
+                writer.append(*score_case(Bench(plan, case, cache, {}), begun.questions[case.id], out / "units"))
+        results = write_summary(begun)
+    return Run(out, begun.lines, results)
 
 
 def _workers(asked: int | None, jobs: int) -> int:

@@ -105,6 +105,7 @@ class Bench:
 
 def answers(bench: Bench, askers: Sequence[Metric | Gate]) -> Iterator[tuple[Record, Series | None]]:
     """Records of one case for the given metrics and gates, each with the values behind it."""
+    keys = bench.plan.record_keys(bench.case, askers)
     for asker in askers:
         started = time.perf_counter()
         facts, series = _answer(bench, asker)
@@ -114,7 +115,7 @@ def answers(bench: Bench, askers: Sequence[Metric | Gate]) -> Iterator[tuple[Rec
             isinstance(asker, Gate),
             version=asker.version,
             protocol=bench.plan.asker_hash(asker),
-            key=bench.plan.record_key(bench.case, asker),
+            key=keys[asker.id],
             n_units=0 if series is None else len(series),
             seconds=round(time.perf_counter() - started, 4),
             **facts,

@@ -12,22 +12,23 @@ from revisit.core import SUITES, Case, Rejected, Suite
 from revisit.diagnosis.summary import diagnosed, taxonomy_table
 from revisit.engine.opening import Opened, hash_of
 from revisit.results import Results
-from revisit.results.files import write_json, write_text
+from revisit.results.files import write_json, write_rows, write_text
 from revisit.results.run import Run, results_of
 from revisit.results.verdict import verdict
 
 
-def write_summary(begun: Opened) -> None:
-    """summary.json: the suite's own tables. Holds no times and no paths, so equal work gives equal bytes."""
+def write_summary(begun: Opened) -> Results:
+    """The results; summary.json has the suite's own tables, no times and no paths: equal work gives equal bytes."""
     out, suite = begun.folder, begun.plan.suite
-    results = results_of(out, begun.whole, begun.plan.cases)
+    results = results_of(out, begun.whole, begun.plan.cases, begun.lines)
     summary, found = summarised(results, suite, begun.whole)
     if found:
-        write_json(out / "diagnosis.json", found)
+        write_rows(out / "diagnosis.json", found)
     else:
         (out / "diagnosis.json").unlink(missing_ok=True)
     write_json(out / "summary.json", {**_facts(begun), **summary})
     _drop_stale(out, suite.exports, _export(begun, results))
+    return results
 
 
 def summarised(results: Results, suite: Suite, plan: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -122,7 +123,7 @@ class Growing:
         if not self.wanted or started < self.due:
             return
         folder, plan = self.begun.folder, self.begun.plan
-        results = results_of(folder, self.begun.whole, plan.cases)
+        results = results_of(folder, self.begun.whole, plan.cases, self.begun.lines)
         _export(self.begun, results.only(lambda entry: isinstance(entry, Rejected) or entry.id in self.done))
         if self.exported is not None:
             self.exported(folder)

@@ -31,35 +31,52 @@ BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "V
 
 
 def run_jobs(
-    jobs: Sequence[Job], cache: EvidenceCache, limits: Limits, workers: int
+    jobs: Iterable[Job],
+    cache: EvidenceCache,
+    limits: Limits,
+    workers: int,
+    networks: Sequence[ObserverTask] | None = None,
 ) -> Iterator[tuple[ClipTask, Outcome]]:
-    """What became of each clip, as they get done. With `workers` 0 the jobs run in this process, one after another."""
+    """What became of each clip, as they get done. With `workers` 0 the jobs run in this process, one after another.
+
+    A job is taken from `jobs` when somebody is free for it. `networks` are the tasks with networks among them, one for
+    each observer, where `jobs` cannot be looked through beforehand.
+    """
     if workers == 0:
         for job in jobs:
             yield from observe(job, cache, limits)
         return
     # Spawned, not forked: a forked child inherits the locks of OpenCV's and libav's threads.
     context = multiprocessing.get_context("spawn")
-    with _hosts_of_networks(context, jobs) as hosts:
-        yield from _share_out(context, jobs, cache, limits, workers, hosts)
+    if networks is None:
+        jobs = list(jobs)
+        networks = with_networks(jobs)
+    with _hosts_of_networks(context, networks) as hosts:
+        yield from _share_out(context, iter(jobs), cache, limits, workers, hosts)
+
+
+def with_networks(jobs: Iterable[Job]) -> list[ObserverTask]:
+    """A task of each observer that runs networks."""
+    asked = {task.observer: task for job in jobs for clip in job.clips for task in clip.observers}
+    return [task for task in asked.values() if runs_at_host(task)]
 
 
 def _share_out(
-    context: Any, jobs: Sequence[Job], cache: EvidenceCache, limits: Limits, workers: int, hosts: Sequence[Address]
+    context: Any, jobs: Iterator[Job], cache: EvidenceCache, limits: Limits, workers: int, hosts: Sequence[Address]
 ) -> Iterator[tuple[ClipTask, Outcome]]:
-    waiting = list(reversed(jobs))
     addresses: Iterator[Address | None] = cycle(hosts or [None])  # workers share the hosts out among themselves
     busy: dict[Connection, tuple[Any, list[ClipTask]]] = {}  # with the clips that are still to come
     idle: list[tuple[Any, Connection]] = []
     try:
-        while waiting or busy:
-            while waiting and len(busy) < workers:
+        while True:
+            while len(busy) < workers and (job := next(jobs, None)) is not None:
                 process, connection = (
                     idle.pop() if idle else _start(context, _work, (cache, limits, os.getpid(), next(addresses)))
                 )
-                job = waiting.pop()
                 connection.send(job)
                 busy[connection] = (process, list(job.clips))
+            if not busy:
+                return
             for ready in wait(list(busy), timeout=AWAKE) or _wake(process for process, _ in busy.values()):
                 assert isinstance(ready, Connection)
                 process, to_come = busy[ready]
@@ -92,10 +109,8 @@ def _wake(processes: Iterable[Any]) -> tuple[Connection, ...]:
 
 
 @contextmanager
-def _hosts_of_networks(context: Any, jobs: Sequence[Job]) -> Iterator[list[Address]]:
+def _hosts_of_networks(context: Any, wanted: Sequence[ObserverTask]) -> Iterator[list[Address]]:
     """Where the networks are, if processes of their own run them: one for each GPU, where there is work for it."""
-    asked = {task.observer: task for job in jobs for clip in job.clips for task in clip.observers}
-    wanted = [task for task in asked.values() if runs_at_host(task)]
     with ExitStack() as stack:
         devices = (settings.devices() or [""]) if wanted and _hosted() else []
         hosts = [stack.enter_context(_host(context, device, wanted)) for device in devices]

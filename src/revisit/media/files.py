@@ -9,11 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+def is_there(path: str) -> bool:
+    """Whether there is a file. Of tens of thousands, making a `Path` of each takes as long as the asking."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A name beside `path` to write to; the file takes its place when the block ends well, and vanishes when not."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".writing-{os.getpid()}-{threading.get_ident()}{path.suffix}")
+    # Processes of other machines may have the same number, and write beside this one.
+    temporary = path.with_name(f".writing-{os.getpid()}-{threading.get_ident()}-{path.stem[-40:]}{path.suffix}")
     try:
         yield temporary
         temporary.replace(path)

@@ -21,14 +21,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from revisit.core import load_all
+from revisit.engine.claims import Claims
 from revisit.engine.summing import SoFar
 from revisit.media.files import replacing
 from revisit.report.book import Book
 from revisit.report.data import page
+from revisit.report.kept import Part, basis_of, drop_others, made_of, read_parts, units_of, write_parts
 from revisit.report.videos import Videos
 from revisit.results.run import Run
-
-OURS = ("frames", "clips", "scenes")
 
 
 def write_report(run: Run, *, copy_clips: bool = False, by: Mapping[str, Mapping[str, Any]] | None = None) -> Path:
@@ -38,18 +38,41 @@ def write_report(run: Run, *, copy_clips: bool = False, by: Mapping[str, Mapping
     groups of clips (engine/by.py), by the expression that made them.
     """
     load_all()
+    claims = Claims(run.path)
+    try:
+        with claims.writing():  # several processes may have shared the run, and end at once
+            return _write(run, copy_clips, by or {})
+    finally:
+        claims.close()
+
+
+def _write(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> Path:
     folder = run.path / "report"
-    for ours in OURS:
-        shutil.rmtree(folder / ours, ignore_errors=True)
+    shutil.rmtree(folder / "clips", ignore_errors=True)
     (folder / "scenes").mkdir(parents=True, exist_ok=True)
-    book = Book(run, SoFar(run.results, run.summary, run.diagnosis, True), Videos(folder, copy_clips))
+    videos = Videos(folder, copy_clips)
+    book = Book(run, SoFar(run.results, run.summary, run.diagnosis, True), videos)
+    basis, stamps, units = basis_of(book), run.stamps(), units_of(book)
+    earlier = read_parts(folder, basis)
+    parts: dict[str, Part] = {}
     for key, scene in book.scenes.items():
-        (folder / "scenes" / f"{key}.js").write_text(chunk(book.scene(key)), encoding="utf-8", errors="replace")
-        for case in scene.cases:
-            book.row(case)  # while its pictures are in memory
-    html, _ = rendered(book, by or {})
+        made_from, part = made_of(book, scene, stamps, units), earlier.get(key)
+        if part is None or part.made_of != made_from or copy_clips:  # a clip is copied anew
+            videos.kept.clear()
+            content = chunk(book.scene(key)).encode(errors="replace")
+            (folder / "scenes" / f"{key}.js").write_bytes(content)
+            rows = {case.id: book.row(case) for case in scene.cases}  # while its pictures are in memory
+            part = Part(made_from, len(content), rows, tuple(videos.kept))
+        book.rows.update({case.id: (len(book.results.of(case)), part.rows[case.id]) for case in scene.cases})
+        parts[key] = part
+    videos.kept.clear()
+    html, _ = rendered(book, by)
+    pictures = {*videos.kept, *(picture for part in parts.values() for picture in part.pictures)}
+    drop_others(folder, {*pictures, *(f"scenes/{key}.js" for key in parts)})
     with replacing(folder / "index.html") as temporary:
         temporary.write_text(html, encoding="utf-8", errors="replace")
+    if not copy_clips:
+        write_parts(folder, basis, parts)
     return folder / "index.html"
 
 

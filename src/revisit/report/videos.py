@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,9 +24,12 @@ class Videos:
 
     folder: Path
     copy: bool = False
+    kept: dict[str, None] = field(default_factory=dict)  # addresses of pictures that were asked for, in order
+    folders: dict[Path, Path] = field(default_factory=dict)  # without links
 
     def keep(self, address: str, picture: Callable[[], bytes]) -> None:
         """Write a picture into the folder, once."""
+        self.kept[address] = None
         path = self.folder / address
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +46,19 @@ class Videos:
             return {"src": None, "note": f"{path.name} is not a video that a browser plays."}
         if self.copy:
             return {"src": quote(self._copied(path)), "start": clip.start, "note": None}
-        return {"src": quote(os.path.relpath(path.resolve(), self.folder.resolve())), "start": clip.start, "note": None}
+        return {
+            "src": quote(os.path.relpath(self.resolved(path), self.resolved(self.folder))),
+            "start": clip.start,
+            "note": None,
+        }
+
+    def resolved(self, path: Path) -> Path:
+        """The path without links; the folder of thousands of clips is looked up once."""
+        if path.is_symlink():
+            return path.resolve()
+        if path.parent not in self.folders:
+            self.folders[path.parent] = path.parent.resolve()
+        return self.folders[path.parent] / path.name
 
     def _copied(self, clip: Path) -> str:
         """Link the file into the report where the disk allows, copy it where not."""

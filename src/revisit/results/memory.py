@@ -60,6 +60,8 @@ def expects_event(case: Case) -> bool:
 
 def held_to_truth(results: Results) -> Results:
     """The same clips with scores that can be ranked; facts keep what was measured (`own`) and the truth's (`truth`)."""
+    if not results.truths and OUTCOME not in results.metrics and not any(map(expects_event, results.cases)):
+        return results  # nothing to hold them to
     return results.mapped(lambda record: _held(results, record))
 
 
@@ -79,7 +81,7 @@ def low_ceilings(results: Results) -> dict[str, int]:
 
 
 def _held(results: Results, record: Record) -> Record:
-    if record.question not in METRICS or not record.scored or record.value is None:
+    if not record.scored or record.value is None or record.question not in METRICS:
         return record
     metric = METRICS[record.question]
     truth, outcome = ceiling(results, record), results.score(record.case, OUTCOME)

@@ -13,6 +13,7 @@ Clips that are the truth itself (`Case.truth`) stand apart in `truth`: no model,
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -139,11 +140,15 @@ class Results:
         known = {case.id for case in self.truths}
         answers = tuple(records)
         self.cases, self.rejected = tuple(case for case in cases if not case.truth), tuple(rejected)
-        self.records = tuple(record for record in answers if record.case.id not in known)
-        self._of_truth = tuple(record for record in answers if record.case.id in known)
+        self.records: tuple[Record, ...] = answers
+        self._of_truth: tuple[Record, ...] = ()
+        if known:
+            self.records = tuple(record for record in answers if record.case.id not in known)
+            self._of_truth = tuple(record for record in answers if record.case.id in known)
         self.asks, self.folder, self.name = asks, folder, name
         self._series = series or {}
         self._whole = self  # of which this is a part
+        self.said: dict[str, Any] = {}  # what was made of all of these once, for others who ask
 
     def __repr__(self) -> str:
         return f"Results({len(self.cases)} clips of {len(self.models)} models, {len(self.records)} answers)"
@@ -192,7 +197,14 @@ class Results:
 
     def about(self, question: str) -> list[Record]:
         """All answers to a question."""
-        return [record for record in self.records if record.question == question]
+        return self._by_question.get(question, [])
+
+    @cached_property
+    def _by_question(self) -> dict[str, list[Record]]:
+        found: dict[str, list[Record]] = {}
+        for record in self.records:
+            found.setdefault(record.question, []).append(record)
+        return found
 
     def scores(self, metric: str) -> list[Record]:
         """The answers to a metric that are scores."""
@@ -237,11 +249,12 @@ class Results:
         """The part of the clips, made or missing, for which `wanted` holds."""
         cases = [case for case in self.cases if wanted(case)]
         kept = {case.id for case in cases}
-        return self._with(
-            cases,
-            [record for record in self.records if record.case.id in kept],
-            [entry for entry in self.rejected if wanted(entry)],
-        )
+        rejected = [entry for entry in self.rejected if wanted(entry)]
+        if len(cases) == len(self.cases) and len(rejected) == len(self.rejected):
+            return self
+        part = self._with(cases, [record for record in self.records if record.case.id in kept], rejected)
+        part._by_case = self._by_case  # what was asked of a clip is the same in every part
+        return part
 
     def where(self, **facts: Any) -> Results:
         """The clips with these facts: fields of the case or its annotations; a value, or several in a list."""
@@ -258,8 +271,9 @@ class Results:
 
     def mapped(self, change: Callable[[Record], Record | None]) -> Results:
         """The same clips with their answers changed; one that becomes None is left out."""
-        changed = (change(record) for record in self.records)
-        return self._with(self.cases, (record for record in changed if record is not None), self.rejected)
+        changed = [new for record in self.records if (new := change(record)) is not None]
+        same = len(changed) == len(self.records) and all(map(operator.is_, changed, self.records))
+        return self if same else self._with(self.cases, changed, self.rejected)
 
     def groups(self, by: str | Callable[[Entry], Any] = "model") -> dict[Any, Results]:
         """The parts by a fact of the clips, or by what a function says of them, in its order."""
@@ -277,7 +291,10 @@ class Results:
         for entry in self.rejected:
             found[value_of(entry)][2].append(entry)
         ordered = sorted(found.items(), key=lambda item: (item[0] is None, str(type(item[0])), item[0]))
-        return {value: self._with(*part) for value, part in ordered}
+        made = {value: self._with(*part) for value, part in ordered}
+        for part in made.values():
+            part._by_case = self._by_case
+        return made
 
     def common(self, metric: str) -> Results:
         """The clips that every model has a score of: the same samples under the same conditions."""
@@ -421,10 +438,14 @@ class Results:
 
     def unreadable(self, case: Case | str) -> bool:
         """Whether nothing at all could be answered of a case: all failed, but for what nobody could be asked anyway."""
-        answers = self.of(case).values()
-        return any(record.failed for record in answers) and all(
-            record.failed or (record.reason is not None and record.reason.lacking) for record in answers
+        id = case if isinstance(case, str) else case.id
+        return id in self._whole._with_failures and all(
+            record.failed or (record.reason is not None and record.reason.lacking) for record in self.of(id).values()
         )
+
+    @cached_property
+    def _with_failures(self) -> set[str]:
+        return {record.case.id for record in (*self.records, *self._of_truth) if record.failed}
 
     @cached_property
     def readable(self) -> Results:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from revisit.core import SUITES, Case, Rejected, UsageError
 from revisit.core.texts import parse_json, reading
-from revisit.results.files import case_from_json, from_line, latest
+from revisit.results.files import Lines, case_from_json, from_line
 from revisit.results.results import Results
 
 
-@dataclass(frozen=True)
 class Run:
-    """A run directory, read back."""
+    """A run directory, read back. Each file is read once, and again only when it has changed."""
 
-    path: Path
-
-    def __post_init__(self) -> None:
-        if not (self.path / "run.json").is_file():
-            raise UsageError(f"{self.path} is not a run (no run.json in it); `revisit eval SOURCE --out DIR` makes one")
+    def __init__(self, path: Path, lines: Lines | None = None, results: Results | None = None) -> None:
+        """`lines` are its answers and `results` what was made of them, where somebody has read them already."""
+        if not (path / "run.json").is_file():
+            raise UsageError(f"{path} is not a run (no run.json in it); `revisit eval SOURCE --out DIR` makes one")
+        self.path = path
+        self._lines = lines
+        self._known: dict[str, tuple[Any, Any]] = {}  # what was made -> the state it was made of, and the thing
+        if results is not None:
+            self._known["results"] = (id(self.plan), self.lines.state), results
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -41,10 +44,23 @@ class Run:
         return self._json("diagnosis.json") if (self.path / "diagnosis.json").is_file() else {}
 
     @property
+    def lines(self) -> Lines:
+        self._lines = self._lines or Lines(self.path / "records.jsonl")
+        return self._lines.refresh()
+
+    @property
     def results(self) -> Results:
         """The newest answer to each question, in the order of the plan."""
         with reading(self.path, "a whole run; run the same eval command again"):
-            return results_of(self.path, self.plan)
+            plan, lines = self.plan, self.lines
+            return self._once("results", (id(plan), lines.state), lambda: results_of(self.path, plan, lines=lines))
+
+    def stamps(self) -> dict[str, str]:
+        """Of the answers about each case: a stamp that changes when one of them does."""
+        found: dict[str, list[bytes]] = {}
+        for (case, _, _), stamp in self.lines.stamps.items():
+            found.setdefault(case, []).append(stamp)
+        return {case: hashlib.sha256(b"".join(sorted(stamps))).hexdigest() for case, stamps in found.items()}
 
     @property
     def exit_code(self) -> int:
@@ -55,12 +71,19 @@ class Run:
         path = self.path / name
         if not path.is_file():
             raise UsageError(f"{self.path} has no {name}: the run was stopped early; run the same eval command again")
+        now = path.stat()
         with reading(path, "the JSON that a run writes; run the same eval command again"):
-            content: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
-            return {**content}
+            return self._once(
+                name, (now.st_ino, now.st_mtime_ns, now.st_size), lambda: {**parse_json(path.read_bytes())}
+            )
+
+    def _once(self, name: str, state: Any, make: Callable[[], Any]) -> Any:
+        if name not in self._known or self._known[name][0] != state:
+            self._known[name] = state, make()
+        return self._known[name][1]
 
 
-def results_of(out: Path, plan: Mapping[str, Any], known: Iterable[Case] = ()) -> Results:
+def results_of(out: Path, plan: Mapping[str, Any], known: Iterable[Case] = (), lines: Lines | None = None) -> Results:
     """The results in a folder, in the order of its plan: case by case, gates before metrics.
 
     `known` are cases that need not be read back from the plan.
@@ -68,14 +91,14 @@ def results_of(out: Path, plan: Mapping[str, Any], known: Iterable[Case] = ()) -
     now = {case.id: case for case in known}
     cases = [now.get(entry["id"]) or case_from_json(entry) for entry in plan["cases"]]
     questions = [("gate", id) for id in plan["gates"]] + [("metric", id) for id in plan["metrics"]]
-    lines = latest(out / "records.jsonl")
+    newest = (lines.refresh() if lines else Lines(out / "records.jsonl")).newest
     return Results(
         cases,
         [
-            from_line(lines[case.id, kind, id], case)
+            from_line(newest[case.id, kind, id], case)
             for case in cases
             for kind, id in questions
-            if (case.id, kind, id) in lines
+            if (case.id, kind, id) in newest
         ],
         [Rejected(**entry) for entry in plan["rejected"]],
         asks=SUITES[plan["suite"]].asks if plan["suite"] in SUITES else lambda question, entry: True,

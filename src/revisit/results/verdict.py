@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
-from revisit.core import METRICS, SUITES, Case
+from revisit.core import METRICS, SUITES, Case, Record, digest
 from revisit.results.memory import held_to_truth, low_ceilings
 from revisit.results.results import Cell, Interval, Paired, Results
 from revisit.results.rules import ends, number, shown, signed
@@ -231,7 +231,15 @@ def questions_of(card: Mapping[str, Any]) -> list[Question]:
 
 
 def verdict(results: Results, card: Mapping[str, Any]) -> Verdict:
-    """What these results say to the questions of a suite's card."""
+    """What these results say to the questions of a suite's card; worked out once."""
+    asked = f"verdict {digest(card)}"
+    if asked not in results.said:
+        results.said[asked] = _verdict(results, card)
+    made: Verdict = results.said[asked]
+    return made
+
+
+def _verdict(results: Results, card: Mapping[str, Any]) -> Verdict:
     everybody = held_to_truth(results)
     held = everybody.contest
     answers = tuple(_with_floors(answered(held, question), everybody) for question in questions_of(card))
@@ -421,7 +429,7 @@ def _standing_still(results: Results, rule: Mapping[str, Any]) -> list[str]:
 
 def worst_moments(results: Results, answers: Sequence[Answer], count: int = WORST) -> list[Moment]:
     """The worst scores in what was asked, each of another clip, and of other models and scenes where there are some."""
-    found: list[tuple[float, int, Moment]] = []
+    found: list[tuple[float, int, Record, Answer]] = []
     for place, answer in enumerate(answers):
         if not answer.metric or None in METRICS[answer.metric].range:
             continue
@@ -431,22 +439,23 @@ def worst_moments(results: Results, answers: Sequence[Answer], count: int = WORS
             assert record.value is not None
             share = (record.value - low) / (high - low)
             loss = 1 - share if higher else share
-            found.append((loss, place, _moment(results, record.case, answer, record.value)))
-    found.sort(key=lambda one: (-one[0], one[1], one[2].case))
+            if loss > 0.1:
+                found.append((loss, place, record, answer))
+    found.sort(key=lambda one: (-one[0], one[1], one[2].case.id))
     chosen: list[Moment] = []
-    for fresh in (lambda m: {m.model, m.sample}.isdisjoint(x for c in chosen for x in (c.model, c.sample)),
-                  lambda m: m.model not in {c.model for c in chosen},
-                  lambda m: m.case not in {c.case for c in chosen}):  # fmt: skip
-        for loss, _, moment in found:
-            if len(chosen) < count and loss > 0.1 and fresh(moment):
-                chosen.append(moment)
+    for fresh in (lambda c: {c.model, c.sample}.isdisjoint(x for m in chosen for x in (m.model, m.sample)),
+                  lambda c: c.model not in {m.model for m in chosen},
+                  lambda c: c.id not in {m.case for m in chosen}):  # fmt: skip
+        for _, _, record, answer in found:
+            if len(chosen) == count:
+                break
+            if fresh(record.case):
+                chosen.append(_moment(results, record, answer))
     return chosen
 
 
-def _moment(results: Results, case: Case, answer: Answer, value: float) -> Moment:
-    metric = METRICS[answer.metric]
-    record = results.answer(case, answer.metric)
-    facts = record.facts if record is not None else {}
+def _moment(results: Results, record: Record, answer: Answer) -> Moment:
+    metric, case, facts, value = METRICS[answer.metric], record.case, record.facts, record.value or 0.0
     measured = facts.get("own", value)
     beside = f", the truth {number(facts['truth'])}" if "truth" in facts else ""
     return Moment(

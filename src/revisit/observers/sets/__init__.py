@@ -38,7 +38,7 @@ def read_set(name: str, below: tuple[str, ...] = ()) -> SetFile:
         raise UsageError(f"{name}: this set extends itself ({' extends '.join([*below, name])})")
     path = Path(name)
     if name in set_names():
-        content: Any = yaml.safe_load((files(__name__) / f"{name}.yaml").read_text())
+        content: Any = _own(name)
         id = name
     elif path.suffix in (".yaml", ".yml"):
         if not path.is_file():
@@ -57,6 +57,11 @@ def read_set(name: str, below: tuple[str, ...] = ()) -> SetFile:
     base = read_set(str(content["extends"]), (*below, name)).roles if "extends" in content else {}
     roles = {**base, **{str(role): str(observer) for role, observer in content.get("roles", {}).items()}}
     return SetFile(id, str(content.get("title", id)), roles)
+
+
+@cache
+def _own(name: str) -> Any:
+    return yaml.safe_load((files(__name__) / f"{name}.yaml").read_text())
 
 
 def _content(path: Path) -> Any:

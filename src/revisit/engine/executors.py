@@ -1,0 +1,39 @@
+"""Executors: who observes the clips of a run. The local one is `workers.run_jobs`, the other `on_ray.OnRay`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from revisit.core import UsageError
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.observe import Outcome
+from revisit.engine.plan import ClipTask, Job, ObserverTask
+from revisit.media import Limits
+
+NAMES = ("local", "ray")
+
+
+class Executor(Protocol):
+    """Takes jobs as it has room for them, and tells what became of each clip as they get done.
+
+    Evidence goes into the cache, which all machines must reach. `networks` are the tasks with networks, one for each
+    observer.
+    """
+
+    def __call__(
+        self, jobs: Iterator[Job], cache: EvidenceCache, limits: Limits, *, networks: Sequence[ObserverTask]
+    ) -> Iterator[tuple[ClipTask, Outcome]]: ...
+
+
+def executor_named(name: str, address: str = "", workers: int | None = None) -> Executor | None:
+    """The executor of this name; None for the one that a run has by default."""
+    if name not in NAMES:
+        raise UsageError(f"--executor takes {' or '.join(NAMES)}, not {name!r}")
+    if name == "local":
+        if address:
+            raise UsageError("--address is that of a Ray cluster; add --executor ray")
+        return None
+    from revisit.engine.on_ray import OnRay
+
+    return OnRay(address, workers)

@@ -1,0 +1,125 @@
+"""The work of a run, unit by unit: clips that are tied together by references, and the cases that are about them.
+
+A process claims a unit, looks what others have done of it since, observes what is missing, scores, and gives it back.
+What another process holds is looked at again later; if that process was killed, its claim is free by then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+
+from revisit.core import Case
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.claims import POLL, Claims
+from revisit.engine.opening import Opened
+from revisit.engine.plan import ClipTask, Job
+
+
+@dataclass
+class Unit:
+    """What one process does at a time."""
+
+    names: frozenset[str]  # digests of the clips
+    cases: list[Case] = field(default_factory=list)
+    to_come: int = 0  # clips that are being observed
+
+
+class SharedWork:
+    """What is left to do of a run; `record` scores a case, and tells whether something failed."""
+
+    def __init__(self, begun: Opened, cache: EvidenceCache, claims: Claims, record: Callable[[Case], bool]) -> None:
+        self.begun, self.plan, self.cache, self.claims, self.record = begun, begun.plan, cache, claims, record
+        self._opened_at = begun.lines.state
+        self._left = self._units()
+        self._of_clip: dict[str, Unit] = {}  # of the units that are being observed
+        self._lacks: dict[str, tuple[Case, set[str]]] = {}  # case -> evidence it waits for
+        self._waiting: dict[str, list[str]] = {}  # evidence -> cases
+        self._told: set[str] = set()  # evidence that was made or given up
+        self._failed = 0
+        self._busy = True
+
+    def jobs(self) -> Iterator[Job] | None:
+        """What is to be observed, claimed job by job as it is taken; None when nothing is left.
+
+        Called again for what others held at first, after a moment where they hold all that is left.
+        """
+        if not self._left:
+            return None
+        if not self._busy:
+            time.sleep(POLL)
+        todo, self._left, self._busy = self._left, [], False
+        # What needs no observing comes last, while the others are observed.
+        lacking = [unit for unit in todo if self._missing(unit.cases)]
+        alike = {id(unit) for unit in lacking}
+        return self._claimed([*lacking, *(unit for unit in todo if id(unit) not in alike)])
+
+    def after(self, keys: Collection[str]) -> int:
+        """Score the cases that waited for this evidence, made or given up, and for nothing else; how many failed."""
+        failed, self._failed = self._failed, 0
+        self._told.update(keys)
+        for key in keys:
+            for id in self._waiting.pop(key, ()):
+                case, lacks = self._lacks[id]
+                lacks.discard(key)
+                if not lacks:
+                    del self._lacks[id]
+                    failed += self.record(case)
+        return failed
+
+    def seen(self, clip: ClipTask) -> None:
+        """A clip was observed; when its unit is done, others may look at it."""
+        unit = self._of_clip.pop(clip.digest)
+        unit.to_come -= 1
+        if not unit.to_come:
+            self.claims.give_back(unit.names)
+
+    def _units(self) -> list[Unit]:
+        units, of_clip = [], {}
+        for job in self.plan.jobs(self.begun.evidence()):
+            unit = Unit(frozenset(clip.digest for clip in job.clips))
+            units.append(unit)
+            of_clip.update(dict.fromkeys(unit.names, unit))
+        for case in self.plan.cases:
+            if self.begun.questions[case.id]:
+                name = self.plan.digests.get(case.id, case.id)
+                if name not in of_clip:
+                    of_clip[name] = Unit(frozenset([name]))
+                    units.append(of_clip[name])
+                of_clip[name].cases.append(case)
+        return [unit for unit in units if unit.cases]
+
+    def _claimed(self, units: list[Unit]) -> Iterator[Job]:
+        for unit in units:
+            if not self.claims.take(unit.names):
+                self._left.append(unit)
+                continue
+            self._busy = True
+            cases = self._still_open(unit)
+            missing = self._missing(cases)
+            for case in cases:
+                lacks = set(self.plan.wanted[case.id].all_keys) & missing - self._told
+                if not lacks:
+                    self._failed += self.record(case)
+                    continue
+                self._lacks[case.id] = case, lacks
+                for key in lacks:
+                    self._waiting.setdefault(key, []).append(case.id)
+            jobs = self.plan.jobs(sorted(missing))
+            unit.to_come = sum(len(job.clips) for job in jobs)
+            self._of_clip.update({clip.digest: unit for job in jobs for clip in job.clips})
+            if not jobs:
+                self.claims.give_back(unit.names)
+            yield from jobs
+
+    def _missing(self, cases: Collection[Case]) -> set[str]:
+        keys = {key for case in cases for key in self.plan.wanted[case.id].all_keys}
+        return {key for key in keys if key not in self.cache}
+
+    def _still_open(self, unit: Unit) -> list[Case]:
+        """The cases that nobody has answered since the run was opened."""
+        if self.begun.lines.refresh().state != self._opened_at:
+            for case in unit.cases:
+                self.begun.questions[case.id] = self.begun.open_questions(case, self.begun.failed)
+        return [case for case in unit.cases if self.begun.questions[case.id]]

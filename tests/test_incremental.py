@@ -1,0 +1,148 @@
+"""A run that grows: what is there already is kept, and what comes out is what a fresh build would make."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from revisit.core import digest, evidence_id
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.needs import observed_kinds
+from revisit.engine.request import Request
+from revisit.report.html import write_report
+from revisit.results.files import Lines
+from revisit.results.run import Run
+
+CHANGES = ("another clip", "clip gone", "picture gone", "scene torn", "evidence gone", "video gone")
+FEW = ("flicker", "lighting_consistency", "camera_moved", "frozen_camera", "view_return")
+
+
+@pytest.fixture
+def grown(make_clip, tmp_path):
+    """A finished run with a page, to which clips can be added."""
+
+    class Grown:
+        videos, out, cache = tmp_path / "videos", tmp_path / "run", EvidenceCache(tmp_path / "cache")
+
+        def clip(self, name, seed, **how):
+            return make_clip(self.videos / name, seed=seed, size=(72, 96), count=9, **how)
+
+        def evaluate(self, metrics=FEW):
+            run = Request.of(self.videos, metrics=metrics).run(self.out, workers=0, cache=self.cache)
+            write_report(run)
+            return run
+
+        def page(self):
+            folder = self.out / "report"
+            return {
+                path.relative_to(folder).as_posix(): path.read_bytes()
+                for path in sorted(folder.rglob("*"))
+                if path.is_file() and path.name != "made.json"
+            }
+
+        def fresh_page(self):
+            """The page of the same run, made with nothing to start from."""
+            shutil.rmtree(self.out / "report")
+            write_report(Run(self.out))
+            return self.page()
+
+    made = Grown()
+    for k, name in enumerate(("a/one.mp4", "a/two.mp4", "b/one.mp4")):
+        made.clip(name, seed=k)
+    made.evaluate()
+    return made
+
+
+def written(folder):
+    return {path.name: path.stat().st_mtime_ns for path in (folder / "report/scenes").iterdir()}
+
+
+def test_an_added_clip_gives_the_bytes_of_a_fresh_build_and_leaves_other_scenes_alone(grown, tmp_path):
+    before = written(grown.out)
+    grown.clip("b/three.mp4", seed=7)
+    run = grown.evaluate()
+    assert run.facts["counters"]["clips_decoded"] == 1
+    after = written(grown.out)
+    assert len(after) == 3 and before.items() <= after.items()
+    assert grown.page() == grown.fresh_page()
+
+    whole = Request.of(grown.videos, metrics=FEW).run(
+        tmp_path / "whole", workers=0, cache=EvidenceCache(tmp_path / "c2")
+    )
+    assert (whole.path / "summary.json").read_bytes() == (grown.out / "summary.json").read_bytes()
+
+
+def test_a_new_metric_observes_nothing_and_is_on_every_scene(grown):
+    before = written(grown.out)
+    run = grown.evaluate(metrics=(*FEW, "style_consistency"))
+    assert run.facts["counters"]["frames_decoded"] == 0 or "lite.style" in run.facts["counters"]["observer_runs"]
+    assert all(moment != before[name] for name, moment in written(grown.out).items())
+    assert grown.page() == grown.fresh_page()
+
+
+@pytest.mark.parametrize(
+    "change", ["another clip", "clip gone", "picture gone", "scene torn", "evidence gone", "video gone"]
+)
+def test_what_changed_is_made_again(grown, change):
+    if change == "another clip":
+        grown.clip("a/two.mp4", seed=11)
+    elif change == "clip gone":
+        (grown.videos / "a/two.mp4").unlink()
+    elif change == "picture gone":
+        next((grown.out / "report/frames").rglob("*.jpg")).unlink()
+    elif change == "scene torn":
+        scene = next((grown.out / "report/scenes").iterdir())
+        scene.write_bytes(scene.read_bytes()[:-3])
+    if change in ("evidence gone", "video gone"):
+        run = Run(grown.out)
+        key = run.plan["cases"][0]["evidence"]["thumbnails"]
+        grown.cache.path(key).unlink() if change == "evidence gone" else (grown.videos / "a/one.mp4").unlink()
+        write_report(run)
+    else:
+        grown.evaluate()
+    assert len(written(grown.out)) == (1 if change == "clip gone" else 2)
+    assert grown.page() == grown.fresh_page()
+
+
+def test_a_page_with_copied_clips_and_back(grown):
+    run = Run(grown.out)
+    plain = grown.page()
+    write_report(run, copy_clips=True)
+    assert any(name.startswith("clips/") for name in grown.page())
+    write_report(run)
+    assert grown.page() == plain
+
+
+def test_addresses_of_answers_are_the_digests_of_what_they_rest_on(grown):
+    """Put together from parts for speed; a run of an earlier version is not scored again for it."""
+    plan = Request.of(grown.videos, metrics=FEW).plan()
+    for case in plan.cases:
+        wanted = plan.wanted[case.id]
+        keys = plan.record_keys(case, plan.askers)
+        for asker in plan.askers:
+            kinds = sorted(evidence_id(kind) for kind in observed_kinds(asker))
+            said = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
+            facts = {
+                "asker": plan.asker_hash(asker),
+                "evidence": {id: wanted.keys.get(id) or wanted.absent[id].sentence for id in kinds},
+                "case": {**said, "annotations": dict(case.annotations)},
+            }
+            assert keys[asker.id] == digest(facts, 24)
+
+
+def test_lines_are_read_on_where_reading_stopped(tmp_path):
+    path = tmp_path / "records.jsonl"
+    said = {"status": "scored", "key": "k"}
+    first, second, third = (json.dumps({"case": case, "metric": "m", **said}) + "\n" for case in "aba")
+    path.write_text(first + second[:20])
+    lines = Lines(path)
+    assert list(lines.newest) == [("a", "metric", "m")]
+    before = dict(lines.stamps)
+    with path.open("a") as file:
+        file.write(second[20:] + third.replace("scored", "failed"))
+    assert [line["status"] for line in lines.refresh().newest.values()] == ["failed", "scored"]
+    assert lines.stamps["a", "metric", "m"] != before["a", "metric", "m"]
+    path.write_text('{"case": "c", "gate": "g", "status": "open", "key": "\\udc80"}\n')  # anew, with half a character
+    assert list(lines.refresh().newest) == [("c", "gate", "g")]

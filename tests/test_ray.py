@@ -1,0 +1,91 @@
+"""A Ray cluster of three nodes on this machine: the summary of a local run, also when a node is lost."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack
+
+import pytest
+
+from revisit.core import UsageError
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.executors import executor_named
+from revisit.engine.request import Request
+
+ray = pytest.importorskip("ray", reason="Ray is not installed")
+FEW = ("flicker", "lighting_consistency", "camera_moved", "frozen_camera")
+ASKED = len(FEW) + 1  # with the gate that one of them stands behind
+
+
+def ports():
+    """Ports of a node's agents, chosen here: a node waits 15 s for agents that choose theirs, too short when busy."""
+    names = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in names]
+        return {name: one.getsockname()[1] for name, one in zip(names, sockets, strict=True)}
+
+
+@pytest.fixture
+def cluster():
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False, **ports()})
+    made.others = [made.add_node(num_cpus=1, **ports()) for _ in range(2)]
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+def evaluated(tmp_path, out, executor, cache):
+    request = Request.of(tmp_path / "videos", metrics=FEW)
+    return request.run(tmp_path / out, workers=1, executor=executor, cache=EvidenceCache(tmp_path / cache))
+
+
+def checked(tmp_path, run, clips):
+    """The run on the cluster has each answer once, and the summary of a local one."""
+    found = [json.loads(line) for line in (run.path / "records.jsonl").read_text().splitlines()]
+    asked = Counter((line["case"], line.get("metric") or line.get("gate")) for line in found)
+    assert set(asked.values()) == {1} and len(asked) == clips * ASKED
+    counters = run.facts["counters"]
+    assert counters["clips_decoded"] == clips and counters["most_decodes_of_one_clip"] == 1
+    local = evaluated(tmp_path, "local", None, "local cache")
+    assert (run.path / "summary.json").read_bytes() == (local.path / "summary.json").read_bytes()
+
+
+@pytest.mark.slow
+def test_twelve_clips_on_three_nodes(make_clip, tmp_path, cluster):
+    for i in range(12):
+        make_clip(tmp_path / f"videos/{'ab'[i % 2]}/clip{i // 2}.mp4", seed=i, size=(48, 64), count=9)
+    run = evaluated(tmp_path, "ray", executor_named("ray", cluster.address), "cache")
+    checked(tmp_path, run, 12)
+    again = evaluated(tmp_path, "ray", executor_named("ray", cluster.address), "cache")
+    assert again.facts["counters"]["clips_decoded"] == 0
+
+
+@pytest.mark.long
+def test_two_hundred_clips_and_a_node_killed_on_the_way(make_clip, tmp_path, cluster):
+    for i in range(200):
+        make_clip(tmp_path / f"videos/m{i % 4}/clip{i // 4}.mp4", seed=i, size=(48, 64), count=9)
+    killed = threading.Event()
+
+    def kill():
+        while len(list((tmp_path / "cache").rglob("*.npz"))) < 200:  # about a tenth of the evidence
+            time.sleep(0.1)
+        cluster.remove_node(cluster.others[0], allow_graceful=False)
+        killed.set()
+
+    threading.Thread(target=kill, daemon=True).start()
+    run = evaluated(tmp_path, "ray", executor_named("ray", cluster.address), "cache")
+    assert killed.is_set()
+    checked(tmp_path, run, 200)
+
+
+def test_what_is_wrong_with_an_executor_is_said():
+    with pytest.raises(UsageError, match="--executor takes local or ray, not 'slurm'"):
+        executor_named("slurm")
+    with pytest.raises(UsageError, match="add --executor ray"):
+        executor_named("local", "auto")

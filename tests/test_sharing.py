@@ -1,0 +1,116 @@
+"""Several processes on one run directory share the work, also when one of them is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+
+from revisit.core import RevisitError
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.claims import Claims, entered
+from revisit.engine.request import Request
+
+FEW = ("flicker", "lighting_consistency", "camera_moved", "frozen_camera")
+ASKED = len(FEW) + 1  # with the gate that one of them stands behind
+
+
+def command(out):
+    few = [word for id in FEW for word in ("-m", id)]
+    return [sys.executable, "-m", "revisit", "eval", "videos", "--workers", "0", "--quiet", "--out", out, *few]
+
+
+def start(tmp_path, out, cache):
+    return subprocess.Popen(
+        command(out), cwd=tmp_path, env={**os.environ, "REVISIT_CACHE": str(tmp_path / cache)},
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def lines(run):
+    return [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
+
+
+def wait_for(condition, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [False, True])
+def test_processes_share_a_run_and_score_nothing_twice(make_clip, tmp_path, killed):
+    for i in range(14):
+        make_clip(tmp_path / f"videos/{'ab'[i % 2]}/clip{i // 2}.mp4", seed=i, size=(96, 128), count=24)
+    (tmp_path / "videos/a/broken.mp4").write_text("not a video")
+    both = [start(tmp_path, "shared", "cache") for _ in range(2)]
+    if killed:
+        wait_for(lambda: (tmp_path / "shared/records.jsonl").is_file() and len(lines(tmp_path / "shared")) > 8)
+        both[0].send_signal(signal.SIGKILL)
+    codes = [process.wait(300) for process in both]
+    assert codes == ([-9, 1] if killed else [1, 1]), [process.stderr.read() for process in both]  # one clip is broken
+
+    asked = Counter((line["case"], line.get("metric") or line.get("gate")) for line in lines(tmp_path / "shared"))
+    assert set(asked.values()) == {1} and len(asked) == 15 * ASKED
+    counters = [entry["counters"] for entry in json.loads((tmp_path / "shared/run.json").read_text())["invocations"]]
+    if not killed:
+        assert sum(entry["clips_decoded"] for entry in counters) == 14
+        assert all(entry["clips_decoded"] for entry in counters)  # both did some
+
+    whole = Request.of(tmp_path / "videos", metrics=FEW).run(
+        tmp_path / "whole", workers=0, cache=EvidenceCache(tmp_path / "other")
+    )
+    assert (tmp_path / "shared/summary.json").read_bytes() == (whole.path / "summary.json").read_bytes()
+
+
+def test_a_clip_is_claimed_once_and_free_when_its_process_is_killed(tmp_path):
+    script = (
+        "import sys, time; from pathlib import Path; from revisit.engine.claims import Claims\n"
+        "claims = Claims(Path(sys.argv[1])); print(claims.take(['one', 'two']), flush=True); time.sleep(600)"
+    )
+    other = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert other.stdout.readline() == "True\n"
+    claims = Claims(tmp_path)
+    assert not claims.take(["two", "three"]) and not claims.take(["one"])
+    assert claims.take(["three"])  # was given back with the refusal, and is free
+    other.send_signal(signal.SIGKILL)
+    other.wait()
+    assert claims.take(["one", "two"])
+    claims.close()
+
+
+def test_other_questions_do_not_mix_with_a_run_that_goes_on(make_clip, tmp_path):
+    make_clip(tmp_path / "videos/m/a.mp4")
+    request = Request.of(tmp_path / "videos", metrics=["flicker"])
+    run = request.run(tmp_path / "run", workers=0)
+    script = (
+        "import sys, time; from pathlib import Path; from revisit.engine.claims import entered\n"
+        "with entered(Path(sys.argv[1]), alone=False) as entry: entry.share(); print(1, flush=True); time.sleep(600)"
+    )
+    other = subprocess.Popen([sys.executable, "-c", script, str(run.path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert other.stdout.readline() == "1\n"
+        assert request.run(tmp_path / "run", workers=0).results.metrics == ["flicker"]  # the same plan joins
+        with pytest.raises(RevisitError, match="another process is writing to this run with other clips or questions"):
+            Request.of(tmp_path / "videos", metrics=["frozen_camera"]).run(tmp_path / "run", workers=0)
+        with pytest.raises(RevisitError, match="another process is writing"):
+            request.run(tmp_path / "run", workers=0, fresh=True)
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_a_process_does_not_share_a_run_with_itself(tmp_path):
+    with (
+        entered(tmp_path, alone=False),
+        pytest.raises(RevisitError, match="another process"),
+        entered(tmp_path, alone=False),
+    ):
+        pass
