@@ -17,8 +17,10 @@ from revisit.geometry.formats import parse_realestate10k
 from revisit.geometry.script_path import timed_path
 from revisit.media import encode_mp4, open_clip
 from revisit.preflight.camera import asked_turns, camera_fault, judged
-from revisit.preflight.check import KINDS, check
+from revisit.preflight.check import KINDS, RELATED, UNLIKE, check
 from revisit.preflight.expected import in_folder, of_jobs
+from revisit.preflight.looks import APART, distance, likeness
+from revisit.preflight.looks import picture as small_copy
 from tests.datasets import DATASETS, film, picture
 
 # The first half turns, the others rest or are as short as clips come.
@@ -179,3 +181,21 @@ def test_real_clips_raise_no_alarm(shared: Path) -> None:
         mirrored[:, :3, :3] = np.swapaxes(true.c2w[0, :3, :3].T @ true.c2w[:, :3, :3], 1, 2)
         if np.abs(asked_turns(true.c2w)).max() > 20:
             assert "other way" in (camera_fault(video, mirrored) or ""), video
+
+
+def test_first_frames_by_real_models_are_told_from_other_pictures(shared: Path, tmp_path: Path) -> None:
+    """Eight models and three scenes: each begins with its own picture, and with nobody else's."""
+    scenes = ("Real_007", "Barnyard_001", "HongKong_001")
+    first: dict[str, np.ndarray] = {}
+    for path in sorted((shared / "memobench/videos").glob("*.mp4")):
+        with open_clip(Clip(path, count=1)) as stream:
+            picture(tmp_path / f"{path.stem}.png", next(iter(stream)).rgb)
+        small = small_copy(tmp_path / f"{path.stem}.png")
+        assert small is not None
+        first[path.stem] = small
+    for name, small in first.items():
+        for scene in scenes:
+            given = first[f"{scene}_gt"]
+            away = distance(small, given)
+            another = away > UNLIKE or (away > APART and likeness(small, given) < RELATED)
+            assert another == (not name.startswith(scene)), (name, scene)

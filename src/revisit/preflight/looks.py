@@ -84,6 +84,12 @@ def distance(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.abs((a - a.mean(axis=(0, 1))) - (b - b.mean(axis=(0, 1)))).mean())
 
 
+def likeness(a: np.ndarray, b: np.ndarray) -> float:
+    """Correlation of the lightness of two small copies: 1 one picture, 0 nothing in common."""
+    one, other = (small.mean(axis=2) - small.mean() for small in (a, b))
+    return float((one * other).sum() / max(np.linalg.norm(one) * np.linalg.norm(other), 1e-9))
+
+
 def one_clip(a: Look, b: Look) -> bool:
     """Whether two files are one clip: the same bytes, or the same pictures encoded twice."""
     if a.digest and a.digest == b.digest:
