@@ -68,6 +68,7 @@ def answers(results: revisit.Results) -> dict[str, Any]:
 
 
 # Matroska counts in milliseconds: at 25 frames a second its times are exact.
+@pytest.mark.slow
 @pytest.mark.parametrize("write, name, fps", [(write_png, "wall", 24), (write_ffv1, "wall.mkv", 25)])
 def test_frames_in_memory_score_as_the_same_frames_in_files(
     clip: np.ndarray, truth: np.ndarray, tmp_path: Path, write: Any, name: str, fps: float
@@ -203,6 +204,7 @@ print(sorted(results.scalars()))
 """
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard(clip: np.ndarray, tmp_path: Path) -> None:
     for take in range(3):
         write_png(tmp_path / f"videos/model/{take}", clip)

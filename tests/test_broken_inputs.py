@@ -100,6 +100,7 @@ def zoo(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_each_broken_input_is_one_sentence_and_the_others_are_scored(revisit, zoo, tmp_path):
     done = revisit("eval", "zoo", "--workers", 2, check=1)
     records = [json.loads(line) for line in (tmp_path / "runs/zoo/records.jsonl").read_text().splitlines()]

@@ -146,6 +146,7 @@ def test_the_command_compares_models_of_a_run_and_gates(two_models: Path, tmp_pa
     assert "'three'" in revisit("compare", tmp_path / "run", "three", check=2).stderr
 
 
+@pytest.mark.slow
 def test_runs_made_by_other_rules_are_refused_with_the_difference(
     two_models: Path, tmp_path: Path, revisit: Any
 ) -> None:

@@ -128,6 +128,7 @@ def test_a_camera_that_never_leaves():
     assert isinstance(answer("return_delay", seen), Unscored)
 
 
+@pytest.mark.slow
 def test_a_timid_a_late_and_a_partial_camera():
     timid = observed(shot([HOME] * N, [x // 2 for x in WAY]), STILL_TRUTH)
     assert value("camera_reach", timid) == pytest.approx(0.5, abs=0.05)
@@ -159,6 +160,7 @@ def returned(change: Callable[[Picture], Picture]) -> Departures:
     return observed([p if k < TURN else change(p) for k, p in enumerate(STILL_TRUTH)], STILL_TRUTH)
 
 
+@pytest.mark.slow
 def test_light_style_blur_and_place():
     dark = returned(lambda p: (p * 0.6).astype(np.uint8))
     assert value("light_departure", dark) > 12
@@ -178,6 +180,7 @@ def test_a_picture_that_decays():
     assert value("structure_decay", observed(melting, STILL_TRUTH)) > 0.2
 
 
+@pytest.mark.slow
 def test_what_became_of_a_target_that_stayed():
     gone = observed(shot(story(HOME, WIDE)), STILL_TRUTH)
     assert value("target_faded", gone) > 0.6
@@ -200,6 +203,7 @@ def test_what_became_of_a_target_that_stayed():
     assert value("target_outline", squat) > 10
 
 
+@pytest.mark.slow
 def test_what_became_of_a_target_that_moved():
     back = observed(shot(story(HOME, HOME)), MOVED_TRUTH)
     assert value("first_state", back) > 0.9
@@ -209,6 +213,7 @@ def test_what_became_of_a_target_that_moved():
     assert isinstance(answer("last_state", gone), Unscored)
 
 
+@pytest.mark.slow
 def test_a_target_stuck_where_it_was_last_seen():
     midway = put((120, 60))
     truth = shot([HOME if k < 4 else midway if k < TURN else MOVED for k in range(N)])

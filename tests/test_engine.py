@@ -196,6 +196,7 @@ def test_each_clip_is_decoded_once_and_each_observer_runs_once_per_clip(cases, t
     assert found["truth@m", "test_spot_x"].sentence == "no target was given for this case"
 
 
+@pytest.mark.slow
 def test_worker_processes_give_the_same_summary(cases, tmp_path, monkeypatch):
     here = evaluate(plan_for(cases), tmp_path / "here", workers=0)
     monkeypatch.setenv("REVISIT_CACHE", str(tmp_path / "other"))
@@ -383,6 +384,7 @@ def crash_x(seen):
     return Score(seen.x)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_costs_only_the_clips_it_held(cases, make_clip, tmp_path):
     good = by_question(evaluate(plan_for(cases[:1]), tmp_path / "good", workers=1))
     fatal = replace(plan_for([cases[1]], ("test_mean", "test_crash_x")).observers, roles={**SET, "test_crash": crash})

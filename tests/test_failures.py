@@ -67,6 +67,7 @@ def test_the_kinds_are_those_of_the_benchmarks():
     assert [kind for kind in (*FAILURES, *FLOORS) if f"`{kind}`" not in page] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FAILURES)
 def test_strength_0_is_perfect_memory(kind: str, film: Film):
     assert FAILURES[kind].applies(film)
@@ -74,6 +75,7 @@ def test_strength_0_is_perfect_memory(kind: str, film: Film):
         assert np.array_equal(rgb, perfect), f"frame {frame}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(set(FAILURES) - CAMERA))
 def test_more_strength_is_further_from_the_truth(kind: str):
     far = [distance(made(kind, strength), made("perfect")) for strength in (0.0, *STRENGTHS)]
