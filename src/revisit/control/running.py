@@ -37,7 +37,7 @@ from revisit.geometry.camera_script import parse_script
 from revisit.geometry.poses import trajectory
 from revisit.media import Limits, announced_frames, file_digest, open_clip
 from revisit.media.digest import quick_digest
-from revisit.media.files import replacing
+from revisit.media.files import is_file, replacing
 
 LONGEST_REASON = 1000  # characters
 LOG = "generation.jsonl"
@@ -342,14 +342,6 @@ def require_text(job: Job) -> None:
             json.dumps(content, ensure_ascii=False, default=str).encode()
         except UnicodeEncodeError as error:
             raise UsageError(f"the {name} contains a lone surrogate, which is not valid text") from error
-
-
-def is_file(path: Path) -> bool:
-    """Whether a file is there; a name that is too long, or no name at all, is none."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def sidecar(clip: Path) -> Path:

@@ -25,3 +25,11 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is there; a name that is too long, or no name at all, is none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False

@@ -21,7 +21,10 @@ TO_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
 
 def parse_camera_table(text: str, *, scale: Scale = "unknown") -> Trajectory:
     """The trajectory of a table with the columns loc_x .. rot_z, one row per frame."""
-    rows = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
+    try:
+        rows = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise InvalidPoses(f"this is not a CSV file ({error})") from None
     heads = [cell.strip().lower() for cell in rows[0]] if rows else []
     missing = [name for name in (*PLACE, *TURN) if name not in heads]
     if missing or len(rows) < 2:

@@ -12,20 +12,20 @@ import numpy as np
 from revisit.core import MediaError
 from revisit.media import load_npz
 from revisit.media.names import printable
-from revisit.media.texts import read_text
+from revisit.media.texts import csv_rows, read_text
 
 NOT_STATED = "not stated"  # who made the numbers
 
 
 def read_csv(path: Path, needed: Sequence[str], expected: str) -> list[dict[str, str]]:
     """Rows of a CSV file by column; the needed columns are there. `expected` says what a good file looks like."""
-    reader = csv.DictReader(read_text(path).splitlines())
-    names = [name.strip() for name in reader.fieldnames or []]
-    missing = [name for name in needed if name not in names]
-    if missing:
-        raise MediaError(f"it has no column {missing[0]!r}; expected {expected}")
-    reader.fieldnames = names
+    reader = csv_rows(read_text(path))
     try:
+        names = [name.strip() for name in reader.fieldnames or []]
+        missing = [name for name in needed if name not in names]
+        if missing:
+            raise MediaError(f"it has no column {missing[0]!r}; expected {expected}")
+        reader.fieldnames = names
         return [{name: (value or "").strip() for name, value in row.items() if name in names} for row in reader]
     except csv.Error as error:
         raise MediaError(f"it is not a CSV file ({error}); expected {expected}") from None

@@ -20,7 +20,7 @@ import yaml
 
 from revisit.core import UsageError
 from revisit.core.texts import parse_json, parse_yaml
-from revisit.media.files import replacing
+from revisit.media.files import is_file, replacing
 from revisit.suites.mbench.metrics.actions import declared_phases
 from revisit.suites.mbench.names import SETTINGS, SUBSETS
 
@@ -187,8 +187,8 @@ class Dataset:
     def _sample(self, subset: str, sample: str) -> tuple[dict[str, Any], list[Problem]]:
         path = self.root / "samples" / subset / sample / SAMPLE
         where = f"samples/{subset}/{sample}/{SAMPLE}"
-        if not path.is_file():
-            elsewhere = [s for s in SUBSETS if s != subset and (self.root / "samples" / s / sample / SAMPLE).is_file()]
+        if not is_file(path):
+            elsewhere = [s for s in SUBSETS if s != subset and is_file(self.root / "samples" / s / sample / SAMPLE)]
             if elsewhere:
                 text = f"the sample {sample} is in samples/{elsewhere[0]}, not in samples/{subset}; correct the subset"
                 return {}, [Problem("wrong subset", where, None, "", text)]
@@ -294,13 +294,13 @@ class Dataset:
             places = [Path(os.path.normpath(base / given)) for base in (home, self.root, Path.cwd())]
         allowed = [self.root, Path.cwd(), *self.roots, *self.artifacts]
         inside = [place for place in places if any(_leads_into(place, root) for root in allowed)]
-        path = next((place for place in inside if place.is_file()), None)
+        path = next((place for place in inside if is_file(place)), None)
         if path is None:
             for place in spare:
                 if any(_leads_into(place, root) for root in allowed):
-                    if place.is_file():
+                    if is_file(place):
                         return place
-                elif place.is_file():
+                elif is_file(place):
                     wrong(f"{what} outside", f"{place} leads out of the dataset; allow its folder with --root")
                     return None
         if path is None and not inside:

@@ -22,6 +22,7 @@ from revisit.geometry.formats import format_colmap
 from revisit.geometry.poses import InvalidPoses, as_4x4, check_rigid, invert, to_unreal, trajectory
 from revisit.geometry.rotations import from_yaw_pitch, to_yaw_pitch
 from revisit.media import announced_frames
+from revisit.media.texts import csv_rows
 from revisit.suites import authoring
 from revisit.suites.mind.read import PERSPECTIVES
 from revisit.suites.mind.selection import MIRROR, SHARED
@@ -52,9 +53,9 @@ class Steps:
 def read_keys(path: Path, frames: int) -> list[str]:
     """The keys of every frame, from a log of changes."""
     try:
-        rows = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
+        rows = list(csv_rows(path.read_text(encoding="utf-8-sig")))
         changes = {int(row["frame"]): (row["keys"] or "").replace("+", "").strip().lower() for row in rows}
-    except (OSError, KeyError, ValueError, TypeError) as error:
+    except (OSError, KeyError, ValueError, TypeError, csv.Error) as error:
         raise UsageError(f"{path}: expected a CSV file with the columns frame and keys ({error})") from error
     held, found = "", []
     for frame in range(frames):
