@@ -78,7 +78,7 @@ def test_eval_report_score_cache_on_a_plain_folder(revisit, make_clip, tmp_path)
     info = json.loads(revisit("cache", "info", "--json").stdout)
     assert info["files"] == plan["evidence"] and info["bytes"] > 0
     assert revisit("cache", "verify").stdout.startswith("0 damaged")
-    assert json.loads(revisit("cache", "prune", "--all", "--json").stdout)["removed"] == info["files"]
+    assert json.loads(revisit("cache", "prune", "--all", "--yes", "--json").stdout)["removed"] == info["files"]
     assert revisit("report", "runs/videos").stdout.strip().endswith("index.html")
 
 

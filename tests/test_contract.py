@@ -142,9 +142,14 @@ def check(asker: Metric | Gate, answer: Answer) -> None:
 # Ways to break evidence
 
 
+def fields_of(record: Any) -> dict[str, Any]:
+    """What a record was made of, without what it worked out since."""
+    return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+
+
 def rows_of(record: Any) -> int:
     """How many rows a record has: the length of its first array."""
-    return next((len(value) for value in vars(record).values() if isinstance(value, np.ndarray)), 0)
+    return next((len(value) for value in fields_of(record).values() if isinstance(value, np.ndarray)), 0)
 
 
 def cut(record: Any, rows: int) -> Any:
@@ -162,7 +167,7 @@ def cut(record: Any, rows: int) -> Any:
         kept = max(rows + more, 0) if abs(more) == 1 else rows if not more or not rows else len(value)
         return value[:kept]
 
-    return dataclasses.replace(record, **{name: shorter(value) for name, value in vars(record).items()})
+    return dataclasses.replace(record, **{name: shorter(value) for name, value in fields_of(record).items()})
 
 
 def spoilt(record: Any, all_of_it: bool) -> Any:
@@ -177,7 +182,7 @@ def spoilt(record: Any, all_of_it: bool) -> Any:
         made[slice(None if all_of_it else 1)] = np.nan
         return made
 
-    return dataclasses.replace(record, **{name: nan(value) for name, value in vars(record).items()})
+    return dataclasses.replace(record, **{name: nan(value) for name, value in fields_of(record).items()})
 
 
 BROKEN: dict[str, Callable[[Any], Any]] = {

@@ -239,7 +239,9 @@ def test_what_cannot_be_asked_is_unscored(perfect: Departures):
 
 def test_malformed_evidence_says_what_a_valid_one_looks_like(perfect: Departures):
     with pytest.raises(InvalidEvidence, match="it must be"):
-        replace(perfect, shown=perfect.shown[:, :-1])
+        replace(perfect, shown_begins=perfect.shown_begins[:-1])
+    with pytest.raises(InvalidEvidence, match="not a JPEG file"):
+        _ = replace(perfect, shown_jpeg=perfect.shown_jpeg[:-400]).shown
     with pytest.raises(InvalidEvidence, match="it must be"):
         replace(perfect, offset=perfect.offset[:-1])
 

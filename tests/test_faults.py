@@ -249,7 +249,7 @@ def test_prune_must_be_told_what(tmp_path, revisit):
     assert "--days" in done.stderr and "--all" in done.stderr
     assert cache.sound("ab" * 20)
     assert "0 pieces" in revisit("cache", "prune", "--days", "30").stdout
-    assert "1 pieces" in revisit("cache", "prune", "--all").stdout
+    assert "1 pieces" in revisit("cache", "prune", "--all", "--yes").stdout
 
 
 # What is not read is told

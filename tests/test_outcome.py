@@ -75,8 +75,8 @@ def test_another_view_is_unscored():
 
 def test_malformed_evidence_says_what_a_valid_one_looks_like():
     seen: PairedViews = look(paired_views, as_frames(TRUTH), reference=as_frames(TRUTH))
-    with pytest.raises(InvalidEvidence, match="height is 89"):
-        event_outcome(replace(seen, clip=seen.clip[:, :-1]), PHASES)
+    with pytest.raises(InvalidEvidence, match="not a JPEG file of 160 x 89"):
+        event_outcome(replace(seen, height=89), PHASES)
     late = event_outcome(seen, CasePhases(4, 99, "given"))
     assert isinstance(late, Unscored)
 

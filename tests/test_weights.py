@@ -874,7 +874,7 @@ def test_verify_reads_what_is_here_unless_more_is_asked_for(net: str, root: Path
 
 def test_evidence_of_damaged_files_can_be_removed_as_the_command_says(command: Any):
     assert STALE_EVIDENCE.endswith(": revisit cache prune --all")
-    assert "removed" in command("cache", "prune", "--all").stdout
+    assert "removed" in command("cache", "prune", "--all", "--yes").stdout
 
 
 def test_sizes_are_told_in_the_unit_that_shows_them(root: Path, tmp_path: Path, command: Any):

@@ -46,26 +46,33 @@ def verify(json: bool = JSON) -> None:
 
 @app.command()
 def prune(
+    to: str = typer.Option("", "--to", metavar="SIZE", help="Keep so much (such as 10GB), the evidence used last."),
     days: float = typer.Option(None, min=0, help="Keep evidence used in the last N days."),
     all: bool = typer.Option(False, "--all", help="Remove all evidence."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be removed, and remove nothing."),
+    yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask."),
     json: bool = JSON,
 ) -> None:
-    """Remove cached evidence; it is made again when needed."""
-    import time
+    """Remove cached evidence, all of it or what was not used for longest; it is made again when needed."""
+    import sys
 
     from revisit.core import UsageError
     from revisit.engine.cache import EvidenceCache, cache_root
+    from revisit.engine.pruning import size_of, unused
 
-    if (days is None) != all:
-        raise UsageError("say what to remove: --days N keeps what was used in the last N days, --all keeps nothing")
-    limit = time.time() - (days or 0) * 86400
-    removed = freed = 0
-    for file in EvidenceCache(cache_root()).files():
-        if all or max(file.stat().st_mtime, file.stat().st_atime) <= limit:
-            freed += file.stat().st_size
-            removed += 1
-            file.unlink()
-    if json:
-        console.data({"removed": removed, "bytes": freed})
-    else:
-        typer.echo(f"{removed} pieces of evidence removed, {freed / 1e6:.1f} MB freed")
+    if all == bool(to or days is not None):
+        raise UsageError("say what to remove: --to SIZE and --days N keep what was used last, --all keeps nothing")
+    found = unused(EvidenceCache(cache_root()), to=size_of(to) if to else None, days=days)
+    freed, kept = sum(one.bytes for one in found.old), sum(one.bytes for one in found.kept)
+    told = f"{len(found.old)} pieces of evidence ({freed / 1e6:.1f} MB); {len(found.kept)} stay ({kept / 1e6:.1f} MB)"
+    facts = {"removed": len(found.old), "bytes": freed, "kept": len(found.kept), "kept_bytes": kept}
+    if dry_run:
+        console.data({**facts, "dry_run": True}) if json else typer.echo(f"would remove {told}")
+        return
+    if found.old and not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(f"this would remove {told}: pass --yes to do it, or --dry-run to look first")
+        typer.confirm(f"Remove {told}?", abort=True, err=True)
+    for one in found.old:
+        one.path.unlink(missing_ok=True)
+    console.data(facts) if json else typer.echo(f"removed {told}")

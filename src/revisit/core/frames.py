@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from revisit.core.errors import UsageError
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -24,24 +26,35 @@ class ClipInfo:
 
 
 class Frame:
-    """One decoded frame; `at(long_side)` gives it scaled down, once for all observers that ask."""
+    """One decoded frame. What several observers need of it is made once, and goes with it: `at`, `once`."""
 
     def __init__(self, index: int, time: float, rgb: np.ndarray, digest: str) -> None:
         self.index, self.time, self.rgb, self.digest = index, time, rgb, digest
-        self._scaled: dict[int, np.ndarray] = {}
+        self._made: dict[Hashable, Any] = {}
 
     def at(self, long_side: int | None) -> np.ndarray:
         """RGB with its longer side reduced to `long_side` by area averaging; never enlarged."""
         height, width = self.rgb.shape[:2]
         if long_side is None or max(height, width) <= long_side:
             return self.rgb
-        if long_side not in self._scaled:
-            import cv2
+        return self.once(long_side, lambda: area_averaged(self.rgb, long_side))
 
-            scale = long_side / max(height, width)
-            size = max(1, round(width * scale)), max(1, round(height * scale))
-            self._scaled[long_side] = cv2.resize(self.rgb, size, interpolation=cv2.INTER_AREA)
-        return self._scaled[long_side]
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What `make` returns, made for the first observer that asks under this key and kept for the others."""
+        if key not in self._made:
+            self._made[key] = make()
+        made: Made = self._made[key]
+        return made
+
+
+def area_averaged(rgb: np.ndarray, long_side: int) -> np.ndarray:
+    """A picture with its longer side at `long_side`, by area averaging."""
+    import cv2
+
+    height, width = rgb.shape[:2]
+    scale = long_side / max(height, width)
+    size = max(1, round(width * scale)), max(1, round(height * scale))
+    return np.asarray(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA))
 
 
 @dataclass(frozen=True)

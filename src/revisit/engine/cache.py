@@ -7,7 +7,9 @@ dropped and made again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,7 +38,7 @@ class EvidenceCache:
     def save(self, key: str, record: Any) -> None:
         path = self.path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_npz(path, to_arrays(record), seal=True)
+        save_npz(path, to_arrays(record), compress=True, level=1, seal=True)
 
     def load(self, kind: type, key: str) -> Any:
         """The record under `key`, or None where it is absent or damaged (it is then made again)."""
@@ -56,7 +58,10 @@ class EvidenceCache:
         if not path.is_file():
             return None
         try:
-            return read(path)
+            found = read(path)
+            with suppress(OSError):  # of a cache that others own
+                os.utime(path)  # `revisit cache prune` keeps what was used last; many disks do not note who reads
+            return found
         except MemoryError:
             raise
         except Exception:  # whatever damaged bytes lead to

@@ -252,6 +252,7 @@ class Shelf:
         self.rows: dict[int, int] = {}  # number of a frame -> its place in the file
         self.shape: tuple[int, ...] = ()
         self.info: ClipInfo | None = None
+        self.last: Frame | None = None  # the one asked for last: several observers compare with it, one after the other
 
     def put(self, frame: Frame) -> None:
         self.shape = frame.rgb.shape
@@ -269,6 +270,11 @@ class Shelf:
 
     def get(self, index: int) -> Frame:
         """The frame of this number."""
+        if self.last is None or self.last.index != index:
+            self.last = self._read(index)
+        return self.last
+
+    def _read(self, index: int) -> Frame:
         row = self.rows[index]
         seconds, digest = self.facts[row]
         if self.file is None:

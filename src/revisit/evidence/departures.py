@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
+import numpy as np
+
 from revisit.core import Array, evidence
+from revisit.evidence.pictures import unpacked
 
 
 @evidence(id="departures")
@@ -28,11 +32,28 @@ class Departures:
     reference_step_share: Annotated[Array, "N; finite"]
     reference_first: Annotated[Array, "N, 3, 3; finite"]  # from the reference's first frame to its frame
     reference_first_share: Annotated[Array, "N; finite"]
-    shown: Annotated[Array, "N, height, width, 3"]  # uint8 RGB: the clip, laid over the reference
-    truth: Annotated[Array, "N, height, width, 3"]  # uint8 RGB: the reference
+    shown_jpeg: Annotated[Array, "shown_bytes"]  # uint8: the pictures of `shown`, and where each file begins
+    shown_begins: Annotated[Array, "N + 1"]
+    truth_jpeg: Annotated[Array, "truth_bytes"]  # the same of `truth`
+    truth_begins: Annotated[Array, "N + 1"]
     covered: Annotated[Array, "N, height, width"]  # bool: pixels of `truth` that the clip's frame reaches
     clip_detail: Annotated[Array, "N, S; finite"]  # mean gradient of luma (0-255) of the clip's frame, fine to coarse
     reference_detail: Annotated[Array, "N, S; finite"]  # the same of the reference's frame, at the same size
+
+    @cached_property
+    def shown(self) -> np.ndarray:
+        """(N, height, width, 3) uint8 RGB: the clip, laid over the reference."""
+        return unpacked(self.shown_jpeg, self.shown_begins, self.size)
+
+    @cached_property
+    def truth(self) -> np.ndarray:
+        """(N, height, width, 3) uint8 RGB: the reference."""
+        return unpacked(self.truth_jpeg, self.truth_begins, self.size)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the pictures."""
+        return self.covered.shape[2], self.covered.shape[1]
 
 
 @evidence(id="overlay")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
+import numpy as np
+
 from revisit.core import Array, evidence
+from revisit.evidence.pictures import unpacked
 
 SSIM_FAMILIES = ("rgb", "gray_border", "torchmetrics")
 
@@ -50,5 +54,19 @@ class PairedViews:
     """Small pictures of a clip and of its reference at aligned frames."""
 
     index: Annotated[Array, "N"]  # frame numbers in the clip
-    clip: Annotated[Array, "N, height, width, 3"]  # uint8 RGB
-    reference: Annotated[Array, "N, height, width, 3"]  # uint8 RGB, at the clip's size
+    clip_jpeg: Annotated[Array, "clip_bytes"]  # uint8: the pictures of `clip`, and where each file begins
+    clip_begins: Annotated[Array, "N + 1"]
+    reference_jpeg: Annotated[Array, "reference_bytes"]  # the same of `reference`
+    reference_begins: Annotated[Array, "N + 1"]
+    width: int
+    height: int
+
+    @cached_property
+    def clip(self) -> np.ndarray:
+        """(N, height, width, 3) uint8 RGB."""
+        return unpacked(self.clip_jpeg, self.clip_begins, (self.width, self.height))
+
+    @cached_property
+    def reference(self) -> np.ndarray:
+        """(N, height, width, 3) uint8 RGB, at the clip's size."""
+        return unpacked(self.reference_jpeg, self.reference_begins, (self.width, self.height))

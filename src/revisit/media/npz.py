@@ -85,10 +85,12 @@ def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
             raise MediaError(f"the archive is damaged; write it again ({printable(str(error))})") from error
 
 
-def save_npz(path: Path, arrays: Mapping[str, np.ndarray], compress: bool = False, seal: bool = False) -> None:
+def save_npz(
+    path: Path, arrays: Mapping[str, np.ndarray], compress: bool = False, seal: bool = False, level: int = 6
+) -> None:
     """Write arrays as an npz file: whole or not at all, the same bytes for the same arrays."""
     with replacing(path) as temporary:
-        with zipfile.ZipFile(temporary, "w") as archive:
+        with zipfile.ZipFile(temporary, "w", compresslevel=level) as archive:
             archive.comment = bytes(SEAL) if seal else b""
             for name in sorted(arrays):
                 array = np.asarray(arrays[name])

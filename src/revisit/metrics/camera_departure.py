@@ -28,7 +28,7 @@ def camera_ways(departures: Departures) -> CameraWays | Unscored:
     n = len(departures.index)
     if n < 4:
         return Unscored("too_short", f"a movement out and back needs more than the {n} frames that were compared")
-    aspect = departures.truth.shape[1] / departures.truth.shape[2]
+    aspect = departures.size[1] / departures.size[0]
     known = departures.reference_step_share > 0
     mine = departures.clip_step_share > 0
     for whose, found in (("reference", known), ("clip", mine)):

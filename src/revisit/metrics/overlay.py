@@ -169,7 +169,7 @@ def ways_of(departures: Departures) -> tuple[np.ndarray, np.ndarray] | None:
     mine, true = departures.clip_step_share > 0, departures.reference_step_share > 0
     if (~mine).mean() > MOST_GAPS or (~true).mean() > MOST_GAPS:
         return None
-    aspect = departures.truth.shape[1] / departures.truth.shape[2]
+    aspect = departures.size[1] / departures.size[0]
     path = chained(step_vectors(departures.clip_step, aspect), mine)
     return path, chained(step_vectors(departures.reference_step, aspect), true)
 
@@ -182,7 +182,7 @@ def trusted(departures: Departures) -> np.ndarray:
     ways = ways_of(departures)
     if ways is None:
         return np.asarray(departures.offset_share >= ALONE)
-    aspect = departures.truth.shape[1] / departures.truth.shape[2]
+    aspect = departures.size[1] / departures.size[0]
     expected = ways[1] - ways[0]
     stray = np.linalg.norm((step_vectors(departures.offset, aspect) - expected)[:, :2], axis=1)
     return np.asarray((departures.offset_share > 0) & (stray < STRAY + 0.25 * np.linalg.norm(expected[:, :2], axis=1)))

@@ -10,6 +10,7 @@ the features in float16 (autocast) and their distances in float32; a CPU everyth
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,13 +20,14 @@ from torch.nn import functional
 
 from revisit import weights
 from revisit.networks import compiled
+from revisit.networks.kept import Kept
 from revisit.networks.loading import fill
 
 HALF = "float16"
 SHIFT, SCALE = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
-# Pixels of pairs that go through the network at once. VGG16 takes 2 GB for a million of them, AlexNet a tenth; on a CPU
-# more at once are no faster.
-PIXELS, ON_GPU = 1280 * 720, {5: 32, 13: 2}  # and how many times that on a GPU, by the number of convolutions
+# Pixels of pairs that go through the network at once on a GPU, and how many times that by the number of convolutions:
+# VGG16 takes 2 GB for a million of them, AlexNet a tenth.
+PIXELS, ON_GPU = 1280 * 720, {5: 32, 13: 2}
 REPEATED = ("lins.", "scaling_layer.")  # the lpips package lists these twice, or as constants
 
 
@@ -70,6 +72,7 @@ class Lpips(nn.Module):
     def __init__(self, table: Table) -> None:
         super().__init__()
         self.table = table
+        self.kept = Kept()
         self.net = nn.Module()
         inputs = 3
         for depth, layers in enumerate(table):
@@ -98,26 +101,41 @@ class Lpips(nn.Module):
         return found
 
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
-        """The distance of each pair of pictures (B, 3, H, W) with levels from 0 to 255."""
+        """The distance of each pair of pictures (B, 3, H, W) with levels from 0 to 255.
+
+        On a CPU pictures go through one by one, where more are no faster, and what the network sees in `b` is kept for
+        the next that is compared with it.
+        """
+        if a.device.type == "cpu":
+            pairs = zip(a.split(1), b.split(1), strict=True)
+            return torch.cat([self._apart(self._units(one), self._known(other)) for one, other in pairs])
         convolutions = sum(isinstance(layer, Conv) for layers in self.table for layer in layers)
-        most = PIXELS if a.device.type == "cpu" else PIXELS * ON_GPU[convolutions]
-        few = max(1, most // (a.shape[-1] * a.shape[-2]))
+        few = max(1, PIXELS * ON_GPU[convolutions] // (a.shape[-1] * a.shape[-2]))
         if len(a) > few:
             return torch.cat([self(a[k : k + few], b[k : k + few]) for k in range(0, len(a), few)])
         return compiled.run(self._distance, a, b)
 
     def _distance(self, a: Tensor, b: Tensor) -> Tensor:
-        x = torch.cat([a.contiguous(), b.contiguous()]).float() / 127.5 - 1
+        units = self._units(torch.cat([a.contiguous(), b.contiguous()]))
+        return self._apart([unit[: len(a)] for unit in units], [unit[len(a) :] for unit in units])
+
+    def _known(self, picture: Tensor) -> list[Tensor]:
+        return self.kept.of(picture, lambda: self._units(picture))
+
+    def _units(self, pictures: Tensor) -> list[Tensor]:
+        """Features at the five depths, those of each place divided by their length."""
+        x = pictures.float() / 127.5 - 1
         x = (x - x.new_tensor(SHIFT)[:, None, None]) / x.new_tensor(SCALE)[:, None, None]
         if x.is_cuda:  # the order in which its units for half precision take them
             x = x.contiguous(memory_format=torch.channels_last)
-        total = x.new_zeros(len(a))
-        for depth, found in enumerate(self.features(x)):
-            found = found.float()
-            unit = found / (found.square().sum(dim=1, keepdim=True).sqrt() + 1e-10)
-            difference = (unit[: len(a)] - unit[len(a) :]).square()
+        found = [depth.float() for depth in self.features(x)]
+        return [depth / (depth.square().sum(dim=1, keepdim=True).sqrt() + 1e-10) for depth in found]
+
+    def _apart(self, a: Sequence[Tensor], b: Sequence[Tensor]) -> Tensor:
+        total = a[0].new_zeros(len(a[0]))
+        for depth, (one, other) in enumerate(zip(a, b, strict=True)):
             weight = self.get_parameter(f"lin{depth}.model.1.weight")
-            total += (difference * weight).sum(dim=1).mean(dim=(1, 2))
+            total += ((one - other).square() * weight).sum(dim=1).mean(dim=(1, 2))
         return total
 
 

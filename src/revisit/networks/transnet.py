@@ -41,11 +41,6 @@ class Separable(nn.Module):
         )
         self.layers = nn.ModuleList([over_picture, over_time])
 
-    def forward(self, x: Tensor) -> Tensor:
-        for layer in self.layers:
-            x = layer(x)
-        return x
-
 
 class Dilated(nn.Module):
     """Four convolutions with different reach in time, beside each other."""
@@ -57,7 +52,23 @@ class Dilated(nn.Module):
         self.bn = nn.BatchNorm3d(4 * filters, eps=1e-3)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.bn(torch.cat([self.get_submodule(f"Conv3D_{dilation}")(x) for dilation in DILATIONS], dim=1))
+        """Of (B, T, C, H, W). All four look at one picture at a time and then add up over time, so that their sums
+        are those of two convolutions over pictures, for which processors are made: a third of the time."""
+        count = x.shape[:2]
+        pairs = [self.get_submodule(f"Conv3D_{dilation}.layers") for dilation in DILATIONS]
+        over_picture = torch.cat([pair.get_parameter("0.weight")[:, :, 0] for pair in pairs])
+        x = functional.conv2d(x.flatten(0, 1), over_picture, padding=1)
+        # one row of outputs for the frame before, the frame itself and the frame after
+        over_time = [pair.get_parameter("1.weight")[..., 0, 0].permute(2, 0, 1).flatten(0, 1) for pair in pairs]
+        x = functional.conv2d(x, torch.cat(over_time)[..., None, None], groups=len(DILATIONS)).unflatten(0, count)
+        parts = []
+        for part, dilation in zip(x.chunk(len(DILATIONS), dim=2), DILATIONS, strict=True):
+            before, total, after = part.chunk(3, dim=2)
+            total = total.clone()
+            total[:, dilation:] += before[:, :-dilation]
+            total[:, :-dilation] += after[:, dilation:]
+            parts.append(total)
+        return self.bn(torch.cat(parts, dim=2).transpose(1, 2)).transpose(1, 2)
 
 
 class Stage(nn.Module):
@@ -69,7 +80,8 @@ class Stage(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         first = self.DDCNN[0](x).relu()
-        return functional.avg_pool3d(self.DDCNN[1](first).relu() + first, (1, 2, 2))
+        both = self.DDCNN[1](first).relu() + first
+        return functional.avg_pool2d(both.flatten(0, 1), 2).unflatten(0, both.shape[:2])
 
 
 class Alike(nn.Module):
@@ -94,8 +106,8 @@ class AlikeFeatures(Alike):
         self.projection = nn.Linear(4 * sum(FILTERS), 128)
 
     def forward(self, *stages: Tensor) -> Tensor:
-        means = torch.cat([maps.mean(dim=(3, 4)) for maps in stages], dim=1)
-        return super().forward(functional.normalize(self.projection(means.transpose(1, 2)), dim=2))
+        means = torch.cat([maps.mean(dim=(3, 4)) for maps in stages], dim=2)
+        return super().forward(functional.normalize(self.projection(means), dim=2))
 
 
 class TransNetV2(nn.Module):
@@ -111,10 +123,10 @@ class TransNetV2(nn.Module):
         self.cls_layer1, self.cls_layer2 = nn.Linear(1024, 1), nn.Linear(1024, 1)
 
     def forward(self, frames: Tensor) -> tuple[Tensor, Tensor]:
-        maps = [frames.permute(0, 4, 1, 2, 3).float() / 255]
+        maps = [frames.permute(0, 1, 4, 2, 3).float() / 255]
         for stage in self.SDDCNN:
             maps.append(stage(maps[-1]))
-        flat = maps[-1].permute(0, 2, 3, 4, 1).flatten(2)
+        flat = maps[-1].permute(0, 1, 3, 4, 2).flatten(2)
         seen = [self.color_hist_layer(histograms(frames)), self.frame_sim_layer(*maps[1:]), flat]
         x = self.fc1(torch.cat(seen, dim=2)).relu()
         return self.cls_layer1(x)[..., 0], self.cls_layer2(x)[..., 0]

@@ -8,7 +8,9 @@ its surroundings. Similarity is the normalised correlation of two layouts of whi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -35,10 +37,11 @@ def cells_of(rgb: np.ndarray) -> np.ndarray:
     angle *= DIRECTIONS / np.pi
     lower = angle.astype(np.int32)
     upper_share = (angle - lower) * strength
-    lower %= DIRECTIONS
-    upper = (lower + 1) % DIRECTIONS
-    y, x = np.arange(rows * CELL) // CELL, np.arange(columns * CELL) // CELL
-    cell = (y[:, None] * columns + x) * DIRECTIONS
+    lower[lower >= DIRECTIONS] -= DIRECTIONS
+    lower[lower >= DIRECTIONS] -= DIRECTIONS
+    upper = lower + 1
+    upper[upper == DIRECTIONS] = 0
+    cell = _first_bins(rows, columns)
     count = rows * columns * DIRECTIONS
     pooled = np.bincount((cell + lower).ravel(), (strength - upper_share).ravel(), count)
     pooled += np.bincount((cell + upper).ravel(), upper_share.ravel(), count)
@@ -51,6 +54,13 @@ def cells_of(rgb: np.ndarray) -> np.ndarray:
     colour = cv2.resize(lab, (columns, rows), interpolation=cv2.INTER_AREA)
     out[..., DIRECTIONS + 1 :] = (colour - [0, 128, 128]) / [255, 100, 100]
     return out
+
+
+@lru_cache(maxsize=16)
+def _first_bins(rows: int, columns: int) -> np.ndarray:
+    """For each pixel, the place of the first direction of its cell among the bins of all cells."""
+    y, x = np.arange(rows * CELL) // CELL, np.arange(columns * CELL) // CELL
+    return ((y[:, None] * columns + x) * DIRECTIONS).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -70,9 +80,10 @@ class Whitening:
 
     def __call__(self, cells: np.ndarray) -> np.ndarray:
         """(rows, columns, 13) deviations, none longer than `LARGEST`."""
-        white = (cells - self.mean) @ self.turn
-        length = np.linalg.norm(white, axis=-1, keepdims=True)
-        return np.asarray(white * (np.minimum(length, LARGEST) / np.maximum(length, 1e-6)), dtype=np.float32)
+        white = (cells - self.mean).reshape(-1, CHANNELS) @ self.turn
+        length = np.sqrt(np.einsum("nc,nc->n", white, white))
+        white *= (np.minimum(length, LARGEST) / np.maximum(length, 1e-6))[:, None]
+        return np.asarray(white, dtype=np.float32).reshape(cells.shape)
 
 
 def cut_out(white: np.ndarray, centre: np.ndarray, rows: int, columns: int) -> np.ndarray:
@@ -101,7 +112,7 @@ class View:
         # wide enough that the correlation does not wrap around
         self.padded = cv2.getOptimalDFTSize(rows + largest_probe[0]), cv2.getOptimalDFTSize(columns + largest_probe[1])
         self.spectrum = spectrum_of(white, self.padded)
-        self._square = np.ascontiguousarray((white**2).sum(-1))
+        self._square = np.einsum("yxc,yxc->yx", white, white)
 
     def energy(self, weight: np.ndarray) -> np.ndarray:
         """Weighted energy of the window around each cell."""
@@ -120,27 +131,42 @@ class Probe:
         # an even number of cells has no middle one: the correlation belongs half a cell up and left
         self.off = np.array([(self.columns + 1) % 2, (self.rows + 1) % 2]) / -2
         self.weighted = piece * weight[..., None]
-        self._prepared: dict[tuple[int, int, int, int], tuple[np.ndarray, np.ndarray]] = {}
+        self._prepared: dict[tuple[int, int, int, int], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
-    def _prepare(self, shape: tuple[int, int], padded: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    def prepared(self, view: View) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For views of this shape: spectrum of the probe, its energy inside at each cell, and what that is worth.
+
+        A small remainder inside agrees with anything, so its worth falls with the share inside and is 0 below a third.
+        """
         import cv2
 
-        key = (*shape, *padded)
+        rows, columns = view.white.shape[:2]
+        key = (rows, columns, *view.padded)
         if key not in self._prepared:
-            inside = cv2.filter2D(np.ones(shape, np.float32), cv2.CV_32F, self.energy, borderType=cv2.BORDER_CONSTANT)
-            self._prepared[key] = np.conj(spectrum_of(self.weighted, padded)), inside
+            ones = np.ones((rows, columns), np.float32)
+            inside = cv2.filter2D(ones, cv2.CV_32F, self.energy, borderType=cv2.BORDER_CONSTANT)
+            share = inside / max(float(self.energy.sum()), 1e-6)
+            worth = np.where(share < 1 / 3, 0, np.sqrt(np.clip(share / 0.75, 0, 1))).astype(np.float32)
+            centred = np.zeros((*view.padded, CHANNELS), np.float32)
+            centred[: self.rows, : self.columns] = self.weighted
+            centred = np.roll(centred, (-(self.rows // 2), -(self.columns // 2)), (0, 1))
+            self._prepared[key] = np.conj(spectrum_of(centred, view.padded)), inside, worth
         return self._prepared[key]
 
     def similarity(self, view: View, energy: np.ndarray) -> np.ndarray:
-        """(rows, columns) correlation with the probe centred on each cell; `energy` as `View.energy(weight)`.
+        """(rows, columns) correlation with the probe centred on each cell; `energy` as `View.energy(weight)`."""
+        return similarities([self], view, energy)[0]
 
-        Where the probe reaches over the border only what is inside is compared; a small remainder
-        agrees with anything, so the value falls with the share inside and is 0 below a third.
-        """
-        rows, columns = view.white.shape[:2]
-        mine, inside = self._prepare((rows, columns), view.padded)
-        product = np.fft.irfft2((view.spectrum * mine).sum(0), s=view.padded)
-        product = np.roll(product, (self.rows // 2, self.columns // 2), (0, 1))[:rows, :columns]
-        value = product / np.sqrt(np.maximum(inside * np.maximum(energy, FAINTEST * inside), 1e-6))
-        share = inside / max(float(self.energy.sum()), 1e-6)
-        return np.asarray(np.where(share < 1 / 3, 0, value * np.sqrt(np.clip(share / 0.75, 0, 1))), dtype=np.float32)
+
+def similarities(probes: Sequence[Probe], view: View, energy: np.ndarray) -> np.ndarray:
+    """(probes, rows, columns) correlation with each probe, of one weight, centred on each cell.
+
+    Where a probe reaches over the border only what is inside is compared.
+    """
+    rows, columns = view.white.shape[:2]
+    known = [probe.prepared(view) for probe in probes]
+    products = np.stack([np.einsum("cyx,cyx->yx", view.spectrum, spectrum) for spectrum, _, _ in known])
+    found = np.fft.irfft2(products, s=view.padded)[:, :rows, :columns]
+    for value, (_, inside, worth) in zip(found, known, strict=True):
+        value *= worth / np.sqrt(np.maximum(inside * np.maximum(energy, FAINTEST * inside), 1e-6))
+    return np.asarray(found, dtype=np.float32)

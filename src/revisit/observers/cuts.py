@@ -20,11 +20,12 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, observer
 from revisit.evidence.motion import CutSignal, ShotChanges
-from revisit.observers.pictures import flow_maker, follow, gray, small
+from revisit.observers.pictures import flow_from, flow_maker, follow, gray, small
 
 LONG_SIDE = 160
 WINDOW = 9  # pixels, side of the window in which local structure is compared
 RETRY = 0.4  # strangers above this get a second chance with the best plain shift, and must fall below it
+QUIET = 0.2  # a step below it is no cut whatever lies further out, so nobody looks there
 NOISE = 4.0  # variance in gray levels squared below which structure is noise
 FURTHER_SECONDS = 0.1  # how much further out `lasting` looks on each side
 NEIGHBOURHOOD_SECONDS = 1.0  # on each side
@@ -40,7 +41,7 @@ class Look:
     histogram: np.ndarray
 
 
-@observer(id="lite.cuts", version=1, kind="sequence", makes=CutSignal, sets=("lite",))
+@observer(id="lite.cuts", version=2, kind="sequence", makes=CutSignal, sets=("lite",))
 def cut_signal(clip: ClipInfo) -> Sight:
     """How far each frame is from being a continuation of the frame before."""
     maker = flow_maker()
@@ -58,7 +59,8 @@ def cut_signal(clip: ClipInfo) -> Sight:
             seconds.append(frame.time)
             steps.append(strangeness(maker, recent[-2], recent[-1]))
         if len(recent) == recent.maxlen:
-            lasting.append(together(strangeness(maker, recent[0], recent[-1])))
+            middle = together(steps[-1 - further])  # of the step between the two frames in the middle
+            lasting.append(together(strangeness(maker, recent[0], recent[-1])) if middle >= QUIET else middle)
     # The first and last few steps have no frames further out on both sides: for them the step speaks alone.
     ends = [together(step) for step in steps]
     if lasting:
@@ -104,12 +106,13 @@ def flow_failure(maker: Any, a: np.ndarray, b: np.ndarray, start: tuple[float, f
 
     `start` is a shift in pixels from which the flow sets out.
     """
-    there = maker.calc(a, b, np.full((*a.shape, 2), start, np.float32))
-    back = maker.calc(b, a, np.full((*a.shape, 2), (-start[0], -start[1]), np.float32))
+    import cv2
+
+    there, back = flow_from(maker, a, b, start), flow_from(maker, b, a, (-start[0], -start[1]))
     seen, inside = follow(there, b)
     missed = there + follow(there, back)[0]
-    slack = 1 + 0.1 * np.hypot(there[:, :, 0], there[:, :, 1])
-    disagree = inside & (np.hypot(missed[:, :, 0], missed[:, :, 1]) > slack)
+    slack = 1 + 0.1 * cv2.magnitude(*cv2.split(there))
+    disagree = inside & (cv2.magnitude(*cv2.split(missed)) > slack)
     return structure_change(a, seen, inside), float(disagree.mean())
 
 

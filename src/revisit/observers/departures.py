@@ -15,9 +15,10 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, every, observer
 from revisit.evidence.departures import Departures
+from revisit.evidence.pictures import packed
 from revisit.observers.fidelity import same_size
 from revisit.observers.matching import Structure, correlate, structure
-from revisit.observers.pictures import SHARED_LONG_SIDE, flow_maker, follow, gray, small
+from revisit.observers.pictures import at_shared_size, flow_from, flow_maker, follow, gray, small
 
 LONG_SIDE = 192
 AT_MOST = 33
@@ -56,8 +57,8 @@ APART, SAME = Join(np.eye(3), 0.0), Join(np.eye(3), 1.0)
 
 
 @observer(
-    id="lite.departures", version=1, kind="sequence", makes=Departures, frames=every(at_most=AT_MOST), pairs=True,
-    sets=("lite",),
+    id="lite.departures", version=2, kind="sequence", makes=Departures, frames=every(at_most=AT_MOST),
+    pairs=True, sets=("lite",),
 )  # fmt: skip
 def departures(clip: ClipInfo) -> Sight:
     """At most 33 pairs of frames, joined with each other and with the frames before them."""
@@ -76,7 +77,7 @@ def departures(clip: ClipInfo) -> Sight:
             continue  # a frame that is compared with several of the reference speaks once
         picture = small(pair[0], LONG_SIDE)
         height, width = picture.shape[:2]
-        mine, true = look(picture), look(same_size(pair[1].at(SHARED_LONG_SIDE), width, height))
+        mine, true = look(picture), look(same_size(at_shared_size(pair[1]), width, height))
         offset = join(maker, mine, true)
         if start is None or before is None:
             start = true
@@ -103,6 +104,7 @@ def record(places: Any, joins: Any, shown: Any, covered: Any, truths: Any, detai
         n, 4, 3, 3
     )
     shares = np.array([[j.share for j in row] for row in joins], dtype=np.float64).reshape(n, 4)
+    shown_files, truth_files = packed(shown), packed(truths)
     detail = np.array(details, dtype=np.float64).reshape(n, 2, SCALES)
     return Departures(
         index=np.array([place[0] for place in places], dtype=np.int64),
@@ -112,8 +114,8 @@ def record(places: Any, joins: Any, shown: Any, covered: Any, truths: Any, detai
         clip_step=warps[:, 1], clip_step_share=shares[:, 1],
         reference_step=warps[:, 2], reference_step_share=shares[:, 2],
         reference_first=warps[:, 3], reference_first_share=shares[:, 3],
-        shown=np.array(shown, dtype=np.uint8).reshape(n, height, width, 3),
-        truth=np.array(truths, dtype=np.uint8).reshape(n, height, width, 3),
+        shown_jpeg=shown_files[0], shown_begins=shown_files[1],
+        truth_jpeg=truth_files[0], truth_begins=truth_files[1],
         covered=np.array(covered, dtype=bool).reshape(n, height, width),
         clip_detail=detail[:, 0], reference_detail=detail[:, 1],
     )  # fmt: skip
@@ -156,8 +158,7 @@ def join_from(maker: Any, a: Look, b: Look, start: tuple[float, float]) -> Join:
     height, width = a.gray.shape
     if len(a.points) < LEAST_POINTS or len(b.points) < LEAST_POINTS:
         return APART
-    there = maker.calc(a.gray, b.gray, np.full((height, width, 2), start, np.float32))
-    back = maker.calc(b.gray, a.gray, np.full((height, width, 2), (-start[0], -start[1]), np.float32))
+    there, back = flow_from(maker, a.gray, b.gray, start), flow_from(maker, b.gray, a.gray, (-start[0], -start[1]))
     missed = there + follow(there, back)[0]
     x, y = a.points.astype(int).T
     moved = a.points + there[y, x]
@@ -196,7 +197,7 @@ def lay(maker: Any, mine: Look, true: Look, offset: Join) -> tuple[np.ndarray, n
     grid = np.mgrid[:height, :width][::-1].transpose(1, 2, 0).astype(np.float32)
     at = cv2.perspectiveTransform(grid.reshape(1, -1, 2), np.linalg.inv(offset.warp)).reshape(height, width, 2)
     over = cv2.remap(mine.gray, at, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    rest = maker.calc(true.gray, over, None)
+    rest = flow_from(maker, true.gray, over)
     sigma = SMOOTH * max(height, width)
     at = cv2.perspectiveTransform(
         (grid + cv2.GaussianBlur(rest, (0, 0), sigma)).reshape(1, -1, 2), np.linalg.inv(offset.warp)

@@ -17,9 +17,11 @@ SSIM follows Wang et al. 2004 with an 11 x 11 Gaussian of sigma 1.5, K1 = 0.01, 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, UsageError, observer
+from revisit.core import ClipInfo, Frame, Sampling, Sight, UsageError, observer
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity
 
 WINDOW, SIGMA = 11, 1.5
@@ -29,11 +31,23 @@ STRIP = 64  # rows worked on at a time, so that what is worked on stays in the p
 MIND_SIZE = 1280, 720
 
 
-@observer(id="lite.fidelity", version=3, kind="sequence", makes=FrameFidelity, pairs=True, sets=("lite",))
+def compared(count: int, fps: float, *, rate: float | None = None, **_: Any) -> np.ndarray:
+    """Frames that are compared: every one, or so many a second, both ends among them."""
+    return Sampling(rate).pick(count, fps)
+
+
+@observer(
+    id="lite.fidelity", version=3, kind="sequence", makes=FrameFidelity, pairs=True, choose=compared, sets=("lite",)
+)
 def frame_fidelity(
-    clip: ClipInfo, *, families: str = "rgb", resize: str = "area", long_side: int | None = 640
+    clip: ClipInfo,
+    *,
+    families: str = "rgb",
+    resize: str = "area",
+    long_side: int | None = 640,
+    rate: float | None = None,
 ) -> Sight:
-    """Squared error and SSIM of every frame against the aligned frame of the reference."""
+    """Squared error and SSIM of every frame, or `rate` a second, against the aligned frame of the reference."""
     import cv2
 
     asked = chosen_families(families)
@@ -69,14 +83,17 @@ def chosen_families(families: str) -> list[str]:
     return asked
 
 
-def one_size(pair: tuple[Frame, Frame], resize: str, long_side: int | None) -> tuple[np.ndarray, np.ndarray]:
+def one_size(
+    pair: tuple[Frame, Frame], resize: str, long_side: int | None, rate: float | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Both pictures at one size: 8-bit by the rule `area`, float32 from 0 to 255 by the rule `mind`."""
     if resize == "mind":
         return cover(pair[0].rgb, *MIND_SIZE), cover(pair[1].rgb, *MIND_SIZE)
     if resize != "area":
         raise UsageError(f"unknown resize rule {resize!r}; `resize` must be area or mind")
     shown = pair[0].at(long_side)
-    return shown, same_size(pair[1].rgb, shown.shape[1], shown.shape[0])
+    height, width = shown.shape[:2]
+    return shown, pair[1].once(("same size", width, height), lambda: same_size(pair[1].rgb, width, height))
 
 
 def same_size(rgb: np.ndarray, width: int, height: int) -> np.ndarray:
@@ -136,15 +153,16 @@ def ssim_inside(a: np.ndarray, b: np.ndarray, epsilon: float = 0.0) -> float:
 
     total = 0.0
     for top in range(0, height - 2 * EDGE, STRIP):
-        x, y = (picture[top : top + STRIP + 2 * EDGE] for picture in (a, b))
+        x, y = (np.asarray(picture[top : top + STRIP + 2 * EDGE], dtype=np.float32) for picture in (a, b))
         mean_x, mean_y = means(x), means(y)
-        covariance = means(cv2.multiply(x, y, dtype=cv2.CV_32F), scale=2, plus=C2)
+        covariance = means(x * y, scale=2, plus=C2)
         # Both variances are only ever needed as a sum, which saves one blur of five. From here on the arithmetic
         # is done in place: new arrays would cost more time than the blurs.
-        powers = cv2.multiply(x, x, dtype=cv2.CV_32F)
-        powers += cv2.multiply(y, y, dtype=cv2.CV_32F)
+        powers = x * x
+        powers += np.square(y)
         variances = means(powers, plus=C2)
-        product = cv2.multiply(mean_x, mean_y, scale=2)
+        product = mean_x * mean_y
+        product *= 2
         mean_x *= mean_x
         mean_y *= mean_y
         squares = np.add(mean_x, mean_y, out=mean_x)

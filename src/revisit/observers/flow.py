@@ -11,7 +11,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, observer
 from revisit.evidence.motion import FlowStats
-from revisit.observers.pictures import SHARED_LONG_SIDE, flow_maker, follow, gray
+from revisit.observers.pictures import SHARED_LONG_SIDE, flow_maker, follow, gray_at
 
 GRID = 8  # pixels between the places whose flow enters the fit
 TEXTURED = 6.0  # gradient in gray levels per pixel that flow can follow; sensor noise stays below it
@@ -29,7 +29,7 @@ def flow_stats(clip: ClipInfo) -> Sight:
     before: tuple[float, np.ndarray] | None = None
     frame: Frame
     while (frame := (yield)) is not None:
-        picture = gray(frame.at(SHARED_LONG_SIDE))
+        picture = gray_at(frame, SHARED_LONG_SIDE)
         if before is not None:
             flow = maker.calc(before[1], picture, None)
             index.append(frame.index)
@@ -58,11 +58,12 @@ def describe(flow: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> tuple[
     import cv2
 
     height, width = earlier.shape
-    length = np.hypot(flow[:, :, 0], flow[:, :, 1])
+    across, along = cv2.split(flow)
+    length = cv2.magnitude(across, along)
     seen, inside = follow(flow, later)
-    error = cv2.absdiff(seen, earlier)[inside].mean() / 255 if inside.any() else 1.0
+    error = cv2.mean(cv2.absdiff(seen, earlier), inside.view(np.uint8))[0] / 255 if inside.any() else 1.0
     dx, dy = (cv2.Sobel(earlier, cv2.CV_32F, *order, ksize=3, scale=0.125) for order in ((1, 0), (0, 1)))
-    textured = np.hypot(dx, dy) > TEXTURED
+    textured = cv2.magnitude(dx, dy) > TEXTURED
 
     ys, xs = np.mgrid[GRID // 2 : height : GRID, GRID // 2 : width : GRID].reshape(2, -1)
     # A place is as good as the best pixel of its neighbourhood.
@@ -72,7 +73,7 @@ def describe(flow: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> tuple[
     places = np.stack([xs - (width - 1) / 2, ys - (height - 1) / 2], axis=1) / width
     vectors = flow[ys, xs].astype(np.float64) / width
     shift, log_scale, rotation, left = fit_similarity(places, vectors)
-    median = np.median(flow.reshape(-1, 2), axis=0) / width
+    median = np.median(across) / width, np.median(along) / width
     return (
         *map(float, median), float(length.mean()) / width, float(np.percentile(length, 90)) / width,
         *shift, log_scale, rotation, float((left < EXPLAINED).mean()), float(left.mean()),
@@ -86,18 +87,16 @@ def fit_similarity(places: np.ndarray, vectors: np.ndarray) -> tuple[tuple[float
     `places` (N, 2) are relative to the centre, `vectors` (N, 2) are their displacements. Solves
     v = (a - 1, -b; b, a - 1) p + t with Cauchy weights, starting from the median shift.
     """
-    x, y = places.T
-    one, zero = np.ones_like(x), np.zeros_like(x)
-    design = np.concatenate([np.stack([x, -y, one, zero], 1), np.stack([y, x, zero, one], 1)])
-    target = np.concatenate([vectors[:, 0], vectors[:, 1]])
-    answer = np.array([0.0, 0.0, *np.median(vectors, axis=0)])
+    # Points of the plane as complex numbers: a similarity is then v = turn p + shift with complex turn and shift.
+    p, v = places[:, 0] + 1j * places[:, 1], vectors[:, 0] + 1j * vectors[:, 1]
+    design = np.stack([p, np.ones_like(p)])
+    answer = np.array([0.0, complex(*np.median(vectors, axis=0))])
     for _ in range(ROUNDS):
-        left = np.hypot(*(target - design @ answer).reshape(2, -1))
+        left = np.abs(v - answer @ design)
         spread = max(1.5 * float(np.median(left)), 0.0005)
-        weight = np.tile(1 / (1 + (left / spread) ** 2), 2)
+        weighted = design.conj() / (1 + (left / spread) ** 2)
         # A trace of ridge keeps the answer defined when all places lie on one spot.
-        normal = (design * weight[:, None]).T @ design + 1e-9 * np.eye(4)
-        answer = np.linalg.solve(normal, (design * weight[:, None]).T @ target)
-    left = np.hypot(*(target - design @ answer).reshape(2, -1))
-    a, b = 1 + answer[0], answer[1]
-    return (float(answer[2]), float(answer[3])), float(np.log(np.hypot(a, b))), float(np.arctan2(b, a)), left
+        answer = np.linalg.solve(weighted @ design.T + 1e-9 * np.eye(2), weighted @ v)
+    left = np.abs(v - answer @ design)
+    turn, shift = 1 + answer[0], answer[1]
+    return (float(shift.real), float(shift.imag)), float(np.log(abs(turn))), float(np.angle(turn)), left

@@ -6,6 +6,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, observer
 from revisit.evidence.frames import FrameFacts
+from revisit.observers.pictures import gray_at
 
 LONG_SIDE = 320  # sharpness depends on the size, so it is measured at one size for all clips
 
@@ -22,7 +23,7 @@ def frame_facts(clip: ClipInfo) -> Sight:
     sharpness: list[float] = []
     frame: Frame
     while (frame := (yield)) is not None:
-        gray = cv2.cvtColor(frame.at(LONG_SIDE), cv2.COLOR_RGB2GRAY)
+        gray = gray_at(frame, LONG_SIDE)
         index.append(frame.index)
         time.append(frame.time)
         digests.append(bytes.fromhex(frame.digest)[:16])

@@ -13,13 +13,13 @@ import numpy as np
 
 from revisit.core import Batch, observer
 from revisit.evidence.appearance import LabStats, StyleStats
+from revisit.observers.pictures import VIEWED, at_shared_size
 
 THINNED_LONG_SIDE = 960  # 1920 is thinned by 2, 3840 by 4; up to 1919 every pixel counts
-STYLE_LONG_SIDE = 320
 STYLE_SCALES = 3  # each half the size of the one before
 
 
-@observer(id="lite.lab", version=1, kind="frame", makes=LabStats, sets=("lite",))
+@observer(id="lite.lab", version=2, kind="frame", makes=LabStats, frames=VIEWED, sets=("lite",))
 def lab_stats(frames: Batch) -> LabStats:
     """Mean and standard deviation of CIELAB of every frame."""
     import cv2
@@ -34,7 +34,9 @@ def lab_stats(frames: Batch) -> LabStats:
     return LabStats(index=frames.index, mean=mean, std=std)
 
 
-@observer(id="lite.style", version=1, kind="frame", makes=StyleStats, size=STYLE_LONG_SIDE, sets=("lite",))
+@observer(
+    id="lite.style", version=2, kind="frame", makes=StyleStats, frames=VIEWED, prepare=at_shared_size, sets=("lite",)
+)
 def style_stats(frames: Batch) -> StyleStats:
     """Gradient strength at three scales, contrast and saturation of every frame."""
     import cv2
@@ -45,9 +47,11 @@ def style_stats(frames: Batch) -> StyleStats:
     for k, rgb in enumerate(frames.rgb):
         luma = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY).astype(np.float32) / 255
         contrast[k] = luma.std()
-        saturation[k] = float((rgb.max(axis=2) - rgb.min(axis=2)).mean()) / 255
+        r, g, b = cv2.split(rgb)
+        chroma = cv2.subtract(cv2.max(cv2.max(r, g), b), cv2.min(cv2.min(r, g), b))
+        saturation[k] = cv2.mean(chroma)[0] / 255
         for scale in range(STYLE_SCALES):
-            dx, dy = np.diff(luma, axis=1)[:-1], np.diff(luma, axis=0)[:, :-1]
-            gradient[k, scale] = np.hypot(dx, dy).mean() if dx.size else 0.0
+            dx, dy = luma[:-1, 1:] - luma[:-1, :-1], luma[1:, :-1] - luma[:-1, :-1]
+            gradient[k, scale] = cv2.magnitude(dx, dy).mean() if dx.size else 0.0
             luma = cv2.resize(luma, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
     return StyleStats(index=frames.index, gradient=gradient, contrast=contrast, saturation=saturation)

@@ -7,15 +7,17 @@ import numpy as np
 from revisit import weights
 from revisit.core import Batch, observers
 from revisit.evidence.fidelity import PerceptualDistance
-from revisit.observers.fidelity import one_size
+from revisit.observers.fidelity import compared, one_size
 
 
 @observers(
     {"torch.lpips_alex": "lpips_alex", "torch.lpips_vgg": "lpips_vgg"},
-    version=2, kind="frame", makes=PerceptualDistance, pairs=True, prepare=one_size,
+    version=2, kind="frame", makes=PerceptualDistance, pairs=True, prepare=one_size, choose=compared,
 )  # fmt: skip
-def lpips(network: str, batch: Batch, *, resize: str = "area", long_side: int | None = 640) -> PerceptualDistance:
-    """LPIPS ({network}) of every frame against the aligned frame of the reference."""
+def lpips(
+    network: str, batch: Batch, *, resize: str = "area", long_side: int | None = 640, rate: float | None = None
+) -> PerceptualDistance:
+    """LPIPS ({network}) of every frame, or `rate` a second, against the aligned frame of the reference."""
     from revisit.networks import lpips, runtime
 
     with runtime.inference(lpips.HALF):

@@ -12,8 +12,9 @@ Warps are 3x3 matrices in fractions of the frame, so that they hold at every siz
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 
@@ -93,7 +94,8 @@ def match_points(a: Points, b: Points) -> np.ndarray:
     mutual = likeness.argmax(axis=0)[best] == rows
     rows, best = rows[mutual], best[mutual]
     top = likeness[rows, best]
-    second = np.partition(likeness[rows], -2, axis=1)[:, -2]
+    likeness[rows, best] = -2.0  # below any cosine: what is left is the second best
+    second = likeness.max(axis=1)[rows]
     clear = (2 - 2 * top) < RATIO**2 * (2 - 2 * second)  # squared distances of unit vectors
     return np.stack([rows[clear], best[clear]], axis=1)
 
@@ -130,16 +132,16 @@ def _fractions(matrix: np.ndarray, a: tuple[int, int], b: tuple[int, int]) -> np
 
 def landing(warp: np.ndarray, xy: np.ndarray) -> np.ndarray:
     """Where positions (n, 2) land under a 3x3 warp."""
-    moved = np.c_[xy, np.ones(len(xy))] @ warp.T
+    moved = xy @ warp[:, :2].T + warp[:, 2]
     return np.asarray(moved[:, :2] / np.where(np.abs(moved[:, 2:]) < 1e-9, 1e-9, moved[:, 2:]))
 
 
 @dataclass(frozen=True)
 class Structure:
-    """The gradient field of a frame, ready to be correlated: its spectrum and its energy under each shift."""
+    """The gradient field of a frame, ready to be correlated: its spectrum and its strength under each shift."""
 
-    spectrum: np.ndarray
-    energy: np.ndarray
+    spectrum: np.ndarray  # of both its parts
+    strength: np.ndarray  # root of the energy in the area that is common under each shift
     shape: tuple[int, int]  # rows, columns
 
 
@@ -162,7 +164,8 @@ def structure(gray: np.ndarray, hidden: np.ndarray | None = None) -> Structure:
     shape = (2 * rows, 2 * STRUCTURE_WIDTH)
     mask = np.fft.rfft2(np.ones((rows, STRUCTURE_WIDTH)), shape)
     energy = np.fft.irfft2(np.fft.rfft2(np.abs(field) ** 2, shape) * mask.conj(), shape)
-    return Structure(np.fft.fft2(field, shape).astype(np.complex64), energy.astype(np.float32), (rows, STRUCTURE_WIDTH))
+    parts = np.fft.rfft2(np.stack([field.real, field.imag]), shape).astype(np.complex64)
+    return Structure(parts, np.sqrt(np.maximum(energy, 0)).astype(np.float32), (rows, STRUCTURE_WIDTH))
 
 
 def correlate(a: Structure, b: Structure) -> tuple[float, float, tuple[float, float]]:
@@ -171,38 +174,37 @@ def correlate(a: Structure, b: Structure) -> tuple[float, float, tuple[float, fl
     The correlation is that of gradient directions in the common area, times the square root of
     that area's share: a small common area agrees by chance more easily.
     """
+    (found,) = correlate_all(a, [b])
+    return found
+
+
+def correlate_all(a: Structure, others: Sequence[Structure]) -> list[tuple[float, float, tuple[float, float]]]:
+    """As `correlate`, of one frame onto each of several."""
+    if not others:
+        return []
     rows, columns = a.shape
-    plain = np.fft.ifft2(a.spectrum * b.spectrum.conj()).real
-    # energy of b in the common area: b shifted the other way
-    other = np.roll(b.energy[::-1, ::-1], (1, 1), axis=(0, 1))
-    area = _overlaps(rows, columns)
-    valid = area >= LEAST_OVERLAP
-    score = np.where(valid, plain / np.sqrt(np.maximum(a.energy * other, 1e-6)) * np.sqrt(area), -1.0)
-    at = int(score.argmax())
-    y, x = divmod(at, score.shape[1])
-    peak = float(score[y, x])
-    wide = np.roll(score, (score.shape[0] // 2 - y, score.shape[1] // 2 - x), axis=(0, 1))
-    cy, cx = score.shape[0] // 2, score.shape[1] // 2
-    wide[cy - 4 : cy + 5, cx - 5 : cx + 6] = -1.0
-    dy = y if y < rows else y - 2 * rows
-    dx = x if x < columns else x - 2 * columns
-    return peak, peak - float(wide.max()), (-dx / columns, -dy / rows)
+    shape = 2 * rows, 2 * columns
+    products = np.stack([(a.spectrum * b.spectrum.conj()).sum(axis=0) for b in others])
+    plain = np.fft.irfft2(products, shape).astype(np.float32)
+    root, too_little = _overlaps(rows, columns)
+    found = []
+    for b, score in zip(others, plain, strict=True):
+        # strength of b in the common area: b shifted the other way
+        score *= root / np.maximum(a.strength * np.roll(b.strength[::-1, ::-1], (1, 1), axis=(0, 1)), 1e-3)
+        score[too_little] = -1.0
+        y, x = divmod(int(score.argmax()), shape[1])
+        peak = float(score[y, x])
+        score[np.ix_(np.arange(y - 4, y + 5) % shape[0], np.arange(x - 5, x + 6) % shape[1])] = -1.0
+        dy = y if y < rows else y - 2 * rows
+        dx = x if x < columns else x - 2 * columns
+        found.append((peak, peak - float(score.max()), (-dx / columns, -dy / rows)))
+    return found
 
 
-_AREAS: dict[tuple[int, int], np.ndarray] = {}
-
-
-def _overlaps(rows: int, columns: int) -> np.ndarray:
-    """Share of the frame in common, for each cyclic shift of a frame padded to twice its size."""
-    if (rows, columns) not in _AREAS:
-        y = 1 - np.minimum(np.arange(2 * rows), 2 * rows - np.arange(2 * rows)) / rows
-        x = 1 - np.minimum(np.arange(2 * columns), 2 * columns - np.arange(2 * columns)) / columns
-        _AREAS[rows, columns] = np.outer(y, x)
-    return _AREAS[rows, columns]
-
-
-def grey(rgb: np.ndarray) -> Any:
-    """The grey picture of an RGB one."""
-    import cv2
-
-    return cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
+@lru_cache(maxsize=8)
+def _overlaps(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """For each cyclic shift of a padded frame: root of the share in common, and where it is too small."""
+    y = 1 - np.minimum(np.arange(2 * rows), 2 * rows - np.arange(2 * rows)) / rows
+    x = 1 - np.minimum(np.arange(2 * columns), 2 * columns - np.arange(2 * columns)) / columns
+    area = np.outer(y, x)
+    return np.sqrt(area).astype(np.float32), area < LEAST_OVERLAP

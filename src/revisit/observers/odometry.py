@@ -12,24 +12,30 @@ back, the frame is compared with the first one directly.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from revisit.core import ClipInfo, Sight, every, observer
 from revisit.evidence.camera import CameraPath
-from revisit.observers.matching import Points, find_points, grey, match_points
+from revisit.observers.matching import Points, find_points, match_points
+from revisit.observers.pictures import gray_at
 
 SIZE = 384
+POINTS_SIZE = 288  # longer side at which points of frames too far apart to track are described
 AT_MOST = 96
 CORNERS = 300
 KEY_MOTION = 0.15  # of the width, in the median: enough parallax to see, little enough to track
 KEY_SURVIVORS = 0.5  # of the key frame's points
 LEAST_TRACKS = 20
+ENOUGH_TRACKS = 60  # with fewer, points are looked for again by how they look, which costs ten times as much
 MOST_TRACKS = 150  # used to fit a pose
 ASSUMED_FIELD = 60.0  # degrees: a common phone or film camera
 FIELDS = np.arange(30.0, 111.0, 2.5)
 LEAST_SIGHT = 0.04  # of the width: less motion tells nothing of the lens
+SETTLED = 1e-7  # radians: a turn that changes less has been found
+TINY = 1e-5  # radians and directions: steps of numerical derivatives
 TRIALS = 100  # of a random search; more only help where nothing fits, and cost seconds
 TIGHT = 1.0  # pixels at the working size
 LENS_TOLERANCE = 1.5  # pixels, for the geometry that tells the field of view
@@ -39,6 +45,9 @@ GLITCH = 6  # samples after which a path that came back from a jump must be wher
 LARGEST_ERROR = 15.0  # degrees: what is less certain is not reliable
 LOOP_MATCHES = 40  # points of the first frame that must be found again before a loop is checked
 TURN_ONLY = 0.8  # of the points fit a turn without parallax: the direction of the step is not observable
+
+
+Pose = tuple[np.ndarray, np.ndarray]  # rotation (3, 3) and unit translation (3,)
 
 
 @dataclass(frozen=True)
@@ -53,8 +62,8 @@ class Track:
 
 
 @observer(
-    id="lite.odometry", version=2, kind="sequence", makes=CameraPath, frames=every(at_most=AT_MOST), size=SIZE,
-    sets=("lite",),
+    id="lite.odometry", version=3, kind="sequence", makes=CameraPath, frames=every(at_most=AT_MOST),
+    size=SIZE,    sets=("lite",),
 )  # fmt: skip
 def odometry(clip: ClipInfo) -> Sight:
     """Turns of the camera and directions of its steps, from tracked points."""
@@ -67,7 +76,7 @@ def odometry(clip: ClipInfo) -> Sight:
     described: dict[int, Points] = {}  # of the last two frames, where tracking was not enough
     pictures: list[np.ndarray] = []
     while (frame := (yield)) is not None:
-        picture = grey(frame.at(SIZE))
+        picture = gray_at(frame, SIZE)
         row = len(index)
         index.append(frame.index)
         time.append(frame.time)
@@ -80,8 +89,8 @@ def odometry(clip: ClipInfo) -> Sight:
                 born = len(start)
                 now, kept = follow(last, picture, start)
                 start, now = start[kept], now[kept]
-            if len(now) < max(KEY_SURVIVORS * born, LEAST_TRACKS) and key == row - 1:
-                described = {row - 1: described.get(row - 1) or find_points(last), row: find_points(picture)}
+            if len(now) < ENOUGH_TRACKS and key == row - 1:
+                described = {row - 1: described.get(row - 1) or points_of(last), row: points_of(picture)}
                 start, now = max((start, now), matched(*described.values()), key=lambda found: len(found[0]))
             moved = float(np.median(np.hypot(*(now - start).T))) if len(now) else np.inf
             closes = moved > KEY_MOTION * picture.shape[1] or len(now) < max(KEY_SURVIVORS * born, LEAST_TRACKS)
@@ -110,7 +119,7 @@ def closes_loop(rotation: np.ndarray, pictures: list[np.ndarray], f: float, fiel
     if not len(back):
         return fine
     row = int(back[away[back].argmin()])
-    start, end = matched(find_points(pictures[0]), find_points(pictures[row]))
+    start, end = matched(points_of(pictures[0]), points_of(pictures[row]))
     if len(start) < LOOP_MATCHES:
         return fine  # nothing is recognised: another place, or the first one changed; that is not for the path to say
     centre = np.array([pictures[0].shape[1], pictures[0].shape[0]]) / 2
@@ -174,6 +183,17 @@ def follow(a: np.ndarray, b: np.ndarray, points: np.ndarray) -> tuple[np.ndarray
     kept = (found.ravel() > 0) & (found_back.ravel() > 0) & (np.abs(points - back).max(axis=1) < 0.7)
     inside = ((there >= 0) & (there < (b.shape[1], b.shape[0]))).all(axis=1)
     return there, kept & inside
+
+
+def points_of(picture: np.ndarray) -> Points:
+    """Points to recognise a picture by, in its pixels; found at a smaller size, where they cost a third."""
+    import cv2
+
+    height, width = picture.shape
+    scale = min(1.0, POINTS_SIZE / max(height, width))
+    small = cv2.resize(picture, (round(width * scale), round(height * scale)), interpolation=cv2.INTER_AREA)
+    found = find_points(np.asarray(small))
+    return replace(found, xy=found.xy * (np.array([width, height]) / found.size), size=(width, height))
 
 
 def matched(a: Points, b: Points) -> tuple[np.ndarray, np.ndarray]:
@@ -278,6 +298,7 @@ def relative_pose(
     turn, fits = fit_turn(a, b, tolerance)
     if fits.mean() > TURN_ONLY or float(np.median(np.hypot(*(b - a).T))) < 0.3 * tolerance:
         return turn, None, int(fits.sum())
+    rays = Rays.of(a, b)
     starts = [(turn, near[1]), near] if near else [(turn, axis) for axis in np.eye(3)]
     if not near:
         cv2.setRNGSeed(0)
@@ -286,58 +307,72 @@ def relative_pose(
             _, found, step, _ = cv2.recoverPose(essential, a, b, np.eye(3), mask=mask)
             starts.append((np.asarray(found), np.asarray(step).ravel()))
     _, found, step = min(
-        (refine(a, b, turn_0, step_0, 0.3 * tolerance) for turn_0, step_0 in starts), key=lambda pose: pose[0]
+        (refine(rays, turn_0, step_0, 0.3 * tolerance) for turn_0, step_0 in starts), key=lambda pose: pose[0]
     )
-    count = int((epipolar_error(a, b, found, step) < 0.7 * tolerance).sum())
+    count = int((rays.errors([(found, step)])[0] < 0.7 * tolerance).sum())
     if count < max(LEAST_TRACKS, 0.5 * len(a)) or degrees(found @ turn.T) > FAR_OFF:
         return (turn, None, int(fits.sum())) if fits.mean() > 0.4 else (None, None, 0)
     return found, ahead(a, b, found, step), count
 
 
-def epipolar_error(a: np.ndarray, b: np.ndarray, turn: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """(n,) Sampson distance of matched rays under x_b = turn x_a + step."""
-    x, y, z = step
-    essential = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]]) @ turn
-    ra, rb = np.c_[a, np.ones(len(a))], np.c_[b, np.ones(len(b))]
-    to_b, to_a = ra @ essential.T, rb @ essential
-    size = np.sqrt(to_b[:, 0] ** 2 + to_b[:, 1] ** 2 + to_a[:, 0] ** 2 + to_a[:, 1] ** 2)
-    return np.asarray(np.abs((rb * to_b).sum(axis=1)) / np.maximum(size, 1e-12))
+@dataclass(frozen=True)
+class Rays:
+    """Matched rays of two frames, laid out so that the errors of several poses are a few products of matrices."""
+
+    a: np.ndarray  # (3, n)
+    b: np.ndarray  # (3, n)
+    products: np.ndarray  # (9, n) of the coordinates of b and a
+
+    @classmethod
+    def of(cls, a: np.ndarray, b: np.ndarray) -> Rays:
+        rays_a, rays_b = (np.vstack([xy.T, np.ones(len(xy))]) for xy in (a, b))
+        return cls(rays_a, rays_b, (rays_b[:, None] * rays_a[None]).reshape(9, -1))
+
+    def errors(self, poses: Sequence[Pose]) -> np.ndarray:
+        """(poses, n) Sampson distance of the rays under x_b = turn x_a + step."""
+        essential = np.array([_cross(step) @ turn for turn, step in poses])
+        to_b = np.square(essential[:, :2].reshape(-1, 3) @ self.a)
+        to_a = np.square(essential[:, :, :2].transpose(0, 2, 1).reshape(-1, 3) @ self.b)
+        size = np.sqrt(to_b[::2] + to_b[1::2] + to_a[::2] + to_a[1::2])
+        return np.asarray(np.abs(essential.reshape(-1, 9) @ self.products) / np.maximum(size, 1e-12))
 
 
-def refine(
-    a: np.ndarray, b: np.ndarray, turn: np.ndarray, step: np.ndarray, scale: float
-) -> tuple[float, np.ndarray, np.ndarray]:
+def _cross(step: np.ndarray) -> np.ndarray:
+    x, y, z = step.tolist()
+    return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+
+
+def refine(rays: Rays, turn: np.ndarray, step: np.ndarray, scale: float) -> tuple[float, np.ndarray, np.ndarray]:
     """(cost, rotation, unit translation) after Gauss-Newton steps on the robust epipolar error."""
     import cv2
 
-    def moved(change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def moved(change: np.ndarray) -> Pose:
         t = step + change[3:] @ across
-        return cv2.Rodrigues(change[:3])[0] @ turn, t / np.linalg.norm(t)
+        return cv2.Rodrigues(change[:3])[0] @ turn, t / np.sqrt(t @ t)
 
     def cost(error: np.ndarray) -> float:
         return float(np.log1p((error / scale) ** 2).sum())
 
-    error = epipolar_error(a, b, turn, step)
+    error = rays.errors([(turn, step)])[0]
+    paid = cost(error)
     damping = 1e-3
     for _ in range(12):
         across = np.linalg.svd(step[None])[2][1:]  # two directions across the translation
-        columns = [(epipolar_error(a, b, *moved(d)) - error) / 1e-5 for d in 1e-5 * np.eye(5)]
-        jacobian = np.stack(columns, axis=1)
-        weight = 1 / (1 + (error / scale) ** 2)
-        normal = (jacobian * weight[:, None]).T @ jacobian
-        change = -np.linalg.solve(
-            normal + damping * np.diag(np.diag(normal) + 1e-9), (jacobian * weight[:, None]).T @ error
-        )
+        jacobian = (rays.errors([moved(change) for change in TINY * np.eye(5)]) - error) / TINY
+        weighted = jacobian / (1 + (error / scale) ** 2)
+        normal = weighted @ jacobian.T
+        change = -np.linalg.solve(normal + damping * np.diag(np.diag(normal) + 1e-9), weighted @ error)
         tried = moved(np.clip(change, -0.2, 0.2))
-        tried_error = epipolar_error(a, b, *tried)
-        if cost(tried_error) < cost(error):
-            gain = cost(error) - cost(tried_error)
-            (turn, step), error, damping = tried, tried_error, damping / 5
-            if gain < 1e-3 * cost(error):
+        tried_error = rays.errors([tried])[0]
+        tried_cost = cost(tried_error)
+        if tried_cost < paid:
+            gain = paid - tried_cost
+            (turn, step), error, paid, damping = tried, tried_error, tried_cost, damping / 5
+            if gain < 1e-3 * paid:
                 break
         else:
             damping *= 10
-    return cost(error), turn, step
+    return paid, turn, step
 
 
 def ahead(a: np.ndarray, b: np.ndarray, turn: np.ndarray, step: np.ndarray) -> np.ndarray:
@@ -350,15 +385,16 @@ def ahead(a: np.ndarray, b: np.ndarray, turn: np.ndarray, step: np.ndarray) -> n
 
 def fit_turn(a: np.ndarray, b: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
     """Rotation between rays that fits most of them within the tolerance, and which ones."""
-    rays_a = np.c_[a, np.ones(len(a))]
-    rays_b = np.c_[b, np.ones(len(b))]
-    rays_a /= np.linalg.norm(rays_a, axis=1, keepdims=True)
-    rays_b /= np.linalg.norm(rays_b, axis=1, keepdims=True)
+    rays_a, rays_b = (np.vstack([xy.T, np.ones(len(xy))]) for xy in (a, b))
+    rays_a, rays_b = (rays / np.sqrt((rays * rays).sum(axis=0)) for rays in (rays_a, rays_b))
     weight = np.ones(len(a))
     turn = np.eye(3)
     for _ in range(10):  # iteratively reweighted Kabsch
-        u, _, vt = np.linalg.svd((rays_b * weight[:, None]).T @ rays_a)
+        before = turn
+        u, _, vt = np.linalg.svd((rays_b * weight) @ rays_a.T)
         turn = u @ np.diag([1, 1, np.linalg.det(u @ vt)]) @ vt
-        error = np.linalg.norm(rays_b - rays_a @ turn.T, axis=1)
+        error = np.sqrt(np.square(rays_b - turn @ rays_a).sum(axis=0))
+        if np.abs(turn - before).max() < SETTLED:
+            break
         weight = 1 / (1 + (error / max(tolerance, float(np.median(error)))) ** 2) ** 2
     return turn, error < tolerance

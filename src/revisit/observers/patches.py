@@ -18,6 +18,7 @@ import numpy as np
 
 from revisit.core import Batch, every, observer
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
+from revisit.observers.pictures import VIEWED, at_shared_size
 
 EFFICIENTNET = "efficientnet-lite0"
 LONG_SIDE = 320
@@ -28,22 +29,24 @@ WIDER_WEIGHT = 0.7  # of the wider window against the patch itself
 FLAT = 0.02  # gradient per pixel (luma 0-1) below which a patch counts as flat: about 5 of 255
 COLOUR_WEIGHT = 0.35  # share of the squared length
 COLOUR_BINS = {0: np.linspace(0, 100, 6), 1: np.linspace(-40, 40, 6), 2: np.linspace(-40, 40, 6)}
+STEPS = 256  # of 1 to which tokens are rounded: half the bytes once packed, and cosines move by a thousandth
 REGIONS = (1, 3)  # the whole frame: mean token of the frame and of 3 x 3 regions
 
 
 @observer(
     id="lite.patches",
-    version=1,
+    version=2,
     kind="frame",
     makes=PatchFeatures,
-    frames=every(at_most=256),
-    size=LONG_SIDE,
+    frames=VIEWED,
+    prepare=at_shared_size,
     sets=("lite",),
 )
 def patch_features(frames: Batch) -> PatchFeatures:
     """Unit descriptors of a grid of patches, 20 on the longer side, and of the whole frame."""
     tokens = np.stack([patch_tokens(rgb) for rgb in frames.rgb])
     whole = np.stack([whole_token(grid) for grid in tokens])
+    tokens = np.round(tokens * STEPS) / STEPS
     return PatchFeatures(index=frames.index, tokens=tokens.astype(np.float16), whole=whole.astype(np.float32))
 
 

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from revisit.core import Frame
+from revisit.core import Frame, every
+from revisit.core.frames import area_averaged
 
 SHARED_LONG_SIDE = 320  # most observers look at this size, so it is made once per frame
+# Frames whose views are compared with each other: all who ask look at the same.
+VIEWED = every(at_most=48)
+
+
+def at_shared_size(frame: Frame) -> np.ndarray:
+    """RGB at the size at which most observers look."""
+    return frame.at(SHARED_LONG_SIDE)
 
 
 def small(frame: Frame, long_side: int) -> np.ndarray:
     """RGB at a longer side below 320, made from the shared 320 instead of the full frame; never enlarged."""
-    import cv2
-
-    rgb = frame.at(SHARED_LONG_SIDE)
-    height, width = rgb.shape[:2]
-    if max(height, width) <= long_side:
+    rgb = at_shared_size(frame)
+    if max(rgb.shape[:2]) <= long_side:
         return rgb
-    scale = long_side / max(height, width)
-    size = max(1, round(width * scale)), max(1, round(height * scale))
-    return np.asarray(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA))
+    return frame.once(("small", long_side), lambda: area_averaged(rgb, long_side))
+
+
+def gray_at(frame: Frame, long_side: int) -> np.ndarray:
+    """BT.601 luma, 8 bits, of a frame at this longer side."""
+    return frame.once(("gray", long_side), lambda: gray(frame.at(long_side)))
 
 
 def gray(rgb: np.ndarray) -> np.ndarray:
@@ -38,6 +47,15 @@ def flow_maker() -> Any:
     return cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
 
 
+def flow_from(maker: Any, a: np.ndarray, b: np.ndarray, start: tuple[float, float] = (0.0, 0.0)) -> np.ndarray:
+    """Flow from picture a to b that sets out from a shift in pixels.
+
+    OpenCV's maker keeps the start that it was last given and sets out from it again where none is given, so that one
+    maker must be given a start always, as here, or never.
+    """
+    return np.asarray(maker.calc(a, b, np.full((*a.shape, 2), start, np.float32)))
+
+
 def follow(flow: np.ndarray, later: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`later` as seen from the earlier frame, and which pixels of that stay inside: later[x + flow(x)].
 
@@ -46,7 +64,12 @@ def follow(flow: np.ndarray, later: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     import cv2
 
     height, width = flow.shape[:2]
-    x = flow[:, :, 0] + np.arange(width, dtype=np.float32)
-    y = flow[:, :, 1] + np.arange(height, dtype=np.float32)[:, None]
-    inside = (x >= -0.5) & (y >= -0.5) & (x <= width - 0.5) & (y <= height - 0.5)
-    return np.asarray(cv2.remap(later, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)), inside
+    at = flow + _places(width, height)
+    inside = cv2.inRange(at, (-0.5, -0.5), (width - 0.5, height - 0.5)) > 0
+    return np.asarray(cv2.remap(later, at, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)), inside
+
+
+@lru_cache(maxsize=8)
+def _places(width: int, height: int) -> np.ndarray:
+    """(height, width, 2) x and y of every pixel."""
+    return np.stack(np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32)), axis=2)

@@ -22,7 +22,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Sight, Target, every, observer
 from revisit.evidence.target import TargetTrack
-from revisit.observers.cells import CELL, FAINTEST, Probe, View, Whitening, cells_of, cut_out
+from revisit.observers.cells import CELL, FAINTEST, Probe, View, Whitening, cells_of, cut_out, similarities
 
 LONG_SIDE = 480
 SEARCH_SIDE = 400  # the largest picture searched; finer ones cost much and add nothing for targets of this size
@@ -161,6 +161,17 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
     return TargetTrack(**columns, **search.facts(clip))
 
 
+STEPS = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)])  # in cells: how far off a half may be
+
+
+def _halves(cells: np.ndarray) -> np.ndarray:
+    """(..., 4) sums over the upper, lower, left and right half of (..., rows, columns)."""
+    rows, columns = cells.shape[-2] // 2, cells.shape[-1] // 2
+    down, across = cells.sum(-1), cells.sum(-2)
+    parts = (down[..., :rows], down[..., rows:], across[..., :columns], across[..., columns:])
+    return np.stack([part.sum(-1) for part in parts], axis=-1)
+
+
 STILL = Motion(np.zeros(2), 1.0, 1.0, 0.0)
 
 
@@ -255,7 +266,7 @@ class Search:
         self.common = self._elsewhere(self.looks[0], self.start)
         self.texture = float(np.sqrt((piece**2).sum(-1) * self.weight).sum() / self.weight.sum())
         self.surroundings = surroundings_probe(at_first.white, centre, (rows, columns), ring)
-        self.colours = [colours_in(rgb, self.start.box(self.size))]  # of each look
+        self.colours = [self._colours(rgb, self.start)]  # of each look, with their shares
 
     def _views(self, rgb: np.ndarray, largest_probe: tuple[int, int]) -> list[View]:
         return [View(self.whiten(cells_of(shrunk(rgb, self.side / size))), largest_probe) for size in self.sizes]
@@ -266,12 +277,11 @@ class Search:
     def look(self, rgb: np.ndarray, expected: Spot) -> Sighting:
         """Where the target, and its place, are in this frame; `expected` is where motion carried it."""
         self.views = self._views(rgb, (self.surroundings.rows, self.surroundings.columns))
-        trust = np.where(np.arange(len(self.looks)) < EARLY_LOOKS, 1.0, LATE_TRUST)
+        trust = np.where(np.arange(len(self.looks)) < EARLY_LOOKS, 1.0, LATE_TRUST).astype(np.float32)
         looks = []
         for view in self.views:
-            energy = view.energy(self.weight)
-            maps = [look.similarity(view, energy) * k for look, k in zip(self.looks, trust, strict=True)]
-            looks.append(np.array(maps))
+            maps = similarities(self.looks, view, view.energy(self.weight))
+            looks.append(maps * trust[:, None, None])
         best = [layer.max(0) for layer in looks]
         grids = [self._centres(view, self.looks[0]) for view in self.views]
         near, near_at, near_first, near_early = -1.0, expected, -1.0, -1.0
@@ -315,20 +325,15 @@ class Search:
         centre = self._cell(spot.centre, view)
         if not 0 <= centre[0] < view.white.shape[1] or not 0 <= centre[1] < view.white.shape[0]:
             return -1.0
-        halves = [(slice(0, rows // 2), slice(None)), (slice(rows // 2, None), slice(None))]
-        halves += [(slice(None), slice(0, columns // 2)), (slice(None), slice(columns // 2, None))]
+        pieces = np.stack([cut_out(view.white, centre + step, rows, columns) for step in STEPS])
+        theirs = _halves(np.einsum("pyxc,pyxc->pyx", pieces, pieces) * self.weight)
         best = -1.0
-        for step in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)):
-            piece = cut_out(view.white, centre + step, rows, columns)
-            theirs = (piece**2).sum(-1) * self.weight
-            for look in self.looks:
-                product = (look.weighted * piece).sum(-1)
-                for y, x in halves:
-                    own = float(look.energy[y, x].sum())
-                    # a half that holds little of the target says nothing
-                    if own > 0.3 * float(look.energy.sum()):
-                        other = max(float(theirs[y, x].sum()), FAINTEST * own)
-                        best = max(best, float(product[y, x].sum()) / np.sqrt(own * other))
+        for look in self.looks:
+            own, other = _halves(look.energy), np.maximum(theirs, FAINTEST * _halves(look.energy))
+            product = _halves(np.einsum("yxc,pyxc->pyx", look.weighted, pieces))
+            tells = own > 0.3 * float(look.energy.sum())  # a half that holds little of the target says nothing
+            if tells.any():
+                best = max(best, float((product / np.sqrt(np.maximum(own * other, 1e-12)))[:, tells].max()))
         return best
 
     def _centres(self, view: View, probe: Probe) -> np.ndarray:
@@ -397,12 +402,17 @@ class Search:
         if len(self.looks) == EARLY_LOOKS + LATE_LOOKS:
             del self.looks[EARLY_LOOKS], self.colours[EARLY_LOOKS]
         self.looks.append(look)
-        self.colours.append(colours_in(rgb, spot.box(self.size)))
+        self.colours.append(self._colours(rgb, spot))
+
+    def _colours(self, rgb: np.ndarray, spot: Spot) -> tuple[np.ndarray, np.ndarray]:
+        colours = colours_in(rgb, spot.box(self.size))
+        return colours, colour_shares(colours)
 
     def colour(self, rgb: np.ndarray, box: np.ndarray) -> float:
         """Overlap of the colours in a box with those of the remembered look that shares most."""
         here = colours_in(rgb, box)
-        return max(colour_overlap(here, look) for look in self.colours)
+        plain = colour_shares(here)
+        return max(colour_overlap(here, look, plain, shares) for look, shares in self.colours)
 
     def facts(self, clip: ClipInfo) -> dict[str, Any]:
         """Size and texture of the target: whether it can be judged at all."""
@@ -442,11 +452,17 @@ def colours_in(rgb: np.ndarray, box: np.ndarray) -> np.ndarray:
     return np.asarray(cv2.cvtColor(grid, cv2.COLOR_RGB2LAB).reshape(-1, 3).astype(np.float32))
 
 
-def colour_overlap(here: np.ndarray, there: np.ndarray) -> float:
-    """Common share of two sets of colours, 0-1, as they are or once a common tint is taken away."""
+def colour_overlap(
+    here: np.ndarray, there: np.ndarray, plain: np.ndarray | None = None, known: np.ndarray | None = None
+) -> float:
+    """Common share of two sets of colours, 0-1, as they are or once a common tint is taken away.
+
+    `plain` and `known` are `colour_shares` of both, where somebody has them already.
+    """
     tint = np.clip(there.mean(0) - here.mean(0), -TINT, TINT)
-    known = colour_shares(there)
-    return max(float(np.minimum(colour_shares(lab), known).sum()) for lab in (here, here + tint))
+    plain = colour_shares(here) if plain is None else plain
+    known = colour_shares(there) if known is None else known
+    return max(float(np.minimum(shares, known).sum()) for shares in (plain, colour_shares(here + tint)))
 
 
 def colour_shares(lab: np.ndarray) -> np.ndarray:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, every, observer
+from revisit.core import ClipInfo, Frame, Sight, observer, per_second
 from revisit.evidence.frames import Thumbnails
+from revisit.evidence.pictures import packed
 from revisit.observers.pictures import small
 
 LONG_SIDE = 192
 JPEG_QUALITY = 80
 
 
-@observer(id="lite.thumbnails", version=1, kind="sequence", makes=Thumbnails, frames=every(at_most=192), sets=("lite",))
+@observer(
+    id="lite.thumbnails", version=2, kind="sequence", makes=Thumbnails, frames=per_second(12, at_most=192),
+    sets=("lite",),
+)  # fmt: skip
 def thumbnails(clip: ClipInfo) -> Sight:
-    """JPEG pictures of at most 192 frames, 192 pixels on the longer side."""
-    import cv2
-
+    """JPEG pictures of 12 frames a second, at most 192 of them, 192 pixels on the longer side."""
     index: list[int] = []
     pictures: list[np.ndarray] = []
     width = height = 0
@@ -24,13 +26,13 @@ def thumbnails(clip: ClipInfo) -> Sight:
     while (frame := (yield)) is not None:
         picture = small(frame, LONG_SIDE)
         height, width = picture.shape[:2]
-        _, jpeg = cv2.imencode(".jpg", picture[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
         index.append(frame.index)
-        pictures.append(jpeg.ravel())
+        pictures.append(picture)
+    jpeg, offsets = packed(pictures, JPEG_QUALITY)
     return Thumbnails(
         index=np.array(index, dtype=np.int64),
-        jpeg=np.concatenate([np.zeros(0, np.uint8), *pictures]),
-        offsets=np.cumsum([0, *(len(p) for p in pictures)]).astype(np.int64),
+        jpeg=jpeg,
+        offsets=offsets,
         width=width,
         height=height,
     )

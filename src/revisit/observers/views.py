@@ -6,29 +6,28 @@ from itertools import pairwise
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, every, observer
+from revisit.core import ClipInfo, Sight, observer
 from revisit.evidence.views import ViewLinks
 from revisit.observers.matching import (
     CELLS,
     Points,
-    correlate,
+    correlate_all,
     find_points,
-    grey,
     landing,
     link,
     match_points,
     structure,
 )
+from revisit.observers.pictures import VIEWED, gray_at
 
 SIZE = 288
-AT_MOST = 48  # all pairs of them are compared
 MOVES = 0.02  # of the width, between sampled frames: the picture moves
 RESTS = 0.004  # of the width: the point stays where it is in the frame
 LEAST_COVER = 0.3  # of the textured cells move in a step that tells the camera's motion from an object's
 
 
 @observer(
-    id="lite.views", version=1, kind="sequence", makes=ViewLinks, frames=every(at_most=AT_MOST), size=SIZE,
+    id="lite.views", version=1, kind="sequence", makes=ViewLinks, frames=VIEWED, size=SIZE,
     sets=("lite",),
 )  # fmt: skip
 def views(clip: ClipInfo) -> Sight:
@@ -39,7 +38,7 @@ def views(clip: ClipInfo) -> Sight:
     while (frame := (yield)) is not None:
         index.append(frame.index)
         time.append(frame.time)
-        greys.append(grey(frame.at(SIZE)))
+        greys.append(gray_at(frame, SIZE))
     points = [find_points(g) for g in greys]
     hidden = attached_cells(points)
     points = [p.without(hidden) for p in points]
@@ -56,7 +55,7 @@ def views(clip: ClipInfo) -> Sight:
             inliers[i, j] = inliers[j, i] = found.inliers
             support[i, j] = support[j, i] = found.support
             warp[i, j], warp[j, i] = found.warp, np.linalg.inv(found.warp)
-            peak, ahead, at = correlate(fields[i], fields[j])
+        for j, (peak, ahead, at) in enumerate(correlate_all(fields[i], fields[i + 1 :]), i + 1):
             dense[i, j] = dense[j, i] = peak
             lead[i, j] = lead[j, i] = ahead
             shift[i, j], shift[j, i] = at, (-at[0], -at[1])

@@ -1,0 +1,64 @@
+"""What a network made of pictures that are asked about again and again: kept in a file without a name, within bounds.
+
+Models are compared with one reference one after the other, in one process. What a network sees in the reference's
+frames is the same for all of them, but too large for memory; a file that the system removes with the process holds it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import IO
+
+import numpy as np
+import torch
+from torch import Tensor
+
+ROOM = 4 << 30  # bytes: 430 frames of LPIPS with AlexNet at a longer side of 640
+
+
+class Kept:
+    """Lists of tensors by the bytes of the picture that they were made of."""
+
+    def __init__(self, room: int = ROOM) -> None:
+        self.room, self.used = room, 0
+        self._places: dict[bytes, tuple[int, list[tuple[int, ...]]]] = {}
+        self._file: IO[bytes] | None = None
+
+    def of(self, picture: Tensor, make: Callable[[], Sequence[Tensor]]) -> list[Tensor]:
+        """What `make` returns for this picture, float32 on the CPU; made once while there is room."""
+        key = hashlib.blake2b(picture.contiguous().numpy().data, digest_size=16).digest() + str(picture.shape).encode()
+        if key in self._places:
+            return self._read(*self._places[key])
+        made = [one.contiguous() for one in make()]
+        size = sum(one.numel() * 4 for one in made)
+        if self.used + size > self.room:  # most of it belongs to pictures that are done with
+            self._places.clear()
+            self.used = 0
+        if self.used + size <= self.room:
+            self._write(key, made)
+        return made
+
+    def _write(self, key: bytes, made: Sequence[Tensor]) -> None:
+        try:
+            self._file = self._file or tempfile.TemporaryFile(prefix="revisit-")  # noqa: SIM115 - goes with the process
+            self._file.seek(self.used)
+            for one in made:
+                self._file.write(one.numpy().data)
+            self._file.flush()
+        except OSError:  # a full disk: everything is made again then
+            self.room = 0
+            self._places.clear()
+            return
+        self._places[key] = self.used, [tuple(one.shape) for one in made]
+        self.used += sum(one.numel() * 4 for one in made)
+
+    def _read(self, place: int, shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:
+        assert self._file is not None
+        self._file.seek(place)
+        found = []
+        for shape in shapes:
+            data = bytearray(self._file.read(4 * int(np.prod(shape))))
+            found.append(torch.frombuffer(data, dtype=torch.float32).reshape(shape))
+        return found

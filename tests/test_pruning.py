@@ -1,0 +1,73 @@
+"""Pruning the evidence cache."""
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from revisit.cli.cache import app
+from revisit.core import UsageError
+from revisit.engine.cache import EvidenceCache
+from revisit.engine.pruning import size_of, unused
+from revisit.evidence.outset import Outset
+
+DAY = 86400.0
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EvidenceCache:
+    """Five pieces of one size, used 0 to 4 days ago."""
+    monkeypatch.setenv("REVISIT_CACHE", str(tmp_path))
+    made = EvidenceCache(tmp_path)
+    for k in range(5):
+        made.save(f"{k}" * 40, Outset(np.arange(3), np.random.default_rng(k).random(3)))
+        os.utime(made.path(f"{k}" * 40), (time.time() - k * DAY,) * 2)
+    return made
+
+
+def left(cache: EvidenceCache) -> list[str]:
+    return [path.name[0] for path in cache.files()]
+
+
+def test_what_was_used_last_stays(cache: EvidenceCache):
+    size = max(path.stat().st_size for path in cache.files())
+    assert [one.path.name[0] for one in unused(cache, to=2 * size + 1).kept] == ["0", "1"]
+    assert [one.path.name[0] for one in unused(cache, to=5 * size).old] == []
+    assert [one.path.name[0] for one in unused(cache, days=2.5).old] == ["3", "4"]
+    assert [one.path.name[0] for one in unused(cache, days=2.5, to=size).old] == ["1", "2", "3", "4"]
+    assert len(unused(cache).old) == 5
+    cache.load(Outset, "4" * 40)  # used just now
+    assert {one.path.name[0] for one in unused(cache, to=2 * size + 1).kept} == {"0", "4"}
+
+
+def test_it_asks_first_and_can_only_tell(cache: EvidenceCache):
+    run = CliRunner()
+    told = run.invoke(app, ["prune", "--dry-run", "--days", "2.5"])
+    assert told.exit_code == 0
+    assert "would remove 2 pieces" in told.stdout
+    assert len(left(cache)) == 5
+    refused = run.invoke(app, ["prune", "--days", "2.5"])
+    assert isinstance(refused.exception, UsageError)
+    assert "--yes" in str(refused.exception)
+    assert len(left(cache)) == 5
+    done = run.invoke(app, ["prune", "--days", "2.5", "--yes", "--json"])
+    assert '"removed": 2' in done.stdout
+    assert left(cache) == ["0", "1", "2"]
+    unsaid = run.invoke(app, ["prune", "--yes"])
+    assert isinstance(unsaid.exception, UsageError)
+    run.invoke(app, ["prune", "--all", "--yes"])
+    assert left(cache) == []
+
+
+@pytest.mark.parametrize(("text", "bytes"), [("500MB", 500e6), ("1.5 gb", 1.5e9), ("10G", 10e9), ("12", 12)])
+def test_sizes(text: str, bytes: float):
+    assert size_of(text) == bytes
+
+
+@pytest.mark.parametrize("text", ["much", "-1GB", "1XB", ""])
+def test_what_is_no_size_is_told(text: str):
+    with pytest.raises(UsageError, match="not a size"):
+        size_of(text)
