@@ -108,7 +108,9 @@ def opened(
     elif (out / "plan.json").read_bytes() != rows_of(whole).encode():
         raise Others(out, " with other clips or questions")
     lines = Lines(out / "records.jsonl")
-    failed = {about: lines.stamps[about] for about, line in lines.newest.items() if line["status"] == "failed"}
+    # What failed may have failed a moment ago, with the others: who joins does not ask it again.
+    asked_again = {} if joins else lines.newest
+    failed = {about: lines.stamps[about] for about, line in asked_again.items() if line["status"] == "failed"}
     begun = Opened(out, plan, whole, {}, lines, failed)
     begun.questions.update({case.id: begun.open_questions(case, failed) for case in plan.cases})
     return begun
