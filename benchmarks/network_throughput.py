@@ -59,6 +59,7 @@ def make_jobs(clips: list[list[Path]], observers: tuple[str, ...]) -> list[Any]:
     from revisit.core import OBSERVERS as KNOWN
     from revisit.core import Clip
     from revisit.engine.plan import ClipTask, Job, ObserverTask
+    from revisit.media import clip_digest
 
     assert OBSERVERS
 
@@ -75,12 +76,13 @@ def make_jobs(clips: list[list[Path]], observers: tuple[str, ...]) -> list[Any]:
 
     jobs = []
     for group in clips:
-        first = group[0].stem
+        digests = [clip_digest(Clip(path)) for path in group]
         members = tuple(
-            ClipTask(path.stem, Clip(path), tuple(tasks(path, first if path.stem != first else None))) for path in group
+            ClipTask(digest, Clip(path), tuple(tasks(path, digests[0] if digest != digests[0] else None)))
+            for path, digest in zip(group, digests, strict=True)
         )
         pairs = any(KNOWN[id].pairs for id in observers)
-        jobs.append(Job(members, frozenset({first} if pairs else ())))
+        jobs.append(Job(members, frozenset({digests[0]} if pairs else ())))
     return jobs
 
 

@@ -10,7 +10,8 @@ from tests.fuzzing import MEDIA, flips, fuzz, readers, render_worlds
 
 def test_changed_files_are_read_or_refused_in_a_sentence(tmp_path):
     targets = readers(tmp_path / "corpus")
-    texts = fuzz([reader for reader in targets if reader.name != MEDIA], 400, seed=11)
+    ours = [reader for reader in targets if not reader.name.startswith("test.")]  # other tests register some
+    texts = fuzz([reader for reader in ours if reader.name != MEDIA], 400, seed=11)
     media = fuzz([reader for reader in targets if reader.name == MEDIA], 6, seed=11)
     assert not texts.found and not media.found
     assert texts.inputs == 400 and texts.read.total() > 40 and texts.refused.total() > 40, "both happen"

@@ -15,7 +15,7 @@ from revisit.engine.plan import ClipTask, Job, ObserverTask
 from revisit.engine.remote import Address
 from revisit.engine.tasks import observer_of
 from revisit.engine.workers import run_jobs
-from revisit.media import Limits
+from revisit.media import Limits, clip_digest
 from tests import hosted
 
 pytest.importorskip("torch", reason="the host runs networks on torch")
@@ -44,6 +44,10 @@ def task(observer: str, clip: str, reference: str | None = None) -> ObserverTask
     return ObserverTask(f"{observer}-{clip}", observer, "tests.hosted", {}, inputs, reference)
 
 
+def digest(path: Path) -> str:
+    return clip_digest(Clip(path))
+
+
 def made(cache: EvidenceCache, key: str) -> object:
     observer = key.split("-")[0]
     kind = observer_of(task(observer, "")).makes
@@ -68,7 +72,7 @@ def clips(tmp_path: Path, make_clip: Callable[..., Path]) -> list[Path]:
 
 def jobs_of(clips: list[Path], *observers: str) -> list[Job]:
     return [
-        Job((ClipTask(path.stem, Clip(path), tuple(task(id, path.stem) for id in observers)),), frozenset())
+        Job((ClipTask(digest(path), Clip(path), tuple(task(id, path.stem) for id in observers)),), frozenset())
         for path in clips
     ]
 
@@ -106,8 +110,9 @@ def test_several_devices_share_the_clips(clips, tmp_path, monkeypatch) -> None:
 
 def test_a_reference_travels_with_its_clip(clips, tmp_path, monkeypatch) -> None:
     first, second = clips[:2]
-    tasks = (task("toy.pairs", "1", reference="0"), task("toy.shares", "1", reference="0"), task("toy.rows", "1"))
-    job = Job((ClipTask("0", Clip(first), ()), ClipTask("1", Clip(second), tasks)), frozenset({"0"}))
+    truth = digest(first)
+    tasks = (task("toy.pairs", "1", reference=truth), task("toy.shares", "1", reference=truth), task("toy.rows", "1"))
+    job = Job((ClipTask(truth, Clip(first), ()), ClipTask(digest(second), Clip(second), tasks)), frozenset({truth}))
     found, shares = [], []
     for where in ("workers", "host"):
         monkeypatch.setenv("REVISIT_NETWORKS", where)
@@ -122,10 +127,9 @@ def test_a_reference_travels_with_its_clip(clips, tmp_path, monkeypatch) -> None
 
 def test_pairs_of_two_sizes_are_followed_by_the_worker(clips, tmp_path, monkeypatch) -> None:
     first, last = clips[0], clips[3]
-    job = Job(
-        (ClipTask("0", Clip(first), ()), ClipTask("3", Clip(last), (task("toy.beside", "3", reference="0"),))),
-        frozenset({"0"}),
-    )
+    truth = digest(first)
+    beside = (task("toy.beside", "3", reference=truth),)
+    job = Job((ClipTask(truth, Clip(first), ()), ClipTask(digest(last), Clip(last), beside)), frozenset({truth}))
     found = []
     for where in ("workers", "host"):
         monkeypatch.setenv("REVISIT_NETWORKS", where)
@@ -189,8 +193,8 @@ def test_a_host_that_dies_costs_no_other_evidence(clips, tmp_path, monkeypatch) 
     cache = EvidenceCache(tmp_path / "host")
     lite = ObserverTask("lite-facts", "lite.frames", "revisit.observers.frames", {}, {})
     jobs = [
-        Job((ClipTask("0", Clip(clips[0]), (task("toy.deadly", "0"),)),), frozenset()),
-        Job((ClipTask("1", Clip(clips[1]), (task("toy.rows", "1"), lite)),), frozenset()),
+        Job((ClipTask(digest(clips[0]), Clip(clips[0]), (task("toy.deadly", "0"),)),), frozenset()),
+        Job((ClipTask(digest(clips[1]), Clip(clips[1]), (task("toy.rows", "1"), lite)),), frozenset()),
     ]
     failed = run(jobs, cache, workers=1)
     assert set(failed) == {"toy.deadly-0", "toy.rows-1"}

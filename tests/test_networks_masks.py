@@ -308,7 +308,7 @@ def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
     from revisit.engine.plan import ClipTask, Job, ObserverTask
     from revisit.engine.workers import run_jobs
     from revisit.evidence.mbench import ObjectMasks
-    from revisit.media import Limits, encode_mp4
+    from revisit.media import Limits, clip_digest, encode_mp4
 
     monkeypatch.setenv("REVISIT_DEVICE", "cpu")
     jobs = []
@@ -317,7 +317,7 @@ def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
         encode_mp4(path, [np.ascontiguousarray(picture[:256, x : x + 320]) for x in (40, 60)], 4)
         inputs = {"target": Target(name, (0.25, 0.05, 0.85, 0.95))}
         task = ObserverTask(name, "small.masks", "revisit.observers.masks", {"at_most": 2}, inputs)
-        jobs.append(Job((ClipTask(name, Clip(path), (task,)),), frozenset()))
+        jobs.append(Job((ClipTask(clip_digest(Clip(path)), Clip(path), (task,)),), frozenset()))
     found: dict[tuple[str, str], ObjectMasks] = {}
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     for where, workers in (("here", 0), ("host", 2)):

@@ -49,7 +49,7 @@ from tests.conftest import moving_frames
 
 QUICK = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 NAMES = st.text(min_size=1, max_size=12)
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_subnormal=False) | st.text(max_size=8)
 JSON = st.recursive(
     LEAVES,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -339,13 +339,13 @@ def test_digests_follow_values(one, other):
 
 # Records
 
-NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False)
 PLAIN = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
 
 @st.composite
 def records(draw):
-    box = tuple(draw(st.floats(0, 1)) for _ in range(4))
+    box = tuple(draw(st.floats(0, 1, allow_subnormal=False)) for _ in range(4))
     case = Case(
         draw(PLAIN),
         "t",

@@ -32,6 +32,6 @@ def demo(
     eval_(
         source=source, suite=suite, set="lite", protocol=None, metric=[], out=out / "run", limit=None,  # type: ignore[arg-type]
         workers=workers, fresh=fresh, align="auto", root=[], option=option, param=[], judge="", device="", precision="",
-        batch=None, limits="", report=True,  # type: ignore[arg-type]
+        batch=None, limits="", report=True, executor="local", address="",  # type: ignore[arg-type]
         truth=True, all=all, json=json, quiet=False,
     )  # fmt: skip

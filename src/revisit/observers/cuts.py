@@ -20,7 +20,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, observer
 from revisit.evidence.motion import CutSignal, ShotChanges
-from revisit.observers.pictures import flow_from, flow_maker, follow, gray, small
+from revisit.observers.pictures import flow_from, flow_maker, follow, gray, lengths, small
 
 LONG_SIDE = 160
 WINDOW = 9  # pixels, side of the window in which local structure is compared
@@ -111,8 +111,8 @@ def flow_failure(maker: Any, a: np.ndarray, b: np.ndarray, start: tuple[float, f
     there, back = flow_from(maker, a, b, start), flow_from(maker, b, a, (-start[0], -start[1]))
     seen, inside = follow(there, b)
     missed = there + follow(there, back)[0]
-    slack = 1 + 0.1 * cv2.magnitude(*cv2.split(there))
-    disagree = inside & (cv2.magnitude(*cv2.split(missed)) > slack)
+    slack = 1 + 0.1 * lengths(*cv2.split(there))
+    disagree = inside & (lengths(*cv2.split(missed)) > slack)
     return structure_change(a, seen, inside), float(disagree.mean())
 
 

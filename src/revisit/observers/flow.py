@@ -11,7 +11,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, observer
 from revisit.evidence.motion import FlowStats
-from revisit.observers.pictures import SHARED_LONG_SIDE, flow_maker, follow, gray_at
+from revisit.observers.pictures import SHARED_LONG_SIDE, flow_maker, follow, gray_at, lengths
 
 GRID = 8  # pixels between the places whose flow enters the fit
 TEXTURED = 6.0  # gradient in gray levels per pixel that flow can follow; sensor noise stays below it
@@ -59,11 +59,11 @@ def describe(flow: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> tuple[
 
     height, width = earlier.shape
     across, along = cv2.split(flow)
-    length = cv2.magnitude(across, along)
+    length = lengths(across, along)
     seen, inside = follow(flow, later)
     error = cv2.mean(cv2.absdiff(seen, earlier), inside.view(np.uint8))[0] / 255 if inside.any() else 1.0
     dx, dy = (cv2.Sobel(earlier, cv2.CV_32F, *order, ksize=3, scale=0.125) for order in ((1, 0), (0, 1)))
-    textured = cv2.magnitude(dx, dy) > TEXTURED
+    textured = lengths(dx, dy) > TEXTURED
 
     ys, xs = np.mgrid[GRID // 2 : height : GRID, GRID // 2 : width : GRID].reshape(2, -1)
     # A place is as good as the best pixel of its neighbourhood.

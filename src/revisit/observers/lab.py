@@ -13,7 +13,7 @@ import numpy as np
 
 from revisit.core import Batch, observer
 from revisit.evidence.appearance import LabStats, StyleStats
-from revisit.observers.pictures import VIEWED, at_shared_size
+from revisit.observers.pictures import VIEWED, at_shared_size, lengths
 
 THINNED_LONG_SIDE = 960  # 1920 is thinned by 2, 3840 by 4; up to 1919 every pixel counts
 STYLE_SCALES = 3  # each half the size of the one before
@@ -52,6 +52,6 @@ def style_stats(frames: Batch) -> StyleStats:
         saturation[k] = cv2.mean(chroma)[0] / 255
         for scale in range(STYLE_SCALES):
             dx, dy = luma[:-1, 1:] - luma[:-1, :-1], luma[1:, :-1] - luma[:-1, :-1]
-            gradient[k, scale] = cv2.magnitude(dx, dy).mean() if dx.size else 0.0
+            gradient[k, scale] = lengths(dx, dy).mean() if dx.size else 0.0
             luma = cv2.resize(luma, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
     return StyleStats(index=frames.index, gradient=gradient, contrast=contrast, saturation=saturation)

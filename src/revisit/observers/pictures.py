@@ -73,3 +73,9 @@ def follow(flow: np.ndarray, later: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def _places(width: int, height: int) -> np.ndarray:
     """(height, width, 2) x and y of every pixel."""
     return np.stack(np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32)), axis=2)
+
+
+def lengths(across: np.ndarray, down: np.ndarray) -> np.ndarray:
+    """Lengths of vectors; the last bit of cv2.magnitude depends on where in memory its input lies."""
+    found: np.ndarray = np.sqrt(across * across + down * down)
+    return found

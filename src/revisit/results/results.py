@@ -439,7 +439,7 @@ class Results:
     def unreadable(self, case: Case | str) -> bool:
         """Whether nothing at all could be answered of a case: all failed, but for what nobody could be asked anyway."""
         id = case if isinstance(case, str) else case.id
-        return id in self._whole._with_failures and all(
+        return id in self._with_failures and all(
             record.failed or (record.reason is not None and record.reason.lacking) for record in self.of(id).values()
         )
 
