@@ -87,6 +87,7 @@ def look(video: Path) -> Frames:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_mbench_has_five_segments_and_sequences_of_twenty_five_seconds(videos: Path, tmp_path: Path, revisit) -> None:
     from revisit.suites.authoring import videos_in
     from revisit.suites.mbench.build import ask, write

@@ -9,7 +9,7 @@ import pytest
 
 @pytest.mark.slow
 def test_the_demo_tells_the_five_models_apart(revisit, tmp_path):
-    done = revisit("demo", "--scenes", 2, "--json")
+    done = revisit("demo", "--scenes", 1, "--json")
     summary = json.loads(done.stdout)
     models = summary["models"]
 
@@ -19,7 +19,7 @@ def test_the_demo_tells_the_five_models_apart(revisit, tmp_path):
     assert set(models) == {"perfect", "frozen", "forgets", "resets", "drifts"}
     # A frozen camera does not pose the test: no memory metric scores it, and the funnel says where it stopped.
     funnel = {stage["stage"]: stage["n"] for stage in models["frozen"]["funnel"]}
-    assert funnel["readable"] == 2 and funnel["camera moved"] == 0 and funnel["memory scored"] == 0
+    assert funnel["readable"] == 1 and funnel["camera moved"] == 0 and funnel["memory scored"] == 0
     for metric in ("target_reappearance", "target_identity", "return_consistency", "event_outcome"):
         assert mean("frozen", metric) is None
         assert mean("perfect", metric) is not None
@@ -31,7 +31,7 @@ def test_the_demo_tells_the_five_models_apart(revisit, tmp_path):
     # What was asked of the camera, 60 degrees out and back, is what is recovered.
     assert mean("perfect", "camera_path") == pytest.approx(120, abs=6)
     counters = json.loads((tmp_path / "demo/run/run.json").read_text())["counters"]
-    assert counters["decodes"] == 12 and counters["most_decodes_of_one_clip"] == 1
+    assert counters["decodes"] == 6 and counters["most_decodes_of_one_clip"] == 1
     assert counters["most_runs_of_one_observer_on_one_clip"] == 1
     page = (tmp_path / "demo/run/report/index.html").read_text()
     assert "does not pose the test" in page.replace("\n", " ")

@@ -92,6 +92,7 @@ def test_python_examples_run(page, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_tutorial_ends_with_the_table(revisit, tmp_path):
     """Word by word: files as they are shown, commands as they are shown, in an empty folder."""
     for language, name, text in examples("tutorial.md"):

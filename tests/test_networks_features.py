@@ -349,6 +349,7 @@ def test_identical_frames_lie_at_the_bound_and_blur_leads_away_from_it(shared: P
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_integrity_of_a_clip_that_ends_in_another_place(shared: Path, in_use: Path) -> None:
     scores = {}
     for clip in ("wmark_m6_good", "wmark_m6_bad", "wmark_m5_bad"):

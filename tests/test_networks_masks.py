@@ -249,6 +249,7 @@ def test_masks_of_photographs_are_what_the_network_is_sure_of(small_weights: Pat
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_rendered_target_is_cut_out(small_weights: Path) -> None:
     film = filmed(1, "yard", "yaw")
     pictures, true = looked_at(film, "perfect", [0])
@@ -272,6 +273,7 @@ def test_a_target_is_found_again_a_repainted_one_too_and_a_vanished_one_is_not(s
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_observers_share_their_work(small_weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     film = filmed(0, "room", "yaw")
     pictures, _ = looked_at(film, "perfect", [0, sum(film.phases) // 2, len(film) - 1])
