@@ -21,13 +21,13 @@ lint: .venv/installed-dev
 types: .venv/installed-dev
 	$(BIN)/mypy
 
-# Two processes test on two cores: threads within them would only wait for each other.
+# Three processes test on two cores, because many tests wait; threads within them would only wait for each other.
 tests fast: export OMP_NUM_THREADS = 1
 tests fast: export OPENBLAS_NUM_THREADS = 1
 
 # The tests of a file stay together: what they share is then made once.
 tests: .venv/installed-dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long")
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long")
 
 fast: .venv/installed-dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not long"

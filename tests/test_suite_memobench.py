@@ -713,6 +713,7 @@ def test_an_order_needs_differences_that_hold_clip_by_clip():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_real_clip_says_what_the_eye_sees(shared, tmp_path):
     """svc comes back with an empty beaker. All nine clips: docs/memobench.md; their gates: test_target, test_views."""
     folder = tmp_path / "videos"
