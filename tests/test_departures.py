@@ -181,6 +181,7 @@ def test_a_picture_that_decays():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_became_of_a_target_that_stayed():
     gone = observed(shot(story(HOME, WIDE)), STILL_TRUTH)
     assert value("target_faded", gone) > 0.6

@@ -100,6 +100,7 @@ def test_what_is_seen_before_the_target_leaves_is_the_truth(kind: str, film: Fil
         assert np.array_equal(made(kind)[frame], made("perfect")[frame]), f"frame {frame}"
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_bytes(film: Film):
     again = play(make_world(4, "room", "ball"), film.script, film.event, SIZE)
     for kind in ("camera_drift", "background", "flicker", "state_reset"):

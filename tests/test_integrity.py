@@ -191,6 +191,7 @@ def test_neighbouring_frames_are_told_from_other_clips(shared: Path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_clip_that_ends_in_another_place_scores_below_one_that_returns(shared: Path):
     scores = {}
     for clip in ("wmark_m6_good", "wmark_m6_bad", "wmark_m5_bad"):

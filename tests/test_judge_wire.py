@@ -184,6 +184,7 @@ def judge_of_clips(body):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_questions_are_written_filtered_reviewed_and_scored(tmp_path, revisit, make_clip):
     for name in ("truth", "failure", "mine"):
         make_clip(tmp_path / f"{name}.mp4", seed=len(name))

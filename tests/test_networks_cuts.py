@@ -105,6 +105,7 @@ def test_numbers_of_the_published_network(small_weights: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_dissolve_between_photographs_is_seen(small_weights: Path) -> None:
     data = pytest.importorskip("skimage.data", reason="needs scikit-image for its pictures")
     motorcycle, coffee = data.stereo_motorcycle()[0], data.coffee()
