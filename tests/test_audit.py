@@ -263,7 +263,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_the_audit_finds_what_the_metrics_are_for(small: tuple[Path, dict[str, Any]]) -> None:
     out, found = small
     metrics = found["metrics"]
