@@ -217,6 +217,7 @@ def test_a_script_without_a_guard(clip: np.ndarray, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_notebook(tmp_path: Path) -> None:
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     for library in ("ipykernel", "matplotlib", "pandas"):

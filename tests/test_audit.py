@@ -263,6 +263,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_audit_finds_what_the_metrics_are_for(small: tuple[Path, dict[str, Any]]) -> None:
     out, found = small
     metrics = found["metrics"]
@@ -277,6 +278,7 @@ def test_the_audit_finds_what_the_metrics_are_for(small: tuple[Path, dict[str, A
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_matrix_and_the_page_show_every_metric(small: tuple[Path, dict[str, Any]]) -> None:
     out, found = small
     shown = text.matrix(found)

@@ -161,6 +161,7 @@ def returned(change: Callable[[Picture], Picture]) -> Departures:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_light_style_blur_and_place():
     dark = returned(lambda p: (p * 0.6).astype(np.uint8))
     assert value("light_departure", dark) > 12

@@ -19,6 +19,7 @@ def stored() -> golden.Answers:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_this_machine_is_within_the_tolerances(revisit):
     done = revisit("verify", "--json", "--workers", 0)
     found = {row["question"]: row for row in json.loads(done.stdout)}

@@ -182,6 +182,7 @@ def test_a_project_goes_on_and_other_settings_are_refused(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_commands_from_clips_to_the_report(tmp_path, revisit):
     """eval, annotate --prepare, answers, export, import, agree, align: what a user does, in order."""
     from revisit.media import encode_mp4

@@ -228,6 +228,7 @@ def test_mind_is_rendered_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert calls == [((48, 80), 120)] and len(told) == 2 * mind.STEPS
 
 
+@pytest.mark.long
 def test_rendering_goes_on_where_it_stopped(tmp_path: Path):
     options = {"seeds": 1, "size": SIZE, "frames": FRAMES, "workers": 0, "models": MODELS[:2]}
     told: list[tuple[int, int, str]] = []

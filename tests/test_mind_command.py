@@ -63,6 +63,7 @@ def evaluated(source: Path, gt: Path, out: Path, metrics: tuple[str, ...] = (), 
     return evaluate(plan, out, workers=0, **options)
 
 
+@pytest.mark.long
 def test_the_command_of_the_readme_runs_as_it_is_written(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     gt, models = data

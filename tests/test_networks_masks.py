@@ -231,6 +231,7 @@ def followed(film: Film, kind: str, frames: list[int]) -> list[float | None]:
     return [None if mask is None else shared_part(mask, truth) for mask, truth in zip(found, true, strict=True)]
 
 
+@pytest.mark.long
 def test_masks_of_photographs_are_what_the_network_is_sure_of(small_weights: Path) -> None:
     data = pytest.importorskip("skimage.data", reason="needs scikit-image's photographs")
     with runtime.inference():
