@@ -393,3 +393,16 @@ def test_what_cannot_be_scored_is_said():
         lpips(made([0.1, -0.2]))
     with pytest.raises(InvalidEvidence, match="it must be"):
         lpips(replace(made([0.1]), distance=np.ones(2)))
+
+
+@pytest.mark.parametrize(("asked", "half"), [("", None), ("float16", "float16")])
+def test_half_precision_is_for_those_who_ask(asked, half, monkeypatch):
+    """With the real weights it moves a clip's distance by 1e-4, a hundred times the tolerance on the card."""
+    from revisit.networks import runtime
+
+    told = []
+    monkeypatch.setenv("REVISIT_PRECISION", asked)
+    monkeypatch.setattr(runtime, "inference", lambda half=None: told.append(half) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        OBSERVERS["torch.lpips_alex"].fn(None)
+    assert told == [half]

@@ -4,8 +4,8 @@ The pictures, from -1 to 1, are shifted and scaled, and go through the convoluti
 the features of each place are divided by their length; the squared differences are weighted by channel with learned
 weights, summed over channels and averaged over places; the distance is the sum of the five. Lower is closer.
 
-Names of weights are those of the state dict of `lpips.LPIPS(net=...)` in the lpips package. A GPU computes
-the features in float16 (autocast) and their distances in float32; a CPU everything in float32.
+Names of weights are those of the state dict of `lpips.LPIPS(net=...)` in the lpips package. Computed
+in float32; where half precision is asked for, a GPU computes the features in it (autocast), never their distances.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from revisit.networks import compiled
 from revisit.networks.kept import Kept
 from revisit.networks.loading import fill
 
-HALF = "float16"
 SHIFT, SCALE = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
 # Pixels of pairs that go through the network at once on a GPU, and how many times that by the number of convolutions:
 # VGG16 takes 2 GB for a million of them, AlexNet a tenth.
