@@ -7,7 +7,8 @@ import struct
 import sys
 import time
 import tracemalloc
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,19 @@ def pictures(count: int = 12, height: int = 48, width: int = 64) -> list[np.ndar
     return [np.stack(plane, axis=2).astype(np.uint8) for plane in planes]
 
 
+@contextmanager
+def same_priority() -> Iterator[None]:
+    """SVT-AV1 makes its caller a real-time process where it may, and so every process that is started afterwards."""
+    if not hasattr(os, "sched_getscheduler"):
+        yield
+        return
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, *before)
+
+
 def write_video(
     path: Path,
     frames: Iterable[np.ndarray],
@@ -49,7 +63,7 @@ def write_video(
     if codec not in av.codecs_available:
         pytest.skip(f"this PyAV cannot encode {codec}")
     frames = list(frames)
-    with av.open(str(path), "w", container_options=container_options or {}) as container:
+    with same_priority(), av.open(str(path), "w", container_options=container_options or {}) as container:
         stream: Any = container.add_stream(codec, rate=rate)
         stream.height, stream.width = frames[0].shape[:2]
         stream.pix_fmt, stream.options = pix_fmt, options or {}
