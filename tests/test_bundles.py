@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from revisit.core import UsageError, load_all
-from revisit.engine.bundles import check_bundle, read_bundle
+from revisit.core import Case, Clip, Record, UsageError, load_all
+from revisit.engine.bundles import Bundle, check_bundle, read_bundle
+from revisit.report.site import boards_of, write_site
+from revisit.results.files import case_to_json, to_line
 
 load_all()
 METRICS = "psnr,ssim,flicker,motion_smoothness,target_reappearance"
@@ -52,7 +54,9 @@ def rewritten(path: Path, name: str, change: Callable[[bytes], bytes], honest: b
 @pytest.mark.slow
 def test_a_bundle_holds_and_a_raised_score_does_not(bundle: Path, tmp_path: Path, revisit: Any) -> None:
     sound = check_bundle(bundle)
-    assert sound.problems == () and sound.unchecked == {} and sound.scores >= 6 * 5
+    assert sound.problems == () and sound.unchecked == {} and sound.scores >= 9 * 5
+    about = read_bundle(bundle).about
+    assert about["models"] == ["one", "two"] and about["clips"] == 6  # the truth goes along, and is no model
     told = bundle.read_bytes()
     assert str(tmp_path).encode() not in told  # no path of this machine
 
@@ -102,3 +106,31 @@ def test_files_that_are_no_bundles_are_refused(tmp_path: Path) -> None:
         read_bundle(plain)
     with pytest.raises(UsageError, match="no such bundle"):
         read_bundle(tmp_path / "none.zip")
+
+
+def test_a_board_shows_what_counts_and_names_are_text(tmp_path: Path) -> None:
+    """A reset that looks like a return stands behind who went on; the truth travels along, and is no model."""
+    hostile = "<img src=x onerror=alert(1)>\x1b[31m\u202ereset"
+    outcomes = {hostile: 0.05, "goes on": 0.9}
+    cases, lines = [], []
+    for k in range(6):
+        truth = Clip(Path(f"{k}/truth.mp4"))
+        for model in (*outcomes, "truth"):
+            is_truth = model == "truth"
+            clip = truth if is_truth else Clip(Path(f"{model}/{k}.mp4"))
+            one = Case(f"{k}@{model}", "folder", model, f"s{k}", clip, None if is_truth else truth, truth=is_truth)
+            cases.append(one)
+            scores = {"target_reappearance": 1.0} | ({} if is_truth else {"event_outcome": outcomes[model] + 0.01 * k})
+            lines += [to_line(Record(one, id, False, "scored", value)) for id, value in scores.items()]
+    about = {
+        "suite": "folder", "protocol": "corrected", "hash": "aa", "set": "lite", "dataset": "<b>set</b>", "clips": 12,
+        "models": list(outcomes), "revisit": "0.1.0",
+    }  # fmt: skip
+    plan = {"suite": "folder", "cases": [case_to_json(one) for one in cases], "rejected": []}
+    bundle = Bundle(tmp_path / f"{hostile.replace('/', '')}.zip", about, {"environment": {}}, plan, tuple(lines))
+    (board,) = boards_of([bundle])
+    shown = {row.model: row.cells["target_reappearance"].mean for row in board.rows}
+    assert shown == {hostile: pytest.approx(0.075), "goes on": 1.0}
+    page = write_site([bundle], tmp_path / "site").read_text(encoding="utf-8")
+    assert "<img" not in page and "<b>" not in page and "\x1b" not in page and "\u202e" not in page
+    assert "&lt;img src=x" in page

@@ -107,9 +107,24 @@ def test_what_is_unknown_is_untold_and_never_guessed():
     found = diagnose(records(without=("target", "first_state")))
     assert found.untold["vanish"] == "nothing to compare"
     assert "flicker" not in found.untold
-    assert found.words == "no failure found, 8 of 20 kinds could not be judged"
+    told = "not enough to tell: 8 of 20 kinds could not be asked, nothing found in the others"
+    assert found.words == told  # most of what may go wrong with memory goes wrong with the target
+    few = diagnose(records(without=("camera_reach",)))
+    assert few.words == "no failure found, 5 of 20 kinds could not be judged"
     nothing = diagnose({})
     assert set(nothing.untold) == set(KINDS)
+
+
+def test_without_a_target_the_outcome_of_the_event_tells_a_reset():
+    answers = records(without=("target", "first_state"), view_return="left, returned")
+    for outcome, words in ((0.1, "returned, state reset (0.90)"), (0.3, "returned, perhaps state reset (0.60)")):
+        found = diagnose(answers | {"event_outcome": scored("event_outcome", outcome, {"clip_frame": 70})})
+        assert found.words == words and "state_reset" not in found.untold
+        assert (found.findings + found.doubtful)[0].frames == (70,)
+    sound = diagnose(answers | {"event_outcome": scored("event_outcome", 0.8)})
+    assert sound.words.startswith("returned, not enough to tell: 7 of 20 kinds")
+    followed = diagnose(records(view_return="left, returned") | {"event_outcome": scored("event_outcome", 0.1)})
+    assert not followed.findings  # where the target was followed, the fitted models speak
 
 
 def test_without_a_reference_the_gates_and_the_clip_itself_speak():

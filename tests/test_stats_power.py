@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,6 +56,24 @@ def test_the_range_holds_the_true_number_half_of_the_time(effect: float, n: int)
     assert above / 1500 == pytest.approx(0.5, abs=0.05)
 
 
+@pytest.mark.parametrize(("wins", "losses", "truth"), [(0.3, 0.1, 77), (0.5, 0.1, 28), (0.2, 0.05, 82), (0.3, 0.0, 25)])
+def test_the_range_of_yes_and_no_is_right_about_half_of_the_time(wins: float, losses: float, truth: int) -> None:
+    """`truth` is how many scenes the test of yes and no needs for 80 % power, found by trying; counts are coarse."""
+    rng = np.random.default_rng(8)
+    for n in (10, 20, 40):
+        seen = Counter(map(tuple, rng.multinomial(n, [wins, losses, 1 - wins - losses], 1000).tolist()))
+        inside = above = 0
+        for (better, worse, same), count in seen.items():
+            made = paired_test([0.0] * n, [1.0] * better + [-1.0] * worse + [0.0] * same, list(range(n)), 1.0)
+            assert made is not None
+            told = needed(replace(made, mean=(better - worse) / n, clusters=n))
+            assert told is not None
+            low, about, high = (math.inf if end is None else end for end in (told.low, told.about, told.high))
+            inside += count * (low <= truth <= high)
+            above += count * (about > truth)
+        assert 0.4 <= inside / 1000 <= 0.85 and 0.35 <= above / 1000 <= 0.7
+
+
 def test_so_many_clusters_do_decide_four_times_of_five() -> None:
     rng = np.random.default_rng(3)
     n = math.ceil(clusters_for(0.4))
@@ -70,7 +90,8 @@ def test_pairs_find_what_separate_means_miss() -> None:
         one, other = scene + rng.normal(0, 0.05, 100), scene + 0.02 + rng.normal(0, 0.05, 100)
         made = paired_test(one.tolist(), other.tolist(), list(range(100)))
         assert made is not None
-        assert made.p == pytest.approx(stats.ttest_rel(other, one).pvalue)
+        plain = replace(made, skew=0.0)
+        assert made.p >= plain.p == pytest.approx(stats.ttest_rel(other, one).pvalue)
         separate = unpaired_p(one.tolist(), other.tolist())
         assert separate is not None
         assert separate == pytest.approx(stats.ttest_ind(other, one, equal_var=False).pvalue)

@@ -10,7 +10,7 @@ from revisit.core import Case, Clip, Record
 from revisit.engine.truth import TRUTH, with_truth
 from revisit.results import Results
 from revisit.results.boards import RunFacts, board_of_run, column_of, marked, ordered
-from revisit.results.memory import counts_as_memory, held_to_truth, low_ceilings
+from revisit.results.memory import counts_as_memory, held_to_truth, low_ceilings, measured
 from revisit.results.verdict import verdict
 
 
@@ -89,6 +89,11 @@ def test_a_reset_is_no_return_as_it_should_be() -> None:
     assert alike == pytest.approx({"reset": 0.1, "right": 0.9})  # of half, nobody knows whether it was reset
     reset = next(record for record in made.scores("target_reappearance") if record.case.model == "reset")
     assert (reset.facts["own"], reset.facts["outcome"]) == (1.0, 0.1)
+    assert measured(reset) == "measured 1.00, but what happened unseen is undone"
+    told = {record.case.model: measured(record) for record in made.about("target_identity")}
+    assert told["right"] == "measured 0.62, but what happened unseen came out at 0.90 only"
+    assert told["half"].startswith("measured 0.70; it looks less changed than the truth")
+    assert measured(next(iter(made.scores("event_outcome")))) == ""
 
 
 def test_where_the_truth_scores_low_nobody_is_ranked() -> None:

@@ -13,6 +13,7 @@ from scipy import stats
 from revisit.core import METRICS, SUITES, Case, Clip, Reason, Record, load_all
 from revisit.results import Results
 from revisit.results.verdict import More, Question, answered, questions_of, verdict
+from tests.test_stats import by_scipy
 
 load_all()
 METRIC = "event_outcome"
@@ -47,12 +48,12 @@ def test_the_best_is_named_with_its_evidence() -> None:
     answer = answered(made({METRIC: {"c": c, "a": a, "b": b}}), ASK)
     assert answer.best == ("a",) and [place.model for place in answer.places] == ["a", "b", "c"]
     change = np.array(a) - np.array(b)
-    low, high = stats.ttest_rel(a, b).confidence_interval(0.95)
+    low, high = by_scipy(change)[0]
     expected = (
         f"a before b ({(change > 0).sum()} of 14 clips, +{change.mean():.2f}, {low:.2f} to {high:.2f}), and before c"
     )
     assert answer.sentence == expected
-    plain = [stats.ttest_rel(x, y).pvalue for x, y in ((a, b), (a, c), (b, c))]
+    plain = [by_scipy(np.subtract(x, y))[1] for x, y in ((a, b), (a, c), (b, c))]
     corrected = stats.false_discovery_control(plain)
     assert [pair.p for pair in answer.pairs] == pytest.approx(list(corrected))
     assert [(place.low, place.high) for place in answer.places] == [(1, 1), (2, 2), (3, 3)]
@@ -182,6 +183,8 @@ def test_a_reset_stands_neither_above_the_truth_nor_above_those_who_went_on() ->
             names = [place.model for place in answer.places]
             assert "truth" not in names and names[-1] == "svc"
             assert answer.before("wan", "svc") and answer.before("lingbot", "svc")
+    undone = next(moment for moment in made.moments if moment.model == "svc")
+    assert undone.value == pytest.approx(0.11) and undone.why.startswith(f"{METRICS[undone.metric].title}: 0.11")
     same = next(answer for answer in made.answers if answer.metric == "target_identity")
     assert same.near_truth and same.truth.mean == 1.0 and all((place.cell.mean or 0) < 1 for place in same.places)
 

@@ -64,6 +64,7 @@ def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: st
     from revisit.geometry.camera_script import parse_script
     from revisit.geometry.script_path import timed_path
     from revisit.report import figures
+    from revisit.results.memory import held_to_truth
     from revisit.results.verdict import verdict_of
 
     moments = {moment["case"]: moment for moment in verdict_of(done)["moments"]}
@@ -100,8 +101,9 @@ def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: st
     else:
         columns = [(f"frame {number}", number) for number in numbers]
     wanted = [number for _, number in columns]
+    held = held_to_truth(results)
     made = [
-        (str(getattr(case, rows)), figures.score_label(results, case, metrics[:2]), figures.pictures(case, wanted),
+        (str(getattr(case, rows)), figures.score_label(held, case, metrics[:2]), figures.pictures(case, wanted),
          failing.get(case.id))
         for case in cases
     ]  # fmt: skip

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from revisit.core import Record
-from revisit.diagnosis.alone import asked_to_rest, without_reference
+from revisit.diagnosis.alone import Told, asked_to_rest, by_rule
 from revisit.diagnosis.kinds import KINDS, Kind
 from revisit.diagnosis.responses import confidence
 from revisit.diagnosis.signs import CAMERA, KNOWN_BY, Scores, between, signs
@@ -64,7 +64,7 @@ def diagnose(records: Mapping[str, Record]) -> Diagnosis:
     found = signs(scores)
     never_left = _never_left(scores)
     rests = asked_to_rest(scores)
-    alone = without_reference(scores)
+    ruled = by_rule(scores)
     findings: list[Finding] = []
     untold: dict[str, str] = {}
     for id, kind in KINDS.items():
@@ -73,17 +73,25 @@ def diagnose(records: Mapping[str, Record]) -> Diagnosis:
             untold[id] = f"the camera {why}, so memory was not tested"
             continue
         sure = confidence(id, found)
-        strong = strength_of(kind, scores)
-        if sure is None and id in alone:
-            sure, strong = alone[id]
-        if sure is None:
+        told = (
+            ruled.get(id)
+            if sure is None
+            else Told(sure, strength_of(kind, scores), tuple(scores.frames(kind.shown_by)))
+        )
+        if told is None:
             untold[id] = _why(kind, scores)
-        elif sure > 1 - SURE:
-            findings.append(_finding(id, kind, sure, strong, scores, never_left))
+        elif told.sure > 1 - SURE:
+            findings.append(_finding(id, kind, told, never_left))
     findings.sort(key=lambda finding: -finding.confidence)
     sure_ones = tuple(finding for finding in findings if finding.confidence >= SURE)
     doubtful = tuple(finding for finding in findings if finding.confidence < SURE)
     return Diagnosis(sure_ones, doubtful, untold, _words(sure_ones, doubtful, untold, scores, never_left, rests))
+
+
+def enough(untold: Collection[str]) -> bool:
+    """Whether a clip without findings may be called sound: more than half of all kinds, and of memory's, are told."""
+    memory = {id for id, kind in KINDS.items() if kind.memory}
+    return all(2 * len(kinds.intersection(untold)) < len(kinds) for kinds in (set(KINDS), memory))
 
 
 def strength_of(kind: Kind, scores: Scores) -> float:
@@ -96,11 +104,11 @@ def strength_of(kind: Kind, scores: Scores) -> float:
     )
 
 
-def _finding(id: str, kind: Kind, sure: float, strong: float, scores: Scores, never_left: bool) -> Finding:
+def _finding(id: str, kind: Kind, told: Told, never_left: bool) -> Finding:
     sentence = kind.says
     if never_left and id in ("frozen_camera", "timid_camera"):
         sentence = "the camera never left"
-    return Finding(id, kind.title, round(strong, 3), round(sure, 3), tuple(scores.frames(kind.shown_by)), sentence)
+    return Finding(id, kind.title, round(told.strength, 3), round(told.sure, 3), told.frames, sentence)
 
 
 def _never_left(scores: Scores) -> bool:
@@ -135,13 +143,15 @@ def _words(
     said = [f"{finding.title} ({finding.confidence:.2f})" for finding in found]
     likely = [finding for finding in doubtful if finding.confidence >= SURE_ENOUGH]
     said += [f"perhaps {finding.title} ({finding.confidence:.2f})" for finding in likely]
-    open_kinds = len(untold) + len(doubtful)
+    open_kinds = {*untold, *(finding.kind for finding in doubtful)}
     if not said and len(untold) == len(KINDS):
         said = ["nothing could be diagnosed"]
-    elif not said and open_kinds > len(KINDS) / 2:
-        said = [f"not enough to tell: {open_kinds} of {len(KINDS)} kinds could not be asked"]
+    elif not said and not enough(open_kinds):
+        others = ", nothing found in the others" if len(open_kinds) < len(KINDS) else ""
+        said = [f"not enough to tell: {len(open_kinds)} of {len(KINDS)} kinds could not be asked{others}"]
     elif not said:
         said = [
-            "no failure found" + (f", {open_kinds} of {len(KINDS)} kinds could not be judged" if open_kinds else "")
+            "no failure found"
+            + (f", {len(open_kinds)} of {len(KINDS)} kinds could not be judged" if open_kinds else "")
         ]
     return ", ".join([label, *said] if label else said)

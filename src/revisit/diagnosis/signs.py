@@ -23,7 +23,7 @@ READ = (
     "camera_strays", "return_shortfall", "return_delay", "unsteady_light", "cut_away", "sharpness_departure",
     "style_departure", "structure_decay", "light_departure", "place_departure", "target_faded", "target_elsewhere",
     "target_colour", "target_pattern", "target_outline", "target_doubled", "first_state", "last_state",
-    "frozen_camera", "target_reappearance", "lighting_consistency", "style_consistency",
+    "frozen_camera", "target_reappearance", "lighting_consistency", "style_consistency", "event_outcome",
 )  # fmt: skip
 
 

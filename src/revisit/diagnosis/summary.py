@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from revisit.core import Case
-from revisit.diagnosis.diagnose import can_diagnose, diagnose
+from revisit.diagnosis.diagnose import can_diagnose, diagnose, enough
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.responses import responses
 from revisit.results import Results
@@ -30,14 +30,14 @@ def diagnosed(results: Results) -> dict[str, Any]:
         counts[models[case]].update(finding.title for finding in diagnosis.findings)
     clips, unreadable = (Counter(models[case] for case in some) for some in (made, broken))
     told = Counter(models[case] for case, diagnosis in made.items() if len(diagnosis.untold) < len(KINDS))
-    enough = Counter(models[case] for case, diagnosis in made.items() if 2 * len(diagnosis.untold) <= len(KINDS))
+    plenty = Counter(models[case] for case, diagnosis in made.items() if enough(diagnosis.untold))
     return {
         "fitted": responses()["provenance"]["fitted"],
         "models": {
             model: {
                 "clips": clips[model],
                 "told": told[model],  # clips of which anything could be told
-                "enough": enough[model],  # clips of which half of the kinds could be told, or more
+                "enough": plenty[model],  # clips of which most kinds could be told
                 "unreadable": unreadable[model],
                 "findings": dict(sorted(counts[model].items(), key=lambda item: (-item[1], item[0]))),
             }

@@ -38,6 +38,7 @@ from revisit.engine.plan import Plan, Wanted
 from revisit.engine.score import Bench, Failed
 from revisit.results import Results
 from revisit.results.files import Line, case_from_json, from_line
+from revisit.results.memory import held_to_truth
 from revisit.results.run import Run
 
 SCHEMA = 1
@@ -97,7 +98,8 @@ def write_bundle(run: Run, out: Path) -> Path:
         raise UsageError(
             f"{len(lost)} of {len(keys)} pieces of evidence are no longer in the cache; run the same eval command again"
         )
-    lines = [_line(record) for record in run.results.records]
+    results = run.results
+    lines = [_line(record) for record in (*results.records, *results.truth.records)]
     facts["environment"] = {name: value for name, value in facts["environment"].items() if name not in PRIVATE}
     facts["invocations"] = [{"started": call["started"]} for call in facts.get("invocations", ())]
     kept = {name: facts[name] for name in ("revisit", "suite", "set", "protocol", "environment", "invocations")}
@@ -110,7 +112,7 @@ def write_bundle(run: Run, out: Path) -> Path:
     about = {
         "schema": SCHEMA, "suite": plan["suite"], "protocol": facts["protocol"]["name"], "set": facts["set"],
         "hash": facts["protocol"]["hash"], "dataset": fingerprint(plan), "revisit": facts["revisit"],
-        "models": sorted({case["model"] for case in plan["cases"]}), "clips": len(plan["cases"]),
+        "models": sorted({case.model for case in results.cases}), "clips": len(results.cases),
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }  # fmt: skip
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
@@ -126,11 +128,12 @@ def _line(record: Any) -> Line:
 
 
 def _nameless(case: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry of plan.json with names of files in the place of paths."""
+    """An entry of plan.json with names of files in the place of paths, after the digests that tell them apart."""
     made = dict(case)
-    for name in ("clip", "reference"):
+    for name, digest_of in (("clip", "digest"), ("reference", "reference_digest")):
         if made.get(name):
-            made[name] = {**made[name], "path": Path(made[name]["path"]).name, "frames": None}
+            known = str(made.get(digest_of) or "")[:12]
+            made[name] = {**made[name], "path": f"{known}/{Path(made[name]['path']).name}", "frames": None}
     made["artifacts"] = {name: Path(path).name for name, path in made["artifacts"].items()}
     return made
 
@@ -207,7 +210,8 @@ def _checked(bundle: Bundle, path: Path) -> Checked:
     )
     with TemporaryDirectory() as folder, zipfile.ZipFile(path) as archive:
         cache = EvidenceCache(Path(folder))
-        for case in bundle.results.cases:
+        results = bundle.results
+        for case in (*results.cases, *results.truths):
             claimed = [line for line in bundle.lines if line["case"] == case.id]
             for key in plan.wanted[case.id].keys.values():
                 if key not in cache:
@@ -266,14 +270,17 @@ def merged(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
 
 
 def together(group: Sequence[Bundle]) -> tuple[Results, dict[str, str]]:
-    """The results of comparable bundles as one, and the bundle of each row; a name in two bundles gets the bundle's."""
+    """The results of comparable bundles as one, and the bundle of each row; a name in two bundles gets the bundle's.
+
+    Scores are those that count, held to the truth: a board is a contest.
+    """
     names = [model for bundle in group for model in bundle.about["models"]]
     cases: list[Case] = []
     records = []
     rejected = []
     rows: dict[str, str] = {}
     for bundle in group:
-        results = bundle.results
+        results = held_to_truth(bundle.results)
         label = {model: f"{model} ({bundle.name})" if names.count(model) > 1 else model for model in results.models}
         rows.update({label[model]: bundle.name for model in results.models})
         own = {case.id: replace(case, id=f"{bundle.name}/{case.id}", model=label[case.model]) for case in results.cases}

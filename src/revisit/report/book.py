@@ -21,13 +21,13 @@ from revisit.report.videos import Videos
 from revisit.report.words import gate_name
 from revisit.results.memory import held_to_truth
 from revisit.results.model_facts import facts_for
-from revisit.results.results import FLOOR
+from revisit.results.results import FLOOR, Results
 from revisit.results.run import Run
 from revisit.results.verdict import Verdict, verdict, worst_moments
 
 GALLERY = 24  # moments
 AT_ONCE = 48  # clips described in memory
-Rows = dict[str, tuple[int, dict[str, Any]]]  # case id -> number of its answers, and its row
+Rows = dict[str, tuple[int, dict[str, Any]]]  # case id -> number of answers, and its row
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,11 @@ class Book:
         return verdict(self.results, card)
 
     @cached_property
+    def held(self) -> Results:
+        """The same answers with the scores that count: held to the truth."""
+        return held_to_truth(self.results)
+
+    @cached_property
     def floors(self) -> set[str]:
         """Models that stand for no memory at all, as their clips or a models.yaml beside videos or run say."""
         told = self.summary.get("models", {})
@@ -102,9 +107,14 @@ class Book:
             del self._entries[next(iter(self._entries))]
         return entry
 
+    def answers(self, case: Case) -> int:
+        """How many there are of a clip and of its truth, on which it depends what scores count for."""
+        truth = self.results.truth_of(case)
+        return len(self.results.of(case)) + (len(self.results.of(truth)) if truth is not None else 0)
+
     def row(self, case: Case) -> dict[str, Any]:
         """What the list shows of a clip, made once for as many answers as there are of it."""
-        answers = len(self.results.of(case))
+        answers = self.answers(case)
         if self.rows.get(case.id, (-1, {}))[0] != answers:
             self.rows[case.id] = answers, {**self.entry(case).row(), "scene": self.scene_of[case.id]}
         return self.rows[case.id][1]
@@ -143,7 +153,7 @@ class Book:
     def moments(self) -> list[dict[str, Any]]:
         """The worst moments, each as two pictures: what should be there, and what is."""
         cases = {case.id: case for case in self.results.cases}
-        found = worst_moments(held_to_truth(self.results), self.verdict.answers, GALLERY)
+        found = worst_moments(self.held, self.verdict.answers, GALLERY)
         shown = []
         for moment in found:
             entry = self.entry(cases[moment.case])

@@ -15,6 +15,7 @@ from revisit.report.phases import first_frames, from_starts, phases_of
 from revisit.report.series import drawn, read_series
 from revisit.report.tables import finding
 from revisit.report.words import gate_name
+from revisit.results.memory import measured
 from revisit.results.rules import number
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Entry:
 
     def __init__(self, book: Book, case: Case, planned: Mapping[str, Any]) -> None:
         self.book, self.case, self.planned = book, case, planned
-        self.records = book.results.of(case)
+        self.records, self.held = book.results.of(case), book.held.of(case)
         self.anchor = digest(case.id, 10)
 
     @cached_property
@@ -252,17 +253,22 @@ class Entry:
         return {"id": id, "title": title, "main": True, **drawn(series, (0.0, high), None, POINTS)}
 
     def _value(self, id: str) -> float | None:
-        record = self.records.get(id)
+        """The score that counts, or None."""
+        record = self.held.get(id)
         return None if record is None or not record.scored else float(f"{record.value:.4g}")
 
     def _score(self, id: str) -> list[Any] | None:
-        """[value, text] where scored, [None, reason] where not, None where it was never asked."""
-        record = self.records.get(id)
-        if record is None:
+        """[value, text] where scored, [None, reason] where not, None where it was never asked.
+
+        The value is the one that counts; where that is not the measured one, a third entry says what was measured.
+        """
+        record, held = self.records.get(id), self.held.get(id)
+        if record is None or held is None:
             return None
-        if record.scored:
-            return [float(f"{record.value:.6g}"), number(record.value)]
-        return [None, record.sentence]
+        other = [] if held.value == record.value else [measured(held)]
+        if held.scored:
+            return [float(f"{held.value:.6g}"), number(held.value), *other]
+        return [None, other[0] if other else held.sentence]
 
 
 class Truth:

@@ -311,7 +311,7 @@ def pictures(case: Case, frames: Iterable[int], long_side: int = 320) -> dict[in
         return {frame.index: np.asarray(frame.at(long_side)) for frame in stream}
 
 
-def score_label(results: Results, case: Case, metrics: Sequence[str]) -> str:
-    """`Target reappears 1.00, …`: the scores of a clip as a label."""
-    told = [f"{_title(id)} {number(value)}" for id in metrics if (value := results.score(case, id)) is not None]
+def score_label(held: Results, case: Case, metrics: Sequence[str]) -> str:
+    """`Target reappears 1.00, …`: the scores of a clip that count, as a label."""
+    told = [f"{_title(id)} {number(value)}" for id in metrics if (value := held.score(case, id)) is not None]
     return "\n".join(told)

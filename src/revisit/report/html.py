@@ -63,7 +63,7 @@ def _write(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> P
             (folder / "scenes" / f"{key}.js").write_bytes(content)
             rows = {case.id: book.row(case) for case in scene.cases}  # while its pictures are in memory
             part = Part(made_from, len(content), rows, tuple(videos.kept))
-        book.rows.update({case.id: (len(book.results.of(case)), part.rows[case.id]) for case in scene.cases})
+        book.rows.update({case.id: (book.answers(case), part.rows[case.id]) for case in scene.cases})
         parts[key] = part
     videos.kept.clear()
     html, _ = rendered(book, by)

@@ -14,6 +14,8 @@ from revisit.results.results import Results
 from revisit.results.verdict import headline
 
 NOTE = (
+    "Scores are held to the truth where there is one: what rewards an unchanged look counts by its nearness to the "
+    "truth's own score, and a reset is no return. "
     "Places are those that a model may have on the clips that all have a score of: behind those that are better beyond "
     "doubt, before those that are worse."
 )

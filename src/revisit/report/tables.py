@@ -14,7 +14,9 @@ from revisit.report import plots
 from revisit.results import Cell, Results
 from revisit.results.rules import BEST_RULE, HEADINGS, best, coverage, number, title, unscored
 
-INTERVALS = "95 % interval of the mean: cluster-robust over samples, Student's t; none for a single sample."
+INTERVALS = (
+    "95 % interval of the mean: cluster-robust over samples, Student's t with room for skew; none for a single sample."
+)
 STATES = (*GATE_STATES, "unscored", "failed")
 
 

@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from revisit.core import METRICS, SUITES, Case, Metric, Reason, Record
 from revisit.results.results import Results
+from revisit.results.rules import number
 
 LOW = 0.5  # of the range: a truth below it is not recognised as the truth
 LESS_CHANGED = 0.05  # of the range, above the truth's own score: more than a steadier picture explains
@@ -71,6 +72,25 @@ def ceiling(results: Results, record: Record) -> float | None:
     return None if truth is None else results.score(truth, record.question)
 
 
+def measured(held: Record) -> str:
+    """What was measured, of a score that counts for something else: `measured 1.00, but what happened unseen is undone`.
+
+    Of a score that counts as it is, the truth's beside it, where that is known; else nothing.
+    """
+    own, truth = held.facts.get("own"), held.facts.get("truth")
+    beside = "" if truth is None else f"the truth {number(truth)}"
+    if own is None or own == held.value:
+        return beside
+    told = f"measured {number(own)}"
+    if not held.scored:
+        return f"{told}; {held.sentence}"
+    if "outcome" not in held.facts:
+        return f"{told}, {beside}"
+    outcome = held.facts["outcome"]
+    undone = "is undone" if _is_reset(outcome) else f"came out at {number(outcome)} only"
+    return f"{told}, but what happened unseen {undone}"
+
+
 def low_ceilings(results: Results) -> dict[str, int]:
     """Metric of memory -> samples on which the truth itself scores low: what to warn of."""
     found: dict[str, int] = {}
@@ -118,8 +138,11 @@ def _capped(record: Record, outcome: float | None) -> Record:
     if outcome is None or record.value is None or not blind:
         return record
     low, high = _ends(metric)
-    facts = {**record.facts, "outcome": outcome}
-    return replace(record, value=min(record.value, low + (high - low) * outcome), facts=facts)
+    most = low + (high - low) * outcome
+    if record.value <= most:
+        return record
+    facts = {"own": record.value, **record.facts, "outcome": outcome}
+    return replace(record, value=most, facts=facts)
 
 
 def _is_reset(outcome: float | None) -> bool:

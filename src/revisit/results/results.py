@@ -26,7 +26,7 @@ import numpy as np
 from revisit.core import METRICS, Case, Clip, Reason, Record, Rejected, Series, UsageError
 from revisit.core.records import GATE_STATES
 from revisit.results import export
-from revisit.stats.intervals import Estimate, estimate, of_ends
+from revisit.stats.intervals import Estimate, ends_interval, mean_interval
 from revisit.stats.paired import SignedRank, paired_test, wilcoxon
 
 if TYPE_CHECKING:
@@ -520,11 +520,11 @@ def mean_of(
     if not values:
         return None, None
     numbers, samples = [value for value, _ in values], [sample for _, sample in values]
-    if two_valued and limits[0] is not None and limits[1] is not None and len(set(samples)) > 1:
-        made = of_ends(numbers, samples, (limits[0], limits[1]))
+    if two_valued and limits[0] is not None and limits[1] is not None:
+        interval = ends_interval(numbers, samples, (limits[0], limits[1]))
     else:
-        made = estimate(numbers, samples)
-    return sum(numbers) / len(numbers), None if made is None else within(made.interval(), limits)
+        interval = mean_interval(numbers, samples)
+    return sum(numbers) / len(numbers), None if interval is None else within(interval, limits)
 
 
 def within(interval: Interval, limits: Limits) -> Interval:

@@ -21,7 +21,7 @@ from itertools import combinations
 from typing import Any
 
 from revisit.core import METRICS, SUITES, Case, Record, digest
-from revisit.results.memory import held_to_truth, low_ceilings
+from revisit.results.memory import held_to_truth, low_ceilings, measured
 from revisit.results.results import Cell, Interval, Paired, Results
 from revisit.results.rules import ends, number, shown, signed
 from revisit.results.run import Run
@@ -343,9 +343,12 @@ def _p(paired: Paired) -> float | None:
 
 def _more(paired: Paired, alpha: float) -> More | None:
     """Further clips, in the present number of clips per scene, rounded to what such a guess is worth."""
-    found = None if paired.estimate is None else needed(paired.estimate, alpha)
     scenes = len({pair.first.case.sample for pair in paired.pairs})
-    if found is None or not scenes:
+    if paired.estimate is None or paired.difference is None or not scenes:
+        return None
+    # The test of yes and no adds to what was seen; how much there is to find does not come from what was added.
+    found = needed(replace(paired.estimate, mean=paired.difference, clusters=scenes), alpha)
+    if found is None:
         return None
     per_scene = len(paired.pairs) / scenes
 
@@ -455,13 +458,9 @@ def worst_moments(results: Results, answers: Sequence[Answer], count: int = WORS
 
 
 def _moment(results: Results, record: Record, answer: Answer) -> Moment:
-    metric, case, facts, value = METRICS[answer.metric], record.case, record.facts, record.value or 0.0
-    measured = facts.get("own", value)
-    beside = f", the truth {number(facts['truth'])}" if "truth" in facts else ""
-    return Moment(
-        case.id, case.model, case.sample, metric.id, value, _frame(results, case, metric.id),
-        f"{metric.title}: {number(measured)}{beside}",
-    )  # fmt: skip
+    metric, case, value = METRICS[answer.metric], record.case, record.value or 0.0
+    why = "; ".join(filter(None, [f"{metric.title}: {number(value)}", measured(record)]))
+    return Moment(case.id, case.model, case.sample, metric.id, value, _frame(results, case, metric.id), why)
 
 
 def _frame(results: Results, case: Case, metric: str) -> int | None:

@@ -38,7 +38,7 @@ def paired_test(
     """
     change = [b - a for a, b in zip(before, after, strict=True)]
     if range is not None and len(set(clusters)) > 1 and all(abs(size) in (0.0, range) for size in change):
-        return of_ends(change, clusters, (-range, range), added=1)
+        return of_ends(change, clusters, (-range, range))
     return estimate(change, clusters)
 
 

@@ -503,6 +503,7 @@ function openScene(content, anchor, firstFrame) {
         const part = (kind, share) => draw("rect", { class: kind, width: percent(share), height: "8", rx: "2" });
         rest = make("td", {}, draw("svg", { class: "bar scored", width: "100%", height: "8", "aria-hidden": "true" }, part("track", 1), part("fill", width)));
       }
+      if (score[2]) rest.append(make("span", { class: "measured", dir: "auto" }, score[2]));
       body.append(make("tr", {}, make("th", { scope: "row" }, metric.title + " " + metric.arrow), value, rest));
     }
     return make("table", { class: "own" }, body);
