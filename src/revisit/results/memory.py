@@ -73,7 +73,7 @@ def ceiling(results: Results, record: Record) -> float | None:
 
 
 def measured(held: Record) -> str:
-    """What was measured, of a score that counts for something else: `measured 1.00, but what happened unseen is undone`.
+    """Of a score that counts for something else: `measured 1.00, but what happened unseen is undone`.
 
     Of a score that counts as it is, the truth's beside it, where that is known; else nothing.
     """
