@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -144,9 +146,15 @@ def test_intervals_cover_what_they_say(kind, uneven):
         assert (0.9 if clusters == 6 else 0.92) <= held / 1000 <= (1 if clusters == 6 else 0.975)
 
 
+def share_of(values: list[float], names: Sequence[Any]) -> tuple[float, float]:
+    made = ends_interval(values, names, (0.0, 1.0))
+    assert made is not None
+    return made
+
+
 def test_three_of_three_is_no_certainty():
     assert estimate([1.0] * 3, "abc").interval() == (1, 1)  # what the spread alone would say
-    low, high = ends_interval([1.0] * 3, "abc", (0.0, 1.0))
+    low, high = share_of([1.0] * 3, "abc")
     wilson = share_interval(3, 3)[0]
     assert 0.3 < low < wilson < high == 1
     assert ends_interval([1.0] * 9, "aaabbbccc", (0.0, 1.0)) == pytest.approx((low, high))  # the same three scenes
@@ -157,7 +165,7 @@ def test_three_of_three_is_no_certainty():
 def test_shares_of_independent_values_are_those_of_statsmodels():
     proportion = pytest.importorskip("statsmodels.stats.proportion")
     for yes, n in ((7, 10), (19, 20), (3, 6), (31, 40)):
-        low, high = ends_interval([1.0] * yes + [0.0] * (n - yes), range(n), (0.0, 1.0))
+        low, high = share_of([1.0] * yes + [0.0] * (n - yes), range(n))
         expected = proportion.proportion_confint(yes + 2, n + 4, method="normal")  # Agresti and Coull's two and two
         assert (low, high) == pytest.approx((expected[0], min(1, expected[1])))
 
@@ -167,15 +175,15 @@ def test_intervals_of_ends_cover(share):
     """Of one clip a scene, and of three whose chances are alike; never by much less, and at most as counts allow."""
     rng = np.random.default_rng(5)
     for n in (6, 10, 20, 40):
-        found = [ends_interval([1.0] * k + [0.0] * (n - k), range(n), (0, 1)) for k in range(n + 1)]
+        found = [share_of([1.0] * k + [0.0] * (n - k), range(n)) for k in range(n + 1)]
         hits = [found[k][0] <= share <= found[k][1] for k in rng.binomial(n, share, 4000)]
         assert 0.925 <= np.mean(hits) <= 0.99
-    names, hits = np.repeat(np.arange(20), 3), 0
+    names, held = np.repeat(np.arange(20), 3), 0
     for _ in range(300):
         chance = rng.beta(share, 1 - share, 20)
-        low, high = ends_interval((rng.random(60) < chance[names]).astype(float).tolist(), names.tolist(), (0, 1))
-        hits += low <= share <= high
-    assert hits / 300 >= 0.92
+        low, high = share_of((rng.random(60) < chance[names]).astype(float).tolist(), names.tolist())
+        held += low <= share <= high
+    assert held / 300 >= 0.92
 
 
 def test_differences_of_yes_and_no_get_one_more_of_each():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +94,8 @@ def test_only_common_clips_count_and_who_was_scored_rarely_is_left_out() -> None
     assert answer.clips == 12 and answer.left_out == {"rare": (2, 14)}
     assert [place.model for place in answer.places] == ["all", "skips"]
     assert "scored too rarely: rare 2 of 14" in answer.sentence
+    never = answered(made({METRIC: {"all": hard, "never": [None] * 14}}), ASK)
+    assert never.sentence.endswith("; never scored: never")
 
 
 def test_few_scenes_decide_nothing() -> None:
@@ -107,6 +110,8 @@ def test_equal_scores_are_alike_and_three_of_three_is_no_proof() -> None:
         made({"target_reappearance": {"a": [1] * 4, "b": [1] * 4}}), Question("?", ("target_reappearance",))
     )
     assert came.sentence == "a and b are alike on all 4 clips"
+    turned = replace(came, places=came.places[::-1])  # as the page orders models that share a rank
+    assert turned.sentence == "b and a are alike on all 4 clips"
     swept = answered(
         made({"target_reappearance": {"a": [1] * 3, "b": [0] * 3}}), Question("?", ("target_reappearance",))
     )

@@ -67,6 +67,7 @@ def _card(answer: Answer, floors: Collection[str]) -> dict[str, Any]:
         "rows": [],
         "more": max(0, len(answer.places) - ROWS),
         "left_out": [f"{model} {n} of {of}" for model, (n, of) in answer.left_out.items()],
+        "rarely": "scored too rarely" if any(n for n, _ in answer.left_out.values()) else "never scored",
     }
     if not answer.metric or not answer.places:
         return card

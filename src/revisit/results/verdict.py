@@ -140,27 +140,27 @@ class Answer:
             told = f"{first} before {others[0]} ({pair.evidence}){rest}"
         else:
             told = self._undecided(first, list(self.best[1:]), [name for name in others if name not in self.best])
-        if self.left_out:
-            counts = [f"{model} {n} of {of}" for model, (n, of) in self.left_out.items()]
-            told += f"; scored too rarely: {_named(counts)}"
-        return told
+        never = [model for model, (n, _) in self.left_out.items() if not n]
+        rarely = [f"{model} {n} of {of}" for model, (n, of) in self.left_out.items() if n]
+        told += f"; scored too rarely: {_named(rarely)}" if rarely else ""
+        return told + (f"; never scored: {_named(never)}" if never else "")
 
     def _undecided(self, first: str, level: list[str], behind: list[str]) -> str:
-        pairs = [pair for name in level if (pair := self.pair(first, name)) is not None]
-        alike = [pair.behind for pair in pairs if not pair.wins and not pair.losses]
-        open_ = [pair for pair in pairs if pair.behind not in alike]
+        pairs = {name: pair for name in level if (pair := self.pair(first, name)) is not None}
+        alike = [name for name, pair in pairs.items() if not pair.wins and not pair.losses]
+        open_ = {name: pair for name, pair in pairs.items() if name not in alike}
         told = []
         if alike:
             clips = "the one clip" if self.clips == 1 else f"all {self.clips} clips"
             told.append(f"{_named([first, *alike])} are alike on {clips}")
         if open_:
-            near = open_[0]
+            near = next(iter(open_.values()))
             if near.scenes < LEAST_SCENES:
                 scenes = "one scene" if near.scenes == 1 else f"{near.scenes} scenes"
                 more = f"{scenes} cannot tell, {LEAST_SCENES} or more could"
             else:
                 more = str(near.more) if near.more else "no difference is in sight"
-            told.append(f"these clips cannot decide between {_named([first, *(p.behind for p in open_)])}; {more}")
+            told.append(f"these clips cannot decide between {_named([first, *open_])}; {more}")
         if behind:
             everybody = all(self.before(name, other) for name in level for other in behind)
             told.append(f"{'all' if everybody else first} before {_named(behind)}")
