@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from revisit.stats.intervals import Estimate, bent, ends_interval, estimate
+from revisit.stats.intervals import Estimate, ends_interval, estimate
 from revisit.stats.student import t_quantile
 
 REPEATS, RESAMPLES = 4000, 300
@@ -34,6 +34,7 @@ KINDS: dict[str, Draw] = {
     "cut off at a ceiling": lambda rng, n: np.minimum(1, rng.normal(0.85, 0.2, n)),
     "skewed (gamma 2)": lambda rng, n: rng.gamma(2, 1, n),
     "very skewed (exponential)": lambda rng, n: rng.exponential(1, n),
+    "very skewed (lognormal 0.8)": lambda rng, n: rng.lognormal(0, 0.8, n),
     "one of five fails": some_fail,
 }
 SHAPES = ("1 clip", "3 clips", "2 to 13 clips")
@@ -52,8 +53,9 @@ def quantile(freedom: float) -> float:
 
 def ends(made: Estimate, skewed: bool = True) -> tuple[float, float]:
     """`Estimate.interval`, with quantiles looked up; without the skew, the plain interval by Student's t."""
-    far, skew = quantile(round(made.freedom, 1)), made.skew if skewed else 0.0
-    return made.mean - made.error * max(far, bent(far, skew)), made.mean + made.error * max(far, -bent(-far, skew))
+    far = quantile(round(made.freedom, 1))
+    down, up = made.reach(far) if skewed else (far, far)
+    return made.mean - made.error * down, made.mean + made.error * up
 
 
 def of_scale() -> None:

@@ -45,15 +45,15 @@ def test_independent_values_without_skew_give_the_textbook_interval():
 
 
 def by_scipy(values):
-    """Interval and p of the mean of independent values: the farther end of Student's and Hall's, the larger p."""
+    """Interval and p of a mean of independent values: the farther end of Student's and Hall's, at most twice his."""
     n, mean, error = len(values), np.mean(values), scipy_stats.sem(values)
     skew, t = scipy_stats.skew(values, bias=False) / np.sqrt(n), scipy_stats.t.ppf(0.975, n - 1)
     hall = [mean - error * 3 / skew * (np.cbrt(1 + skew * (z - skew / 6)) - 1) for z in (t, -t)]
     seen = mean / error
-    tails = [
-        scipy_stats.t.sf(abs(x), n - 1) for x in (seen, seen + skew * seen**2 / 3 + skew**2 * seen**3 / 27 + skew / 6)
-    ]
-    return (min(hall[0], mean - t * error), max(hall[1], mean + t * error)), 2 * max(tails)
+    straight = seen + skew * seen**2 / 3 + skew**2 * seen**3 / 27 + skew / 6
+    student, by_hall, twice = (2 * scipy_stats.t.sf(abs(x), n - 1) for x in (seen, straight, seen / 2))
+    down, up = (np.clip(abs(end - mean) / error, t, 2 * t) for end in hall)
+    return (mean - down * error, mean + up * error), max(student, min(by_hall, twice))
 
 
 def test_skew_takes_room_on_its_side_and_never_any_from_student():
@@ -62,11 +62,15 @@ def test_skew_takes_room_on_its_side_and_never_any_from_student():
     student = scipy_stats.ttest_1samp(values, 0).confidence_interval(0.95)
     assert interval[0] < student[0] - 0.03 and interval[1] == pytest.approx(student[1])
     assert mean_interval(values) == pytest.approx(interval) and estimate(values).p == pytest.approx(p)
+    wild = [0.99, 0.98, 0.99, 0.97, 0.99, 0.1]
+    twice = 2 * scipy_stats.t.ppf(0.975, 5) * scipy_stats.sem(wild)
+    assert mean_interval(wild)[0] == pytest.approx(np.mean(wild) - twice)
     for level in (0.5, 0.95, 0.999):
-        for shift in (0.7, 0.8, 0.95, 1.1):
-            made = estimate([value - shift for value in values])
-            low, high = made.interval(level)
-            assert (made.p < 1 - level) == (not low <= 0 <= high)  # test and interval say the same
+        for shift in (-1.5, 0.3, 0.7, 0.8, 0.95, 1.1, 2.0):
+            for some in (values, wild):
+                made = estimate([value - shift for value in some])
+                low, high = made.interval(level)
+                assert (made.p < 1 - level) == (not low <= 0 <= high)  # test and interval say the same
     for skew in (-2.0, -0.3, 0.0, 1e-7, 0.4, 3.0):
         assert bent(straightened(1.7, skew), skew) == pytest.approx(1.7, abs=1e-6)
 
