@@ -158,6 +158,18 @@ def test_facts_of_models_are_found_by_other_names_and_from_a_file(tmp_path: Path
         facts_for([], own)
 
 
+def test_hostile_facts_are_text_on_the_screen(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from revisit.cli.main import app
+
+    facts = {"category": HOSTILE, "backbone": HOSTILE, "viewpoint": HOSTILE, "source": HOSTILE}
+    (tmp_path / "models.yaml").write_text(json.dumps({"models": {HOSTILE: facts}}))  # JSON is YAML
+    shown = CliRunner().invoke(app, ["models", "--facts", str(tmp_path / "models.yaml")])
+    assert shown.exit_code == 0 and "<img" in shown.output
+    assert "\x1b[31m" not in shown.output and "\u202e" not in shown.output
+
+
 def test_stated_facts_are_those_of_the_paper_s_table(shared: Path) -> None:
     """Table S1 of arXiv 2606.27537, as its text has it."""
     text = (shared.parent / "papers/memobench.txt").read_text(encoding="utf-8")
