@@ -15,7 +15,7 @@ import numpy as np
 from revisit.stats.intervals import Estimate, ends_interval, estimate
 from revisit.stats.student import t_quantile
 
-REPEATS, RESAMPLES = 4000, 300
+REPEATS, RESAMPLES = 3000, 300
 CLUSTERS = (6, 10, 20, 40)
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 

@@ -6,6 +6,7 @@ Here, and not from scipy: intervals stand in every table, and scipy would triple
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 
 def t_tail(t: float, freedom: float) -> float:
@@ -15,6 +16,7 @@ def t_tail(t: float, freedom: float) -> float:
     return _incomplete_beta(freedom / (freedom + t * t), freedom / 2, 0.5)
 
 
+@lru_cache(maxsize=1024)  # most means of a run rest on the same number of scenes
 def t_quantile(probability: float, freedom: float) -> float:
     """Where P(T <= t) is this probability, by bisection."""
     if probability < 0.5:
