@@ -13,7 +13,7 @@ import pytest
 from revisit.core import Case, Clip, Record, UsageError, load_all
 from revisit.report.boards import as_html, as_latex, as_markdown
 from revisit.results import Cell, Results
-from revisit.results.boards import Board, BoardCell, Column, Row, marked
+from revisit.results.boards import CEILING, Board, BoardCell, Column, Row, marked, near_truth
 from revisit.results.model_facts import facts_for, published_facts
 from revisit.results.rules import marks
 
@@ -188,6 +188,21 @@ def test_rows_in_groups_are_marked_within_their_group() -> None:
     rows = tuple(Row(name, "run", {"psnr": cell}, group) for group in "gh" for name, cell in cells.items())
     board = Board("t", "p", (Column("psnr", "PSNR"),), rows)
     assert marked(board, rows, board.columns[0]) == {0: "best", 2: "best"}
+
+
+def test_a_table_of_scores_held_to_the_truth_says_so() -> None:
+    columns = Column("target_identity", "Looks the same"), Column("psnr", "PSNR")
+    cell = BoardCell(4, 4, 0.7, (0.6, 0.8))
+    rows = tuple(
+        Row(name, "run", {"target_identity": cell, "psnr": cell}, role=role)
+        for name, role in (("a", ""), ("t", CEILING))
+    )
+    held = near_truth(Board("t", "p", columns, rows, truths={"s": "1"}))
+    assert [column.title for column in held.columns] == ["Looks the same, nearness to the truth", "PSNR"]
+    assert [row.cells["target_identity"].mean for row in held.rows] == [0.7, 1.0]
+    assert [row.cells["psnr"].mean for row in held.rows] == [0.7, 0.7]
+    without = Board("t", "p", columns, rows)
+    assert near_truth(without) == without
 
 
 def test_results_and_records_of_hostile_clips_can_be_read() -> None:

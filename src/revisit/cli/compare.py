@@ -52,6 +52,16 @@ def compare(
         for delta in compared(first.entry, [other.entry], kept, groups(first, by))
     ]
     made = _corrected(made)
+    done = {(delta.first, delta.second) for delta in made}
+    apart = [
+        f"{first.entry.name} and {other.entry.name}"
+        for first, other, kept in deltas
+        if kept and (first.entry.name, other.entry.name) not in done
+    ]
+    if not made:
+        raise UsageError(f"nothing to compare: no clip has a score of both {'; of both '.join(apart)}")
+    for pair in apart:
+        console.message(f"not compared: no clip has a score of both {pair}")
     if json:
         console.data({"deltas": [as_json(delta) for delta in made], "refused": refused})
     else:

@@ -60,17 +60,17 @@ def _over_time(results: Any, chosen: list[str]) -> list[str]:
 
 
 def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: str, frames: str, done: Any) -> Any:
-    from revisit.core import UsageError
+    from revisit.core import SUITES, UsageError
     from revisit.geometry.camera_script import parse_script
     from revisit.geometry.script_path import timed_path
     from revisit.report import figures
     from revisit.results.memory import held_to_truth
-    from revisit.results.verdict import verdict_of
+    from revisit.results.verdict import verdict, verdict_of, worst_moments
 
-    moments = {moment["case"]: moment for moment in verdict_of(done)["moments"]}
+    moments = verdict_of(done)["moments"]
     samples = list(dict.fromkeys(case.sample for case in results.cases))
     if not sample:
-        sample = next((moment["sample"] for moment in moments.values() if moment["sample"] in samples), samples[0])
+        sample = next((moment["sample"] for moment in moments if moment["sample"] in samples), samples[0])
     if sample not in samples:
         raise UsageError(f"there is no scene {sample!r}; there are {', '.join(samples[:12])}")
     here = results.where(sample=sample).cases
@@ -89,19 +89,20 @@ def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: st
 
         return figures.path(results, here, asked)
     cases = _differing(here, rows)
-    failing = {case.id: moments[case.id]["frame"] for case in cases if case.id in moments}
+    held, suite = held_to_truth(results), done.summary["suite"]
+    answers = verdict(results, SUITES[suite].card if suite in SUITES else {}).answers
+    worst = worst_moments(held.where(sample=sample), answers, count=len(here))
+    failing = {moment.case: moment.frame for moment in worst}
     try:
         numbers = [int(part) for part in frames.split(",")]
     except ValueError:
         raise UsageError(f"--frames takes a number of columns, or frame numbers with commas, not {frames!r}") from None
     if len(numbers) == 1:
-        columns = figures.shots(
-            cases[0], max(2, numbers[0]), [frame for frame in failing.values() if frame is not None]
-        )
+        told = [moment["frame"] for moment in moments if moment["case"] in {case.id for case in cases}]
+        columns = figures.shots(cases[0], max(2, numbers[0]), [frame for frame in told if frame is not None])
     else:
         columns = [(f"frame {number}", number) for number in numbers]
     wanted = [number for _, number in columns]
-    held = held_to_truth(results)
     made = [
         (str(getattr(case, rows)), figures.score_label(held, case, metrics[:2]), figures.pictures(case, wanted),
          failing.get(case.id))

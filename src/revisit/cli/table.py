@@ -17,6 +17,9 @@ def table(
     interval: bool = typer.Option(True, "--interval/--no-interval", help="With both ends of each 95 % interval."),
     by: str = typer.Option("", "--by", help="Best and second within groups of models: a fact of models.yaml."),
     sort: str = typer.Option("", "--sort", help="Column to sort by; the better ones come first."),
+    measured: bool = typer.Option(
+        False, "--measured", help="Scores as they were measured, not held to the truth: a reset may then look best."
+    ),
     models: Path = typer.Option(None, help="A file of facts of models; models.yaml beside the run by default."),
     out: Path = typer.Option(None, "--out", help="Write to this file instead of the screen."),
 ) -> None:
@@ -29,7 +32,7 @@ def table(
     writers = {"markdown": text.as_markdown, "latex": text.as_latex, "csv": text.as_csv}
     if format not in writers:
         raise UsageError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
-    made = _grouped(_boards(runs, metric), by, runs, models)
+    made = _grouped(_boards(runs, metric, measured), by, runs, models)
     told = writers[format](made, sort, interval)
     if format == "markdown":
         told += f"\n{BEST_RULE}\n"
@@ -42,9 +45,10 @@ def table(
         typer.echo(told, nl=False)
 
 
-def _boards(runs: list[Path], metric: list[str]) -> list[Any]:
+def _boards(runs: list[Path], metric: list[str], measured: bool) -> list[Any]:
     from revisit.core import UsageError
-    from revisit.results.boards import RunFacts, board_of_run, column_of, joined
+    from revisit.results.boards import RunFacts, board_of_run, column_of, joined, near_truth
+    from revisit.results.memory import held_to_truth
     from revisit.results.run import Run
     from revisit.results.verdict import headline
 
@@ -55,12 +59,13 @@ def _boards(runs: list[Path], metric: list[str]) -> list[Any]:
         asked = facts["protocol"]["metrics"]
         if unknown := [id for id in metric if id not in asked]:
             raise UsageError(f"{path} did not ask {unknown[0]!r}; it asked {', '.join(asked)}")
-        results = run.results
+        results = run.results if measured else held_to_truth(run.results)
         wanted = metric or headline(results, facts["suite"])
         if not wanted:
             raise UsageError(f"{path} has no score of what its suite asks; name columns with --metric")
         known = RunFacts(path.resolve().name, facts, run.plan, results, run.summary)
-        made.append(board_of_run(known, [column_of(id) for id in wanted]))
+        board = board_of_run(known, [column_of(id) for id in wanted])
+        made.append(board if measured else near_truth(board))
     return joined(made)
 
 

@@ -191,6 +191,26 @@ def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") 
     )
 
 
+def near_truth(board: Board) -> Board:
+    """A board of scores that are held to the truth: a column of nearness to it says so, and the truth is the best."""
+    if not board.truths:
+        return board
+    near = {column.key for column in board.columns if column.key in METRICS and METRICS[column.key].rewards_unchanged}
+    columns = tuple(
+        replace(column, title=f"{column.title}, nearness to the truth") if column.key in near else column
+        for column in board.columns
+    )
+    rows = []
+    for row in board.rows:
+        ceiling = {
+            key: replace(cell, mean=METRICS[key].range[1], interval=None)
+            for key, cell in row.cells.items()
+            if row.role == CEILING and key in near and cell.mean is not None
+        }
+        rows.append(replace(row, cells={**row.cells, **ceiling}))
+    return replace(board, columns=columns, rows=tuple(rows))
+
+
 def joined(boards: Sequence[Board]) -> list[Board]:
     """Boards with the same title, protocol in every column that both have, and ground truth, put together."""
     made: list[Board] = []
