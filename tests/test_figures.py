@@ -201,6 +201,10 @@ def test_a_table_of_scores_held_to_the_truth_says_so() -> None:
     assert [column.title for column in held.columns] == ["Looks the same, nearness to the truth", "PSNR"]
     assert [row.cells["target_identity"].mean for row in held.rows] == [0.7, 1.0]
     assert [row.cells["psnr"].mean for row in held.rows] == [0.7, 0.7]
+    reset = Row("reset", "run", {"target_identity": BoardCell(4, 4, 0.9, (0.85, 0.95))})
+    raw = Board("t", "p", columns, (reset, *rows), truths={"s": "1"})
+    assert marked(raw, raw.rows, columns[0]) == {}  # it looks less changed than the truth: no merit
+    assert marked(raw, raw.rows[:2], columns[0]) == {0: "best"}
     without = Board("t", "p", columns, rows)
     assert near_truth(without) == without
 

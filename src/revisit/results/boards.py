@@ -6,6 +6,7 @@ rests on. There is no overall rank: columns have units of their own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -113,8 +114,16 @@ def leader(rows: Sequence[Row], column: Column) -> int | None:
 
 
 def marked(board: Board, rows: Sequence[Row], column: Column) -> dict[int, str]:
-    """Positions of the rows that are best and second in a column, within each group, by the rule for all tables."""
+    """Positions of the rows that are best and second in a column, within each group, by the rule for all tables.
+
+    A column that rewards an unchanged look has no marks where somebody looks less changed than the truth itself.
+    """
     found: dict[int, str] = {}
+    if column.key in METRICS and METRICS[column.key].rewards_unchanged:
+        values = [(row.role, mean) for row in rows if (mean := row.cell(column).mean) is not None]
+        truth = max((mean for role, mean in values if role == CEILING), default=math.inf)
+        if any(mean > truth for role, mean in values if role != CEILING):
+            return found
     for group in dict.fromkeys(row.group for row in rows if not row.role):
         cells = {position: row.cell(column) for position, row in enumerate(rows) if row.group == group and not row.role}
         found.update(marks(cells, column.higher_is_better, board.as_printed))

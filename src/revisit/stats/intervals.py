@@ -4,8 +4,8 @@ Clips of one scene are not independent, so scenes are counted, not clips. A mean
 that is unbiased for clusters of any sizes (CR2; Bell and McCaffrey 2002) and Student's t with the degrees of freedom
 that go with it. Skewed values, such as scores that crowd below a ceiling, need more room on one side: each end is the
 farther one of Student's and of Hall's (1992), who takes the skew out of t, up to twice as far. In simulation that
-covers 93 to 97 % at 10, 20 and 40 clusters where Student's t alone covers 89 to 96 %, and a percentile bootstrap 84 to
-92 % (docs/statistics.md).
+covers 92 to 98 % at 10, 20 and 40 clusters where Student's t alone covers 88 to 96 %, and a percentile bootstrap 83 to
+92 %; docs/statistics.md says of which values.
 
 Values that are only ever one end of their range or the other, such as 0 and 1, are shares: two more of each are added
 (Agresti and Coull 1998) to as many independent ones as the clusters are worth (Korn and Graubard 1998): three of three
