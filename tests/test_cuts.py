@@ -97,10 +97,10 @@ def test_degenerate_and_malformed_shot_changes() -> None:
     [
         ("hamilton", [20, 82, 211]),
         ("skv_bikes", [30, 76, 137, 187, 242]),
-        ("wmark_m5_bad", [241]),
+        pytest.param("wmark_m5_bad", [241], marks=pytest.mark.long),
         ("wrb_case_a_yaw_rl", []),
-        ("sam2_cups", []),
-        ("wf_mg3_city", []),
+        pytest.param("sam2_cups", [], marks=pytest.mark.long),
+        pytest.param("wf_mg3_city", [], marks=pytest.mark.long),
     ],
 )
 def test_what_the_eye_counts(shared: Path, clip: str, wanted: list[int]):
@@ -110,7 +110,7 @@ def test_what_the_eye_counts(shared: Path, clip: str, wanted: list[int]):
     assert score.facts["frames"] == wanted
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_morph_into_another_place_is_noticed(shared: Path):
     frames, fps = read(shared / "clips/wf_yume15.mp4")
     score = scene_cuts(look(cut_signal, frames, fps))
@@ -119,7 +119,7 @@ def test_a_morph_into_another_place_is_noticed(shared: Path):
     assert all(34 <= frame <= 45 for frame in score.facts["frames"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_fast_turn_of_a_real_camera_is_no_cut(shared: Path):
     frames, fps = read(shared / "memobench/videos/Real_007_gt.mp4")
     score = scene_cuts(look(cut_signal, frames, fps))

@@ -108,6 +108,7 @@ def test_several_devices_share_the_clips(clips, tmp_path, monkeypatch) -> None:
     assert len(processes) == 2
 
 
+@pytest.mark.long
 def test_a_reference_travels_with_its_clip(clips, tmp_path, monkeypatch) -> None:
     first, second = clips[:2]
     truth = digest(first)

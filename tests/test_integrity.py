@@ -177,6 +177,7 @@ def test_descriptors_forgive_light_and_compression_but_not_another_place():
     assert likeness[2] < 0.5
 
 
+@pytest.mark.long
 def test_neighbouring_frames_are_told_from_other_clips(shared: Path):
     """On real clips, a third of a second apart against another clip: the first is well above."""
     views = []

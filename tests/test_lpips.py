@@ -279,7 +279,7 @@ def test_real_weights_begin_as_torchvisions_alexnet(small_weights: Path):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @needs_torch
 def test_real_weights_give_the_numbers_in_the_manual_of_torchmetrics(small_weights: Path):
     """torchmetrics 0.10 and 0.9 print 0.3493 and 0.3566 for ten pairs of noise and VGG16.

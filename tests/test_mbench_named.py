@@ -162,6 +162,7 @@ def submit(run: Path, *more: object) -> tuple[object, ...]:
     return ("mbench", "submit", run, "--model", "perfect", "--link", "https://x.org/m", "--out", run / "s.zip", *more)
 
 
+@pytest.mark.long
 def test_a_machine_with_networks_and_one_with_a_judge_add_up(
     dataset: Path, own_set: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

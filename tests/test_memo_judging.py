@@ -275,6 +275,7 @@ def test_the_papers_lpips_is_of_vgg_and_upstreams_of_alexnet(data: Path, tmp_pat
     assert all("perceptual_distance" in wanted.absent for wanted in lite.wanted.values())  # told before any work
 
 
+@pytest.mark.long
 def test_lpips_is_scored_under_paper_with_a_set_that_we_ship(
     data: Path, tmp_path: Path, revisit, small_weights: Path
 ) -> None:

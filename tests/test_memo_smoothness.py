@@ -126,6 +126,7 @@ def clip_of(film: Film, flow) -> WarpErrors:
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_exact_flow_is_smooth_corrected_and_worse_than_no_flow_upstream(pan):
     """The fault: the public evaluator looks for the origin of a pixel on the opposite side."""
     seen = clip_of(pan, true_flow)

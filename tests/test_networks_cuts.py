@@ -89,6 +89,7 @@ def pan(seed: int, count: int, speed: int = 4) -> list[np.ndarray]:
     return [window(scene, x) for x in range(0, count * speed, speed)]
 
 
+@pytest.mark.long
 def test_joined_clips_are_cut_where_they_were_joined(small_weights: Path) -> None:
     assert cuts_in(pan(0, 20) + pan(1, 25)) == [20]
 

@@ -289,7 +289,7 @@ def test_a_clip_without_faces_is_unscored_with_a_sentence(small_weights: Path) -
     assert isinstance(appearance, Unscored) and appearance.reason == identity.reason
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_body_is_the_person_below_the_face(small_weights: Path, astronaut: np.ndarray) -> None:
     from revisit.observers import bodies as small
 
@@ -494,7 +494,7 @@ def tracks_of(clip: Path) -> tuple[FaceFeatures, Score]:
     return seen, made
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_people_on_a_stage_keep_one_track_each_through_shot_changes(small_weights: Path, shared: Path) -> None:
     """Three shots: a singer far away, then near; five people in all whose faces are seen in four frames or more.
 
@@ -512,7 +512,7 @@ def test_people_on_a_stage_keep_one_track_each_through_shot_changes(small_weight
     assert 0.8 < made.value < 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_woman_is_one_track(small_weights: Path, shared: Path) -> None:
     _, made = tracks_of(shared / "clips/lp_s18.mp4")
     assert made.facts["track_lengths"] == [32] and made.facts["left_out"] == 0 and made.value > 0.95

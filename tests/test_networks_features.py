@@ -308,7 +308,7 @@ def test_photographs_are_what_they_show(in_use: Path) -> None:
 REAL = ("wrb_case_a_yaw_rl", "wf_mg3_city", "sam2_bedroom", "skv_bikes", "7scenes_redkitchen_return")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_on_real_clips_one_scene_is_above_another(shared: Path, in_use: Path) -> None:
     """A third of a second apart against another clip: patches, wholes and the feature error all tell."""
     views = []
@@ -329,7 +329,7 @@ def test_on_real_clips_one_scene_is_above_another(shared: Path, in_use: Path) ->
     assert error.max() < wrong.min()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_identical_frames_lie_at_the_bound_and_blur_leads_away_from_it(shared: Path, in_use: Path) -> None:
     frames, _ = read(shared / "clips/sam2_bedroom.mp4", [40])
     clear = frames[0].at(320)

@@ -125,6 +125,7 @@ def test_weights_of_another_network_are_refused_by_name(tmp_path: Path, monkeypa
     assert str(path) in str(raised.value)
 
 
+@pytest.mark.long
 def test_gmflow_is_independent_of_its_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved(tmp_path, gmflow.ID, seeded(gmflow.GMFlow()), monkeypatch)
     monkeypatch.setattr(gmflow, "SMALLEST", 32)
@@ -195,6 +196,7 @@ def dis(earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
     return np.asarray(cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM).calc(a, b, None))
 
 
+@pytest.mark.long
 def test_a_picture_that_rests_is_at_the_bound(small_weights: Path) -> None:
     (picture,) = shifted(0, 1)
     ((there, back),) = flow_runs.gmflow_of([picture], [picture], side=512)
@@ -202,6 +204,7 @@ def test_a_picture_that_rests_is_at_the_bound(small_weights: Path) -> None:
     assert error < 2e-4 and compared == inside == 1 and length < 1e-4
 
 
+@pytest.mark.long
 def test_gmflow_follows_a_leap_that_classical_flow_loses(small_weights: Path) -> None:
     """A pan by a seventh of the width; where the way back ends is what left the frame."""
     earlier, later = shifted(24, 2)

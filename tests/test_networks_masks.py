@@ -288,6 +288,7 @@ def test_observers_share_their_work(small_weights: Path, monkeypatch: pytest.Mon
     np.testing.assert_allclose(seen.coverage, masks.mask[[0, 2]].mean((1, 2)))
 
 
+@pytest.mark.long
 def test_what_is_salient_is_the_thing_in_front(small_weights: Path) -> None:
     data = pytest.importorskip("skimage.data", reason="needs scikit-image's photographs")
     astronaut = data.astronaut()

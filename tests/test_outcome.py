@@ -81,7 +81,7 @@ def test_malformed_evidence_says_what_a_valid_one_looks_like():
     assert isinstance(late, Unscored)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_empty_beaker_is_told_from_a_filled_one(shared: Path):
     """The real event: a liquid was poured in. One model returns with an empty beaker, two with liquid in it."""
     truth, _ = read(shared / "memobench/videos/Real_007_gt.mp4")

@@ -183,6 +183,7 @@ def test_real_clips_raise_no_alarm(shared: Path) -> None:
             assert "other way" in (camera_fault(video, mirrored) or ""), video
 
 
+@pytest.mark.long
 def test_first_frames_by_real_models_are_told_from_other_pictures(shared: Path, tmp_path: Path) -> None:
     """Eight models and three scenes: each begins with its own picture, and with nobody else's."""
     scenes = ("Real_007", "Barnyard_001", "HongKong_001")

@@ -122,6 +122,7 @@ def test_the_whole_table():
     assert "wrong: b is 'never hidden', said 'hidden, returned'" in text and "always 'never hidden'" in text
 
 
+@pytest.mark.long
 def test_situations_are_labelled_by_their_masks(tmp_path, monkeypatch):
     from revisit.audit import situations
 

@@ -12,11 +12,9 @@ import time
 
 import pytest
 
-KILLS = 3
-
-
 @pytest.mark.slow
-def test_the_same_command_finishes_after_being_killed(make_clip, tmp_path):
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
+def test_the_same_command_finishes_after_being_killed(make_clip, tmp_path, kills):
     for i in range(4):
         make_clip(tmp_path / f"videos/{'ab'[i % 2]}/clip{i}.mp4", seed=i, size=(96, 128), count=10)
     (tmp_path / "videos/a/broken.mp4").write_text("not a video")
@@ -36,7 +34,7 @@ def test_the_same_command_finishes_after_being_killed(make_clip, tmp_path):
     expected = (tmp_path / "whole/summary.json").read_bytes()
 
     chance = random.Random(7)
-    for kill in range(KILLS):
+    for kill in range(kills):
         run, cache = f"killed-{kill}", f"cache-{kill}"
         moment = chance.uniform(0.05, duration)
         while not killed_after(moment, start(run, cache)):

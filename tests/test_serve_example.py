@@ -38,7 +38,8 @@ example.main()
 """
 
 
-@pytest.mark.parametrize("count", [pytest.param(24, marks=pytest.mark.slow), pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("count", [24, 200])
 def test_many_jobs_three_crashes_and_a_hang(count: int, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the example's network is in torch: pip install 'revisit-bench[networks]'")
     (tmp_path / "faulty.py").write_text(FAULTY)

@@ -116,7 +116,7 @@ def test_chains_are_the_shortest_ways_of_an_independent_library() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["truncated", "shift"])
+@pytest.mark.parametrize("name", ["shift", pytest.param("truncated", marks=pytest.mark.long)])
 def test_a_real_loop_is_never_called_its_opposite(shared: Path, name: str) -> None:
     """Cut off levels once turned this loop from "left, returned" into "left, not returned"."""
     from revisit.metrics.view_gate import relate, view_phases, view_return

@@ -242,7 +242,8 @@ def truth(shared, folder: str) -> list[tuple[str, dict]]:
     return [(name, row) for name, row in rows.items() if name != "_" and row["gate"] != "borderline"]
 
 
-@pytest.mark.parametrize("folder", [pytest.param("clips", marks=pytest.mark.long), "memobench/videos"])
+@pytest.mark.long
+@pytest.mark.parametrize("folder", ["clips", "memobench/videos"])
 def test_real_clips_agree_with_the_eye(shared, folder):
     wrong = []
     for name, row in truth(shared, folder):

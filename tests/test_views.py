@@ -252,7 +252,12 @@ TRUTH = {
 }
 
 
-@pytest.mark.parametrize("name", TRUTH)
+QUICK = ("lingbotmap_loop", "wmark_m6_bad", "skv_carphone")  # one of each kind
+
+
+@pytest.mark.parametrize(
+    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in TRUTH if name not in QUICK)]
+)
 def test_real_clips_are_judged_as_the_eye_does(shared: Path, name: str) -> None:
     assert judge(look(views, *read(shared / f"clips/{name}.mp4"))).label == TRUTH[name]
 

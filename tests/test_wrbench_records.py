@@ -149,7 +149,7 @@ def test_records_follow_the_generators_card(tmp_path: Path) -> None:
     from revisit.control.generators import generator
 
     out = tmp_path / "records.jsonl"
-    for model in ("spatia", "hydra", "kling", "minwm-wan"):
+    for model in ("hydra", "kling"):
         code, said = invoke("--out", str(out), "--model", model)
         rows = [json.loads(line) for line in out.read_text().splitlines()]
         card = generator(model)
