@@ -69,7 +69,9 @@ def answers(results: revisit.Results) -> dict[str, Any]:
 
 # Matroska counts in milliseconds: at 25 frames a second its times are exact.
 @pytest.mark.slow
-@pytest.mark.parametrize("write, name, fps", [(write_png, "wall", 24), pytest.param(write_ffv1, "wall.mkv", 25, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "write, name, fps", [(write_png, "wall", 24), pytest.param(write_ffv1, "wall.mkv", 25, marks=pytest.mark.long)]
+)
 def test_frames_in_memory_score_as_the_same_frames_in_files(
     clip: np.ndarray, truth: np.ndarray, tmp_path: Path, write: Any, name: str, fps: float
 ) -> None:

@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_the_same_command_finishes_after_being_killed(make_clip, tmp_path, kills):
