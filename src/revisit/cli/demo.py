@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
+from revisit.cli.running import carry_out, tell
 
 
 def demo(
@@ -21,17 +22,13 @@ def demo(
     json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
 ) -> None:
     """Render small worlds with models that have known failures, and evaluate them."""
-    from revisit.cli.eval_ import eval_
     from revisit.core import UsageError
+    from revisit.engine.request import Request
     from revisit.worlds.layouts.orders import DEMOS
 
     if suite not in DEMOS:
         raise UsageError(f"there is a demo for {' and '.join(DEMOS)}, not for {suite!r}")
     out = out or Path("demo" if suite == "folder" else f"demo-{suite}")
     source, option = DEMOS[suite](out / "videos", fresh, scenes, console.message, console.Counter("rendered"))
-    eval_(
-        source=source, suite=suite, set="lite", protocol=None, metric=[], out=out / "run", limit=None,  # type: ignore[arg-type]
-        workers=workers, fresh=fresh, align="auto", root=[], option=option, param=[], judge="", device="", precision="",
-        batch=None, limits="", report=True, executor="local", address="",  # type: ignore[arg-type]
-        truth=True, all=all, json=json, quiet=False,
-    )  # fmt: skip
+    run = carry_out(Request.of(source, suite, "lite", options=option), out / "run", fresh=fresh, workers=workers)
+    raise typer.Exit(tell(run, all=all, json=json))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import typer
 
-from revisit.cli import console
 from revisit.cli.options import (
     ADDRESS,
     ALIGN,
@@ -24,7 +23,7 @@ from revisit.cli.options import (
     SUITE,
     TRUTH,
 )  # fmt: skip
-from revisit.cli.running import carry_out
+from revisit.cli.running import carry_out, tell
 
 
 def eval_(
@@ -48,7 +47,7 @@ def eval_(
     device: str = typer.Option(
         "", help="Device for networks: cpu, cuda:1, or cuda:0,cuda:1; the first GPU by default."
     ),
-    precision: str = typer.Option("", help="float32 turns off half precision on a GPU."),
+    precision: str = typer.Option("", help="On a GPU: float32 for everything, or float16 also for LPIPS."),
     batch: int = typer.Option(None, min=1, help="Frames per batch on a GPU; as many as fit by default."),
     limits: str = typer.Option("", help="Limits for decoding, such as frames=5000,seconds=60,memory=2G."),
     report: bool = typer.Option(True, "--report/--no-report", help="Write the HTML report at the end."),
@@ -76,18 +75,4 @@ def eval_(
         executor=executor_named(executor, address, workers),
         limits=Limits.parse(limits),
     )
-    if report:
-        from revisit.report.html import write_report
-
-        page = write_report(run)
-    if json:
-        console.data(run.summary)
-    else:
-        told = () if quiet else run.plan["remarks"]  # before the work
-        console.summary(
-            {**run.summary, "notes": [note for note in run.summary.get("notes", ()) if note not in told]}, all
-        )
-        console.notes(run.plan, run.facts["notes"])
-    if report:
-        console.message(f"report: {page}")
-    raise typer.Exit(run.exit_code)
+    raise typer.Exit(tell(run, report=report, all=all, json=json, quiet=quiet))

@@ -1,4 +1,4 @@
-"""Runs an evaluation for the command line, with progress and a message on Ctrl-C."""
+"""Runs an evaluation for the command line, with progress and a message on Ctrl-C, and prints what came out."""
 
 from __future__ import annotations
 
@@ -25,3 +25,22 @@ def carry_out(request: Request, out: Path, *, quiet: bool = False, command: str 
     except KeyboardInterrupt:
         console.message("interrupted; run the same command to continue")
         raise typer.Exit(130) from None
+
+
+def tell(run: Run, *, report: bool = True, all: bool = False, json: bool = False, quiet: bool = False) -> int:
+    """Write the page and print the summary; the exit code."""
+    if report:
+        from revisit.report.html import write_report
+
+        page = write_report(run)
+    if json:
+        console.data(run.summary)
+    else:
+        told = () if quiet else run.plan["remarks"]  # before the work
+        console.summary(
+            {**run.summary, "notes": [note for note in run.summary.get("notes", ()) if note not in told]}, all
+        )
+        console.notes(run.plan, run.facts["notes"])
+    if report:
+        console.message(f"report: {page}")
+    return run.exit_code
