@@ -45,8 +45,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 LAYOUTS = [
     "folder",
-    "memobench",
-    *(pytest.param(name, marks=pytest.mark.long) for name in ("wrbench", "mind", "mbench-t")),
+    *(pytest.param(name, marks=pytest.mark.long) for name in ("memobench", "wrbench", "mind", "mbench-t")),
 ]
 
 
