@@ -239,7 +239,9 @@ def generate(
         only=tuple(only), limit=limit, options=dict(options or {}),
     )  # fmt: skip
     batch = generation.batch_of(suite, None if data is None else Path(data), None if out is None else Path(out), wanted)
-    return generation.Generation(tuple(generation.carry_out(batch, who, how, {"world": world})), batch)
+    work = generation.with_ceilings([batch], who, how)
+    ended = [made for part in work for made in generation.carry_out(*part, {"world": world})]
+    return generation.Generation(tuple(ended), batch)
 
 
 def _clip(name: str, given: Any, fps: float) -> Clip:

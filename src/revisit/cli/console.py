@@ -16,7 +16,6 @@ import typer
 from revisit.core.texts import counted, shown_text
 
 MODELS_PER_TABLE = 6
-CEILING = "truth (ceiling)"
 NOTES = 2  # of a verdict, so that it stays within ten lines; all are in summary.json
 NAMED = 8  # metrics that one reason names
 FIRST_WORD = 4.0  # seconds until a line says that the first clip is being observed
@@ -245,7 +244,7 @@ def _by_question(asked: Sequence[Mapping[str, Any]], content: Mapping[str, Any])
         if any(truths):
             made.append(
                 [
-                    CEILING,
+                    _ceiling(content["truth"]),
                     *([""] if any_posed else []),
                     *("" if truth is None else shown(truth, interval) for truth in truths),
                 ]
@@ -285,7 +284,7 @@ def _all_scores(content: Mapping[str, Any]) -> None:
         rows += _score_rows(content["metrics"], content["models"], shown)
         heads = [_headed(model, content["models"][model]) for model in shown]
         if truth and start + MODELS_PER_TABLE >= len(models):
-            heads.append(CEILING)
+            heads.append(_ceiling(truth))
             scores = [cell(truth["scores"][id]) if id in truth["scores"] else "" for id in content["metrics"]]
             rows = [[*row, said] for row, said in zip(rows, ["", *scores][-len(rows) :], strict=True)]
         table(["mean [95 %] (scored/all)", *heads], rows, numbers=True)
@@ -294,6 +293,10 @@ def _all_scores(content: Mapping[str, Any]) -> None:
 def _headed(model: str, entry: Mapping[str, Any]) -> str:
     """A model's name; one that is no model, such as a floor, says so."""
     return f"{model} ({entry['category']})" if entry.get("category") else model
+
+
+def _ceiling(truth: Mapping[str, Any]) -> str:
+    return f"{truth.get('name', 'truth')} (ceiling)"
 
 
 def _not_asked(reasons: Mapping[str, str]) -> None:

@@ -62,6 +62,7 @@ def generate(
         eval_command,
         how_of,
         plan_rows,
+        with_ceilings,
     )
     from revisit.control.generators import generator as card
     from revisit.control.running import Generated
@@ -85,8 +86,9 @@ def generate(
         )
     ]  # fmt: skip
     ended: list[Generated] = []
-    total = sum(len(batch.jobs) for batch in batches)
-    for batch in batches:
+    work = with_ceilings(batches, by, how)
+    total = sum(len(batch.jobs) for batch, _, _ in work)
+    for batch, maker, way in work:
         for sentence in dict.fromkeys(batch.left_out):
             console.message(f"left out: {sentence}")
         rows = plan_rows(batch.jobs)
@@ -99,7 +101,7 @@ def generate(
                 f"the clips need about {need / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free in {batch.home}; "
                 "free some space, or choose another --out"
             )
-        for made in carry_out(batch, by, how, {"world": world}):
+        for made in carry_out(batch, maker, way, {"world": world}):
             ended.append(made)
             console.message(
                 f"{len(ended)}/{total} {made.id}: {made.status}{': ' if made.reason else ''}{made.reason}"

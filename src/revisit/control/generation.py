@@ -6,7 +6,7 @@ import shlex
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,14 @@ import yaml
 from revisit.control.jobs import Batch, Job, Wanted, distinct, is_plain
 from revisit.control.makers import LOADING, Called, Live, Maker, OneShot, Request, worker_environment
 from revisit.control.running import Generated, How, disk_needed, run_jobs
-from revisit.control.standins import FLOOR, STANDINS
+from revisit.control.standins import STANDINS
 from revisit.core import SUITES, UsageError
+from revisit.core.cases import CEILING, FLOOR
 from revisit.core.texts import parse_yaml
 from revisit.media.files import replacing
 
 MODELS = "models.yaml"  # facts of models, beside their clips
+WORLD = "world"  # the baseline that renders: it follows every path, and remembers all
 NO_FIRST_FRAME = "no-first-frame"  # a condition of a run: what the model is called with it
 
 
@@ -143,6 +145,15 @@ def carry_out(
             batch.index(batch.jobs)
         if how.category:
             mark(Path(batch.evaluate[0]), batch.jobs[0].model, how.category)
+
+
+def with_ceilings(batches: Sequence[Batch], by: By, how: How) -> list[tuple[Batch, By, How]]:
+    """Batches, who carries each out, and how: a stand-in gets a ceiling beside it where nobody filmed the truth."""
+    found = [(batch, by, how) for batch in batches]
+    ceilings = {batch.ceiling.home: batch.ceiling for batch in batches if batch.ceiling is not None and by.baseline}
+    render, rendering = replace(by, baseline=WORLD), replace(how, command=f"baseline {WORLD}", category=CEILING)
+    # It belongs to nobody, so whoever asks for clips of another size or length gets it in that one.
+    return [*found, *((batch, render, replace(rendering, replace="own")) for batch in ceilings.values())]
 
 
 def mark(clips: Path, model: str, category: str) -> None:

@@ -174,6 +174,7 @@ class Batch:
     evaluate: Sequence[str]  # arguments of `revisit eval`
     index: Callable[[Sequence[Job]], None] | None = None  # writes the lists that the reader goes by
     left_out: Sequence[str] = ()  # sentences: samples that no job can be made of
+    ceiling: Batch | None = None  # where nobody filmed the truth: what a rendered place makes beside a stand-in
 
 
 def distinct(jobs: Sequence[Job]) -> None:

@@ -22,7 +22,6 @@ from revisit.core import Clip, UsageError
 from revisit.geometry.rotations import axis_angle
 from revisit.media import open_clip
 
-FLOOR = "floor"  # the category of stand-ins in provenance and tables
 SWEEP = 30.0  # degrees out and back, where nobody asked for a path
 
 

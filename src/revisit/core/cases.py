@@ -12,6 +12,8 @@ import numpy as np
 from revisit.core.reasons import Reason
 
 FRAME_RATE_OF_FOLDERS = 24.0
+CATEGORY = "category"  # the annotation that says what made a clip, where no model did
+FLOOR, CEILING = "floor", "ceiling"  # of a baseline without memory; of what stands for the truth
 ONLY_NAMED = Reason(
     "no_target", "needs a box around the target, but only its name was given; --set paper finds it by name"
 )
@@ -74,6 +76,11 @@ class Case:
     annotations: Mapping[str, Any] = field(default_factory=dict)
     artifacts: Mapping[str, Path] = field(default_factory=dict)  # files that come with the clip, such as its poses
     truth: bool = False  # the clip is the truth itself: a row of its own, outside the contest of models
+
+    @property
+    def category(self) -> str:
+        """`floor` or `ceiling` where no model made the clip; usually empty."""
+        return str(self.annotations.get(CATEGORY) or "")
 
     @property
     def target_or_name(self) -> Target | str | None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from revisit.core import Case
+from revisit.core.cases import CATEGORY
 from revisit.core.texts import parse_json
 
-CATEGORY = "category"
 RECORD = ".provenance.json"  # what `revisit generate` writes beside a clip
 
 

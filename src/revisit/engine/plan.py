@@ -48,7 +48,7 @@ from revisit.engine.needs import (
     protocol_facts,
     short_hash,
 )
-from revisit.engine.truth import with_truth
+from revisit.engine.truth import parted, with_truth
 from revisit.media import clip_digest, file_digest
 from revisit.networks import settings
 from revisit.observers.sets import sets_that_make, sets_that_observe
@@ -276,12 +276,13 @@ def make_plan(
     remarks = tuple(entry.sentence for entry in entries if isinstance(entry, Remark))
     if not cases and not rejected:
         raise UsageError(f"{source}: no videos found; expected mp4, mkv, webm or mov files, or folders of frames")
+    cases, ceilings = parted(cases)
     total = len(cases)
     if limit is not None:
         cases = stratified(cases, limit)
     left_out = len(cases) < total
     if truth:
-        cases = with_truth(cases)
+        cases = with_truth(cases, ceilings)
     cases = with_categories(cases)
 
     protocol = protocol or next(iter(suite.protocols))

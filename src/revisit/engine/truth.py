@@ -7,16 +7,18 @@ from dataclasses import replace
 from itertools import count
 
 from revisit.core import Case, Clip
+from revisit.core.cases import CEILING
 
 TRUTH = "truth"  # the name of the row
 OF_THE_TRUTH = ("true_poses",)  # files that came with a clip and say what the truth is
 
 
-def with_truth(cases: Sequence[Case]) -> list[Case]:
+def with_truth(cases: Sequence[Case], ceilings: Sequence[Case] = ()) -> list[Case]:
     """The cases, and behind them the reference of each sample as a case, marked as the truth.
 
     A clip of the dataset that is the reference of others (`gt` beside the models) is marked instead.
-    The truth has no reference: what compares with one says nothing of it.
+    The truth has no reference: what compares with one says nothing of it. Where there is no reference at all,
+    `ceilings` stand for the truth, those of the parts of the dataset that the cases are of.
     """
     references = {_stretch(case.reference) for case in cases if case.reference is not None}
     marked = [
@@ -34,7 +36,18 @@ def with_truth(cases: Sequence[Case]) -> list[Case]:
         id = next(id for id in ids if id not in taken)
         taken.add(id)
         made[stretch] = replace(case, id=id)
+    if not references:
+        parts = {(case.subset, case.condition) for case in cases}
+        return [*marked, *(replace(case, truth=True) for case in ceilings if (case.subset, case.condition) in parts)]
     return [*marked, *made.values()]
+
+
+def parted(cases: Sequence[Case]) -> tuple[list[Case], list[Case]]:
+    """The cases of models and floors, and those that only stand for the truth."""
+    mine: tuple[list[Case], list[Case]] = [], []
+    for case in cases:
+        mine[case.category == CEILING].append(case)
+    return mine
 
 
 def _truth_of(case: Case) -> Case:

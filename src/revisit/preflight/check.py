@@ -127,7 +127,7 @@ def _duplicates(there: Sequence[Expected], looks: dict[int, Look]) -> list[Fault
     found = []
     groups: dict[tuple[str, int, tuple[int, ...]], list[Expected]] = defaultdict(list)
     for one in there:
-        if not one.floor:
+        if not one.stand_in:
             seen = looks[id(one)]
             groups[one.model, seen.frames, seen.small.shape].append(one)
     for group in groups.values():

@@ -12,8 +12,8 @@ import numpy as np
 
 from revisit.control.jobs import Job
 from revisit.control.running import first_frame, known_of, plan_of
-from revisit.control.standins import FLOOR
 from revisit.core import Clip, RevisitError
+from revisit.core.cases import CATEGORY
 from revisit.core.texts import parse_json
 from revisit.media import VIDEO_SUFFIXES, natural_order
 
@@ -33,7 +33,7 @@ class Expected:
     first: Path | None = None  # the picture it is to begin with
     path: np.ndarray | None = None  # (frames, 4, 4)
     inputs: str = ""  # the same for two clips that may well be alike
-    floor: bool = False  # made by a stand-in, which knows no prompt
+    stand_in: bool = False  # made by one: it knows no prompt
     problem: str = ""  # what is wrong with its inputs
 
 
@@ -58,7 +58,7 @@ def _of_job(job: Job, home: Path) -> Expected:
     told = json.dumps([job.prompt, [s.prompt for s in job.segments], str(job.image), job.seed, job.camera], default=str)
     return Expected(
         job.id, job.out, job.model, job.frames, job.fps, job.size, first, path, told,
-        known.get("category") == FLOOR, problem,
+        CATEGORY in known, problem,
     )  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def _job_files(folder: Path) -> Iterator[Expected]:
             yield Expected(
                 str(job["id"]), clip, str(job["model"]), int(job["frames"]), float(job["fps"]), tuple(job["size"]),
                 _existing(inputs["image"]), np.load(path, allow_pickle=False) if path and path.is_file() else None,
-                json.dumps(told), (known_of(clip) or {}).get("category") == FLOOR,
+                json.dumps(told), CATEGORY in (known_of(clip) or {}),
             )  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError) as error:
             yield Expected(file.name, file.with_suffix(""), problem=f"{file}: this is no job file ({error})")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import SUITES, Case, UsageError, digest
+from revisit.core.cases import FLOOR
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.summing import SoFar
 from revisit.report.clips import Entry, Truth
@@ -21,7 +22,7 @@ from revisit.report.videos import Videos
 from revisit.report.words import gate_name
 from revisit.results.memory import held_to_truth
 from revisit.results.model_facts import facts_for
-from revisit.results.results import FLOOR, Results
+from revisit.results.results import Results
 from revisit.results.run import Run
 from revisit.results.verdict import Verdict, verdict, worst_moments
 

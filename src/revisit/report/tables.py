@@ -28,12 +28,13 @@ def table(summary: Mapping[str, Any], cards: Mapping[str, Mapping[str, Any]]) ->
     opens = {id for before, id in pairwise(ids) if cards[before]["group"] != cards[id]["group"]}
     truth = summary.get("truth")
     rows = [{"model": model, "cases": facts["cases"], "truth": False, "cells": []} for model, facts in models.items()]
-    rows += [{"model": "truth", "cases": truth["cases"], "truth": True, "cells": []}] if truth and rows else []
+    name = truth.get("name", "truth") if truth else ""
+    rows += [{"model": name, "cases": truth["cases"], "truth": True, "cells": []}] if truth and rows else []
     for id in ids:
         column = {model: facts["scores"][id] for model, facts in models.items()}
         marked = best({model: Cell.from_json(cell) for model, cell in column.items()}, cards[id]["higher_is_better"])
         if truth:
-            column["truth"] = truth["scores"].get(id, {"n": 0, "of": 0})
+            column[name] = truth["scores"].get(id, {"n": 0, "of": 0})
         cells = {model: Cell.from_json(content) for model, content in column.items()}
         scale = _scale(cells.values(), cards[id]["range"])
         for row in rows:

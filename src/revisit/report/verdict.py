@@ -27,7 +27,7 @@ def verdict_view(verdict: Verdict, summary: Mapping[str, Any], floors: Collectio
         "overall": verdict.overall,
         "headline": _headline(verdict),
         "notes": [*verdict.trade_offs, *([f"the truth itself scores low in {', '.join(low)}"] if low else [])],
-        "answers": [_card(answer, floors) for answer in verdict.answers],
+        "answers": [_card(answer, floors, _ceiling(summary)) for answer in verdict.answers],
         "table": _table(asked, summary, floors),
     }
 
@@ -54,7 +54,11 @@ def _headline(verdict: Verdict) -> str:
     return f"{said[:1].upper()}{said[1:]}"
 
 
-def _card(answer: Answer, floors: Collection[str]) -> dict[str, Any]:
+def _ceiling(summary: Mapping[str, Any]) -> str:
+    return str((summary.get("truth") or {}).get("name", "truth"))
+
+
+def _card(answer: Answer, floors: Collection[str], truth: str) -> dict[str, Any]:
     """One question: who leads and how sure that is, and every model as a dot with its interval."""
     state, lead = _lead(answer)
     card = {
@@ -86,7 +90,8 @@ def _card(answer: Answer, floors: Collection[str]) -> dict[str, Any]:
         for model, cell in [*drawn.items(), *answer.floors.items()]
     ]
     if answer.truth is not None and ceiling is not None:
-        card["truth"] = {"text": number(ceiling), "plot": plots.dot(ceiling, None, scale, ceiling, "truth")}
+        dot = plots.dot(ceiling, None, scale, ceiling, "truth")
+        card["truth"] = {"name": truth, "text": number(ceiling), "plot": dot}
     card |= {"metric": _shown(answer), "id": answer.metric}
     card |= {"worst": number(scale[0]), "best_end": number(scale[1])}
     return card
@@ -134,6 +139,7 @@ def _table(asked: list[Answer], summary: Mapping[str, Any], floors: Collection[s
         "heads": [{"ask": a.question.ask, "title": _shown(a), "id": a.metric, "clips": a.clips} for a in asked],
         "rows": rows,
         "truth": truths if any(truths) else None,
+        "truth_name": _ceiling(summary),
     }
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from revisit.core import METRICS, UsageError, digest
+from revisit.core.cases import CEILING, FLOOR
 from revisit.results.funnel import posed
-from revisit.results.results import FLOOR, Cell, Results
+from revisit.results.results import Cell, Results
 from revisit.results.rules import best, coverage, ends, marks, number, title
 
-CEILING, TRUTH = "ceiling", "truth"
 ROLES = ("", FLOOR, CEILING)  # in the order of a board
 
 
@@ -178,7 +178,7 @@ def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") 
         rows.append(Row(model, run.name, cells if subset else {**_posed(run, model), **cells}, role=role))
     if part.truths:
         cells = {column.key: _cell(part.truth, column.key) for column in columns}
-        rows.append(Row(TRUTH, run.name, cells, role=CEILING))
+        rows.append(Row(run.results.truth_name, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
     here = {case.id for case in part.cases}
     truths = {

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revisit.core import METRICS, Case, Clip, Reason, Record, Rejected, Series, UsageError
+from revisit.core.cases import CEILING, FLOOR
 from revisit.core.records import GATE_STATES
 from revisit.results import export
 from revisit.stats.intervals import Estimate, ends_interval, mean_interval
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-FLOOR = "floor"  # the category of a baseline that remembers nothing
+TRUTH = "truth"  # the row of the references
 Entry = Case | Rejected
 Asks = Callable[[str, Entry], bool]
 Limits = tuple[float | None, float | None]
@@ -221,6 +222,12 @@ class Results:
             tuple(cases.values()), records, asks=self.asks, folder=self.folder, series=self._series, name=self.name
         )
 
+    @property
+    def truth_name(self) -> str:
+        """What the row of the truth is called: after what stands for it, where nobody filmed the truth."""
+        standing_in = {case.model for case in self.truths if case.category == CEILING}
+        return standing_in.pop() if len(standing_in) == 1 else TRUTH
+
     @cached_property
     def _truth_by_place(self) -> dict[Place, Case]:
         return {_place(case.clip): case for case in self.truths}
@@ -234,7 +241,7 @@ class Results:
     @cached_property
     def floors(self) -> set[str]:
         """Names of models that are none: baselines without memory, as the records of their clips say."""
-        others = {case.model for case in self.cases if case.annotations.get("category") != FLOOR}
+        others = {case.model for case in self.cases if case.category != FLOOR}
         return {case.model for case in self.cases} - others
 
     @cached_property

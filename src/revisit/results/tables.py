@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from revisit.core import METRICS, Rejected
+from revisit.core.cases import CATEGORY
 from revisit.results.funnel import Stage, funnel
 from revisit.results.memory import low_ceilings
 from revisit.results.results import Cell, Results
@@ -54,6 +55,7 @@ def standard_summary(
     if results.truths:
         truth = results.truth
         made["truth"] = {
+            "name": results.truth_name,
             "cases": len(truth.cases),
             "labels": truth.labels(),
             "scores": {id: cell(truth, id).as_json() for id in asked if truth.about(id)},
@@ -73,8 +75,8 @@ def standard_summary(
 
 def _category(mine: Results) -> dict[str, str]:
     """What all clips of a model say that they are, such as floor; nothing for a model."""
-    said = {case.annotations.get("category") for case in mine.cases}
-    return {"category": str(said.pop())} if len(said) == 1 and None not in said else {}
+    said = {case.category for case in mine.cases}
+    return {CATEGORY: said.pop()} if len(said) == 1 and "" not in said else {}
 
 
 def _part(part: Results, asked: Sequence[str], cell: Callable[[Results, str], Cell]) -> dict[str, Any]:

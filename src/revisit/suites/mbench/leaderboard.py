@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.results.boards import CEILING, TRUTH, Board, BoardCell, Column, Row, RunFacts, columns_of
-from revisit.results.results import FLOOR, Cell
+from revisit.core.cases import CEILING, FLOOR
+from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, columns_of
+from revisit.results.results import Cell
 from revisit.suites.mbench.names import AXES, BY_ID, MOVED, SUBSETS, TRIGGER
 
 SUMS = (*(Column(axis, f"{axis} axis") for axis in AXES), Column("total", "total"))
@@ -36,7 +37,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     if run.results.truths:  # the filmed videos that the samples were made from
         truth = run.results.truth
         cells = {c.key: _of_truth(truth.cell(c.key)) for c in columns if c.key in part["dimensions"]}
-        rows.append(Row(TRUTH, run.name, cells, role=CEILING))
+        rows.append(Row(run.results.truth_name, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
     board = Board(
         title=f"mbench {part['setting']}, {TITLES[part['rule']]}{', ' + subset if subset else ''}",

@@ -10,9 +10,9 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
+from revisit.core.cases import FLOOR
 from revisit.results import Cell, Results
 from revisit.results.funnel import Stage, stage
-from revisit.results.results import FLOOR
 from revisit.results.tables import standard_summary
 from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, Dimension, upstream_name
 from revisit.suites.mbench.ranking import COLUMNS, contribution, ranking

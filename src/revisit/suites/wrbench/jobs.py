@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from revisit.control.compiling import compile_script
 from revisit.control.jobs import FRAMES, Batch, Job, Wanted, file_name
 from revisit.control.runner import GenerationRecord, read_records
 from revisit.core import UsageError
+from revisit.core.cases import CATEGORY, CEILING
 from revisit.core.texts import parse_json
 from revisit.media.files import replacing
 from revisit.suites.clips import MANIFEST
@@ -19,6 +21,7 @@ from revisit.suites.wrbench.read import RECORDS
 from revisit.suites.wrbench.records import chosen_views, interface_of, starting_from
 
 PUBLISHED = "natural25"
+RENDERED = "rendered"  # the model that stands for the truth, which nobody filmed
 
 
 def jobs(data: Path | None, out: Path | None, wanted: Wanted) -> Batch:
@@ -33,10 +36,27 @@ def jobs(data: Path | None, out: Path | None, wanted: Wanted) -> Batch:
     without = [job for job in chosen if job.image is None]
     count = f"{len(without)} of {len(chosen)} records"
     said = [f"nothing, but {count} have no first frame; --option first_frames names a folder of them"]
+    evaluate = [str(home.parent), "--suite", "wrbench"]
     return Batch(
-        chosen, home, [str(home.parent), "--suite", "wrbench"], lambda made: _index(home, made),
-        said if without and wanted.first_frame else (),
+        chosen, home, evaluate, lambda made: _index(home, made), said if without and wanted.first_frame else (),
+        _ceiling(chosen, home.parent / RENDERED, evaluate),
     )  # fmt: skip
+
+
+def _ceiling(jobs: Sequence[Job], home: Path, evaluate: Sequence[str]) -> Batch:
+    """A place under each camera and event of the jobs, rendered: it says what the measures can see at best.
+
+    It is not the scene that the prompt tells of, and nothing happens in it; so it has no first frame to keep to.
+    """
+    each = {(job.subset, job.condition): job for job in reversed(jobs)}.values()
+    rendered = [
+        replace(
+            job, out=home / job.out.name, model=RENDERED, image=None, source_video=None,
+            annotations={**job.annotations, CATEGORY: CEILING},
+        )
+        for job in reversed(each)
+    ]  # fmt: skip
+    return Batch(rendered, home, evaluate, lambda made: _list(home, made))
 
 
 def _lines(data: Path | None, wanted: Wanted) -> list[dict[str, Any]]:
@@ -91,8 +111,8 @@ def _of_record(record: GenerationRecord, home: Path, wanted: Wanted) -> Job:
     )
 
 
-def _index(home: Path, jobs: Sequence[Job]) -> None:
-    """The manifest of the model's clips, and the records that all models are expected to have clips of."""
+def _list(home: Path, jobs: Sequence[Job]) -> None:
+    """The manifest of the model's clips."""
     made = [job for job in jobs if job.out.is_file()]
     lines = [
         {"id": job.id, "model": job.model, "video": job.out.name, "prompt": job.prompt, "camera": job.camera,
@@ -100,6 +120,11 @@ def _index(home: Path, jobs: Sequence[Job]) -> None:
         for job in made
     ]  # fmt: skip
     _merged(home / MANIFEST, lines, lambda line: (home / str(line["video"])).is_file())
+
+
+def _index(home: Path, jobs: Sequence[Job]) -> None:
+    """The manifest of the model's clips, and the records that all models are expected to have clips of."""
+    _list(home, jobs)
     records = [
         {"id": job.id, "prompt": job.prompt, "camera": job.camera, "seed": job.seed,
          "annotations": dict(job.annotations)}

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Target, UsageError, digest
+from revisit.core.cases import CEILING
 from revisit.core.texts import parse_json
 from revisit.media import natural_order
 from revisit.metrics.camera_request import Request, request_of
@@ -150,7 +151,7 @@ def _from_manifests(
 ) -> Iterator[Case | Rejected]:
     for path in manifests:
         made: set[str] = set()
-        model = path.parent.name
+        model, ceiling = path.parent.name, False
         for entry in read_manifest(path, roots):
             if isinstance(entry, Rejected):
                 yield entry
@@ -158,12 +159,14 @@ def _from_manifests(
             record = plain_record(entry.id.removesuffix(f"@{entry.model}#{entry.seed}"))
             made.add(record)
             model = entry.model
+            ceiling = entry.category == CEILING
             known = {**wanted.get(record, {}).get("annotations", {}), **entry.annotations}
             case = case_of(
                 record, entry.model, entry.clip.path, entry.prompt, entry.camera, entry.seed, known, entry.target
             )
             yield _told(replace(case, clip=entry.clip, reference=entry.reference, phases=entry.phases))
-        yield from _missing(wanted, made, model)
+        if not ceiling:  # of a ceiling there is a clip for each camera and event, not for each record
+            yield from _missing(wanted, made, model)
 
 
 def _from_tree(source: Path, wanted: Mapping[str, Mapping[str, Any]]) -> Iterator[Case | Rejected]:

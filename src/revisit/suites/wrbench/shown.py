@@ -69,13 +69,15 @@ def main_table(
     return {"title": title, "note": note, "columns": columns, "rows": _texts(rows, total, cells, beside)}
 
 
-def stand_in_table(rows: Sequence[ModelRow], total: Mapping[str, Cell], pixels: Mapping[str, str]) -> Table:
+def stand_in_table(
+    rows: Sequence[ModelRow], total: Mapping[str, Cell], pixels: Mapping[str, str], beside: Sequence[ModelRow] = ()
+) -> Table:
     """What was measured in another way than the published columns, and an Avg that holds it.
 
-    `pixels` is each model's support by the pixel gates.
+    `pixels` is each model's support by the pixel gates; `beside` are rows outside the contest, which come last.
     """
-    known = [name for name in STAND_INS if any(row.value(name) is not None for row in rows)]
-    mixed = {row.model: row.average_with_stand_ins for row in rows}
+    known = [name for name in STAND_INS if any(row.value(name) is not None for row in (*rows, *beside))]
+    mixed = {row.model: row.average_with_stand_ins for row in (*rows, *beside)}
     further = [*(["support by pixels"] if pixels else []), *(["Avg with stand-ins"] if any(mixed.values()) else [])]
 
     def cells(row: ModelRow) -> list[str]:
@@ -92,7 +94,7 @@ def stand_in_table(rows: Sequence[ModelRow], total: Mapping[str, Cell], pixels: 
         "title": "Stand-ins",
         "note": note,
         "columns": columns,
-        "rows": _texts(rows, total, cells) if columns else [],
+        "rows": _texts(rows, total, cells, beside) if columns else [],
     }
 
 

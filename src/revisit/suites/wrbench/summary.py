@@ -12,10 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from revisit.core import Case, Rejected
+from revisit.core.cases import CEILING, FLOOR
 from revisit.results import Cell, Results
-from revisit.results.boards import CEILING, TRUTH
 from revisit.results.funnel import TARGET, VIEW, Stage, passing, stage
-from revisit.results.results import FLOOR
 from revisit.results.tables import standard_summary
 from revisit.suites.wrbench import shown
 from revisit.suites.wrbench.measures import by_measure, leaks
@@ -52,9 +51,9 @@ def summarise(results: Results) -> dict[str, Any]:
         for row in (_row(model, mine) for model, mine in by_model.items())
     ]
     rows = [row for row in everybody if row.model in results.contest.models]
-    truth = _row(TRUTH, by_measure(results.truth)) if results.truths else None
+    truth = _row(results.truth_name, by_measure(results.truth)) if results.truths else None
     beside = [row for row in everybody if row not in rows]
-    beside += [replace(truth, title=f"{TRUTH} ({CEILING})")] if truth else []
+    beside += [replace(truth, title=f"{truth.model} ({CEILING})")] if truth else []
     slices = {name: {v: _rows(part) for v, part in parts.items()} for name, parts in sliced(measured).items()}
     directions = {model: _directions(mine) for model, mine in models.items()}
     events = _events(by_model)
@@ -66,9 +65,13 @@ def summarise(results: Results) -> dict[str, Any]:
     pairs, left_out = count_pairs(measured)
     whole = totals(rows)
     pixels = {model: _pixel_support(mine) for model, mine in models.items()}
+    if truth:
+        pixels[truth.model] = _pixel_support(results.truth)
     headline = [
         shown.main_table(rows, "WRBench", total=whole, made_by=_made_by(measured), beside=beside),
-        shown.stand_in_table(rows, whole, {model: f"{made['share']:.1%}" for model, made in pixels.items() if made}),
+        shown.stand_in_table(
+            rows, whole, {model: f"{made['share']:.1%}" for model, made in pixels.items() if made}, beside
+        ),
     ]
     tables: list[dict[str, Any]] = [
         _situation_table(situations),
