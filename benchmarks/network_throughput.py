@@ -58,7 +58,7 @@ def make_jobs(clips: list[list[Path]], observers: tuple[str, ...]) -> list[Any]:
 
     from revisit.core import OBSERVERS as KNOWN
     from revisit.core import Clip
-    from revisit.engine.plan import ClipTask, Job, ObserverTask
+    from revisit.engine.work import ClipTask, Job, ObserverTask
     from revisit.media import clip_digest
 
     assert OBSERVERS

@@ -16,7 +16,8 @@ from revisit.core import SUITES
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.needs import ObserverSet
 from revisit.engine.observe import observe
-from revisit.engine.plan import Job, make_plan
+from revisit.engine.plan import make_plan
+from revisit.engine.work import Job
 from revisit.media import Limits, encode_mp4
 from revisit.observers.sets import load_roles
 

@@ -38,7 +38,7 @@ import numpy as np
 from revisit.core import OBSERVERS, SUITES, Case, Clip, RevisitError
 from revisit.engine.bundles import check_bundle, read_bundle, write_bundle
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.plan import _writable
+from revisit.engine.entries import writable
 from revisit.engine.request import Request, observer_set
 from revisit.engine.run import evaluate
 from revisit.evidence.frames import FrameFacts
@@ -193,7 +193,7 @@ def _suites(folder: Path) -> Iterator[Reader]:
 
         def read(_: Path, source: Path = source, suite: Any = suite, options: Any = options) -> list[Any]:
             suite.recognises(source)
-            return [_writable(entry) for entry in suite.read(source, (), **options)]
+            return [writable(entry) for entry in suite.read(source, (), **options)]
 
         texts = [path for path in sorted(root.rglob("*")) if path.suffix in (*LISTED, ".xlsx") and path.is_file()]
         yield Reader(f"suite {layout}", texts, read, weight=2)

@@ -11,11 +11,12 @@ import pytest
 
 from revisit.core import OBSERVERS, Case, Clip, MediaError, to_arrays
 from revisit.engine.cache import EvidenceCache, cache_root
+from revisit.engine.making import task_for
 from revisit.engine.observe import observe
-from revisit.engine.plan import ClipTask, Job, ObserverTask, task_for
 from revisit.engine.request import Request, observer_set
 from revisit.engine.run import evaluate
 from revisit.engine.truth import with_truth
+from revisit.engine.work import ClipTask, Job, ObserverTask
 from revisit.evidence.frames import FrameFacts
 from revisit.media import Limits, clip_digest, file_digest, load_npz, save_npz
 from tests.conftest import moving_frames

@@ -11,9 +11,9 @@ import pytest
 
 from revisit.core import Clip, evidence_id
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.plan import ClipTask, Job, ObserverTask
 from revisit.engine.remote import Address
 from revisit.engine.tasks import observer_of
+from revisit.engine.work import ClipTask, Job, ObserverTask
 from revisit.engine.workers import run_jobs
 from revisit.media import Limits, clip_digest
 from tests import hosted

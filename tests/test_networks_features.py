@@ -18,7 +18,7 @@ pytest.importorskip("safetensors", reason="needs safetensors: pip install 'revis
 from safetensors.torch import save_file  # noqa: E402
 
 from revisit.core import OBSERVERS, Batch, Case, Clip, ClipInfo, MissingPrerequisite, Observer, Score  # noqa: E402
-from revisit.engine import plan  # noqa: E402
+from revisit.engine.making import task_for  # noqa: E402
 from revisit.engine.needs import ObserverSet  # noqa: E402
 from revisit.evidence.frames import FrameFacts  # noqa: E402
 from revisit.evidence.mbench import GramDistances  # noqa: E402
@@ -241,7 +241,7 @@ def test_a_file_of_poses_is_used_where_there_is_one_and_not_asked_for(random_wei
     def task(artifacts: dict[str, Path]) -> Any:
         case = Case("s@m", "mbench", "m", "s", Clip(Path("a.mp4")), artifacts=artifacts)
         known = ObserverSet("small", {})
-        return plan.task_for(
+        return task_for(
             case, GramDistances, OBSERVERS["small.grams"], known, {}, "clip", "auto", lambda path: f"digest of {path}"
         )
 

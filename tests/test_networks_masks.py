@@ -309,7 +309,7 @@ def test_clips_that_share_a_process_do_not_share_what_is_known_of_their_frames(
     data = pytest.importorskip("skimage.data", reason="needs scikit-image's pictures")
     from revisit.core import Clip
     from revisit.engine.cache import EvidenceCache
-    from revisit.engine.plan import ClipTask, Job, ObserverTask
+    from revisit.engine.work import ClipTask, Job, ObserverTask
     from revisit.engine.workers import run_jobs
     from revisit.evidence.mbench import ObjectMasks
     from revisit.media import Limits, clip_digest, encode_mp4

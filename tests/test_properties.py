@@ -37,8 +37,9 @@ from revisit.core import (
 )
 from revisit.engine import needs
 from revisit.engine.cache import EvidenceCache
+from revisit.engine.entries import stratified
 from revisit.engine.needs import ObserverSet, protocol_facts, short_hash
-from revisit.engine.plan import make_plan, stratified
+from revisit.engine.plan import make_plan
 from revisit.evidence.judged import JudgeFrames
 from revisit.media import encode_mp4
 from revisit.observers.sets import load_roles

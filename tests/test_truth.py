@@ -116,8 +116,8 @@ def test_what_counts_as_memory() -> None:
 
 def test_the_truth_is_not_put_to_a_judge() -> None:
     from revisit.core import OBSERVERS, Reason
+    from revisit.engine.making import task_for
     from revisit.engine.needs import ObserverSet
-    from revisit.engine.plan import task_for
 
     asks = next(observer for observer in OBSERVERS.values() if observer.shows is not None)
     truth = with_truth([case("a")])[-1]

@@ -22,8 +22,9 @@ import numpy as np
 
 from revisit.core import OBSERVERS, Clip, RevisitError, Sampling
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.plan import ObserverTask, Plan
+from revisit.engine.plan import Plan
 from revisit.engine.tasks import inputs_of, observer_of
+from revisit.engine.work import ObserverTask
 from revisit.evidence.judged import JudgeFrames
 from revisit.judges.asker import Asker
 from revisit.judges.asking import Answer, Frames, Talk, Usage

@@ -8,7 +8,7 @@ from typing import Protocol
 from revisit.core import UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.observe import Outcome
-from revisit.engine.plan import ClipTask, Job, ObserverTask
+from revisit.engine.work import ClipTask, Job, ObserverTask
 from revisit.media import Limits
 
 NAMES = ("local", "ray")

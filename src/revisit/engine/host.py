@@ -36,9 +36,9 @@ from revisit.core import Batch, ClipInfo, Frame, Observer, UsageError
 from revisit.core.errors import InvalidEvidence
 from revisit.core.evidence import rows_of_several_clips
 from revisit.core.watching import joined, steady_libraries, watch
-from revisit.engine.plan import ObserverTask
 from revisit.engine.remote import Address, Row
 from revisit.engine.tasks import inputs_of, observer_of, sentence
+from revisit.engine.work import ObserverTask
 from revisit.networks import settings
 
 FIRST, MOST = 8, 64  # rows of the first batch, by which memory is measured, and of the largest

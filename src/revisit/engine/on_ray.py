@@ -15,7 +15,7 @@ from typing import Any
 from revisit.core import MissingPrerequisite, UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.observe import Outcome, observe
-from revisit.engine.plan import ClipTask, Job, ObserverTask
+from revisit.engine.work import ClipTask, Job, ObserverTask
 from revisit.engine.workers import BLAS_THREADS, with_networks
 from revisit.media import Limits
 from revisit.networks import settings

@@ -22,8 +22,8 @@ import numpy as np
 from revisit import weights
 from revisit.core import ClipInfo, Frame, RevisitError
 from revisit.core.watching import Prepared, prepared
-from revisit.engine.plan import ObserverTask
 from revisit.engine.tasks import observer_of
+from revisit.engine.work import ObserverTask
 
 SLOTS = 3  # files in shared memory of each worker that the host may have to copy yet
 SLOT_BYTES = 24 << 20  # a chunk is at most so large, or one frame

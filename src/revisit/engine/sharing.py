@@ -14,7 +14,7 @@ from revisit.core import Case
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.claims import POLL, Claims
 from revisit.engine.opening import Opened
-from revisit.engine.plan import ClipTask, Job
+from revisit.engine.work import ClipTask, Job
 
 
 @dataclass

@@ -19,8 +19,8 @@ from typing import Any
 from revisit.core import RevisitError, UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.observe import Outcome, observe
-from revisit.engine.plan import ClipTask, Job, ObserverTask
 from revisit.engine.remote import Address, Remote, runs_at_host
+from revisit.engine.work import ClipTask, Job, ObserverTask
 from revisit.media import Limits
 from revisit.networks import settings
 from revisit.networks.settings import DEVICE

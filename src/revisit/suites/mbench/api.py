@@ -73,7 +73,7 @@ class Adapter:
         limit: int | None = None,
     ) -> Items:
         """The items of the chosen models, subsets, conditions and samples; with a limit, so many, spread evenly."""
-        from revisit.engine.plan import stratified
+        from revisit.engine.entries import stratified
         from revisit.suites.mbench.read import read
 
         given = {"models": models, "subsets": subsets, "conditions": conditions, "samples": sample_ids}
