@@ -394,3 +394,36 @@ def test_a_worker_that_dies_costs_only_the_clips_it_held(cases, make_clip, tmp_p
     assert good["a@m", "test_mean"].status == "scored"
     assert all("ended with code 11" in record.sentence for record in found.values())
     assert run.exit_code == 1
+
+
+def test_long_clips_come_first_by_what_earlier_runs_took(make_clip, tmp_path):
+    from revisit.engine.costs import Costs, known_costs
+    from revisit.engine.request import Request
+
+    cache = EvidenceCache(tmp_path / "cache")
+    for name, count in (("a", 5), ("b", 21), ("c", 12)):
+        make_clip(tmp_path / f"videos/m/{name}.mp4", seed=count, size=(32, 48), count=count)
+    assert known_costs(cache).per_frame == {}
+    seen = []
+
+    class Watching:
+        def start(self, clips, cases, done): ...
+        def advance(self, what, failed):
+            seen.append(what)
+
+        def asked(self, done, total, said): ...
+        def finish(self): ...
+
+    Request.of(tmp_path / "videos", metrics=["flicker"]).run(
+        tmp_path / "run", workers=0, cache=cache, progress=Watching()
+    )
+    assert seen == ["b.mp4", "c.mp4", "a.mp4"]
+    costs = known_costs(cache)
+    assert costs.per_frame and all(0 <= seconds < 1 for seconds in costs.per_frame.values())
+    plan = Request.of(tmp_path / "videos", metrics=["flicker"]).plan()
+    by_clip = [(clip, task) for _, clip, task in plan.tasks.values()]
+    assert {costs.frames(clip) for clip, _ in by_clip} == {5, 21, 12}
+    slow = dict.fromkeys(costs.per_frame, 1.0)
+    assert Costs(slow).seconds(by_clip) == 38 * len({task.observer for _, task in by_clip})
+    (tmp_path / "cache/costs.json").write_text("[torn")
+    assert known_costs(cache).per_frame == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +200,29 @@ def test_roles_that_nobody_has_are_refused(tmp_path: Path) -> None:
 def test_the_published_wording_is_not_ours(clips: Path) -> None:
     case = next(entry for entry in read(clips) if isinstance(entry, Case))
     assert "pottery" in context(case.prompt, case.annotations)
+
+
+def test_only_the_judge_is_asked_and_what_was_answered_stays(clips: Path, tmp_path: Path) -> None:
+    """Two calls into one run: the first without a judge, the second with nothing but the judge's questions."""
+    from revisit.engine.cache import EvidenceCache
+    from revisit.engine.request import Request
+
+    cache = EvidenceCache(tmp_path / "cache")
+    lite, judged = ("wr_static_hold", "camera_moved"), ("wr_visible_spatial", "wr_visible_state")
+    request = Request(str(clips), suite="wrbench", metrics=(*lite, *judged))
+    first = request.run(tmp_path / "run", workers=0, cache=cache)
+    assert {r.question for r in first.results.records if r.reason and r.reason.kind == "no_judge"} == set(judged)
+    with pytest.raises(UsageError, match="add --judge"):
+        replace(request, only="judge").plan()
+    heard: list[str] = []
+    with serving(scripted(heard)) as server:
+        (tmp_path / "judge.yaml").write_text(f"url: {server.url}\nmodel: {MODEL}\npause: 0.01\n")
+        asking = replace(request, judge=str(tmp_path / "judge.yaml"), only="judge")
+        assert {asker.id for asker in asking.plan().metrics} == set(judged)
+        with pytest.raises(UsageError, match="leave --limit out"):
+            replace(asking, limit=1).plan()
+        second = asking.run(tmp_path / "run", workers=0, cache=cache)
+    assert heard and {r.question for r in second.results.records if r.scored} >= set(judged)
+    kept = {record.question: record.key for record in first.results.records}
+    assert all(r.key == kept[r.question] for r in second.results.records if r.question in lite)
+    assert {r.question for r in second.results.records} == {r.question for r in first.results.records}

@@ -42,6 +42,9 @@ def eval_(
     root: list[Path] = ROOT,
     option: list[str] = OPTION,
     judge: str = JUDGE,
+    only: str = typer.Option(
+        "", help="judge: ask only what a judge is asked, and keep the other answers of the run as they are."
+    ),
     param: list[str] = PARAM,
     truth: bool = TRUTH,
     device: str = typer.Option(
@@ -65,7 +68,7 @@ def eval_(
     asked = {settings.DEVICE: device, settings.PRECISION: precision, settings.BATCH: str(batch or "")}
     os.environ.update({name: value for name, value in asked.items() if value})
     settings.check()
-    request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge, param, truth)
+    request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge, param, truth, only)
     run = carry_out(
         request,
         out or request.usual_place,

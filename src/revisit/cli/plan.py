@@ -30,6 +30,7 @@ def plan(
     """Show what would be decoded, observed and scored, and what is already done."""
     from revisit.engine.asking import forecast
     from revisit.engine.cache import EvidenceCache, cache_root
+    from revisit.engine.costs import known_costs
     from revisit.engine.request import Request
 
     request = Request.of(source, suite, set, protocol, metric, limit, align, root, option, judge, param, truth)
@@ -53,6 +54,12 @@ def plan(
         f"suite {made.suite.id}, protocol {made.protocol}, set {made.observers.id}: {len(made.cases)} cases x "
         f"{len(made.metrics)} metrics; {sum(len(job.clips) for job in jobs)} clips to decode, once each"
     )
+    if jobs:
+        costs = known_costs(cache)
+        wanted = [(clip.clip, task) for job in jobs for clip in job.clips for task in clip.observers]
+        unknown = len({task.observer for _, task in wanted} - costs.per_frame.keys())
+        guess = f"; {unknown} observers never ran here, and are guessed" if unknown else ""
+        console.message(f"about {_duration(costs.seconds(wanted))} of one processor, by earlier runs here{guess}")
     if asking and chosen:
         console.message(f"judge {chosen.judge.facts.get('model')}: {asking.said()}")
         if asking.exceeds(chosen.limit):
@@ -66,3 +73,11 @@ def plan(
         console.message(f"unreadable: {id}: {why}")
     for entry in made.rejected:
         console.message(f"rejected: {entry.id}: {entry.reason}")
+
+
+def _duration(seconds: float) -> str:
+    """In words, as far as a guess goes."""
+    for size, name in ((3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name}"
+    return f"{max(1, seconds):.0f} s"

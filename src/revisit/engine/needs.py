@@ -63,6 +63,12 @@ def observed_kinds(asker: Metric | Gate | Derived, *, optional: bool = True) -> 
     return found
 
 
+def asks_judge(asker: Metric | Gate, observers: ObserverSet) -> bool:
+    """Whether a judge is asked for the answer."""
+    makers = (observers.maker(kind) for kind in observed_kinds(asker))
+    return observers.judge is not None and any(maker is not None and maker.shows is not None for maker in makers)
+
+
 def parameters_of(asker: Metric | Gate | Derived | Observer, chosen: Parameters) -> dict[str, Any]:
     """The defaults of the function, overlaid with what the protocol sets; unknown names are refused."""
     given = dict(chosen.get(asker.id, {}))

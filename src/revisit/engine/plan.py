@@ -31,6 +31,7 @@ from revisit.engine.making import task_for
 from revisit.engine.needs import (
     ObserverSet,
     Parameters,
+    asks_judge,
     gates_of,
     observed_kinds,
     parameters_of,
@@ -109,8 +110,7 @@ class Plan:
 
     def makers(self, asker: Metric | Gate) -> dict[str, str]:
         """The observer set that answers a question, and the judge where one is asked."""
-        kinds = [self.observers.maker(kind) for kind in observed_kinds(asker)]
-        judged = self.observers.judge is not None and any(maker is not None and maker.shows for maker in kinds)
+        judged = asks_judge(asker, self.observers)
         return {
             "set": self.observers.id,
             **({"judge": str((self.observers.judge or {}).get("model"))} if judged else {}),

@@ -42,7 +42,8 @@ class Account:
         self.decodes: Counter[str] = Counter()
         self.frames = 0
         self.runs: Counter[tuple[str, str]] = Counter()
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, float] = {}  # by observer, as is the next
+        self.watched: Counter[str] = Counter()  # frames of the clips that it was shown
         self.notes: dict[str, tuple[str, ...]] = {}
         self.devices: set[str] = set()
         self.asked: dict[str, Any] = {}  # what a judge was asked, and what it cost
@@ -56,6 +57,7 @@ class Account:
         for key, seconds in outcome.made.items():
             observer = self.plan.tasks[key][2].observer
             self.seconds[observer] = self.seconds.get(observer, 0.0) + seconds
+            self.watched[observer] += outcome.frames
         self.notes.update({clip: notes for clip, notes in outcome.notes.items() if notes})
 
     def counters(self) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from revisit.core import SUITES, Suite, UsageError
-from revisit.engine.needs import ObserverSet, Parameters
+from revisit.core import GATES, METRICS, SUITES, Suite, UsageError
+from revisit.engine.needs import ObserverSet, Parameters, asks_judge
 from revisit.engine.parameters import check_used, parse
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.run import evaluate
@@ -17,6 +17,7 @@ from revisit.observers.sets import load_roles, read_set
 from revisit.results.run import Run
 
 ALIGNMENTS = ("auto", "index", "time", "stretch")
+ONLY = "judge"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Request:
     judge: str = ""  # as --judge says it
     parameters: Parameters = field(default_factory=dict)  # that take the place of the protocol's
     truth: bool = False  # references are scored as a row of their own
+    only: str = ""  # `judge`: nothing but what a judge is asked, beside the answers that the run has
 
     @classmethod
     def of(
@@ -51,13 +53,14 @@ class Request:
         judge: str = "",
         params: Iterable[str] = (),
         truth: bool = True,
+        only: str = "",
     ) -> Request:
         """The request that these options of the command make; paths become absolute."""
         if judge and "://" not in judge:
             judge = str(Path(judge).resolve())
         return cls(
             str(source.resolve()), suite, set, protocol, tuple(metrics), limit, align,
-            tuple(str(folder.resolve()) for folder in roots), tuple(options), judge, parse(params), truth,
+            tuple(str(folder.resolve()) for folder in roots), tuple(options), judge, parse(params), truth, only,
         )  # fmt: skip
 
     def chosen_judge(self) -> ChosenJudge | None:
@@ -77,12 +80,13 @@ class Request:
         suite = recognise(source) if self.suite == "auto" else SUITES[self.suite]
         if judge is None and (chosen := self.chosen_judge()) is not None:
             judge = chosen.facts
+        observers = observer_set(self.set, judge)
         made = make_plan(
             suite,
             source,
-            observer_set(self.set, judge),
+            observers,
             protocol=self.protocol,
-            metrics=self.metrics,
+            metrics=self._asked(suite, observers),
             limit=self.limit,
             align=self.align,
             roots=[Path(root) for root in self.roots],
@@ -93,6 +97,22 @@ class Request:
         check_used(made, self.parameters)
         return made
 
+    def _asked(self, suite: Suite, observers: ObserverSet) -> Sequence[str]:
+        """The metrics and gates that are asked for, all of the suite's where none is named."""
+        if not self.only:
+            return self.metrics
+        if self.only != ONLY:
+            raise UsageError(f"--only takes {ONLY}, not {self.only!r}")
+        if observers.judge is None:
+            raise UsageError("--only judge asks nobody: add --judge")
+        if self.limit is not None:
+            raise UsageError("--only judge asks about the clips that the run has; leave --limit out")
+        ids = suite.chosen(self.metrics) or [*suite.metrics(), *suite.card.get("gates", ())]
+        found = [id for id in ids if asks_judge(GATES[id] if id in GATES else METRICS[id], observers)]
+        if not found:
+            raise UsageError(f"nothing that the suite {suite.id} asks is put to a judge; leave --only out")
+        return found
+
     def run(self, out: Path, told: Callable[[str], None] = lambda _: None, **how: Any) -> Run:
         """Carry it out in a run directory; `told` hears how the source was read, `how` goes to `evaluate`."""
         judge = self.chosen_judge()
@@ -101,6 +121,8 @@ class Request:
             how["workers"] = 0  # no other process can import what a notebook or script defines
         for remark in plan.remarks:
             told(remark)
+        if self.only:  # what was answered before stays
+            how["adds"] = {entry.id for entry in (*plan.cases, *plan.rejected)}
         return evaluate(plan, out, request=self.as_json(), judge=judge, **how)
 
     @property

@@ -17,6 +17,7 @@ from revisit.core import Case, UsageError
 from revisit.engine.asking import Asking
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.claims import Others, entered
+from revisit.engine.costs import known_costs, learn
 from revisit.engine.executors import Executor
 from revisit.engine.opening import opened, reopened
 from revisit.engine.plan import Plan
@@ -74,7 +75,7 @@ def evaluate(
     """Answer every question of the plan that has no answer yet; return the finished run.
 
     With `adds`, the ids of all cases that the dataset has, what earlier calls into this folder asked of them stays part
-    of the run (`revisit.engine.adding`).
+    of the run (`opening` says how).
 
     `request` is what the plan was made from; it is kept in run.json, so that the run can be scored again.
     `judge` is asked what only a judge can tell; the plan was made for it.
@@ -126,7 +127,7 @@ def evaluate(
                         progress.asked(asking.done, asking.total, asking.said)
                     return failed
 
-                shared = SharedWork(begun, cache, claims, record)
+                shared = SharedWork(begun, cache, claims, record, known_costs(cache))
                 asking.recall(plan.tasks[key][2] for key in sorted(wanted))
                 failed = 0
                 while (todo := shared.jobs()) is not None:
@@ -148,6 +149,7 @@ def evaluate(
             if exported is not None:
                 exported(out)
             account.write(finished=time.time())
+        learn(cache, account.seconds, account.watched)
         return Run(out, begun.lines, results)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from revisit.core import Case
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.claims import POLL, Claims
+from revisit.engine.costs import Costs
 from revisit.engine.opening import Opened
 from revisit.engine.work import ClipTask, Job
 
@@ -29,8 +30,11 @@ class Unit:
 class SharedWork:
     """What is left to do of a run; `record` scores a case, and tells whether something failed."""
 
-    def __init__(self, begun: Opened, cache: EvidenceCache, claims: Claims, record: Callable[[Case], bool]) -> None:
+    def __init__(
+        self, begun: Opened, cache: EvidenceCache, claims: Claims, record: Callable[[Case], bool], costs: Costs
+    ) -> None:
         self.begun, self.plan, self.cache, self.claims, self.record = begun, begun.plan, cache, claims, record
+        self.costs = costs
         self._opened_at = begun.lines.state
         self._left = self._units()
         self._of_clip: dict[str, Unit] = {}  # of the units that are being observed
@@ -50,10 +54,11 @@ class SharedWork:
         if not self._busy:
             time.sleep(POLL)
         todo, self._left, self._busy = self._left, [], False
-        # What needs no observing comes last, while the others are observed.
-        lacking = [unit for unit in todo if self._missing(unit.cases)]
-        alike = {id(unit) for unit in lacking}
-        return self._claimed([*lacking, *(unit for unit in todo if id(unit) not in alike)])
+        # The longest comes first; what needs no observing comes last, while the others are observed.
+        missing = [self._missing(unit.cases) for unit in todo]
+        cost = {id(unit): self._cost(keys) for unit, keys in zip(todo, missing, strict=True) if keys}
+        lacking = sorted((unit for unit in todo if id(unit) in cost), key=lambda unit: -cost[id(unit)])
+        return self._claimed([*lacking, *(unit for unit in todo if id(unit) not in cost)])
 
     def after(self, keys: Collection[str]) -> int:
         """Score the cases that waited for this evidence, made or given up, and for nothing else; how many failed."""
@@ -116,6 +121,11 @@ class SharedWork:
     def _missing(self, cases: Collection[Case]) -> set[str]:
         keys = {key for case in cases for key in self.plan.wanted[case.id].all_keys}
         return {key for key in keys if key not in self.cache}
+
+    def _cost(self, keys: Collection[str]) -> float:
+        """About how long it takes to make this evidence."""
+        made = (self.plan.tasks[key] for key in keys)
+        return self.costs.seconds((clip, task) for _, clip, task in made if task.shown is None)
 
     def _still_open(self, unit: Unit) -> list[Case]:
         """The cases that nobody has answered since the run was opened."""
