@@ -16,6 +16,7 @@ from revisit.core import RevisitError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.claims import Claims, entered
 from revisit.engine.request import Request
+from revisit.engine.shared_evidence import shared_evidence
 
 FEW = ("flicker", "lighting_consistency", "camera_moved", "frozen_camera")
 ASKED = len(FEW) + 1  # with the gate that one of them stands behind
@@ -114,3 +115,24 @@ def test_a_process_does_not_share_a_run_with_itself(tmp_path):
         entered(tmp_path, alone=False),
     ):
         pass
+
+
+def test_evidence_through_a_url_is_made_once_for_machines_that_share_no_folder(make_clip, tmp_path):
+    pytest.importorskip("fsspec", reason="needs fsspec: pip install 'revisit-bench[ray]'")
+    make_clip(tmp_path / "videos/m/a.mp4", size=(32, 48), count=5)
+    request = Request.of(tmp_path / "videos", metrics=["flicker"])
+    url = "memory://evidence-of-a-test"
+    here, there = (EvidenceCache(tmp_path / name, url) for name in ("here", "there"))
+    first = request.run(tmp_path / "first", workers=0, cache=here)
+    assert first.facts["counters"]["clips_decoded"] == 1
+    second = request.run(tmp_path / "second", workers=0, cache=there)
+    assert second.facts["counters"]["clips_decoded"] == 0
+    made = {path.relative_to(here.root): path.read_bytes() for path in here.files()}
+    assert made and {path.relative_to(there.root): path.read_bytes() for path in there.files()} == made
+    assert (first.path / "summary.json").read_bytes() == (second.path / "summary.json").read_bytes()
+    key = next(here.files()).stem
+    shared_evidence(url).put(key, tmp_path / "videos/m/a.mp4")  # damaged on its way
+    third = EvidenceCache(tmp_path / "third", url)
+    assert key in third and not third.sound(key) and key not in third  # dropped, and made again by who needs it
+    with pytest.raises(RevisitError, match="cannot be opened"):
+        EvidenceCache(tmp_path, "nothing-of-the-kind://x").sound("k")

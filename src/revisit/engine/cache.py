@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from revisit.core import from_arrays, to_arrays
+from revisit.engine.shared_evidence import VARIABLE, shared_evidence
 from revisit.media import load_npz, require_seal, save_npz
 from revisit.media.files import is_there
 from revisit.media.places import cache_root
@@ -25,20 +26,24 @@ __all__ = ["EvidenceCache", "MemoryCache", "cache_root"]
 
 @dataclass(frozen=True)
 class EvidenceCache:
-    """Evidence records by key."""
+    """Evidence records by key: in a folder, and where a URL is given also there, for machines that share no folder."""
 
     root: Path
+    shared: str = field(default_factory=lambda: os.environ.get(VARIABLE, ""))
 
     def path(self, key: str) -> Path:
         return self.root / "evidence" / key[:2] / f"{key}.npz"
 
     def __contains__(self, key: str) -> bool:
-        return is_there(f"{self.root}/evidence/{key[:2]}/{key}.npz")  # asked of every clip of a run
+        here = is_there(f"{self.root}/evidence/{key[:2]}/{key}.npz")  # asked of every clip of a run
+        return here or (bool(self.shared) and key in shared_evidence(self.shared))
 
     def save(self, key: str, record: Any) -> None:
         path = self.path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         save_npz(path, to_arrays(record), compress=True, level=1, seal=True)
+        if self.shared:
+            shared_evidence(self.shared).put(key, path)
 
     def load(self, kind: type, key: str) -> Any:
         """The record under `key`, or None where it is absent or damaged (it is then made again)."""
@@ -55,7 +60,7 @@ class EvidenceCache:
 
     def _or_dropped(self, key: str, read: Callable[[Path], T]) -> T | None:
         path = self.path(key)
-        if not path.is_file():
+        if not path.is_file() and not (self.shared and shared_evidence(self.shared).fetch(key, path)):
             return None
         try:
             found = read(path)
@@ -66,6 +71,8 @@ class EvidenceCache:
             raise
         except Exception:  # whatever damaged bytes lead to
             path.unlink(missing_ok=True)
+            if self.shared:
+                shared_evidence(self.shared).drop(key)
             return None
 
     def files(self) -> Iterator[Path]:

@@ -1,0 +1,83 @@
+"""Evidence that machines share through a URL, where they share no folder: object stores and whatever else fsspec knows.
+
+Every machine keeps its own cache. What it makes goes to the URL, too; what it lacks comes from there.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from revisit.core import MissingPrerequisite, UsageError
+from revisit.media.files import replacing
+
+VARIABLE = "REVISIT_SHARED_CACHE"
+LISTED = 30.0  # seconds for which a list of what is there is good enough: who misses something makes it twice
+
+
+class SharedEvidence:
+    """Files of evidence below a URL."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError:
+            raise MissingPrerequisite(f"{VARIABLE} needs fsspec: pip install 'revisit-bench[ray]'") from None
+        self.url = url
+        try:
+            self.files, root = url_to_fs(url)
+            self.root: str = root.rstrip("/")
+            self.files.makedirs(f"{self.root}/evidence", exist_ok=True)
+        except Exception as error:  # every kind of storage has its own
+            raise UsageError(f"{VARIABLE}={url}: cannot be opened ({type(error).__name__}: {error})") from error
+        self._known: set[str] = set()
+        self._listed = -LISTED
+
+    def __contains__(self, key: str) -> bool:
+        now = time.monotonic()
+        if key not in self._known and now - self._listed >= LISTED:
+            self._listed = now
+            self.files.invalidate_cache()
+            self._known |= {name.rpartition("/")[2].removesuffix(".npz") for name in self._names()}
+        return key in self._known
+
+    def put(self, key: str, path: Path) -> None:
+        """Hand a file on, whole or not at all."""
+        there = self._address(key)
+        self.files.makedirs(there.rpartition("/")[0], exist_ok=True)
+        self.files.pipe_file(there, path.read_bytes())
+        self._known.add(key)
+
+    def fetch(self, key: str, path: Path) -> bool:
+        """Bring a file here; False where there is none."""
+        try:
+            content = self.files.cat_file(self._address(key))
+        except FileNotFoundError:
+            return False
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            temporary.write_bytes(content)
+        return True
+
+    def drop(self, key: str) -> None:
+        """Take a damaged file away."""
+        self._known.discard(key)
+        with suppress(FileNotFoundError):
+            self.files.rm_file(self._address(key))
+
+    def _address(self, key: str) -> str:
+        return f"{self.root}/evidence/{key[:2]}/{key}.npz"
+
+    def _names(self) -> list[Any]:
+        with suppress(FileNotFoundError):
+            return list(self.files.find(f"{self.root}/evidence"))
+        return []
+
+
+@lru_cache(maxsize=4)
+def shared_evidence(url: str) -> SharedEvidence:
+    """The evidence below a URL, opened once in a process."""
+    return SharedEvidence(url)
