@@ -122,7 +122,7 @@ class Request:
         for remark in plan.remarks:
             told(remark)
         if self.only:  # what was answered before stays
-            how["adds"] = {entry.id for entry in (*plan.cases, *plan.rejected)}
+            how["adds"] = {*(case.id for case in plan.cases), *(entry.id for entry in plan.rejected)}
         return evaluate(plan, out, request=self.as_json(), judge=judge, **how)
 
     @property
