@@ -347,7 +347,7 @@ def test_a_rendered_place_is_the_ceiling_where_nobody_filmed_the_truth(worlds: d
         data=worlds["wrbench"],
         out=tmp_path,
         size=(48, 32),
-        frames=3,
+        frames=5,
         limit=2,
         options={"cameras": "static"},
     )
