@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from revisit.core import digest, evidence_id
+from revisit.core import METRICS, digest, evidence_id
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.needs import observed_kinds
 from revisit.engine.request import Request
@@ -80,6 +80,20 @@ def test_a_new_metric_observes_nothing_and_is_on_every_scene(grown):
     assert run.facts["counters"]["frames_decoded"] == 0 or "lite.style" in run.facts["counters"]["observer_runs"]
     assert all(moment != before[name] for name, moment in written(grown.out).items())
     assert grown.page() == grown.fresh_page()
+
+
+def test_a_new_metric_reads_no_evidence_but_its_own(grown, tmp_path):
+    before = [id for id in FEW if id != "flicker"]
+    Request.of(grown.videos, metrics=before).run(tmp_path / "two", workers=0, cache=grown.cache)
+    request = Request.of(grown.videos, metrics=FEW)
+    plan = request.plan()
+    used = {key for case in plan.cases for key in plan.keys_for(case, [METRICS["flicker"]])}
+    assert used < set(plan.tasks)
+    for key in set(plan.tasks) - used:
+        grown.cache.path(key).unlink()
+    run = request.run(tmp_path / "two", workers=0, cache=grown.cache)
+    assert run.facts["counters"]["clips_decoded"] == 0 and run.facts["counters"]["evidence_from_cache"] == len(used)
+    assert not run.results.failures and len(run.results.scores("flicker")) == len(plan.cases)
 
 
 @pytest.mark.parametrize(

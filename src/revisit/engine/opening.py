@@ -52,9 +52,11 @@ class Opened:
 
     def evidence(self) -> set[str]:
         """Keys of the evidence that the open questions need."""
-        return {
-            key for case in self.plan.cases if self.questions[case.id] for key in self.plan.wanted[case.id].all_keys
-        }
+        return {key for case in self.plan.cases for key in self.needed(case)}
+
+    def needed(self, case: Case) -> set[str]:
+        """Keys of the evidence that the open questions of a case need, with what a page shows of it."""
+        return self.plan.keys_for(case, self.questions[case.id])
 
     def open_questions(self, case: Case, failed: Mapping[Question, bytes]) -> list[Metric | Gate]:
         """What has no valid answer yet; what had failed earlier is asked again."""

@@ -55,10 +55,6 @@ class Wanted:
     absent: Mapping[str, Reason] = field(default_factory=dict)
     reference: Mapping[str, str] = field(default_factory=dict)  # of the reference clip, for the report
 
-    @property
-    def all_keys(self) -> list[str]:
-        return [*self.keys.values(), *self.reference.values()]
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -107,6 +103,16 @@ class Plan:
     def _kinds(self) -> dict[str, list[str]]:
         """Ids of the evidence that observers make for each metric and gate."""
         return {asker.id: sorted(map(evidence_id, observed_kinds(asker))) for asker in self.askers}
+
+    def keys_for(self, case: Case, askers: Sequence[Metric | Gate]) -> set[str]:
+        """Keys of the evidence of a case that these use, with what is always shown; none where nothing is asked."""
+        if not askers:
+            return set()
+        wanted = self.wanted[case.id]
+        kinds = {*ALWAYS, *(kind for asker in askers for kind in self._kinds[asker.id])}
+        keys = {key for kind, key in wanted.keys.items() if kind in kinds}
+        shown = (self.tasks[key][2].shown for key in keys)
+        return {*keys, *(task.key for task in shown if task is not None), *wanted.reference.values()}
 
     def makers(self, asker: Metric | Gate) -> dict[str, str]:
         """The observer set that answers a question, and the judge where one is asked."""

@@ -104,7 +104,7 @@ class SharedWork:
             cases = self._still_open(unit)
             missing = self._missing(cases)
             for case in cases:
-                lacks = set(self.plan.wanted[case.id].all_keys) & missing - self._told
+                lacks = self.begun.needed(case) & missing - self._told
                 if not lacks:
                     self._failed += self.record(case)
                     continue
@@ -119,7 +119,7 @@ class SharedWork:
             yield from jobs
 
     def _missing(self, cases: Collection[Case]) -> set[str]:
-        keys = {key for case in cases for key in self.plan.wanted[case.id].all_keys}
+        keys = {key for case in cases for key in self.begun.needed(case)}
         return {key for key in keys if key not in self.cache}
 
     def _cost(self, keys: Collection[str]) -> float:
