@@ -26,6 +26,7 @@ from revisit.report.series import drawn
 from revisit.report.tables import findings, funnel, in_words
 from revisit.results import Results
 from revisit.results.run import Run
+from tests.runs import add_records, make_scenes
 
 FRAMES = 30
 HOSTILE = (
@@ -235,6 +236,22 @@ def test_unscored_is_shown_with_its_reason_and_never_as_a_number(tmp_path: Path)
     assert other["findings"][0]["state"] == "closed"
     tips = {attributes["data-tip"] for _, attributes in page.tags if "data-tip" in attributes}
     assert "1 × test not posed" in tips
+
+
+def test_the_score_that_counts_is_shown_and_what_was_measured_is_said(tmp_path: Path) -> None:
+    """A reset looks like a return; where the outcome of the event is known, that is what it is worth."""
+    path = make_scenes(tmp_path, ["a", "b"], ["one"], pictures=False)
+    undone = {"case": "one@a#0", "metric": "event_outcome", "status": "scored", "score": 0.1, "facts": {}}
+    add_records(path, [{**undone, "version": 1, "protocol": "p", "key": "k", "seconds": 0.1, "schema": 2}])
+    plan = json.loads((path / "plan.json").read_text())
+    plan["metrics"]["event_outcome"] = "p"
+    (path / "plan.json").write_text(json.dumps(plan))
+    run = Run(path)
+    rows = read(run).data["clips"]
+    assert [row["scores"] for row in rows] == [[0.1], [0.8]]
+    shown = {clip["model"]: clip["scores"][0] for clip in clips_of(run) if not clip["truth"]}
+    assert shown["a"] == [0.1, "0.10", "measured 0.90, but what happened unseen is undone"]
+    assert shown["b"] == [0.8, "0.80"]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
