@@ -1,11 +1,12 @@
 // The list of clips: search, filters and order, which live in the address.
 const PER_PAGE = 20;
+const AT_ONCE = 6; // clips shown while somebody types; the rest of the page follows when they pause
 const search = byId("search"), model = byId("model"), finding = byId("finding"), order = byId("order");
 const FIELDS = { q: search, model: model, finding: finding, order: order };
 const list = byId("list"), moreButton = byId("more");
 const place = new Map(data.metrics.map((metric, k) => [metric.id, k]));
 const headline = data.headline.map((id) => place.get(id)).filter((k) => k !== undefined);
-let shown = [], built = 0;
+let shown = [], built = 0, later = 0;
 
 for (const clip of data.clips) {
   const said = [clip.id, clip.sample, clip.model, clip.prompt, clip.subset, clip.condition, clip.target, clip.words];
@@ -97,11 +98,13 @@ function refresh() {
   const all = data.clips.length;
   byId("count").textContent = (shown.length === all ? "" : shown.length + " of ") + all + (all === 1 ? " clip" : " clips");
   if (!shown.length) list.append(make("p", { class: "quiet" }, "No clip matches."));
-  grow();
+  grow(AT_ONCE);
+  clearTimeout(later);
+  later = setTimeout(() => grow(PER_PAGE - AT_ONCE), 80);
 }
 
-function grow() {
-  const end = Math.min(shown.length, built + PER_PAGE);
+function grow(count) {
+  const end = Math.min(shown.length, built + count);
   for (; built < end; built++) list.append(card(shown[built]));
   moreButton.hidden = built >= shown.length;
   moreButton.textContent = "Show more clips (" + (shown.length - built) + " left)";
@@ -141,6 +144,6 @@ fillFilters();
 search.addEventListener("input", filtered);
 for (const select of [model, finding, order]) select.addEventListener("change", filtered);
 document.querySelector(".filters").addEventListener("submit", (event) => event.preventDefault());
-moreButton.addEventListener("click", () => grow());
+moreButton.addEventListener("click", () => grow(PER_PAGE));
 refresh();
 readFilters();
