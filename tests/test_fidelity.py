@@ -85,7 +85,7 @@ def test_a_family_or_rule_that_does_not_exist_is_named():
     frames = as_frames([window(wall(), 0)])
     with pytest.raises(UsageError, match="unknown SSIM family kornia; `families` may list rgb"):
         look(frame_fidelity, frames, reference=frames, families="rgb,kornia")
-    with pytest.raises(UsageError, match="`resize` must be area or mind"):
+    with pytest.raises(UsageError, match="`resize` must be quick, area or mind"):
         look(frame_fidelity, frames, reference=frames, resize="lanczos")
 
 

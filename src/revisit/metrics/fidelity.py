@@ -3,7 +3,7 @@
 Evidence: `FrameFidelity`, at the size and with the alignment of its request. PSNR is
 10 log10(255^2 / MSE) per frame, averaged over frames; an identical frame counts as 99 dB. SSIM has
 families (docs/fidelity.md), and a protocol names the one it uses. LPIPS rests on `PerceptualDistance`,
-which takes a network.
+which takes a network. Where not every frame was compared, each counts by the frames that it stands for.
 All punish a small shift of the camera as hard as a wrong world: read them beside the camera's error.
 
 A `Measure` is one formula over pairs of frames, written here once. Which pairs count is chosen by a metric: below the
@@ -59,10 +59,16 @@ def by_phase(values: np.ndarray, index: np.ndarray, phases: CasePhases) -> dict[
     return dict(zip(PHASES, np.split(np.asarray(values), bounds), strict=True))
 
 
+def spans(index: np.ndarray) -> np.ndarray:
+    """How many frames each compared one stands for: half the way to its neighbours; 1 where every frame is compared."""
+    gaps = np.diff(index, prepend=index[:1] - 1, append=index[-1:] + 1) if len(index) else np.zeros(1)
+    return np.asarray((gaps[1:] + gaps[:-1]) / 2)
+
+
 def phase_facts(values: np.ndarray, index: np.ndarray, phases: CasePhases) -> dict[str, object]:
     """Mean and count of each phase, for a score's facts."""
-    parts = by_phase(values, index, phases)
-    means = {name: float(part.mean()) if len(part) else None for name, part in parts.items()}
+    parts, weights = by_phase(values, index, phases), by_phase(spans(index), index, phases)
+    means = {name: float(np.average(v, weights=weights[name])) if len(v) else None for name, v in parts.items()}
     return {"mean": means, "frames": {name: len(part) for name, part in parts.items()}, "source": phases.source}
 
 
@@ -144,11 +150,14 @@ def over_clip(measure: Measure, *responds_to: str, blind_to: tuple[str, ...] = U
         values = values[rows]
         facts = {**measure.told(seen), **params, "first": float(values[0]), "last": float(values[-1])}
         units = Series(frame=seen.index[rows], other=seen.reference[rows], value=values)
-        made = Score(float(values.mean()), units=units, facts=facts)
+        weights = spans(seen.index[rows])
+        made = Score(float(np.average(values, weights=weights)), units=units, facts=facts)
         if measure is not PSNR:
             return made
         identical = int((values >= IDENTICAL_DB).sum())
-        return replace(made, raw=float(seen.mse[rows].mean()), facts={**facts, "identical_frames": identical})
+        return replace(
+            made, raw=float(np.average(seen.mse[rows], weights=weights)), facts={**facts, "identical_frames": identical}
+        )
 
     return metric(
         id=measure.id, version=1, title=f"{measure.called} against the reference", needs=(measure.kind,),
@@ -172,7 +181,7 @@ def after_return(measure: Measure) -> Metric:
             sentence = f"no frame after the return at frame {phases.first_returned} could be compared"
             return Unscored("no_overlap", sentence, facts)
         units = Series(frame=index[at], other=seen.reference[rows][at], value=values[at])
-        return Score(float(values[at].mean()), units=units, facts=facts)
+        return Score(float(np.average(values[at], weights=spans(index)[at])), units=units, facts=facts)
 
     return metric(
         id=f"{measure.id}_returned", version=1, title=f"{measure.called} after the return",

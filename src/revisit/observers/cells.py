@@ -109,8 +109,9 @@ class View:
 
         self.white = white
         rows, columns = white.shape[:2]
-        # wide enough that the correlation does not wrap around
-        self.padded = cv2.getOptimalDFTSize(rows + largest_probe[0]), cv2.getOptimalDFTSize(columns + largest_probe[1])
+        # wide enough that half a probe over one border does not reach the other side
+        least = (max(side + probe // 2 + 1, probe) for side, probe in zip((rows, columns), largest_probe, strict=True))
+        self.padded = cv2.getOptimalDFTSize(next(least)), cv2.getOptimalDFTSize(next(least))
         self.spectrum = spectrum_of(white, self.padded)
         self._square = np.einsum("yxc,yxc->yx", white, white)
 

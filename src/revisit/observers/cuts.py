@@ -20,7 +20,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, observer
 from revisit.evidence.motion import CutSignal, ShotChanges
-from revisit.observers.pictures import flow_from, flow_maker, follow, gray, lengths, small
+from revisit.observers.pictures import Flows, flow_from, flow_maker, follow, gray_at, lengths, small
 
 LONG_SIDE = 160
 WINDOW = 9  # pixels, side of the window in which local structure is compared
@@ -36,28 +36,30 @@ TRANSNET_SIZE = 48, 27
 class Look:
     """What is kept of a frame until the frames around it have been seen."""
 
-    index: int
     gray: np.ndarray
     histogram: np.ndarray
 
 
-@observer(id="lite.cuts", version=2, kind="sequence", makes=CutSignal, sets=("lite",))
+@observer(id="lite.cuts", version=3, kind="sequence", makes=CutSignal, sets=("lite",))
 def cut_signal(clip: ClipInfo) -> Sight:
     """How far each frame is from being a continuation of the frame before."""
-    maker = flow_maker()
+    maker, flows = flow_maker(), Flows()
     further = max(1, round(FURTHER_SECONDS * clip.fps))
     recent: deque[Look] = deque(maxlen=2 * further + 2)
     index: list[int] = []
     seconds: list[float] = []
     steps: list[tuple[float, float, float]] = []
     lasting: list[float] = []
+    before: Frame | None = None
     frame: Frame
     while (frame := (yield)) is not None:
         recent.append(look(frame))
-        if len(recent) > 1:
+        if before is not None:
             index.append(frame.index)
             seconds.append(frame.time)
-            steps.append(strangeness(maker, recent[-2], recent[-1]))
+            shared = flows.there(before, frame), flows.back(before, frame)
+            steps.append(strangeness(maker, recent[-2], recent[-1], shared))
+        before = frame
         if len(recent) == recent.maxlen:
             middle = together(steps[-1 - further])  # of the step between the two frames in the middle
             lasting.append(together(strangeness(maker, recent[0], recent[-1])) if middle >= QUIET else middle)
@@ -86,29 +88,48 @@ def look(frame: Frame) -> Look:
     rgb = small(frame, LONG_SIDE)
     lab = cv2.cvtColor(rgb, cv2.COLOR_RGB2LAB)
     counts = cv2.calcHist([lab], [0, 1, 2], None, [8, 8, 8], [0, 256] * 3).ravel()
-    return Look(frame.index, gray(rgb), np.sqrt(counts / counts.sum()))
+    return Look(gray_at(frame, LONG_SIDE), np.sqrt(counts / counts.sum()))
 
 
-def strangeness(maker: Any, a: Look, b: Look) -> tuple[float, float, float]:
-    """Change of histogram, of structure after undoing the flow, and disagreement of flow there and back; 0-1."""
+def strangeness(
+    maker: Any, a: Look, b: Look, known: tuple[np.ndarray, np.ndarray] | None = None
+) -> tuple[float, float, float]:
+    """Change of histogram, of structure after undoing the flow, and disagreement of flow there and back; 0-1.
+
+    `known` is the flow there and back, at any size, where somebody has it already.
+    """
     histogram = float(np.clip(1 - np.dot(a.histogram, b.histogram), 0, 1))
-    structure, disagreement = flow_failure(maker, a.gray, b.gray, (0.0, 0.0))
+    there, back = known or both_ways(maker, a.gray, b.gray, (0.0, 0.0))
+    shape = a.gray.shape
+    structure, disagreement = flow_failure(a.gray, b.gray, resized(there, shape), resized(back, shape))
     if structure * disagreement > RETRY**2:
         # Flow alone loses a camera that jumps by a tenth of the frame; the best plain shift puts it on the track.
-        again = flow_failure(maker, a.gray, b.gray, best_shift(a.gray, b.gray))
+        again = flow_failure(a.gray, b.gray, *both_ways(maker, a.gray, b.gray, best_shift(a.gray, b.gray)))
         if again[0] < RETRY:
             structure, disagreement = again
     return histogram, structure, disagreement
 
 
-def flow_failure(maker: Any, a: np.ndarray, b: np.ndarray, start: tuple[float, float]) -> tuple[float, float]:
-    """Change of structure after undoing the flow, and share of the frame where flow there and back disagree.
+def both_ways(maker: Any, a: np.ndarray, b: np.ndarray, start: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Flow from a to b and back that sets out from a shift in pixels."""
+    return flow_from(maker, a, b, start), flow_from(maker, b, a, (-start[0], -start[1]))
 
-    `start` is a shift in pixels from which the flow sets out.
-    """
+
+def resized(flow: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Flow for pictures of another shape (rows, columns)."""
     import cv2
 
-    there, back = flow_from(maker, a, b, start), flow_from(maker, b, a, (-start[0], -start[1]))
+    rows, columns = flow.shape[:2]
+    if (rows, columns) == shape:
+        return flow
+    way = cv2.resize(flow, (shape[1], shape[0]), interpolation=cv2.INTER_LINEAR)
+    return np.asarray(way * np.array([shape[1] / columns, shape[0] / rows], np.float32))
+
+
+def flow_failure(a: np.ndarray, b: np.ndarray, there: np.ndarray, back: np.ndarray) -> tuple[float, float]:
+    """Change of structure after undoing the flow, and share of the frame where flow there and back disagree."""
+    import cv2
+
     seen, inside = follow(there, b)
     missed = there + follow(there, back)[0]
     slack = 1 + 0.1 * lengths(*cv2.split(there))

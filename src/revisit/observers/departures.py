@@ -9,16 +9,17 @@ not the outline of a changed thing. Everything is at a longer side of 192 pixels
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, every, observer
+from revisit.core import ClipInfo, Frame, Sight, observer, per_second
 from revisit.evidence.departures import Departures
 from revisit.evidence.pictures import packed
 from revisit.observers.fidelity import same_size
 from revisit.observers.matching import Structure, correlate, structure
-from revisit.observers.pictures import at_shared_size, flow_from, flow_maker, follow, gray, small
+from revisit.observers.pictures import at_shared_size, flow_from, flow_maker, follow, gray, lengths, small
 
 LONG_SIDE = 192
 AT_MOST = 33
@@ -26,6 +27,7 @@ GRID = 6  # pixels between the points whose motion is explained
 TEXTURED = 3.0  # gray levels per pixel: below it flow follows noise
 TOLERANCE = 1.5  # pixels: of the way back, and of the homography
 LEAST_POINTS = 24
+ENOUGH_POINTS = 150  # to find a homography; more cost time only
 LEAST_SHARE = 0.3  # of the points: pictures of different places agree on a tenth
 LEAST_OVERLAP = 0.25
 ENOUGH = 0.6  # share at which no other start is tried
@@ -40,9 +42,13 @@ class Look:
 
     rgb: np.ndarray
     gray: np.ndarray
-    edges: Structure
     points: np.ndarray  # (n, 2) x and y of the grid's textured points
     detail: np.ndarray  # (S,)
+
+    @cached_property
+    def edges(self) -> Structure:
+        """Its gradient structure, for those that are far from what they are joined with."""
+        return structure(self.gray)
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ APART, SAME = Join(np.eye(3), 0.0), Join(np.eye(3), 1.0)
 
 
 @observer(
-    id="lite.departures", version=2, kind="sequence", makes=Departures, frames=every(at_most=AT_MOST),
+    id="lite.departures", version=3, kind="sequence", makes=Departures, frames=per_second(8, at_most=AT_MOST),
     pairs=True, sets=("lite",),
 )  # fmt: skip
 def departures(clip: ClipInfo) -> Sight:
@@ -122,12 +128,12 @@ def record(places: Any, joins: Any, shown: Any, covered: Any, truths: Any, detai
 
 
 def look(rgb: np.ndarray) -> Look:
-    """A small picture with its gradient structure, its textured points and its detail at three scales."""
+    """A small picture with its textured points and its detail at three scales."""
     import cv2
 
     grey = gray(rgb)
     across, down = cv2.Sobel(grey, cv2.CV_32F, 1, 0, scale=0.125), cv2.Sobel(grey, cv2.CV_32F, 0, 1, scale=0.125)
-    texture = cv2.blur(cv2.magnitude(across, down), (GRID + 1, GRID + 1))
+    texture = cv2.blur(lengths(across, down), (GRID + 1, GRID + 1))
     half = GRID // 2
     y, x = np.nonzero(texture[half::GRID, half::GRID] > TEXTURED)
     points = np.stack([x, y], axis=1).astype(np.float32) * GRID + half
@@ -136,7 +142,7 @@ def look(rgb: np.ndarray) -> Look:
     for _ in range(SCALES):
         detail.append(float(np.abs(np.diff(scaled, axis=1)).mean() + np.abs(np.diff(scaled, axis=0)).mean()) / 2)
         scaled = cv2.resize(scaled, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
-    return Look(rgb, grey, structure(grey), points, np.array(detail))
+    return Look(rgb, grey, points, np.array(detail))
 
 
 def join(maker: Any, a: Look, b: Look) -> Join:
@@ -167,14 +173,17 @@ def join_from(maker: Any, a: Look, b: Look, start: tuple[float, float]) -> Join:
     if good.sum() < LEAST_POINTS:
         return APART
     cv2.setRNGSeed(0)
-    warp, agrees = cv2.findHomography(a.points[good], moved[good], cv2.RANSAC, TOLERANCE, maxIters=300, confidence=0.99)
+    some = np.flatnonzero(good)[:: max(1, int(good.sum()) // ENOUGH_POINTS)]
+    warp, agrees = cv2.findHomography(a.points[some], moved[some], cv2.RANSAC, TOLERANCE, maxIters=300, confidence=0.99)
     if warp is None or agrees is None or not plausible(warp, width, height):
         return APART
     landed = cv2.perspectiveTransform(a.points[None], warp)[0]
     common = ((landed >= 0) & (landed <= (width - 1, height - 1))).all(axis=1)
     if common.sum() < max(LEAST_POINTS, LEAST_OVERLAP * len(a.points)):
         return APART
-    return Join(np.asarray(warp, dtype=np.float64), min(1.0, float(agrees.sum()) / float(common.sum())))
+    return Join(
+        np.asarray(warp, dtype=np.float64), min(1.0, float(agrees.mean()) * float(good.sum()) / float(common.sum()))
+    )
 
 
 def plausible(warp: np.ndarray, width: int, height: int) -> bool:

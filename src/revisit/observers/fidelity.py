@@ -1,7 +1,9 @@
 """Squared error and SSIM of a clip against its reference, in the requested SSIM families.
 
-Two rules bring the frames to one size:
+Three rules bring the frames to one size:
 
+- `quick`: both are reduced to the clip's frame at `long_side` (never enlarged), halved by area averaging as
+  often as that goes and the rest bilinearly; a reference of another shape is stretched;
 - `area`: the clip's frame is reduced to `long_side` by area averaging (never enlarged); the reference's
   frame is then resized from its own size to exactly that size in one step, and stretched if its shape differs;
 - `mind`: both cover 1280 x 720 by bilinear interpolation without antialiasing, and what stands over is cut
@@ -13,6 +15,9 @@ SSIM follows Wang et al. 2004 with an 11 x 11 Gaussian of sigma 1.5, K1 = 0.01, 
   `use_sample_covariance=False`, piq without downsampling, pytorch-msssim);
 - `gray_border`: OpenCV gray, the border reflected and kept, 1e-8 in the denominator (MemoBench);
 - `torchmetrics`: mean of the three channels, the border reflected and kept (torchmetrics, MIND).
+
+Eight pairs a second are compared by default, the first, the second and the last among them: the first frame is often
+given, and the second shows what became of it.
 """
 
 from __future__ import annotations
@@ -23,31 +28,44 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sampling, Sight, UsageError, observer
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity
+from revisit.observers.pictures import brought, fitting
 
 WINDOW, SIGMA = 11, 1.5
 EDGE = WINDOW // 2
 C1, C2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
 STRIP = 64  # rows worked on at a time, so that what is worked on stays in the processor's cache
 MIND_SIZE = 1280, 720
+RATE = 8.0  # pairs a second; the metrics weigh each by the frames that it stands for
 
 
 def compared(count: int, fps: float, *, rate: float | None = None, **_: Any) -> np.ndarray:
-    """Frames that are compared: every one, or so many a second, both ends among them."""
-    return Sampling(rate).pick(count, fps)
+    """Frames that are compared: every one, or so many a second, the first two and the last among them."""
+    return np.union1d(Sampling(rate).pick(count, fps), np.arange(min(count, 2)))
+
+
+def compared_quickly(count: int, fps: float, *, rate: float | None = RATE, **_: Any) -> np.ndarray:
+    """The same, by default 8 a second."""
+    return compared(count, fps, rate=rate)
 
 
 @observer(
-    id="lite.fidelity", version=3, kind="sequence", makes=FrameFidelity, pairs=True, choose=compared, sets=("lite",)
+    id="lite.fidelity",
+    version=4,
+    kind="sequence",
+    makes=FrameFidelity,
+    pairs=True,
+    choose=compared_quickly,
+    sets=("lite",),
 )
 def frame_fidelity(
     clip: ClipInfo,
     *,
     families: str = "rgb",
-    resize: str = "area",
+    resize: str = "quick",
     long_side: int | None = 640,
-    rate: float | None = None,
+    rate: float | None = RATE,
 ) -> Sight:
-    """Squared error and SSIM of every frame, or `rate` a second, against the aligned frame of the reference."""
+    """Squared error and SSIM of `rate` frames a second, or of all, against the aligned frames of the reference."""
     import cv2
 
     asked = chosen_families(families)
@@ -86,11 +104,15 @@ def chosen_families(families: str) -> list[str]:
 def one_size(
     pair: tuple[Frame, Frame], resize: str, long_side: int | None, rate: float | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both pictures at one size: 8-bit by the rule `area`, float32 from 0 to 255 by the rule `mind`."""
+    """Both pictures at one size: float32 from 0 to 255 by the rule `mind`, else 8-bit."""
     if resize == "mind":
         return cover(pair[0].rgb, *MIND_SIZE), cover(pair[1].rgb, *MIND_SIZE)
+    if resize == "quick":
+        rows, columns = pair[0].rgb.shape[:2]
+        size = fitting(columns, rows, min(long_side or max(rows, columns), max(rows, columns)))
+        return brought(pair[0], *size), brought(pair[1], *size)
     if resize != "area":
-        raise UsageError(f"unknown resize rule {resize!r}; `resize` must be area or mind")
+        raise UsageError(f"unknown resize rule {resize!r}; `resize` must be quick, area or mind")
     shown = pair[0].at(long_side)
     height, width = shown.shape[:2]
     return shown, pair[1].once(("same size", width, height), lambda: same_size(pair[1].rgb, width, height))

@@ -19,7 +19,7 @@ THINNED_LONG_SIDE = 960  # 1920 is thinned by 2, 3840 by 4; up to 1919 every pix
 STYLE_SCALES = 3  # each half the size of the one before
 
 
-@observer(id="lite.lab", version=2, kind="frame", makes=LabStats, frames=VIEWED, sets=("lite",))
+@observer(id="lite.lab", version=3, kind="frame", makes=LabStats, frames=VIEWED, sets=("lite",))
 def lab_stats(frames: Batch) -> LabStats:
     """Mean and standard deviation of CIELAB of every frame."""
     import cv2
@@ -35,7 +35,7 @@ def lab_stats(frames: Batch) -> LabStats:
 
 
 @observer(
-    id="lite.style", version=2, kind="frame", makes=StyleStats, frames=VIEWED, prepare=at_shared_size, sets=("lite",)
+    id="lite.style", version=3, kind="frame", makes=StyleStats, frames=VIEWED, prepare=at_shared_size, sets=("lite",)
 )
 def style_stats(frames: Batch) -> StyleStats:
     """Gradient strength at three scales, contrast and saturation of every frame."""

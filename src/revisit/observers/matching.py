@@ -2,7 +2,7 @@
 
 Two independent ways, because each fails where the other holds:
 
-- *points*: SIFT descriptors matched one to one and verified by one similarity (turn, zoom, shift)
+- *points*: SIFT descriptors of corners, matched one to one and verified by one similarity (turn, zoom, shift)
   of the picture. Exact, but silent where there is little texture;
 - *structure*: the directions of gradients on a coarse grid, correlated under all shifts. Works on soft
   pictures and does not see brightness or colour, but knows only shifts.
@@ -15,13 +15,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-POINTS = 300  # per frame: enough to cover a frame, few enough to compare thousands of pairs
+POINTS = (180, 60)  # per frame and scale: enough to cover a frame, few enough to compare thousands of pairs
+APART = 6  # pixels between corners of one scale
+FAINTEST_CORNER = 0.003  # of the strongest one
+FAINTEST = 2.5  # grey levels, deviation around a corner: below it lies noise
+FIRST_LAYER = 1 << 8  # of the scale, as SIFT numbers them in a point's octave
 CELLS = (8, 6)  # columns and rows of the grid on which points are spread and support is counted
-PER_CELL = 10
-RATIO = 0.82  # best to second-best distance; looser than Lowe's 0.8 because geometry verifies after it
+RATIO = 0.78  # best to second-best distance of descriptors
 TOLERANCE = 0.04  # of the width: room for parallax and perspective, which a similarity cannot express
 STRUCTURE_WIDTH = 64
 LEAST_MATCHES = 8  # pictures of different places agree on 6 at most (see docs/view-gate.md)
@@ -57,25 +61,33 @@ NOTHING = Link(0, 0, 0.0, np.eye(3))
 
 
 def find_points(gray: np.ndarray) -> Points:
-    """Well spread SIFT points of a grey picture, with square-rooted descriptors (RootSIFT)."""
+    """Well spread corners of a grey picture, with square-rooted descriptors (RootSIFT).
+
+    SIFT's own search for points costs more than all the rest, most of it for scales finer than the picture; corners
+    at two scales are found again as well. They are described upright: a camera that rolls is rare.
+    """
     import cv2
 
     height, width = gray.shape
     even = cv2.createCLAHE(clipLimit=3.0, tileGridSize=(4, 4)).apply(gray)  # dark and hazy frames have points too
-    found, raw = cv2.SIFT_create(nfeatures=POINTS * 3 // 2, contrastThreshold=0.02).detectAndCompute(even, None)  # type: ignore[attr-defined]
-    if raw is None or not found:
+    smooth = cv2.GaussianBlur(even, (0, 0), 1.0).astype(np.float32)
+    variance = cv2.blur(smooth * smooth, (9, 9)) - np.square(cv2.blur(smooth, (9, 9)))
+    textured = (variance >= FAINTEST**2).astype(np.uint8)
+    found: list[Any] = []
+    for octave, most in enumerate(POINTS):
+        scale = 2**octave
+        size = max(1, width // scale), max(1, height // scale)
+        picture = cv2.resize(even, size, interpolation=cv2.INTER_AREA)
+        mask = cv2.resize(textured, size, interpolation=cv2.INTER_NEAREST)
+        corners = cv2.goodFeaturesToTrack(picture, most, FAINTEST_CORNER, APART, mask=mask)
+        for x, y in np.zeros((0, 2)) if corners is None else corners.reshape(-1, 2) * scale + (scale - 1) / 2:
+            found.append(cv2.KeyPoint(float(x), float(y), 4.0 * scale, 0.0, 1.0, octave | FIRST_LAYER))
+    if not found:
         return Points(np.zeros((0, 2)), np.zeros((0, 128), np.float32), np.zeros(0, int), (width, height))
+    found, raw = cv2.SIFT_create().compute(even, found)  # type: ignore[attr-defined]
     xy = np.array([point.pt for point in found])
-    strength = np.array([point.response for point in found])
-    cell = _cells(xy, (width, height))
-    order = np.argsort(-strength, kind="stable")
-    rank = np.zeros(len(order), int)
-    for c in range(CELLS[0] * CELLS[1]):
-        here = order[cell[order] == c]
-        rank[here] = np.arange(len(here))
-    keep = np.flatnonzero(rank < PER_CELL)[:POINTS]
-    descriptors = np.sqrt(raw[keep] / np.maximum(raw[keep].sum(axis=1, keepdims=True), 1e-9))
-    return Points(xy[keep], descriptors.astype(np.float32), cell[keep], (width, height))
+    descriptors = np.sqrt(raw / np.maximum(raw.sum(axis=1, keepdims=True), 1e-9))
+    return Points(xy, descriptors.astype(np.float32), _cells(xy, (width, height)), (width, height))
 
 
 def _cells(xy: np.ndarray, size: tuple[int, int]) -> np.ndarray:
@@ -162,8 +174,7 @@ def structure(gray: np.ndarray, hidden: np.ndarray | None = None) -> Structure:
         grid = hidden.reshape(CELLS[1], CELLS[0]).astype(np.uint8)
         field[cv2.resize(grid, (STRUCTURE_WIDTH, rows), interpolation=cv2.INTER_NEAREST) > 0] = 0
     shape = (2 * rows, 2 * STRUCTURE_WIDTH)
-    mask = np.fft.rfft2(np.ones((rows, STRUCTURE_WIDTH)), shape)
-    energy = np.fft.irfft2(np.fft.rfft2(np.abs(field) ** 2, shape) * mask.conj(), shape)
+    energy = np.fft.irfft2(np.fft.rfft2(np.abs(field) ** 2, shape) * _whole(rows, STRUCTURE_WIDTH), shape)
     parts = np.fft.rfft2(np.stack([field.real, field.imag]), shape).astype(np.complex64)
     return Structure(parts, np.sqrt(np.maximum(energy, 0)).astype(np.float32), (rows, STRUCTURE_WIDTH))
 
@@ -199,6 +210,13 @@ def correlate_all(a: Structure, others: Sequence[Structure]) -> list[tuple[float
         dx = x if x < columns else x - 2 * columns
         found.append((peak, peak - float(score.max()), (-dx / columns, -dy / rows)))
     return found
+
+
+@lru_cache(maxsize=8)
+def _whole(rows: int, columns: int) -> np.ndarray:
+    """The spectrum of a padded frame of ones."""
+    ones = np.ones((rows, columns), np.float32)
+    return np.asarray(np.fft.rfft2(ones, (2 * rows, 2 * columns)).conj())
 
 
 @lru_cache(maxsize=8)

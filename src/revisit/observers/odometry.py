@@ -12,28 +12,30 @@ back, the frame is compared with the first one directly.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, every, observer
+from revisit.core import ClipInfo, Frame, Sight, every, observer
 from revisit.evidence.camera import CameraPath
 from revisit.observers.matching import Points, find_points, match_points
-from revisit.observers.pictures import gray_at
+from revisit.observers.pictures import Flows, gray_at
 
-SIZE = 384
+SIZE = 320
 POINTS_SIZE = 288  # longer side at which points of frames too far apart to track are described
 AT_MOST = 96
-CORNERS = 300
+CORNERS = 200
+WINDOW = 15  # pixels, side of the window by which a point is followed
 KEY_MOTION = 0.15  # of the width, in the median: enough parallax to see, little enough to track
 KEY_SURVIVORS = 0.5  # of the key frame's points
 LEAST_TRACKS = 20
 ENOUGH_TRACKS = 60  # with fewer, points are looked for again by how they look, which costs ten times as much
-MOST_TRACKS = 150  # used to fit a pose
+MOST_TRACKS = 100  # used to fit a pose
 ASSUMED_FIELD = 60.0  # degrees: a common phone or film camera
 FIELDS = np.arange(30.0, 111.0, 2.5)
 LEAST_SIGHT = 0.04  # of the width: less motion tells nothing of the lens
+MOST_VOTES = 24  # tracks asked about the lens
 SETTLED = 1e-7  # radians: a turn that changes less has been found
 TINY = 1e-5  # radians and directions: steps of numerical derivatives
 TRIALS = 100  # of a random search; more only help where nothing fits, and cost seconds
@@ -45,9 +47,6 @@ GLITCH = 6  # samples after which a path that came back from a jump must be wher
 LARGEST_ERROR = 15.0  # degrees: what is less certain is not reliable
 LOOP_MATCHES = 40  # points of the first frame that must be found again before a loop is checked
 TURN_ONLY = 0.8  # of the points fit a turn without parallax: the direction of the step is not observable
-
-
-Pose = tuple[np.ndarray, np.ndarray]  # rotation (3, 3) and unit translation (3,)
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class Track:
 
 
 @observer(
-    id="lite.odometry", version=3, kind="sequence", makes=CameraPath, frames=every(at_most=AT_MOST),
+    id="lite.odometry", version=4, kind="sequence", makes=CameraPath, frames=every(at_most=AT_MOST),
     size=SIZE,    sets=("lite",),
 )  # fmt: skip
 def odometry(clip: ClipInfo) -> Sight:
@@ -75,19 +74,22 @@ def odometry(clip: ClipInfo) -> Sight:
     born = 0
     described: dict[int, Points] = {}  # of the last two frames, where tracking was not enough
     pictures: list[np.ndarray] = []
+    flows, before = Flows(), None
+    frame: Frame
     while (frame := (yield)) is not None:
         picture = gray_at(frame, SIZE)
         row = len(index)
         index.append(frame.index)
         time.append(frame.time)
         pictures.append(picture)
-        if row:
-            now, kept = follow(last, picture, now)
+        if before is not None:
+            ways = flows.there(before, frame), flows.back(before, frame)
+            now, kept = follow(last, picture, now, *ways)
             start, now = start[kept], now[kept]
             if len(now) < KEY_SURVIVORS * born and key != row - 1:  # the frame before still knows its place
                 key, start = row - 1, corners(last)
                 born = len(start)
-                now, kept = follow(last, picture, start)
+                now, kept = follow(last, picture, start, *ways)
                 start, now = start[kept], now[kept]
             if len(now) < ENOUGH_TRACKS and key == row - 1:
                 described = {row - 1: described.get(row - 1) or points_of(last), row: points_of(picture)}
@@ -100,7 +102,7 @@ def odometry(clip: ClipInfo) -> Sight:
             key = row
             start = now = corners(picture)
             born = len(now)
-        last = picture
+        last, before = picture, frame
     width = last.shape[1] if len(index) else SIZE
     field, estimated = field_of_view(tracks, width)
     made = path(index, time, tracks, width, field, estimated)
@@ -171,18 +173,32 @@ def corners(picture: np.ndarray) -> np.ndarray:
     return np.zeros((0, 2), np.float32) if found is None else found.reshape(-1, 2)
 
 
-def follow(a: np.ndarray, b: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where points of picture a are in b, and which of them come back to where they started."""
+def follow(
+    a: np.ndarray, b: np.ndarray, points: np.ndarray, there: np.ndarray, back: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where points of picture a are in b, and which of them come back to where they started.
+
+    The flow there and back, at any size, says where to look; Lucas and Kanade's method does the rest.
+    """
     import cv2
 
     if not len(points):
         return points, np.zeros(0, bool)
-    options = {"winSize": (17, 17), "maxLevel": 4}
-    there, found, _ = cv2.calcOpticalFlowPyrLK(a, b, points, None, **options)  # type: ignore[call-overload]
-    back, found_back, _ = cv2.calcOpticalFlowPyrLK(b, a, there, None, **options)  # type: ignore[call-overload]
-    kept = (found.ravel() > 0) & (found_back.ravel() > 0) & (np.abs(points - back).max(axis=1) < 0.7)
-    inside = ((there >= 0) & (there < (b.shape[1], b.shape[0]))).all(axis=1)
-    return there, kept & inside
+    options: dict[str, Any] = {
+        "winSize": (WINDOW, WINDOW), "maxLevel": 1, "criteria": (3, 10, 0.02), "flags": cv2.OPTFLOW_USE_INITIAL_FLOW,
+    }  # fmt: skip
+    landed, found, _ = cv2.calcOpticalFlowPyrLK(a, b, points, carried(points, there, a.shape), **options)
+    again, found_again, _ = cv2.calcOpticalFlowPyrLK(b, a, landed, carried(landed, back, a.shape), **options)
+    kept = (found.ravel() > 0) & (found_again.ravel() > 0) & (np.abs(points - again).max(axis=1) < 0.7)
+    inside = ((landed >= 0) & (landed < (b.shape[1], b.shape[0]))).all(axis=1)
+    return landed, kept & inside
+
+
+def carried(points: np.ndarray, flow: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Where the flow carries points of a picture of this shape (rows, columns)."""
+    scale = np.array([flow.shape[1] / shape[1], flow.shape[0] / shape[0]], np.float32)
+    x, y = np.clip((points * scale).astype(int), 0, (flow.shape[1] - 1, flow.shape[0] - 1)).T
+    return np.asarray(points + flow[y, x] / scale)
 
 
 def points_of(picture: np.ndarray) -> Points:
@@ -210,32 +226,22 @@ def field_of_view(tracks: list[Track], width: int) -> tuple[float, bool]:
     """
     import cv2
 
+    lenses = np.stack([np.diag([focal(field, width), focal(field, width), 1.0]) for field in FIELDS])
     curves = []
-    for track in tracks:
-        if (
-            len(track.start) < 3 * LEAST_TRACKS
-            or np.median(np.hypot(*(track.end - track.start).T)) < LEAST_SIGHT * width
-        ):
-            continue
+    for track in telling(tracks, width):
         cv2.setRNGSeed(0)
-        plane, flat = cv2.findHomography(track.start, track.end, cv2.RANSAC, LENS_TOLERANCE)
+        plane, flat = cv2.findHomography(track.start, track.end, cv2.RANSAC, LENS_TOLERANCE, maxIters=TRIALS)
+        if plane is not None and flat.sum() > 0.85 * len(track.start):
+            s = np.linalg.svd(np.linalg.inv(lenses) @ plane @ lenses, compute_uv=False)
+            curves.append(np.log(s[:, 0] / s[:, 2]))
+            continue
         cv2.setRNGSeed(0)
         fundamental, deep = cv2.findFundamentalMat(
             track.start, track.end, cv2.FM_RANSAC, LENS_TOLERANCE, 0.99, 5 * TRIALS
         )
-        turns = plane is not None and flat.sum() > 0.85 * len(track.start)
-        if not turns and (fundamental is None or fundamental.shape != (3, 3) or deep.sum() < 0.6 * len(track.start)):
-            continue
-        curve = []
-        for field in FIELDS:
-            k = np.diag([focal(field, width), focal(field, width), 1.0])
-            if turns:
-                s = np.linalg.svd(np.linalg.inv(k) @ plane @ k, compute_uv=False)
-                curve.append(np.log(s[0] / s[2]))
-            else:
-                s = np.linalg.svd(k @ fundamental @ k, compute_uv=False)
-                curve.append(1 - s[1] / s[0])
-        curves.append(curve)
+        if fundamental is not None and fundamental.shape == (3, 3) and deep.sum() >= 0.6 * len(track.start):
+            s = np.linalg.svd(lenses @ fundamental @ lenses, compute_uv=False)
+            curves.append(1 - s[:, 1] / s[:, 0])
     if len(curves) < 4:
         return ASSUMED_FIELD, False
     votes = np.array(curves)
@@ -244,6 +250,17 @@ def field_of_view(tracks: list[Track], width: int) -> tuple[float, bool]:
     if not inner or np.ptp(halves) > 0.25 * halves[0]:
         return ASSUMED_FIELD, False
     return float(halves[0]), True
+
+
+def telling(tracks: list[Track], width: int) -> list[Track]:
+    """At most `MOST_VOTES` tracks, evenly chosen of those that moved enough to tell something of the lens."""
+    fit = [
+        track
+        for track in tracks
+        if len(track.start) >= 3 * LEAST_TRACKS
+        and np.median(np.hypot(*(track.end - track.start).T)) >= LEAST_SIGHT * width
+    ]
+    return [fit[k] for k in np.unique(np.linspace(0, len(fit) - 1, MOST_VOTES).astype(int))] if fit else []
 
 
 def focal(field: float, width: int) -> float:
@@ -264,8 +281,8 @@ def path(
     f = focal(field, width)
     warm: tuple[int, np.ndarray, np.ndarray] | None = None  # the last pose against the same key frame
     for track in tracks:
-        thin = max(1, len(track.start) // MOST_TRACKS)
-        start, end = track.start[::thin] / f, track.end[::thin] / f
+        some = np.unique(np.linspace(0, len(track.start) - 1, MOST_TRACKS).astype(int)) if len(track.start) else []
+        start, end = track.start[some] / f, track.end[some] / f
         near = None if track.closes or not warm or warm[0] != track.key else warm[1:]
         turn, step, count = relative_pose(start, end, TIGHT / f, near)
         warm = None if turn is None or step is None else (track.key, turn, step)
@@ -306,10 +323,11 @@ def relative_pose(
         if essential is not None and essential.shape == (3, 3):
             _, found, step, _ = cv2.recoverPose(essential, a, b, np.eye(3), mask=mask)
             starts.append((np.asarray(found), np.asarray(step).ravel()))
-    _, found, step = min(
-        (refine(rays, turn_0, step_0, 0.3 * tolerance) for turn_0, step_0 in starts), key=lambda pose: pose[0]
-    )
-    count = int((rays.errors([(found, step)])[0] < 0.7 * tolerance).sum())
+    # The best two starts lead to where all of them would.
+    first = rays.errors(np.array([essential_of(*start) for start in starts]))
+    order = np.log1p((first / (0.3 * tolerance)) ** 2).sum(axis=1).argsort(kind="stable")
+    _, found, step = min((refine(rays, *starts[k], 0.3 * tolerance) for k in order[:2]), key=lambda pose: pose[0])
+    count = int((rays.errors(essential_of(found, step)[None])[0] < 0.7 * tolerance).sum())
     if count < max(LEAST_TRACKS, 0.5 * len(a)) or degrees(found @ turn.T) > FAR_OFF:
         return (turn, None, int(fits.sum())) if fits.mean() > 0.4 else (None, None, 0)
     return found, ahead(a, b, found, step), count
@@ -328,9 +346,8 @@ class Rays:
         rays_a, rays_b = (np.vstack([xy.T, np.ones(len(xy))]) for xy in (a, b))
         return cls(rays_a, rays_b, (rays_b[:, None] * rays_a[None]).reshape(9, -1))
 
-    def errors(self, poses: Sequence[Pose]) -> np.ndarray:
-        """(poses, n) Sampson distance of the rays under x_b = turn x_a + step."""
-        essential = np.array([_cross(step) @ turn for turn, step in poses])
+    def errors(self, essential: np.ndarray) -> np.ndarray:
+        """(poses, n) Sampson distance of the rays under essential matrices (poses, 3, 3)."""
         to_b = np.square(essential[:, :2].reshape(-1, 3) @ self.a)
         to_a = np.square(essential[:, :, :2].transpose(0, 2, 1).reshape(-1, 3) @ self.b)
         size = np.sqrt(to_b[::2] + to_b[1::2] + to_a[::2] + to_a[1::2])
@@ -342,32 +359,43 @@ def _cross(step: np.ndarray) -> np.ndarray:
     return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
 
 
+AXES = np.stack([_cross(axis) for axis in np.eye(3)])
+
+
+def essential_of(turn: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """(3, 3) of x_b = turn x_a + step."""
+    return np.asarray(_cross(step) @ turn)
+
+
 def refine(rays: Rays, turn: np.ndarray, step: np.ndarray, scale: float) -> tuple[float, np.ndarray, np.ndarray]:
     """(cost, rotation, unit translation) after Gauss-Newton steps on the robust epipolar error."""
     import cv2
 
-    def moved(change: np.ndarray) -> Pose:
-        t = step + change[3:] @ across
-        return cv2.Rodrigues(change[:3])[0] @ turn, t / np.sqrt(t @ t)
-
     def cost(error: np.ndarray) -> float:
         return float(np.log1p((error / scale) ** 2).sum())
 
-    error = rays.errors([(turn, step)])[0]
+    essential = essential_of(turn, step)
+    error = rays.errors(essential[None])[0]
     paid = cost(error)
     damping = 1e-3
     for _ in range(12):
         across = np.linalg.svd(step[None])[2][1:]  # two directions across the translation
-        jacobian = (rays.errors([moved(change) for change in TINY * np.eye(5)]) - error) / TINY
+        # how the essential matrix changes with a turn about each axis, and with the translation along each direction
+        changes = np.concatenate([_cross(step) @ AXES @ turn, [_cross(way) @ turn for way in across]])
+        jacobian = (rays.errors(essential + TINY * changes) - error) / TINY
         weighted = jacobian / (1 + (error / scale) ** 2)
         normal = weighted @ jacobian.T
         change = -np.linalg.solve(normal + damping * np.diag(np.diag(normal) + 1e-9), weighted @ error)
-        tried = moved(np.clip(change, -0.2, 0.2))
-        tried_error = rays.errors([tried])[0]
+        change = np.clip(change, -0.2, 0.2)
+        moved = step + change[3:] @ across
+        tried = cv2.Rodrigues(change[:3])[0] @ turn, moved / np.sqrt(moved @ moved)
+        tried_essential = essential_of(*tried)
+        tried_error = rays.errors(tried_essential[None])[0]
         tried_cost = cost(tried_error)
         if tried_cost < paid:
             gain = paid - tried_cost
-            (turn, step), error, paid, damping = tried, tried_error, tried_cost, damping / 5
+            (turn, step), essential, error, paid = tried, tried_essential, tried_error, tried_cost
+            damping /= 5
             if gain < 1e-3 * paid:
                 break
         else:

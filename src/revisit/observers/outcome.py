@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, every, observer
+from revisit.core import ClipInfo, Frame, Sight, observer, per_second
 from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.pictures import packed
 from revisit.observers.fidelity import same_size
@@ -16,10 +16,10 @@ QUALITY = 90  # of the pictures, which are blurred before they are compared
 
 @observer(
     id="lite.outcome",
-    version=2,
+    version=3,
     kind="sequence",
     makes=PairedViews,
-    frames=every(at_most=32),
+    frames=per_second(8, at_most=32),
     pairs=True,
     sets=("lite",),
 )

@@ -20,13 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, Target, every, observer
+from revisit.core import ClipInfo, Frame, Sight, Target, every, observer
 from revisit.evidence.target import TargetTrack
 from revisit.observers.cells import CELL, FAINTEST, Probe, View, Whitening, cells_of, cut_out, similarities
+from revisit.observers.pictures import FLOW_SIDE, Flows, gray_at, scaled
 
 LONG_SIDE = 480
 SEARCH_SIDE = 400  # the largest picture searched; finer ones cost much and add nothing for targets of this size
-FLOW_SIDE = 256
+SEARCH_GAP = 0.06  # seconds at least between searches of whole frames; motion is followed in every frame
 TARGET_PX = 48  # the target is looked at with about so many pixels a side: 12 cells, enough for its layout
 SIZES = (0.71, 1.0, 1.41, 2.0, 2.83)  # of the target against its first view
 SURROUNDINGS = 2.0  # the target's place is a window so many times its box
@@ -66,6 +67,11 @@ class Motion:
     flow: float  # share of the box with motion that survives the way back
     camera: float  # motion of the background at the target, in frame widths
 
+    def then(self, other: Motion) -> Motion:
+        """This motion and the one after it, together."""
+        flow, camera = min(self.flow, other.flow), self.camera + other.camera
+        return Motion(self.shift + other.shift, self.growth * other.growth, flow, camera)
+
 
 @dataclass(frozen=True)
 class Sighting:
@@ -88,7 +94,7 @@ class Sighting:
 
 @observer(
     id="lite.target",
-    version=1,
+    version=2,
     kind="sequence",
     makes=TargetTrack,
     frames=every(at_most=300),
@@ -98,24 +104,27 @@ class Sighting:
 )
 def track_target(clip: ClipInfo, target: Target) -> Sight:
     """Where the target of the first frame seems to be in every frame, and how alike it looks there."""
-    import cv2
-
-    flow = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
+    flows = Flows()
     first = yield
     if first is None:
         return empty_track(clip, target)
-    search = Search(first.at(LONG_SIDE), target.box)
-    spot, missed, last, before = search.start, 0.0, float(first.time), None
+    search = Search(scaled(first, LONG_SIDE), target.box)
+    spot, missed, last, before = search.start, 0.0, float(first.time), first
+    moved = STILL  # since the last search
     rows: list[dict[str, Any]] = []
     frame = first
     while frame is not None:
-        rgb = frame.at(LONG_SIDE)
-        grey = cv2.cvtColor(shrunk(rgb, FLOW_SIDE), cv2.COLOR_RGB2GRAY)
         lost = missed > LOST_AFTER
-        moved = STILL if before is None else motion(flow, before, grey, spot.box(search.size), lost)
-        spot = Spot(spot.centre + moved.shift, float(np.clip(spot.scale * moved.growth, 0.4, 4.0)))
+        if frame is not first:
+            step = motion(*_seen_both_ways(flows, before, frame), spot.box(search.size), lost)
+            spot = Spot(spot.centre + step.shift, float(np.clip(spot.scale * step.growth, 0.4, 4.0)))
+            moved, before = moved.then(step), frame
+            if frame.time - last < SEARCH_GAP and frame.index < clip.count - 1:
+                frame = yield
+                continue
+        rgb = scaled(frame, LONG_SIDE)
         seen = search.look(rgb, spot)
-        if before is not None and not lost and seen.near > SAME_LOOK:
+        if frame is not first and not lost and seen.near > SAME_LOOK:
             # a third of the way: flow is precise but drifts, the layout is coarse but does not
             centre = spot.centre + (seen.near_at.centre - spot.centre) / 3
             spot = Spot(centre, spot.scale**0.8 * seen.near_at.scale**0.2)
@@ -155,7 +164,7 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
                 "camera": moved.camera,
             }
         )
-        before, last = grey, float(frame.time)
+        last, moved = float(frame.time), STILL
         frame = yield
     columns: dict[str, Any] = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return TargetTrack(**columns, **search.facts(clip))
@@ -191,11 +200,21 @@ def share_inside(box: np.ndarray) -> float:
     return float(np.prod(kept[2:] - kept[:2]) / max(float(np.prod(box[2:] - box[:2])), 1e-9))
 
 
-def motion(flow: Any, before: np.ndarray, after: np.ndarray, box: np.ndarray, lost: bool) -> Motion:
-    """Motion of the box (of the background behind it, if the target is lost) and how far it can be trusted."""
+def _seen_both_ways(flows: Flows, before: Frame, after: Frame) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """What `motion` needs of two frames."""
+    greys = gray_at(before, FLOW_SIDE), gray_at(after, FLOW_SIDE)
+    return *greys, flows.there(before, after), flows.back(before, after)
+
+
+def motion(
+    before: np.ndarray, after: np.ndarray, there: np.ndarray, back: np.ndarray, box: np.ndarray, lost: bool
+) -> Motion:
+    """Motion of the box (of the background behind it, if the target is lost) and how far it can be trusted.
+
+    `there` and `back` are the flow between the two pictures.
+    """
     import cv2
 
-    there, back = flow.calc(before, after, None), flow.calc(after, before, None)
     height, width = before.shape
     size = np.array([width, height])
     y, x = np.mgrid[4:height:8, 4:width:8]
@@ -269,7 +288,11 @@ class Search:
         self.colours = [self._colours(rgb, self.start)]  # of each look, with their shares
 
     def _views(self, rgb: np.ndarray, largest_probe: tuple[int, int]) -> list[View]:
-        return [View(self.whiten(cells_of(shrunk(rgb, self.side / size))), largest_probe) for size in self.sizes]
+        views = []
+        for size in self.sizes:  # each smaller picture is made from the one before
+            rgb = shrunk(rgb, self.side / size)
+            views.append(View(self.whiten(cells_of(rgb)), largest_probe))
+        return views
 
     def _cell(self, centre: np.ndarray, view: View) -> np.ndarray:
         return np.asarray(centre * view.white.shape[1::-1] - 0.5)

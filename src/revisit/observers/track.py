@@ -18,13 +18,13 @@ Frames may be far apart: nothing but an expected place is carried over from one 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from revisit.observers.pictures import FLOW_SIDE, flow_maker
 from revisit.observers.target import (
     COVERED,
-    FLOW_SIDE,
     LONG_SIDE,
     OTHER_LOOK,
     SAME_LOOK,
@@ -93,10 +93,8 @@ class Tracker:
     """Follows one thing: made with the first frame and its box there, then shown frames in order."""
 
     def __init__(self, net: MobileSam, rgb: np.ndarray, box: Box, *, seen: Embedded | None = None) -> None:
-        import cv2
-
         self.net = net
-        self._flow: Any = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
+        self._flow = flow_maker()
         small = at_most(rgb, LONG_SIDE)
         self.search = Search(small, box)
         self.spot = self.search.start
@@ -122,7 +120,8 @@ class Tracker:
         """
         small = at_most(rgb, LONG_SIDE)
         grey = _grey(small)
-        moved = motion(self._flow, self._before, grey, self.spot.box(self.search.size), self.lost)
+        there, back = self._flow.calc(self._before, grey, None), self._flow.calc(grey, self._before, None)
+        moved = motion(self._before, grey, there, back, self.spot.box(self.search.size), self.lost)
         self._before = grey
         self._frames += 1
         expected = Spot(self.spot.centre + moved.shift, float(np.clip(self.spot.scale * moved.growth, 0.4, 4.0)))
