@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from revisit.core import InvalidEvidence, Score, Unscored, UsageError, from_arrays, to_arrays
+from revisit.core import SUITES, InvalidEvidence, Score, Unscored, UsageError, from_arrays, load_all, to_arrays
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity
 from revisit.evidence.frames import CasePhases
 from revisit.metrics.fidelity import NO_FRAMES, by_phase, psnr, psnr_per_frame, psnr_returned, ssim, ssim_returned
@@ -265,7 +265,9 @@ def test_agrees_with_memobench(shared: Path, scene: str):
     assert len(wanted) == 9
     for model, row in wanted.items():
         frames, fps = read(folder / f"{scene}_{model}.mp4")
-        seen = look(frame_fidelity, frames, fps, reference=reference, families="gray_border")
+        load_all()
+        asked = SUITES["memobench"].card["protocols"]["corrected"]["lite.fidelity"]
+        seen = look(frame_fidelity, frames, fps, reference=reference, **asked)
         score = psnr(seen)
         assert isinstance(score, Score)
         assert [seen.width, seen.height] == row["eval_wh"], model

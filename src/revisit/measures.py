@@ -48,8 +48,9 @@ def lpips(a: Any, b: Any, net: str = "alex") -> float:
 
 def _fidelity(a: Any, b: Any, families: str = "") -> Any:
     shown, truth = _both(a, b)
-    asked = {"families": families, "resize": "area", "long_side": None, "rate": None}
-    return observe(shown, "lite.fidelity", reference=truth, **asked)
+    return observe(
+        shown, "lite.fidelity", reference=truth, families=families, resize="area", long_side=None, rate=None
+    )  # every frame
 
 
 def _both(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -281,7 +281,7 @@ def path(
     f = focal(field, width)
     warm: tuple[int, np.ndarray, np.ndarray] | None = None  # the last pose against the same key frame
     for track in tracks:
-        some = np.unique(np.linspace(0, len(track.start) - 1, MOST_TRACKS).astype(int)) if len(track.start) else []
+        some = np.unique(np.linspace(0, max(len(track.start) - 1, 0), min(MOST_TRACKS, len(track.start))).astype(int))
         start, end = track.start[some] / f, track.end[some] / f
         near = None if track.closes or not warm or warm[0] != track.key else warm[1:]
         turn, step, count = relative_pose(start, end, TIGHT / f, near)
@@ -326,7 +326,9 @@ def relative_pose(
     # The best two starts lead to where all of them would.
     first = rays.errors(np.array([essential_of(*start) for start in starts]))
     order = np.log1p((first / (0.3 * tolerance)) ** 2).sum(axis=1).argsort(kind="stable")
-    _, found, step = min((refine(rays, *starts[k], 0.3 * tolerance) for k in order[:2]), key=lambda pose: pose[0])
+    _, found, step = min(
+        (refine(rays, starts[k][0], starts[k][1], 0.3 * tolerance) for k in order[:2]), key=lambda pose: pose[0]
+    )
     count = int((rays.errors(essential_of(found, step)[None])[0] < 0.7 * tolerance).sum())
     if count < max(LEAST_TRACKS, 0.5 * len(a)) or degrees(found @ turn.T) > FAR_OFF:
         return (turn, None, int(fits.sum())) if fits.mean() > 0.4 else (None, None, 0)

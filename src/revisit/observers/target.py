@@ -27,7 +27,8 @@ from revisit.observers.pictures import FLOW_SIDE, Flows, gray_at, scaled
 
 LONG_SIDE = 480
 SEARCH_SIDE = 400  # the largest picture searched; finer ones cost much and add nothing for targets of this size
-SEARCH_GAP = 0.06  # seconds at least between searches of whole frames; motion is followed in every frame
+SETTLES = 0.5  # seconds at the start in which every frame is searched: that is when most is learnt
+SEARCH_GAP = 0.06  # seconds between searches of whole frames, unless the target changes; motion is followed in all
 TARGET_PX = 48  # the target is looked at with about so many pixels a side: 12 cells, enough for its layout
 SIZES = (0.71, 1.0, 1.41, 2.0, 2.83)  # of the target against its first view
 SURROUNDINGS = 2.0  # the target's place is a window so many times its box
@@ -110,7 +111,7 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
         return empty_track(clip, target)
     search = Search(scaled(first, LONG_SIDE), target.box)
     spot, missed, last, before = search.start, 0.0, float(first.time), first
-    moved = STILL  # since the last search
+    moved, calm = STILL, False  # since the last search; whether that found nothing new
     rows: list[dict[str, Any]] = []
     frame = first
     while frame is not None:
@@ -119,7 +120,7 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
             step = motion(*_seen_both_ways(flows, before, frame), spot.box(search.size), lost)
             spot = Spot(spot.centre + step.shift, float(np.clip(spot.scale * step.growth, 0.4, 4.0)))
             moved, before = moved.then(step), frame
-            if frame.time - last < SEARCH_GAP and frame.index < clip.count - 1:
+            if calm and frame.time - last < SEARCH_GAP and frame.index < clip.count - 1:
                 frame = yield
                 continue
         rgb = scaled(frame, LONG_SIDE)
@@ -164,7 +165,11 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
                 "camera": moved.camera,
             }
         )
-        last, moved = float(frame.time), STILL
+        last, moved, calm = (
+            float(frame.time),
+            STILL,
+            frame.time >= SETTLES and (missed > LOST_AFTER or seen.near >= OTHER_LOOK),
+        )
         frame = yield
     columns: dict[str, Any] = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return TargetTrack(**columns, **search.facts(clip))
