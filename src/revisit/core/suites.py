@@ -14,7 +14,7 @@ import yaml
 from revisit.core.cases import Case, Rejected, Remark
 from revisit.core.errors import UsageError
 from revisit.core.registry import Registry
-from revisit.core.scoring import GATES, METRICS
+from revisit.core.scoring import GATES, METRICS, Gate, Metric
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,12 @@ class Suite:
                     f"are {', '.join(self.groups)}"
                 )
         return list(ids)
+
+    def asked(self, askers: Sequence[Metric | Gate], case: Case) -> list[Metric | Gate]:
+        """Those of metrics and gates that are asked of a case; most suites ask all of every case."""
+        if not self.card.get("asked_of"):
+            return list(askers)
+        return [asker for asker in askers if self.asks(asker.id, case)]
 
     def asks(self, id: str, entry: Case | Rejected | Mapping[str, Any]) -> bool:
         """Whether a metric or gate is asked of a case: `asked_of` in the card may keep it to some of them.

@@ -86,7 +86,7 @@ class Plan:
 
     def askers_of(self, case: Case) -> list[Metric | Gate]:
         """Everything that is asked of one case: what its suite keeps to other parts of the dataset is left out."""
-        return [asker for asker in self.askers if self.suite.asks(asker.id, case)]
+        return self.suite.asked(self.askers, case)
 
     def asker_hash(self, asker: Metric | Gate) -> str:
         """`protocol:hash`, the comparability tag of one metric's or gate's results."""
@@ -284,7 +284,7 @@ def make_plan(
             continue
         made: dict[str, ObserverTask] = {}
         absent: dict[str, Reason] = {}
-        mine = [asker for asker in askers if suite.asks(asker.id, case)]
+        mine = suite.asked(askers, case)
         if not mine:  # nobody asks anything of it, so it is not decoded
             wanted[case.id] = Wanted()
             continue

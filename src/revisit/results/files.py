@@ -88,10 +88,14 @@ def _reason(kind: str, sentence: str) -> Reason:
 _OF_STATE = {"closed": "gate_closed", "unsure": "undecided", "failed": "failed"}
 
 
-def question(line: Line) -> Question:
-    """What a line answers."""
+def question(line: Line) -> Question | None:
+    """What a line answers; None where it does not say what came of it, as a damaged one, which is asked again."""
     kind = "gate" if "gate" in line else "metric"
-    return line["case"], kind, line[kind]
+    case, asked = line.get("case"), line.get(kind)
+    whole = isinstance(case, str) and isinstance(asked, str)
+    if whole and isinstance(line.get("status"), str) and isinstance(line.get("key"), str):
+        return str(case), kind, str(asked)
+    return None
 
 
 class Lines:
@@ -126,8 +130,7 @@ class Lines:
         new = new[: new.rfind(b"\n") + 1]  # a last line without an end is torn by a kill, or about to be written
         self.read += len(new)
         for raw, line in _parsed(new.splitlines(keepends=True)):
-            if isinstance(line, dict) and _is_answer(line):
-                about = question(line)
+            if isinstance(line, dict) and (about := question(line)) is not None:
                 self.newest[about] = line
                 self.stamps[about] = hashlib.blake2b(raw, digest_size=16).digest()
         return self
@@ -145,12 +148,6 @@ def _one_by_one(lines: list[bytes]) -> Iterator[tuple[bytes, Line]]:
     for raw in lines:
         with suppress(ValueError):
             yield raw, parse_json(raw)
-
-
-def _is_answer(line: Line) -> bool:
-    """Whether a line says what was asked of which case and what came of it; a damaged one is asked again."""
-    asked = line.get("gate", line.get("metric"))
-    return all(isinstance(said, str) for said in (line.get("case"), asked, line.get("status"), line.get("key")))
 
 
 def latest(path: Path) -> dict[Question, Line]:

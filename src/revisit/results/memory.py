@@ -60,10 +60,16 @@ def expects_event(case: Case) -> bool:
 
 
 def held_to_truth(results: Results) -> Results:
-    """The same clips with scores that can be ranked; facts keep what was measured (`own`) and the truth's (`truth`)."""
-    if not results.truths and OUTCOME not in results.metrics and not any(map(expects_event, results.cases)):
+    """The same clips with scores that can be ranked; facts keep what was measured (`own`) and the truth's (`truth`).
+
+    Worked out once: verdict and page ask for it.
+    """
+    if not results.truths and not results.scores(OUTCOME) and not any(map(expects_event, results.cases)):
         return results  # nothing to hold them to
-    return results.mapped(lambda record: _held(results, record))
+    if "held" not in results.said:
+        results.said["held"] = results.mapped(lambda record: _held(results, record))
+    made: Results = results.said["held"]
+    return made
 
 
 def ceiling(results: Results, record: Record) -> float | None:
