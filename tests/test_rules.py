@@ -31,7 +31,7 @@ def test_digits_are_significant(value: float | None, text: str) -> None:
         (119.0, 3.27, "119 [116 to 122] (3/4)"),
         (3e-5, 1.4e-5, "3.0e-05 [0.00002 to 0.00004] (3/4)"),
         (0.0004, 0.3, "0.00040 [−0.30 to 0.30] (3/4)"),
-        (1.0, 0.0, "1.00 [1.00 to 1.00] (3/4)"),
+        (1.0, 0.0, "1.00 [all equal] (3/4)"),
     ],
 )
 def test_a_mean_is_shown_with_both_ends_and_coverage(mean: float, margin: float, text: str) -> None:

@@ -21,6 +21,7 @@ BEST_RULE = (
     "numbers as printed in a paper, which have no intervals, the highest and the next are marked as the paper does."
 )
 NOTHING = "–"
+ALL_EQUAL = "all equal"
 MOST_PLACES = 5  # after the point; smaller numbers are written with a power of ten
 # Families of metrics (the chapter a metric lives in) under the headings of tables, in their order. Where the metrics of
 # a suite's own folder belong says its card, under `headings`.
@@ -80,8 +81,13 @@ def shown(cell: Cell, interval: bool = True) -> str:
 
 
 def ends(interval: Interval) -> str:
-    """`0.66 to 0.76`: an interval as its two ends, with as many decimals as tell them apart, and two at least."""
+    """`0.66 to 0.76`: an interval as its two ends, with as many decimals as tell them apart, and two at least.
+
+    One without width says what it rests on: values that are all equal do not tell how far others may be.
+    """
     low, high = interval
+    if low == high:
+        return ALL_EQUAL
     size, width = max(abs(low), abs(high)), high - low
     places = max(0 if size >= 100 else 2, -math.floor(math.log10(width)) if width > 1e-9 else 0)
     return f"{_written(low, places)} to {_written(high, places)}"
