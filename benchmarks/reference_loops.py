@@ -1,6 +1,6 @@
 """Fidelity of MIND and MemoBench, and lighting of whole frames: our observers against loops as evaluators run them.
 
-    python benchmarks/reference_loops.py CLIP.mp4 REFERENCE.mp4 [--frames 16]
+    python benchmarks/reference_loops.py [CLIP.mp4 REFERENCE.mp4] [--frames 8]
 
 The loops are written from what is known of the evaluators: every measure opens and decodes both videos again and goes
 frame by frame. MIND: torch, 1280 x 720 bilinear without antialiasing, SSIM with a window of 11 x 11 that is not
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -100,6 +101,19 @@ def looped(measure: Callable[[np.ndarray, np.ndarray], float], clip: Path, refer
     return float(np.mean([measure(a, b) for a, b in zip(frames(clip, count), frames(reference, count), strict=False)]))
 
 
+def rendered(folder: Path, count: int) -> tuple[Path, Path]:
+    """A turn in a room at 480p, a little too dark, and as it is."""
+    from revisit.media import encode_mp4
+    from revisit.worlds.film import play
+    from revisit.worlds.places import make_world
+
+    film = play(make_world(7, "room", "vase", block=False), "yaw", "none", (480, 832), frames=count, fps=24)
+    shown = [film.truth(frame).rgb for frame in range(count)]
+    encode_mp4(folder / "reference.mp4", shown, fps=24)
+    encode_mp4(folder / "clip.mp4", [(rgb * 0.9).astype(np.uint8) for rgb in shown], fps=24)
+    return folder / "clip.mp4", folder / "reference.mp4"
+
+
 def spent() -> float:
     """Seconds of the processor so far, of this process and of those that it started and that have ended."""
     return sum(os.times()[:4])
@@ -120,12 +134,15 @@ def main() -> None:
     from revisit.metrics.fidelity import psnr_per_frame
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("clip", type=Path)
-    parser.add_argument("reference", type=Path)
-    parser.add_argument("--frames", type=int, default=16)
+    parser.add_argument("videos", type=Path, nargs="*", help="a clip and its reference; rendered where none are given")
+    parser.add_argument("--frames", type=int, default=8)
     given = parser.parse_args()
+    if len(given.videos) not in (0, 2):
+        parser.error("give a clip and its reference")
     torch.set_num_threads(1)
-    pair, count = (given.clip, given.reference), given.frames
+    count = given.frames
+    folder = tempfile.TemporaryDirectory()
+    pair = tuple(given.videos) or rendered(Path(folder.name), count)
 
     def ours() -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
         """Each video is decoded once."""
@@ -150,7 +167,7 @@ def main() -> None:
     total = 0.0
     print(f"{'':16}{'loop, s':>10}{'its mean':>12}{'ours':>12}{'apart':>10}{'same frames':>14}")
     for name, measure in loops.items():
-        seconds, value = timed(partial(looped, measure, *pair, count))
+        seconds, value = timed(partial(looped, measure, pair[0], pair[1], count))
         total += seconds
         own, same = float(mine[name].mean()), abs(measure(shown[0][-1], shown[1][-1]) - float(mine[name][-1]))
         print(f"{name:16}{seconds:10.2f}{value:12.5f}{own:12.5f}{abs(value - own):10.5f}{same:14.1e}")
