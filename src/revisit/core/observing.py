@@ -43,7 +43,6 @@ class Sampling:
 
     rate: float | None = None
     at_most: int | None = None
-    at_least: int = 0  # where there are so many
 
     def pick(self, count: int, fps: float) -> np.ndarray:
         """Frame numbers wanted of a clip with `count` frames."""
@@ -52,16 +51,13 @@ class Sampling:
             step = max(fps / self.rate, 1.0)
             wanted = np.unique(np.r_[0, np.arange(0, count, step).round().astype(int), count - 1])
             wanted = wanted[wanted < count]
-        if len(wanted) < min(self.at_least, count):
-            return np.linspace(0, count - 1, min(self.at_least, count)).astype(int)
         if self.at_most is not None and len(wanted) > self.at_most:
             wanted = wanted[np.linspace(0, len(wanted) - 1, self.at_most).astype(int)]
         return wanted
 
     def __str__(self) -> str:
         rate = "every frame" if self.rate is None else f"{self.rate:g} frames a second"
-        least = f", at least {self.at_least}" if self.at_least else ""
-        return rate + least + ("" if self.at_most is None else f", at most {self.at_most}")
+        return rate if self.at_most is None else f"{rate}, at most {self.at_most}"
 
 
 def every(*, at_most: int | None = None) -> Sampling:
@@ -69,9 +65,9 @@ def every(*, at_most: int | None = None) -> Sampling:
     return Sampling(at_most=at_most)
 
 
-def per_second(rate: float, *, at_most: int | None = None, at_least: int = 0) -> Sampling:
+def per_second(rate: float, *, at_most: int | None = None) -> Sampling:
     """So many frames a second."""
-    return Sampling(rate=rate, at_most=at_most, at_least=at_least)
+    return Sampling(rate=rate, at_most=at_most)
 
 
 Sight = Generator[None, Any, Any]  # what a sequence observer is: frames are sent in, evidence is returned

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Frame, per_second
+from revisit.core import Frame, every
 from revisit.core.frames import area_averaged
 
 SHARED_LONG_SIDE = 320  # most observers look at this size, so it is made once per frame
 FLOW_SIDE = 256  # flow from frame to frame, there and back, is worked out once for all at this size
 # Frames whose views are compared with each other: all who ask look at the same.
-VIEWED = per_second(8, at_least=33, at_most=48)
+VIEWED = every(at_most=48)
 
 
 def at_shared_size(frame: Frame) -> np.ndarray:

@@ -31,7 +31,7 @@ LEAST_COVER = 0.3  # of the textured cells move in a step that tells the camera'
     sets=("lite",),
 )  # fmt: skip
 def views(clip: ClipInfo) -> Sight:
-    """Links between all pairs of 33 to 48 frames: matched points, gradient correlation, their warps."""
+    """Links between all pairs of at most 48 frames: matched points, gradient correlation, their warps."""
     index: list[int] = []
     time: list[float] = []
     greys: list[np.ndarray] = []
