@@ -32,7 +32,7 @@ tests: .venv/installed-dev
 fast: .venv/installed-dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not long"
 
-# Files changed at random, read by everything that reads files; FUZZ="--inputs 95000 --media 5000 --flips 100000" for long.
+# Files changed at random, read by everything that reads files; FUZZ="--inputs 95000 --media 5000 --flips 100000 --log build/fuzz.jsonl" for long.
 fuzz: .venv/installed-dev
 	$(BIN)/python -m tests.fuzzing $(FUZZ)
 

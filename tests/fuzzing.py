@@ -1,6 +1,9 @@
 """A mutation fuzzer over everything that reads files from outside.
 
-    python -m tests.fuzzing --inputs 95000 --media 5000 --flips 100000 --seed 1
+    python -m tests.fuzzing --inputs 95000 --media 5000 --flips 100000 --seed 1 --log build/fuzz.jsonl
+
+A long run is cut into pieces, each with a seed of its own; a log has a line for each piece that is done, and the same
+command goes on where it stopped.
 
 The corpus is made by the project itself: rendered datasets of all layouts, poses in all formats, a run with its bundle
 and evidence, answers, labels, settings and small clips. One file at a time is changed, as bytes or as what it says, and
@@ -615,7 +618,7 @@ def _too_slow(*_: object) -> None:
 def fuzz(
     targets: Sequence[Reader],
     inputs: int,
-    seed: int,
+    seed: int | str,
     watch: Watch | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Findings:
@@ -637,8 +640,6 @@ def fuzz(
                 tell(found.found[-1])
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(kept[path])
-        if tell is not None and number % 2000 == 1999:
-            tell(f"{number + 1} inputs, {len(found.found)} findings")
     return found
 
 
@@ -675,7 +676,7 @@ def _problem(reader: Reader, path: Path, found: Findings, watch: Watch | None) -
     return problem
 
 
-def flips(cache: EvidenceCache, count: int, seed: int) -> tuple[int, int]:
+def flips(cache: EvidenceCache, count: int, seed: int | str) -> tuple[int, int]:
     """How many flipped bits of evidence loaded, and how many did not heal, of so many."""
     chance, silent, sick = random.Random(seed), 0, 0
     from revisit.observers.frames import frame_facts
@@ -700,34 +701,83 @@ def flips(cache: EvidenceCache, count: int, seed: int) -> tuple[int, int]:
     return silent, sick
 
 
+PIECES = {"inputs": 2_500, "media": 125, "flips": 10_000}  # so many at a time
+
+
+def pieces(asked: argparse.Namespace) -> Iterator[tuple[str, int, str]]:
+    """Kind, count and seed of each part of a long run."""
+    for kind, most in PIECES.items():
+        for start in range(0, getattr(asked, kind), most):
+            yield kind, min(most, getattr(asked, kind) - start), f"{asked.seed}.{kind}.{start // most}"
+
+
+def piece(kind: str, count: int, seed: str, targets: Sequence[Reader], folder: Path, watch: Watch, say: Any) -> Any:
+    """What became of one part, as a line of the log."""
+    begun = time.monotonic()
+    facts: dict[str, Any]
+    if kind == "flips":
+        silent, sick = flips(EvidenceCache(folder / "flips"), count, seed)
+        facts = {"found": [f"{silent} damaged pieces loaded, {sick} did not heal"] if silent or sick else []}
+    else:
+        mine = [reader for reader in targets if (reader.name == MEDIA) == (kind == "media")]
+        found = fuzz(mine, count if mine else 0, seed, watch, say)
+        facts = {"read": found.read, "refused": found.refused, "slowest": found.slowest, "found": found.found}
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    return {"seed": seed, "kind": kind, "count": count, **facts, "MiB": memory, "seconds": time.monotonic() - begun}
+
+
+def told(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """A long run in words."""
+    for kind in PIECES:
+        mine = [line for line in lines if line["kind"] == kind]
+        read, refused = (sum(sum(line.get(end, {}).values()) for line in mine) for end in ("read", "refused"))
+        ends = f", {read} read, {refused} refused" if kind != "flips" else ""
+        slowest = max((line.get("slowest", 0.0) for line in mine), default=0.0)
+        yield (
+            f"{sum(line['count'] for line in mine)} {kind}{ends}, {sum(len(line['found']) for line in mine)} findings, "
+            f"slowest {slowest:.1f} s, {sum(line['seconds'] for line in mine):.0f} s in all, "
+            f"at most {max((line['MiB'] for line in mine), default=0)} MiB"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Read files that were changed at random.")
     for name, usual in (("inputs", 20_000), ("media", 500), ("flips", 20_000), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--worlds", type=Path, default=Path("build/fuzz-worlds"), help="Rendered datasets, kept.")
+    parser.add_argument("--log", type=Path, help="A line for each piece that is done; those are not done again.")
     parser.add_argument("--only", default="", help="Only readers whose name holds this.")
     asked = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
     begun = time.monotonic()
+    say = lambda text: print(f"{time.monotonic() - begun:7.0f} s  {text}", flush=True)  # noqa: E731, T201
+    lines = []
+    if asked.log is not None and asked.log.is_file():
+        lines = [json.loads(line) for line in asked.log.read_text().splitlines()]
+    done = {line["seed"]: line for line in lines}
     try:
         render_worlds(asked.worlds)
         targets = [reader for reader in readers(folder / "corpus", asked.worlds) if asked.only in reader.name]
-        say = lambda text: print(f"{time.monotonic() - begun:7.0f} s  {text}", flush=True)  # noqa: E731, T201
         say(f"{len(targets)} readers, {sum(len(reader.files) for reader in targets)} files")
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         watch = Watch(folder)
-        texts = fuzz([reader for reader in targets if reader.name != MEDIA], asked.inputs, asked.seed, watch, say)
-        say(f"texts and arrays: {texts.told}")
-        clips = [reader for reader in targets if reader.name == MEDIA]
-        media = fuzz(clips, asked.media if clips else 0, asked.seed, watch, say)
-        say(f"media: {media.told}")
-        silent, sick = flips(EvidenceCache(folder / "flips"), asked.flips, asked.seed)
-        say(f"{asked.flips} flips of evidence: {silent} loaded, {sick} did not heal")
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        say(f"largest memory {memory >> 10} MiB; findings: {len(texts.found) + len(media.found)}")
-        for name, count in sorted((texts.read + texts.refused + media.read + media.refused).items()):
+        for kind, count, seed in pieces(asked):
+            if seed in done:
+                continue
+            done[seed] = piece(kind, count, seed, targets, folder, watch, say)
+            if asked.log is not None:
+                asked.log.parent.mkdir(parents=True, exist_ok=True)
+                with asked.log.open("a") as log:
+                    log.write(json.dumps(done[seed]) + "\n")
+            say(f"{seed}: {count} in {done[seed]['seconds']:.0f} s, {len(done[seed]['found'])} findings")
+        for sentence in told(list(done.values())):
+            say(sentence)
+        by_reader = sum(
+            (Counter(line.get("read", {})) + Counter(line.get("refused", {})) for line in done.values()), Counter()
+        )
+        for name, count in sorted(by_reader.items()):
             say(f"  {name}: {count}")
-        sys.exit(bool(texts.found or media.found or silent or sick))
+        sys.exit(any(line["found"] for line in done.values()))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -88,6 +88,7 @@ class Server:
         self.headers: list[dict[str, str]] = []
         self.faults: list[Callable[[BaseHTTPRequestHandler], bool]] = []  # used up one per call; True: it was handled
         self.latency = 0.0
+        self.down = False
         self.models: Any = {"object": "list", "data": [{"id": MODEL, "object": "model"}]}
         self.lock = threading.Lock()
         self.url = ""

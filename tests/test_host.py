@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
@@ -189,25 +191,35 @@ def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
     assert host.free == [tmp_path / "a"] and host.clip is None
 
 
-def test_a_host_that_dies_costs_no_other_evidence(clips, tmp_path, monkeypatch) -> None:
+def test_a_host_that_dies_costs_the_clips_it_was_shown_and_is_started_again(clips, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
     cache = EvidenceCache(tmp_path / "host")
     lite = ObserverTask("lite-facts", "lite.frames", "revisit.observers.frames", {}, {})
+    deadly = (task("toy.deadly", "0"), task("toy.rows", "0"), lite)
     jobs = [
-        Job((ClipTask(digest(clips[0]), Clip(clips[0]), (task("toy.deadly", "0"),)),), frozenset()),
-        Job((ClipTask(digest(clips[1]), Clip(clips[1]), (task("toy.rows", "1"), lite)),), frozenset()),
+        Job((ClipTask(digest(clips[0]), Clip(clips[0]), deadly),), frozenset()),
+        Job((ClipTask(digest(clips[1]), Clip(clips[1]), (task("toy.rows", "1"),)),), frozenset()),
     ]
     failed = run(jobs, cache, workers=1)
-    assert set(failed) == {"toy.deadly-0", "toy.rows-1"}
+    assert set(failed) == {"toy.deadly-0", "toy.rows-0"}
     assert all("the process that runs the networks ended" in words for words in failed.values())
-    assert "lite-facts" in cache
+    assert "lite-facts" in cache and "toy.rows-1" in cache
 
 
 @pytest.mark.long
-def test_a_host_that_dies_is_a_sentence(clips, tmp_path, monkeypatch) -> None:
+def test_a_stopped_host_goes_on(clips, tmp_path, monkeypatch) -> None:
+    import multiprocessing
+    import signal
+
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
-    failed = run(jobs_of(clips[:1], "toy.deadly", "toy.rows"), EvidenceCache(tmp_path / "host"), workers=1)
-    assert all("the process that runs the networks ended" in words for words in failed.values()) and failed
+    cache = EvidenceCache(tmp_path / "host")
+    begun = run_jobs(jobs_of(clips, "toy.rows"), cache, Limits(), 1)
+    next(begun)
+    host = int(made(cache, "toy.rows-0").process[0])
+    assert host in {child.pid for child in multiprocessing.active_children()}
+    os.kill(host, signal.SIGSTOP)
+    assert all(not outcome.failed and not outcome.broken for _, outcome in begun)
+    assert all(f"toy.rows-{path.stem}" in cache for path in clips)
 
 
 def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts(monkeypatch) -> None:
@@ -275,29 +287,37 @@ class Peer:
 @pytest.fixture
 def address(tmp_path) -> Address:
     (tmp_path / "memory").mkdir()
-    return Address(str(tmp_path / "host"), b"key", str(tmp_path / "memory"))
+    return Address(str(tmp_path / "host"), b"key")
 
 
-def test_where_shared_memory_is_small_ordinary_files_serve(address, monkeypatch) -> None:
+def test_where_shared_memory_is_small_ordinary_files_serve(address, tmp_path, monkeypatch) -> None:
+    import multiprocessing
+
     from revisit.engine import remote
 
-    monkeypatch.setattr(remote, "Client", lambda *_, **__: Peer())
+    ours, theirs = multiprocessing.Pipe()
+    monkeypatch.setattr(remote, "Client", lambda *_, **__: ours)
     monkeypatch.setattr(remote, "SLOT_BYTES", 100)
-    allocate = remote._allocate
+    monkeypatch.setattr(remote, "MEMORY", tmp_path / "memory")
+    allocate, asked = remote._allocate, []
 
-    def little(path: Path, size: int) -> None:
-        if path.parent == Path(address.memory) and any(path.parent.iterdir()):
-            path.touch()
+    def little(file: IO[bytes], size: int) -> None:
+        asked.append(size)
+        if len(asked) == 2:
             raise OSError(errno.ENOSPC, "no room")
-        allocate(path, size)
+        allocate(file, size)
 
     monkeypatch.setattr(remote, "_allocate", little)
     host = remote.Remote(address)
     (first, one), (second, other) = host.slot(50), host.slot(60)
-    assert first.parent == Path(address.memory) and second.parent != first.parent
-    assert first.is_file() and len(one) == len(other) == 100, "what was sent already is still there"
+    assert host.folder is None and asked == [100, 100, 100] and first != second
+    one[:3], other[:3] = 7, 9
+    for number, level in ((first, 7), (second, 9)):
+        assert theirs.recv() == ("memory", number)
+        with os.fdopen(remote.handed_over(theirs), "rb") as file:
+            assert file.read() == bytes([level] * 3) + bytes(97), "the host has the same memory"
+    assert not list((tmp_path / "memory").iterdir()), "it has no name"
     host.close()
-    assert not second.parent.exists() and not first.exists()
 
 
 def test_a_host_that_breaks_off_has_the_last_word_and_is_called_again(address, monkeypatch) -> None:
@@ -315,19 +335,32 @@ def test_a_host_that_breaks_off_has_the_last_word_and_is_called_again(address, m
         host.hear()
 
 
+def test_a_host_that_is_gone_for_good_is_waited_for_once(address, monkeypatch) -> None:
+    """A worker may be started behind its end, and still makes what needs no network."""
+    from revisit.engine import remote
+
+    monkeypatch.setattr(remote, "PATIENCE", 0.2)
+    host = remote.Remote(address)
+    assert host.broken and host.patience == 0
+    with pytest.raises(remote.HostGone, match="ended; run the same command again"):
+        remote.RemoteClip(host, None, [task("toy.rows", "0")]).watcher(task("toy.rows", "0"))
+    host.close()
+
+
 def test_a_chunk_that_cannot_be_uploaded_is_told_to_its_worker(clips, tmp_path, monkeypatch) -> None:
-    from revisit.engine.host import Host
+    from revisit.engine import host as at_host
     from revisit.engine.remote import Row
 
-    host = Host()
+    host = at_host.Host()
 
     def full(there: object, size: int) -> None:
         raise RuntimeError("CUDA out of memory")
 
     monkeypatch.setattr(host, "_copied", full)
     (tmp_path / "slot").write_bytes(bytes(48))
+    monkeypatch.setattr(at_host, "handed_over", lambda _: os.open(tmp_path / "slot", os.O_RDWR))
     rows = [Row(0, 0.0, None, "", ["key"])]
-    peer = Peer(("clip", None, []), ("frames", str(tmp_path / "slot"), (1, 4, 4, 3), "uint8", False, rows))
+    peer = Peer(("clip", None, []), ("memory", 0), ("frames", 0, (1, 4, 4, 3), "uint8", False, rows))
     host._receive(peer)
     assert "could not receive the frames: RuntimeError: CUDA out of memory" in str(peer.heard[0])
     assert host.held == 0 and [host.events.get()[0] for _ in range(2)] == ["clip", "gone"]
@@ -352,17 +385,15 @@ def test_every_thread_uses_the_device_of_its_host(monkeypatch) -> None:
 
 
 @pytest.mark.long
-def test_nothing_stays_in_shared_memory(clips, tmp_path, monkeypatch) -> None:
-    from revisit.engine import workers
-
+def test_nothing_of_a_run_has_a_name_in_temporary_places(clips, tmp_path, monkeypatch) -> None:
+    """So nothing is left, whatever ends the processes."""
+    (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
-    monkeypatch.setattr(workers, "MEMORY", tmp_path / "shm")
-    (tmp_path / "shm").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     begun = run_jobs(jobs_of(clips, "toy.rows", "toy.size20"), EvidenceCache(tmp_path / "host"), Limits(), 2)
     next(begun)
-    assert list((tmp_path / "shm").iterdir())
+    assert not list((tmp_path / "tmp").iterdir()) and not list(Path("/dev/shm").glob("revisit-*"))
     begun.close()  # as an interrupt does, while the workers are busy
-    assert not list((tmp_path / "shm").iterdir())
 
 
 @pytest.mark.long

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import os
 import sys
@@ -120,7 +121,8 @@ def run() -> None:
     except OSError as error:  # a full disk, a folder that may not be written to: no fault of the code
         _write_nowhere()
         where = f"{error.filename}: " if error.filename else ""
-        _tell(f"{where}{error.strerror or type(error).__name__}")
+        what = " (free some, and run the same command again)" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        _tell(f"{where}{error.strerror or type(error).__name__}{what}")
         sys.exit(1)
     except Exception as error:
         from revisit.core.errors import RevisitError  # here, because it brings numpy, which --help can do without

@@ -58,8 +58,11 @@ class Asking:
     ) -> None:
         self.cache, self.judge, self.copy = cache, judge, copy
         self.failures: dict[str, str] = {}  # evidence key -> sentence
-        self.todo = [task for key in missing if (task := plan.tasks[key][2]).shown is not None]
-        self.total, self.done = len(self.todo), 0
+        self.todo: dict[str, list[ObserverTask]] = {}  # key of the pictures -> what is asked about them
+        for task in (plan.tasks[key][2] for key in missing):
+            if task.shown is not None:
+                self.todo.setdefault(task.shown.key, []).append(task)
+        self.total, self.done = sum(map(len, self.todo.values())), 0
         self._askers: dict[str, Asker] = {}  # observer with a judge of its own, or "" -> who asks
         self._ready: deque[ObserverTask] = deque()
         self._heard: queue.SimpleQueue[_Clip] = queue.SimpleQueue()
@@ -79,15 +82,13 @@ class Asking:
 
         Gives back the keys of evidence that is there, or that cannot be made, by now.
         """
-        for task in list(self.todo):
-            assert task.shown is not None
-            there = task.shown.key in self.cache
-            if there if keys is None else task.shown.key in keys:
-                self.todo.remove(task)
-                if there:
+        due = [key for key in self.todo if key in self.cache] if keys is None else [k for k in keys if k in self.todo]
+        for shown in due:
+            for task in self.todo.pop(shown):
+                if shown in self.cache:
                     self._ready.append(task)
                 else:
-                    sentence = sentences.get(task.shown.key, "the frames for the judge could not be prepared")
+                    sentence = sentences.get(shown, "the frames for the judge could not be prepared")
                     yield self._failed(task, sentence)
         yield from self.heard(wait=False)
 

@@ -9,18 +9,20 @@ Sequence observers with networks run here, too, fed frame by frame.
 A worker sends, on one connection and clip by clip:
 
     ("clip", info, [task, ...])                      what is to be observed
-    ("frames", file, shape, type, pairs, rows)       a chunk, with a Row for each frame; with pairs, every second
+    ("memory", number)                               a file in shared memory, which follows, open
+    ("frames", number, shape, type, pairs, rows)     a chunk in it, with a Row for each frame; with pairs, every second
                                                      picture is the partner of the one before
-    ("forget", file)                                 a file that will not be used again
+    ("forget", number)                               a file that will not be used again
     ("end",)                                         answered by {key: (record or None, sentence, seconds)}
 
-and a chunk is answered by ("free", file) as soon as its memory can be written again. A sentence alone is the last
+and a chunk is answered by ("free", number) as soon as its memory can be written again. A sentence alone is the last
 answer: the host could not take what was sent.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import threading
 import time
@@ -36,7 +38,7 @@ from revisit.core import Batch, ClipInfo, Frame, Observer, UsageError
 from revisit.core.errors import InvalidEvidence
 from revisit.core.evidence import rows_of_several_clips
 from revisit.core.watching import joined, steady_libraries, watch
-from revisit.engine.remote import Address, Row
+from revisit.engine.remote import Address, Row, handed_over
 from revisit.engine.tasks import inputs_of, observer_of, sentence
 from revisit.engine.work import ObserverTask
 from revisit.networks import settings
@@ -198,7 +200,7 @@ class Host:
 
     def _receive(self, connection: Connection) -> None:
         """Messages of one worker, in order; chunks are on the device before they become events."""
-        slots: dict[str, Any] = {}
+        slots: dict[int, Any] = {}
         sending = threading.Lock()
         clip: HostedClip | None = None
         try:
@@ -209,14 +211,14 @@ class Host:
                     info, tasks = rest
                     clip = HostedClip(connection, sending, info, {task.key: task for task in tasks})
                     self.events.put(("clip", clip))
+                elif kind == "memory":
+                    slots[rest[0]] = _shared(handed_over(connection), self.gpu)
                 elif kind == "frames":
                     assert clip is not None
-                    name, shape, dtype, pairs, rows = rest
-                    if name not in slots:
-                        slots[name] = _shared(name, self.gpu)
-                    self.events.put(("frames", self._upload(clip, slots[name], shape, dtype, pairs, rows)))
+                    number, shape, dtype, pairs, rows = rest
+                    self.events.put(("frames", self._upload(clip, slots[number], shape, dtype, pairs, rows)))
                     with sending:
-                        connection.send(("free", name))
+                        connection.send(("free", number))
                 elif kind == "forget":
                     _unpinned(slots.pop(rest[0], None), self.gpu)
                 else:
@@ -482,11 +484,12 @@ def _rows(record: Any, start: int, end: int, count: int, observer: str) -> Any:
     return type(record)(**parts)
 
 
-def _shared(name: str, gpu: bool) -> Any:
+def _shared(file: int, gpu: bool) -> Any:
     """A file in shared memory as a flat tensor; with a GPU it is pinned, so that copies need no second buffer."""
     import torch
 
-    flat = torch.from_numpy(np.memmap(name, dtype=np.uint8, mode="r+"))
+    with os.fdopen(file, "r+b") as opened:
+        flat = torch.from_numpy(np.memmap(opened, dtype=np.uint8, mode="r+"))
     if gpu:
         torch.cuda.cudart().cudaHostRegister(flat.data_ptr(), flat.numel(), 0)  # a failure only makes it slower
     return flat

@@ -65,10 +65,22 @@ def observe(
                 _observe_clip(clip, shelf, uses.get(clip.digest, ()), shelves, cache, limits, outcome, host)
             except MediaError as error:
                 broken[clip.digest] = outcome.broken[clip.digest] = str(error)
+            except (OSError, MemoryError, RuntimeError) as error:  # a full disk, no memory, no further process
+                told = f"{clip.clip.path.name}: {_lack(error)}; run the same command again"
+                broken[clip.digest] = outcome.broken[clip.digest] = told
             else:
                 if shelf is not None:
                     shelves[clip.digest] = shelf
             yield clip, outcome
+
+
+def _lack(error: Exception) -> str:
+    """What the machine did not have for a clip, in words."""
+    if isinstance(error, MemoryError):
+        return "there was too little memory for it; use fewer --workers"
+    if isinstance(error, OSError):
+        return f"it could not be observed ({error.strerror or type(error).__name__}); look at the space on the disks"
+    return f"it could not be observed ({sentence(error)})"
 
 
 def _observe_clip(

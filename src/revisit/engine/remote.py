@@ -1,21 +1,24 @@
 """Connects a worker to the host of the networks: frames go through shared memory, evidence comes back.
 
 Frames that several observers want at one size travel once. A worker writes into one of a few files in shared memory
-while the host copies from the others; when all are in use it waits. A file loses its name as soon as both have mapped
-it, so that nothing is left behind whatever ends a process.
+while the host copies from the others; when all are in use it waits. These files have no names: they are handed over
+open, so that nothing is left behind whatever ends a process.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
+import socket
 import tempfile
+import time
 from collections.abc import Sequence
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +28,8 @@ from revisit.core.watching import Prepared, prepared
 from revisit.engine.tasks import observer_of
 from revisit.engine.work import ObserverTask
 
+MEMORY = Path("/dev/shm")
+PATIENCE = 60.0  # seconds for a host that died to be started again
 SLOTS = 3  # files in shared memory of each worker that the host may have to copy yet
 SLOT_BYTES = 24 << 20  # a chunk is at most so large, or one frame
 ENDED = "the process that runs the networks ended; run the same command again, or add --device cpu to avoid the GPU"
@@ -35,7 +40,6 @@ class Address(NamedTuple):
 
     path: str
     key: bytes
-    memory: str  # folder in shared memory for frames on their way
     device: str = ""  # on what the host runs the networks
 
 
@@ -72,31 +76,43 @@ class Remote:
 
     def __init__(self, address: Address) -> None:
         self.address, self.device = address, address.device
-        self.folder = Path(address.memory)
-        self.spare: tempfile.TemporaryDirectory[str] | None = None  # where shared memory is too small
-        self.slots: dict[Path, np.ndarray] = {}
+        self.folder = MEMORY if os.access(MEMORY, os.W_OK) else None  # None: that of temporary files
+        self.numbers = itertools.count()
+        self.patience = PATIENCE
         self.connect()
 
     def connect(self) -> None:
-        """Begin to talk with the host, or begin anew after it broke off."""
-        self.connection: Connection = Client(self.address.path, family="AF_UNIX", authkey=self.address.key)
-        self._unlink()
-        self.slots = {}
-        self.free: list[Path] = []
-        self.sent: set[Path] = set()  # chunks that the host has not copied yet
+        """Begin to talk with the host, or begin anew after it broke off; one that died may be on its way back."""
+        self.connection: Connection | None = None
+        self.slots: dict[int, np.ndarray] = {}
+        self.free: list[int] = []
+        self.sent: set[int] = set()  # chunks that the host has not copied yet
         self.answer: dict[str, tuple[Any, str, float]] | None = None
         self.clip: RemoteClip | None = None  # the one that is being sent
-        self.broken = False
+        until = time.monotonic() + self.patience
+        while self.connection is None:
+            try:
+                self.connection = Client(self.address.path, family="AF_UNIX", authkey=self.address.key)
+            except (OSError, EOFError, AuthenticationError):
+                if time.monotonic() >= until:
+                    break
+                time.sleep(0.1)
+        self.broken = self.connection is None
+        self.patience = 0.0 if self.broken else PATIENCE  # it is waited for once
 
     def send(self, message: Any) -> None:
         try:
+            if self.connection is None:
+                raise EOFError
             self.connection.send(message)
-        except OSError as error:
+        except (EOFError, OSError) as error:
             raise self._gone() from error
 
     def hear(self) -> None:
         """Take one message of the host."""
         try:
+            if self.connection is None:
+                raise EOFError
             message = self.connection.recv()
         except (EOFError, OSError) as error:
             raise self._gone() from error
@@ -105,63 +121,78 @@ class Remote:
         elif isinstance(message, str):
             raise self._gone(message)
         else:
-            path = Path(message[1])
-            self.sent.discard(path)
-            self.free.append(path)
-            path.unlink(missing_ok=True)  # both have it in their memory now, and nothing is left behind by a kill
+            self.sent.discard(message[1])
+            self.free.append(message[1])
 
     def _gone(self, words: str = "") -> HostGone:
         """What is raised where the host broke off: its last words, or that it ended."""
         self.broken = True
         with contextlib.suppress(EOFError, OSError):
-            while not words and self.connection.poll():
+            while not words and self.connection is not None and self.connection.poll():
                 message = self.connection.recv()
                 words = message if isinstance(message, str) else ""
         return HostGone(words or ENDED)
 
-    def slot(self, size: int) -> tuple[Path, np.ndarray]:
+    def slot(self, size: int) -> tuple[int, np.ndarray]:
         """A file that may be written, of at least this size.
 
         Only what has been sent is waited for: a clip may fill as many files at a time as it has sizes of pictures.
         """
         while len(self.sent) >= SLOTS:
             self.hear()
-        for path in self.free:
-            if len(self.slots[path]) >= size:
-                self.free.remove(path)
-                return path, self.slots[path]
+        for number in self.free:
+            if len(self.slots[number]) >= size:
+                self.free.remove(number)
+                return number, self.slots[number]
         return self._new_slot(max(size, SLOT_BYTES))
 
-    def _new_slot(self, size: int) -> tuple[Path, np.ndarray]:
-        for path in self.free:  # too small for this clip
-            path.unlink(missing_ok=True)
-            del self.slots[path]
-            self.send(("forget", str(path)))
+    def _new_slot(self, size: int) -> tuple[int, np.ndarray]:
+        for number in self.free:  # too small for this clip
+            del self.slots[number]
+            self.send(("forget", number))
         self.free = []
-        path = self.folder / os.urandom(8).hex()
+        number = next(self.numbers)
+        with self._file(size) as file:
+            self.slots[number] = np.memmap(file, dtype=np.uint8, mode="r+")
+            self.send(("memory", number))
+            assert self.connection is not None
+            try:
+                hand_over(self.connection, file.fileno())
+            except OSError as error:
+                raise self._gone() from error
+        return number, self.slots[number]
+
+    def _file(self, size: int) -> IO[bytes]:
+        """A file without a name, in shared memory as long as there is some."""
+        file = tempfile.TemporaryFile(prefix="revisit-", dir=self.folder)  # noqa: SIM115 - the caller closes it
         try:
-            _allocate(path, size)
+            _allocate(file, size)
         except OSError as error:
-            path.unlink(missing_ok=True)
-            if error.errno != errno.ENOSPC or self.spare is not None:
+            file.close()
+            if error.errno != errno.ENOSPC or self.folder is None:
                 raise
-            self.spare = tempfile.TemporaryDirectory(prefix="revisit-")
-            self.folder = Path(self.spare.name)  # little shared memory, as in a container: ordinary files serve, too
-            path = self.folder / path.name
-            _allocate(path, size)
-        self.slots[path] = np.memmap(path, dtype=np.uint8, mode="r+")
-        return path, self.slots[path]
+            self.folder = None  # little shared memory, as in a container: ordinary files serve, too
+            return self._file(size)
+        return file
 
     def close(self) -> None:
-        self.connection.close()
-        self._unlink()
-        if self.spare is not None:
-            with contextlib.suppress(OSError):
-                self.spare.cleanup()
+        if self.connection is not None:
+            self.connection.close()
 
-    def _unlink(self) -> None:
-        for path in self.slots:
-            path.unlink(missing_ok=True)
+
+def hand_over(connection: Connection, file: int) -> None:
+    """Send an open file to the process at the other end."""
+    with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as wire:
+        socket.send_fds(wire, [b"f"], [file])
+
+
+def handed_over(connection: Connection) -> int:
+    """The open file that the process at the other end sends."""
+    with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as wire:
+        data, files, *_ = socket.recv_fds(wire, 1, 1)
+    if not data or not files:
+        raise EOFError
+    return files[0]
 
 
 class RemoteClip:
@@ -174,9 +205,8 @@ class RemoteClip:
         self.seconds: dict[str, float] = {}
         self.answers: dict[str, tuple[Any, str, float]] | None = None
         self.info = info
-        if host.broken:  # one that ended stays so, and is told with the first frame
-            with contextlib.suppress(OSError, EOFError, AuthenticationError):
-                host.connect()
+        if host.broken:  # one that does not come back is told with the first frame
+            host.connect()
         if host.clip is not None:
             host.clip.give_up()
         host.clip = None
@@ -250,7 +280,7 @@ class _Stream:
         self.host, self.pairs = host, pairs
         self.rows: list[Row] = []
         self.memory: np.ndarray | None = None
-        self.path = Path()
+        self.number = -1
         self.shape: tuple[int, ...] = ()
         self.dtype = np.dtype(np.uint8)
         self.room = 0
@@ -269,7 +299,7 @@ class _Stream:
             self.shape, self.dtype = picture.rgb.shape, picture.rgb.dtype
             each = picture.rgb.nbytes * (2 if self.pairs else 1)
             self.room = max(1, SLOT_BYTES // each)
-            self.path, self.memory = self.host.slot(self.room * each)
+            self.number, self.memory = self.host.slot(self.room * each)
         shown = [picture.rgb] if picture.reference is None else [picture.rgb, picture.reference]
         for number, array in enumerate(shown, len(self.rows) * len(shown)):
             place = number * array.nbytes
@@ -281,21 +311,20 @@ class _Stream:
         if self.memory is None or not self.rows:
             return
         shape = ((2 if self.pairs else 1) * len(self.rows), *self.shape)
-        self.host.send(("frames", str(self.path), shape, self.dtype.name, self.pairs, self.rows))
-        self.host.sent.add(self.path)
+        self.host.send(("frames", self.number, shape, self.dtype.name, self.pairs, self.rows))
+        self.host.sent.add(self.number)
         self.rows, self.memory = [], None
 
     def drop(self) -> None:
         """Forget what has been put, and give its file back."""
         if self.memory is not None:
-            self.host.free.append(self.path)
+            self.host.free.append(self.number)
         self.rows, self.memory = [], None
 
 
-def _allocate(path: Path, size: int) -> None:
-    """Make a file whose memory is really there: a sparse one would end the process when the memory runs out."""
-    with path.open("wb") as file:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, size)
-        else:  # a Mac
-            file.truncate(size)
+def _allocate(file: IO[bytes], size: int) -> None:
+    """Give a file memory that is really there: a sparse one would end the process when the memory runs out."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+    else:  # a Mac
+        file.truncate(size)

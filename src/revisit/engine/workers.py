@@ -1,4 +1,8 @@
-"""Worker processes: jobs in, outcomes out; a worker that dies loses only its current job."""
+"""Worker processes: jobs in, outcomes out; a worker that dies loses only its current job.
+
+A host of networks that dies loses the clips that it was shown, and is started again. A process that somebody stopped is
+told to go on: nobody else would tell it, and all would wait for it.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from itertools import cycle
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -25,8 +30,8 @@ from revisit.media import Limits
 from revisit.networks import settings
 from revisit.networks.settings import DEVICE
 
-MEMORY = Path("/dev/shm")
-AWAKE = 2.0  # seconds without news after which workers are looked at
+AWAKE = 2.0  # seconds after which processes that were stopped go on
+RESTARTS = 3  # of a host; one that dies more often would go on so
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
@@ -51,8 +56,8 @@ def run_jobs(
     if networks is None:
         jobs = list(jobs)
         networks = with_networks(jobs)
-    with _hosts_of_networks(context, networks) as hosts:
-        yield from _share_out(context, iter(jobs), cache, limits, workers, hosts)
+    with _awake() as children, _hosts_of_networks(context, networks, children) as hosts:
+        yield from _share_out(context, iter(jobs), cache, limits, workers, hosts, children)
 
 
 def with_networks(jobs: Iterable[Job]) -> list[ObserverTask]:
@@ -62,27 +67,41 @@ def with_networks(jobs: Iterable[Job]) -> list[ObserverTask]:
 
 
 def _share_out(
-    context: Any, jobs: Iterator[Job], cache: EvidenceCache, limits: Limits, workers: int, hosts: Sequence[Address]
+    context: Any,
+    jobs: Iterator[Job],
+    cache: EvidenceCache,
+    limits: Limits,
+    workers: int,
+    hosts: Sequence[_Host],
+    children: set[Any],
 ) -> Iterator[tuple[ClipTask, Outcome]]:
-    addresses: Iterator[Address | None] = cycle(hosts or [None])  # workers share the hosts out among themselves
+    # Workers share the hosts out among themselves.
+    addresses: Iterator[Address | None] = cycle([host.address for host in hosts] or [None])
     busy: dict[Connection, tuple[Any, list[ClipTask]]] = {}  # with the clips that are still to come
     idle: list[tuple[Any, Connection]] = []
     try:
         while True:
             while len(busy) < workers and (job := next(jobs, None)) is not None:
                 process, connection = (
-                    idle.pop() if idle else _start(context, _work, (cache, limits, os.getpid(), next(addresses)))
+                    idle.pop()
+                    if idle
+                    else _start(context, _work, (cache, limits, os.getpid(), next(addresses)), children)
                 )
-                connection.send(job)
+                with suppress(OSError):  # of one that died: it is told below
+                    connection.send(job)
                 busy[connection] = (process, list(job.clips))
             if not busy:
                 return
-            for ready in wait(list(busy), timeout=AWAKE) or _wake(process for process, _ in busy.values()):
-                assert isinstance(ready, Connection)
+            alive = {host.process.sentinel: host for host in hosts if host.restarts}
+            for ready in wait([*busy, *alive]):
+                if not isinstance(ready, Connection):
+                    alive[ready].start_again(context, children)  # type: ignore[index]
+                    continue
                 process, to_come = busy[ready]
                 try:
                     outcome = ready.recv()
                 except (EOFError, OSError):
+                    children.discard(process)
                     process.join()
                     del busy[ready]
                     yield from _died(to_come, process.exitcode)
@@ -97,49 +116,89 @@ def _share_out(
             connection.close()
             process.kill()  # what it writes is whole or not there, and a stopped one is deaf to anything less
         for process, _ in [*idle, *busy.values()]:
+            children.discard(process)
             process.join(5)
 
 
-def _wake(processes: Iterable[Any]) -> tuple[Connection, ...]:
-    """Let processes go on that somebody stopped: nobody else would, and all would wait for them. None is ready."""
-    for process in processes:
-        with suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGCONT)
-    return ()
+@contextmanager
+def _awake() -> Iterator[set[Any]]:
+    """A set of processes that go on when somebody stops them."""
+    children: set[Any] = set()
+    over = threading.Event()
+
+    def wake() -> None:
+        while not over.wait(AWAKE):
+            for process in tuple(children):
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGCONT)
+
+    thread = threading.Thread(target=wake, name="awake", daemon=True)
+    thread.start()
+    try:
+        yield children
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextmanager
-def _hosts_of_networks(context: Any, wanted: Sequence[ObserverTask]) -> Iterator[list[Address]]:
+def _hosts_of_networks(context: Any, wanted: Sequence[ObserverTask], children: set[Any]) -> Iterator[list[_Host]]:
     """Where the networks are, if processes of their own run them: one for each GPU, where there is work for it."""
     with ExitStack() as stack:
         devices = (settings.devices() or [""]) if wanted and _hosted() else []
-        hosts = [stack.enter_context(_host(context, device, wanted)) for device in devices]
-        by_mistake = settings.networks() == "auto" and all(host.device == "cpu" for host in hosts)
+        hosts = [stack.enter_context(_host(context, device, wanted, children)) for device in devices]
+        by_mistake = settings.networks() == "auto" and all(host.address.device == "cpu" for host in hosts)
         yield [] if by_mistake else hosts  # a GPU that torch cannot use: the workers' cores are more than one
 
 
-@contextmanager
-def _host(context: Any, device: str, tasks: Sequence[ObserverTask]) -> Iterator[Address]:
+@dataclass
+class _Host:
     """A process that runs networks on one device."""
-    shared = MEMORY if os.access(MEMORY, os.W_OK) else None
-    with (
-        tempfile.TemporaryDirectory(prefix="revisit-") as folder,
-        tempfile.TemporaryDirectory(prefix="revisit-", dir=shared) as memory,
-    ):
-        address = Address(str(Path(folder) / "host"), os.urandom(16), memory, device)
-        process, connection = _start(context, _serve, (address, tasks))
+
+    address: Address
+    tasks: Sequence[ObserverTask]
+    process: Any
+    connection: Connection
+    restarts: int = RESTARTS
+
+    def start_again(self, context: Any, children: set[Any]) -> None:
+        """Begin anew after a death; workers find the new process where the old one was."""
+        self.restarts -= 1
+        children.discard(self.process)
+        self.process.join()
+        self.connection.close()
+        self.process, self.connection = _start(context, _serve, (self.address, self.tasks, os.getpid()), children)
+
+
+@contextmanager
+def _host(context: Any, device: str, tasks: Sequence[ObserverTask], children: set[Any]) -> Iterator[_Host]:
+    with _place_to_listen() as place:
+        address = Address(place, os.urandom(16), device)
+        host = _Host(address, tasks, *_start(context, _serve, (address, tasks, os.getpid()), children))
         try:
             try:
-                found = connection.recv()
+                found = host.connection.recv()
             except EOFError:
                 raise RevisitError("the process that runs the networks did not start; try --device cpu") from None
             if isinstance(found, UsageError):
                 raise found
-            yield address._replace(device=found)
+            host.address = address._replace(device=found)
+            yield host
         finally:
-            connection.close()
-            process.join(5)
-            process.kill()
+            host.connection.close()
+            host.process.join(5)
+            children.discard(host.process)
+            host.process.kill()
+
+
+@contextmanager
+def _place_to_listen() -> Iterator[str]:
+    """An address for a host. Linux has some that are no files, so that a kill leaves nothing behind."""
+    if sys.platform == "linux":
+        yield f"\0revisit-{os.urandom(8).hex()}"
+    else:
+        with tempfile.TemporaryDirectory(prefix="revisit-") as folder:
+            yield str(Path(folder) / "host")
 
 
 def _hosted() -> bool:
@@ -149,8 +208,9 @@ def _hosted() -> bool:
     return gpu if chosen == "auto" else chosen == "host"
 
 
-def _serve(connection: Connection, address: Address, tasks: Sequence[ObserverTask]) -> None:
+def _serve(connection: Connection, address: Address, tasks: Sequence[ObserverTask], parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _die_with(parent)
     if address.device:
         os.environ[DEVICE] = address.device
     from revisit.engine.host import serve
@@ -159,12 +219,13 @@ def _serve(connection: Connection, address: Address, tasks: Sequence[ObserverTas
     os._exit(0)  # threads still wait for workers that are gone
 
 
-def _start(context: Any, target: Any, args: tuple[Any, ...]) -> tuple[Any, Connection]:
+def _start(context: Any, target: Any, args: tuple[Any, ...], children: set[Any]) -> tuple[Any, Connection]:
     """A process whose main function is given a connection to us, and these arguments."""
     ours, theirs = context.Pipe()
     process = context.Process(target=target, args=(theirs, *args), daemon=True)
     with one_thread_each(), _uninterrupted(), _without_main():
         process.start()
+    children.add(process)
     theirs.close()
     return process, ours
 

@@ -19,6 +19,7 @@ from revisit.core import digest
 from revisit.core.texts import parse_json
 from revisit.judges.asking import Answer, Frames
 from revisit.judges.questions import Question
+from revisit.media.files import append
 
 
 def answer_key(frames: str, question: str, judge: Mapping[str, Any]) -> str:
@@ -78,7 +79,7 @@ class AnswerStore:
         text = (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8", "replace")
         for file, holds in self._files.items():
             if key not in holds:
-                os.write(file, text)  # in one piece: a kill tears no line but the last, which _open_mended cuts off
+                append(file, text)  # a kill tears no line but the last, which _open_mended cuts off
                 holds.add(key)
 
 

@@ -27,6 +27,19 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def append(file: int, data: bytes) -> None:
+    """Append to an open file: all of it, or nothing where the disk is full."""
+    before = os.fstat(file).st_size
+    done = 0
+    try:
+        while done < len(data):
+            done += os.write(file, data[done:])
+    except OSError:
+        if os.fstat(file).st_size == before + done:  # nobody else has written to it meanwhile
+            os.ftruncate(file, before)
+        raise
+
+
 def is_file(path: Path) -> bool:
     """Whether a file is there; a name that is too long, or no name at all, is none."""
     try:

@@ -18,6 +18,7 @@ from typing import Any
 
 from revisit.core import Case, Clip, Reason, Record, Target, UsageError
 from revisit.core.texts import parse_json
+from revisit.media.files import append, replacing
 
 SCHEMA = 2
 Line = dict[str, Any]  # a record as its line has it
@@ -177,7 +178,7 @@ class RecordWriter:
         lines = [json.dumps(to_line(record), ensure_ascii=False, allow_nan=False) + "\n" for record in records]
         with self.writing():
             self._mend()
-            os.write(self.file, "".join(lines).encode())
+            append(self.file, "".join(lines).encode())
 
     def _mend(self) -> None:
         """Cut off a line that a kill left torn."""
@@ -216,9 +217,8 @@ def rows_of(content: Mapping[str, Any]) -> str:
 
 def write_text(path: Path, text: str) -> None:
     """Write text in one step, its line ends as they are."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(text.encode())
-    temporary.replace(path)
+    with replacing(path) as temporary:
+        temporary.write_bytes(text.encode())
 
 
 def case_from_json(entry: Mapping[str, Any]) -> Case:

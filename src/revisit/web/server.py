@@ -153,10 +153,10 @@ class Guard:
             if scope["method"] != "POST":
                 return 405, "This is not supported."
             origin = headers.get(b"origin") or headers.get(b"referer")
-            if origin is None or urlsplit(origin.decode("latin-1")).netloc.lower() != host.lower():
+            if origin is None or place_of(origin.decode("latin-1")) != host.lower():
                 return 403, "The request does not come from a page of this server."
             told = headers.get(b"content-length", b"0")
-            if not told.isdigit() or int(told) > self.largest_body:
+            if not told.isdigit() or len(told) > 18 or int(told) > self.largest_body:
                 return 413, "The request is too large."
         return None
 
@@ -165,6 +165,14 @@ def name_of(host: str) -> str:
     """The name in a Host header, without its port, in small letters."""
     try:
         return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def place_of(address: str) -> str:
+    """Name and port in an address, in small letters; nothing where it is none."""
+    try:
+        return urlsplit(address).netloc.lower()
     except ValueError:
         return ""
 
