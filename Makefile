@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 # Tests start the command hundreds of times: compiled modules are kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test lint types tests fast fuzz docs site benchmarks lock sbom release-check clean
+.PHONY: demo test lint types tests fast fuzz soak docs site benchmarks lock sbom release-check clean
 
 demo: .venv/installed
 	$(BIN)/revisit demo --out demo
@@ -36,6 +36,10 @@ fast: .venv/installed-dev
 fuzz: .venv/installed-dev
 	$(BIN)/python -m tests.fuzzing $(FUZZ)
 
+# Thousands of small clips while processes, disks and the judge fail; SOAK="--clips 60" for a short one. Needs torch.
+soak: .venv/installed-dev
+	$(BIN)/python -m tests.soak $(SOAK)
+
 docs: .venv/installed-dev
 	$(BIN)/python docs/make_cards.py
 
@@ -50,9 +54,10 @@ benchmarks: .venv/installed-dev
 lock: .venv/installed-release
 	$(BIN)/python release/lock.py
 
-# The wheel alone in a new environment, the tests from the source archive, and a list of what an install brings.
+# The wheel alone in a new environment, the locked versions on every Python, the tests from the source archive (ALL=1: also
+# the slow ones), and a list of what an install brings.
 release-check: .venv/installed-release
-	$(BIN)/python release/check.py
+	$(BIN)/python release/check.py $(if $(ALL),--all)
 
 sbom: .venv/installed-release
 	$(BIN)/python release/check.py --only-sbom

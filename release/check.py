@@ -1,12 +1,14 @@
 """Build wheel and source archive, and try them as strangers would: `make release-check`.
 
 The wheel alone goes into a new environment, and `revisit demo` and `revisit verify` run in an empty folder. Tests of
-the source archive run in the folder that it unpacks to, where nothing lies beside it. dist/ gets the wheel, the archive
-and sbom.cdx.json, a list of everything in that environment, with licences (CycloneDX).
+the source archive run in the folder that it unpacks to, where nothing lies beside it: the quick ones, or with --all
+everything but the longest. The locked versions must be there for every Python. dist/ gets the wheel, the archive and
+sbom.cdx.json, a list of everything in that environment, with licences (CycloneDX); one without a licence is told.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -16,8 +18,11 @@ import venv
 import zipfile
 from pathlib import Path
 
+import lock
+
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
+NO_LICENCE = {"pip", "setuptools"}  # come with the environment
 
 
 def run(*command: str | Path, where: Path, **env: str) -> None:
@@ -59,6 +64,11 @@ def list_contents(binaries: Path) -> None:
     out = DIST / "sbom.cdx.json"
     form = ["--pyproject", ROOT / "pyproject.toml", "--output-reproducible", "--of", "JSON", "-o", out]
     run(sys.executable, "-m", "cyclonedx_py", "environment", binaries / "python", *form, where=ROOT)
+    parts = json.loads(out.read_text(encoding="utf-8"))["components"]
+    without = sorted(part["name"] for part in parts if not part.get("licenses") and part["name"] not in NO_LICENCE)
+    if without:
+        raise SystemExit(f"these say nothing of their licence: {', '.join(without)}; look them up, and list them here")
+    print(f"{len(parts)} packages, each with its licence")
 
 
 def main() -> None:
@@ -71,6 +81,7 @@ def main() -> None:
         list_contents(binaries)
         if "--only-sbom" in sys.argv:
             return
+        lock.resolve()
         empty = folder / "empty"
         empty.mkdir()
         run(binaries / "revisit", "demo", "--scenes", "1", where=empty, REVISIT_CACHE=str(folder / "cache"))
@@ -80,7 +91,8 @@ def main() -> None:
         with tarfile.open(archive) as opened:
             opened.extractall(folder / "sources", filter="data")
         [sources] = (folder / "sources").iterdir()
-        tests = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "worksteal", "-m", "not slow and not long"]
+        which = "not long" if "--all" in sys.argv else "not slow and not long"
+        tests = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "worksteal", "-m", which]
         run(*tests, where=sources, PYTHONPATH=str(sources / "src"), OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     print(f"{wheel.name} and {archive.name} are fit to be released")
 

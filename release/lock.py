@@ -18,11 +18,13 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 MACOS = {"MACOSX_DEPLOYMENT_TARGET": "14.0"}  # pycolmap has no wheels for older ones
 PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-apple-darwin")
 EXTRAS = ("networks", "local", "poses", "figures", "tables", "annotate", "postgres", "docs", "dev")
-COMPILE = [sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", "--quiet", "--no-header", "--no-annotate"]
+UV = [sys.executable, "-m", "uv", "pip"]
+INSTALL = [*UV, "install", "--quiet", "--dry-run", "--target", "build/locked", "--require-hashes"]
+COMPILE = [*UV, "compile", "pyproject.toml", "--quiet", "--no-header", "--no-annotate"]
 
 
-def main() -> None:
-    """Write the files, and see that every extra can be had on every Python and platform."""
+def write() -> None:
+    """Write the files anew, with the newest versions."""
     for name, extra in FILES.items():
         whole = ["--universal", "--python-version", PYTHONS[0], "--generate-hashes", "--upgrade", "--no-emit-index-url"]
         out = ROOT / "requirements" / name
@@ -32,15 +34,25 @@ def main() -> None:
         if "://" in (text := out.read_text(encoding="utf-8")):
             raise SystemExit(f"{out} names an address; only names, versions and digests belong there")
         print(f"{name}: {sum(line[0].isalpha() for line in text.splitlines())} packages")
+
+
+def resolve() -> None:
+    """See that the files as they are, and all extras together, can be had on every Python and platform."""
     with tempfile.TemporaryDirectory() as folder:
         for python in PYTHONS:
             for platform in PLATFORMS:
-                chosen = ["--python-version", python, "--python-platform", platform, "--output-file", f"{folder}/out"]
+                place = ["--python-version", python, "--python-platform", platform]
+                chosen = [*place, "--output-file", f"{folder}/out"]
                 extras = [word for extra in EXTRAS for word in ("--extra", extra)]
                 env = {**os.environ, **MACOS}
-                subprocess.run([*COMPILE, *chosen, *extras], cwd=ROOT, env=env, check=True, stdout=subprocess.DEVNULL)
-                print(f"Python {python}, {platform}: all extras together can be had")
+                for command in (
+                    [*COMPILE, *chosen, *extras],
+                    *([*INSTALL, *place, "-r", f"requirements/{n}"] for n in FILES),
+                ):
+                    subprocess.run(command, cwd=ROOT, env=env, check=True, stdout=subprocess.DEVNULL)
+                print(f"Python {python}, {platform}: the locked versions and all extras can be had", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    write()
+    resolve()

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import resource
+import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +23,7 @@ from revisit.engine.truth import with_truth
 from revisit.engine.work import ClipTask, Job, ObserverTask
 from revisit.evidence.frames import FrameFacts
 from revisit.media import Limits, clip_digest, file_digest, load_npz, save_npz
+from revisit.results.run import Run
 from tests.conftest import moving_frames
 
 
@@ -257,8 +262,6 @@ def test_prune_must_be_told_what(tmp_path, revisit):
 
 
 def test_each_video_that_is_not_read_is_told_and_counted(make_clip, tmp_path):
-    import os
-
     videos = tmp_path / "videos"
     make_clip(videos / "m" / "a.mp4")
     elsewhere = make_clip(tmp_path / "elsewhere" / "b.mp4").parent
@@ -302,8 +305,6 @@ def test_missing_frame_numbers_are_told(names, told, tmp_path):
 
 
 def test_one_bad_value_costs_one_clip(make_clip, tmp_path, revisit):
-    import os
-
     videos = tmp_path / "videos"
     make_clip(videos / "a.mp4")
     deep = "[" * 100_000 + "]" * 100_000
@@ -368,6 +369,54 @@ def test_an_output_that_cannot_be_written_to_is_no_traceback(how):
     assert done.returncode in {"closed": (0,), "full": (1,), "gone": (0, 1)}[how], done.stderr
 
 
+# Full disks
+
+
+@contextmanager
+def files_of_at_most(size: int):
+    """What is longer cannot be written: the system refuses it half-way, as it does on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_what_does_not_fit_is_not_appended_in_part(tmp_path):
+    from revisit.media.files import append
+
+    file = os.open(tmp_path / "lines", os.O_RDWR | os.O_APPEND | os.O_CREAT)
+    append(file, b"one\n")
+    with files_of_at_most(10), pytest.raises(OSError, match="too large"):
+        append(file, b"two that is too long\n")
+    assert (tmp_path / "lines").read_bytes() == b"one\n"
+    append(file, b"three\n")
+    os.close(file)
+    assert (tmp_path / "lines").read_bytes() == b"one\nthree\n"
+
+
+def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(make_clip, tmp_path, revisit):
+    """Wherever it fills up: plan, evidence, units, records, and frames of references in the temporary folder."""
+    references(tmp_path, make_clip)
+    asked = ("eval", "videos", "--metric", "flicker", "--metric", "psnr", "--workers", "0", "--no-report")
+    revisit(*asked, "--out", "whole")
+    expected = (tmp_path / "whole" / "summary.json").read_bytes()
+    shutil.rmtree(cache_root())
+    ends = []
+    for size in (0, 400, 2_500, 5_000, 200_000):
+        with files_of_at_most(size):
+            done = revisit(*asked, "--out", "run", check=None)
+        assert done.returncode == 1 and "Traceback" not in done.stderr, (size, done.stderr)
+        ends.append(done.stderr)
+    assert sum("too large" in said and said.startswith("revisit: ") for said in ends) >= 2, "some end the command"
+    failed = Run(tmp_path / "run").results.failures
+    assert failed and all("could not be observed" in record.sentence for record in failed), "and some cost a clip"
+    assert not list(tmp_path.rglob(".writing-*"))
+    revisit(*asked, "--out", "run")
+    assert (tmp_path / "run" / "summary.json").read_bytes() == expected
+
+
 # What a killed or stopped process leaves
 
 
@@ -400,7 +449,6 @@ def test_frames_of_references_vanish_with_the_process(make_clip, tmp_path, monke
 @pytest.mark.slow
 def test_a_stopped_worker_stalls_neither_the_run_nor_its_end(make_clip, tmp_path):
     import multiprocessing
-    import os
     import signal
     import threading
     import time

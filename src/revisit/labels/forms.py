@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from revisit.core import UsageError
+from revisit.core.texts import parse_json
 from revisit.labels.items import JUDGEABLE, Asked, Item
 from revisit.labels.label import BACK, CANNOT, GONE
 from revisit.labels.project import Shot
@@ -114,7 +115,7 @@ def _rest(item: Item, fields: Fields, shots: Sequence[Shot]) -> dict[str, Any]:
     for name in (GONE, BACK, "worst"):
         text = one(fields, f"frame.{name}").strip()
         if text:
-            if not text.isdecimal() or int(text) >= shots[0].frames:
+            if not text.isdecimal() or len(text) > 9 or int(text) >= shots[0].frames:
                 raise UsageError(f"the frame {text[:20]!r} is not in this clip, which has {shots[0].frames} frames")
             frames[name] = int(text)
     made: dict[str, Any] = {
@@ -149,7 +150,7 @@ def _check_marks(verdict: str, made: Mapping[str, Any]) -> None:
 
 def _boxes(text: str) -> list[dict[str, Any]]:
     try:
-        given = json.loads(text) if text else []
+        given = parse_json(text) if text else []
         if not isinstance(given, list) or len(given) > MOST_BOXES:
             raise ValueError
         made = []
@@ -165,7 +166,7 @@ def _boxes(text: str) -> list[dict[str, Any]]:
                 }
             )
         return made
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise UsageError("draw the box from one corner to the other, within the picture") from None
 
 

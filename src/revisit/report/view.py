@@ -159,7 +159,9 @@ def application(runs: Sequence[Path], copies: Path) -> Application:
         return Response(text.encode(errors="replace"), media_type="text/javascript", headers=headers)
 
     def picture(request: Any) -> Response:
-        found = of(request).picture(request.path_params["name"], request.path_params["frame"])
+        frame = request.path_params["frame"]
+        sound = frame.isascii() and frame.isdecimal() and len(frame) < 10
+        found = of(request).picture(request.path_params["name"], int(frame)) if sound else None
         if found is None:
             raise HTTPException(404, "There is no such picture.")
         return Response(found, media_type="image/jpeg", headers={"cache-control": "private, max-age=3600"})
@@ -185,7 +187,7 @@ def application(runs: Sequence[Path], copies: Path) -> Application:
             Route("/{run}/", page),
             Route("/{run}/state", lambda request: JSONResponse(of(request).state())),
             Route("/{run}/scenes/{key}.js", scene),
-            Route("/{run}/frames/{name}/{frame:int}.jpg", picture),
+            Route("/{run}/frames/{name}/{frame}.jpg", picture),
             Route("/{run}/media/{name}", media),
             Route("/{run}/files/{name}", file),
         ]

@@ -3,12 +3,13 @@
 - It listens on this machine alone unless told otherwise, and then only with a token.
 - A request must name a host that is ours (a web page elsewhere may resolve its own name to this machine), and a request
   that changes something must come from a page of ours (its Origin or Referer, where the browser sends one).
-- Bodies are limited, and so is how often somebody may ask.
+- Bodies are limited in size and time, and so is how often somebody may ask.
 - Pages may load nothing from elsewhere, run no script but ours, and be framed by nobody.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import time
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
@@ -21,6 +22,7 @@ from revisit.core import MissingPrerequisite, UsageError
 
 STATIC = Path(__file__).parent / "static"
 LARGEST_BODY = 256 * 1024  # bytes
+SLOWEST_BODY = 60.0  # seconds
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 SHORTEST_TOKEN = 16
 POLICY = "; ".join(
@@ -123,12 +125,17 @@ class Guard:
         if refusal is not None:
             await _refuse(send, *refusal)
             return
-        body = b""  # read before anybody is asked: one that did not say how long it is may not grow for ever
-        more = scope["method"] == "POST"
-        while more:
-            message = await receive()
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
+        if b"," in headers.get(b"range", b""):  # players ask for one part; thousands would only cost us
+            scope["headers"] = [(name, value) for name, value in scope["headers"] if bytes(name).lower() != b"range"]
+        body = b""
+        if scope["method"] == "POST":
+            try:
+                body = await asyncio.wait_for(self._body(receive), SLOWEST_BODY)
+            except (asyncio.TimeoutError, TimeoutError):
+                await _refuse(send, 408, "The request took too long to arrive.")
+                return
+            except ConnectionError:
+                return  # half a form is none
             if len(body) > self.largest_body:
                 await _refuse(send, 413, "The request is too large.")
                 return
@@ -144,6 +151,17 @@ class Guard:
             await send(message)
 
         await self.app(scope, received, answered)
+
+    async def _body(self, receive: Receive) -> bytes:
+        """The whole body, before anybody is asked; of one that is too large, a part that shows it."""
+        body, more = b"", True
+        while more and len(body) <= self.largest_body:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ConnectionError
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        return body
 
     def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         host = headers.get(b"host", b"").decode("latin-1")
