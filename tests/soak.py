@@ -152,13 +152,11 @@ def mount(place: Path, size: str) -> None:
 def filled(place: Path) -> Iterator[None]:
     """A file system without any room."""
     filler = place / ".filler"
-    with filler.open("wb") as file, suppress(OSError):
-        while True:
-            file.write(bytes(1 << 16))
-            file.flush()
-    with filler.open("ab", buffering=0) as file, suppress(OSError):
-        while True:
-            file.write(bytes(64))
+    with filler.open("wb", buffering=0) as file:
+        for size in (1 << 16, 64):
+            with suppress(OSError):
+                while True:
+                    file.write(bytes(size))
     try:
         yield
     finally:
@@ -192,9 +190,10 @@ class Going:
         return self.process.pid
 
     def done(self) -> float:
-        """Share of the cases that have answers."""
+        """Share of the cases that are scored."""
         with suppress(OSError):
-            return self.records.read_bytes().count(b'"metric": "flicker"') / self.count
+            lines = self.records.read_bytes().split(b"\n")
+            return sum(b'"metric": "flicker"' in line and b'"scored"' in line for line in lines) / self.count
         return 0.0
 
     def until(self, share: float, seconds: float = 900) -> None:
@@ -293,10 +292,13 @@ def stop_worker(made: Stage, going: Going) -> None:
 
 
 def starve_worker(made: Stage, going: Going) -> None:
-    """No further byte of memory for a worker and for the decoders that it starts."""
+    """For a moment, no further byte of memory for a worker and for the decoders that it starts."""
     pid = going.workers()[0]
     used = int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    resource.prlimit(pid, resource.RLIMIT_AS, (used, used))
+    resource.prlimit(pid, resource.RLIMIT_AS, (used, resource.RLIM_INFINITY))
+    time.sleep(1)
+    with suppress(ProcessLookupError):
+        resource.prlimit(pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 def kill_decoder(made: Stage, going: Going) -> None:
@@ -361,7 +363,7 @@ def disturbed(made: Stage, count: int, say: Callable[[str], None]) -> Going:
         say("        disk full, no shared memory left: left out, because nothing can be mounted here")
     with started(made, "disturbed", count) as going:
         begun = max(going.done(), 0.12)
-        shares = np.linspace(begun, 0.97, 2 * len(UNDER_WAY) + 1)[1:]
+        shares = np.linspace(begun, 0.9, 2 * len(UNDER_WAY) + 1)[1:]
         for share, fault in zip(shares.tolist(), (*UNDER_WAY, *UNDER_WAY), strict=True):
             going.until(share)
             told(fault.__name__.replace("_", " "), going)

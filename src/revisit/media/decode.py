@@ -26,6 +26,7 @@ import importlib.util
 import json
 import math
 import os
+import resource
 import select
 import signal
 import struct
@@ -387,6 +388,12 @@ class _Worker:
         )
 
     def _too_large(self) -> MediaError:
+        allowed = resource.getrlimit(resource.RLIMIT_AS)[0]  # of this process, which the decoder inherits
+        if allowed != resource.RLIM_INFINITY and allowed < self._limits.memory:
+            return MediaError(
+                f"decoding needs more than the {in_words(allowed)} of memory that this process may use (`ulimit -v`); "
+                "raise that limit"
+            )
         return MediaError(
             f"decoding needs more than {in_words(self._limits.memory)} of memory; if the clip is meant to be this "
             f"large, raise the limit with --limits memory={max(1, round(2 * self._limits.memory / GIB))}G"
