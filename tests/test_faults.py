@@ -341,6 +341,15 @@ def test_one_bad_value_costs_one_clip(make_clip, tmp_path, revisit):
     assert revisit("eval", "plain", "--metric", "flicker", "--workers", "0", "--out", "plain_run", "--json", check=1)
 
 
+def test_a_name_that_is_too_long_for_any_disk_is_no_file(tmp_path):
+    from types import SimpleNamespace
+
+    from revisit.suites.mbench.read import source_of
+
+    item = SimpleNamespace(subset="object", sample="x" * 5000)
+    assert source_of(SimpleNamespace(root=tmp_path), item) is None
+
+
 def test_deep_and_swollen_yaml_is_one_sentence(make_clip, tmp_path, revisit):
     make_clip(tmp_path / "videos" / "m" / "a.mp4")
     bomb = "\n".join(

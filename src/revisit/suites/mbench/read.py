@@ -12,6 +12,7 @@ from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Target, UsageError
 from revisit.media import VIDEO_SUFFIXES
+from revisit.media.files import is_file
 from revisit.suites.mbench.dataset import CARD, Dataset, Item, Problem, open_dataset, png_size
 from revisit.suites.mbench.names import parts
 from revisit.suites.mbench.wording import read_wording, words_for
@@ -142,7 +143,7 @@ def case_of(data: Dataset, item: Item) -> Case | Rejected:
 def source_of(data: Dataset, item: Item) -> Clip | None:
     """The filmed video that a sample was made from, which is what the truth scores; None where it is not there."""
     sample = data.root / "samples" / item.subset / item.sample
-    video = next((path for suffix in VIDEO_SUFFIXES if (path := sample / f"{SOURCE}{suffix}").is_file()), None)
+    video = next((path for suffix in VIDEO_SUFFIXES if is_file(path := sample / f"{SOURCE}{suffix}")), None)
     return None if video is None else Clip(video)
 
 
