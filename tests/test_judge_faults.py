@@ -432,6 +432,14 @@ def test_ctrl_c_does_not_wait_for_a_silent_server(tmp_path, source):
     assert process.returncode == 130 and b"interrupted" in said and b"Traceback" not in said
 
 
+@pytest.mark.parametrize("url", ["http://[*a]/v1", "http://[::1", "http://127.0.0.1:port/v1", "ftp://x", "http://"])
+def test_an_address_that_is_none_is_a_sentence(url):
+    from revisit.core import UsageError
+
+    with pytest.raises(UsageError, match="must look like http://127"):
+        ChatJudge(ChatSettings(url=url, model="m"))
+
+
 def test_a_key_file_is_read_relative_to_the_judge_file(tmp_path):
     (tmp_path / "key.txt").write_text(KEY + "\n")
     with serving(lambda body: "Yes") as server, asker_for(tmp_path, server, key_file="key.txt") as asker:

@@ -65,10 +65,14 @@ class ChatJudge:
     batch = 1
 
     def __init__(self, settings: ChatSettings) -> None:
-        parts = urlsplit(settings.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            found = parts.hostname or settings.url
-            raise UsageError(f"the url of a judge must look like http://127.0.0.1:8000/v1, not {found[:200]!r}")
+        try:
+            parts = urlsplit(settings.url)
+            sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:  # brackets around what is no address, or a port that is no number
+            sound = False
+        if not sound:
+            told = settings.url.rpartition("@")[2][:200]  # not what may be a password
+            raise UsageError(f"the url of a judge must look like http://127.0.0.1:8000/v1, not {told!r}")
         if parts.username or parts.password or parts.query:
             raise UsageError(
                 "the url of a judge must not contain a key or password; use key_env (a variable) or key_file (a file)"
