@@ -25,7 +25,7 @@ def _network() -> Any:
     from revisit import weights
     from revisit.networks import runtime
 
-    return runtime.on_device(weights.tensors(weights.file("soak"))["colours"])
+    return weights.tensors(weights.file("soak"))["colours"].to(runtime.device())
 
 
 @observer(id="soak.levels", version=1, kind="frame", makes=SoakLevels, weights=("soak",), sets=("lite",))
@@ -34,7 +34,7 @@ def soak_levels(batch: Batch) -> SoakLevels:
     from revisit.networks import runtime
 
     with runtime.inference():
-        level = (runtime.on_device(batch.rgb).float().mean(dim=(1, 2)) / 255 * _network()).sum(dim=1)
+        level = (runtime.on_device(batch.rgb).float().mean(dim=(2, 3)) / 255 * _network()).sum(dim=1)
     return SoakLevels(batch.index, runtime.numbers(level))
 
 
