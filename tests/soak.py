@@ -42,7 +42,7 @@ from tests.judging import MODEL, serving
 
 METRICS = ("flicker", "psnr", "judged_progress", "soak_level")
 TOGETHER = 10  # of so many clips the first is the reference of the second
-DISK, SHARED = "600m", "8m"  # of the file systems that are filled; a worker's first file in shared memory has 24 MB
+SHARED = "64m"  # of the file systems that are filled, as in a container
 GROWTH = 0.05  # of memory over the second half of a run
 LOCK = """
 weights:
@@ -102,7 +102,7 @@ def stage(count: int, own_disks: bool) -> Iterator[Stage]:
         for name in ("disk", "tmp", "weights/soak", "plugin/soak-0.1.dist-info"):
             (folder / name).mkdir(parents=True)
         if own_disks:
-            mount(folder / "disk", DISK)
+            mount(folder / "disk", f"{64 + count // 4}m")
             mount(Path("/dev/shm"), SHARED)
         save_file({"colours": torch.tensor([0.3, 0.5, 0.2])}, str(folder / "weights/soak/model.safetensors"))
         (folder / "lock.yaml").write_text(LOCK)
@@ -153,10 +153,10 @@ def filled(place: Path) -> Iterator[None]:
     """A file system without any room."""
     filler = place / ".filler"
     with filler.open("wb", buffering=0) as file:
-        for size in (1 << 16, 64):
+        for size in (1 << 24, 1 << 16, 1):
             with suppress(OSError):
                 while True:
-                    file.write(bytes(size))
+                    os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, size)
     try:
         yield
     finally:
@@ -339,21 +339,21 @@ def disturbed(made: Stage, count: int, say: Callable[[str], None]) -> Going:
         say(f"  {going.done():4.0%}  {fault}")
 
     with started(made, "disturbed", count) as going:
-        going.until(0.04)
+        going.until(going.done() + 0.04)
         told("SIGTERM", going)
         going.process.send_signal(signal.SIGTERM)
         say(f"        it ended with {going.process.wait(60)}")
     with started(made, "disturbed", count) as going:
-        going.until(0.08)
+        going.until(going.done() + 0.04)
         told("SIGKILL to the group", going)
         os.killpg(going.pid, signal.SIGKILL)
         going.process.wait(60)
     if made.own_disks:
         with filled(Path("/dev/shm")), started(made, "disturbed", count) as going:
             told("no shared memory left", going)
-            going.until(0.12)
-            told("disk full", going)
+            going.until(going.done() + 0.04)
             with filled(made.disk):
+                told("disk full", going)
                 code = going.process.wait(300)
             said = (made.folder / "said").read_text()
             say(f"        it ended with {code}: {said.strip().splitlines()[-1] if said.strip() else 'no word'}")
@@ -362,7 +362,7 @@ def disturbed(made: Stage, count: int, say: Callable[[str], None]) -> Going:
     else:
         say("        disk full, no shared memory left: left out, because nothing can be mounted here")
     with started(made, "disturbed", count) as going:
-        begun = max(going.done(), 0.12)
+        begun = going.done()
         shares = np.linspace(begun, 0.9, 2 * len(UNDER_WAY) + 1)[1:]
         for share, fault in zip(shares.tolist(), (*UNDER_WAY, *UNDER_WAY), strict=True):
             going.until(share)
