@@ -60,7 +60,7 @@ def described(ways: dict[tuple[str, str], tuple[int, ...]], known: dict[str, Seq
     for (path, method), codes in ways.items():
         names = [part.partition("}")[0] for part in path.split("{")[1:]]
         text = {"type": "string", "minLength": 1}
-        asked = [
+        asked: list[dict[str, Any]] = [
             {"name": name, "in": "path", "required": True,
              "schema": {"anyOf": [{"enum": list(known[name])}, text]} if name in known else text}
             for name in names
@@ -138,7 +138,7 @@ def test_the_description_is_that_of_the_real_addresses(site):
 def test_no_request_breaks_the_viewer(site):
     run = next(iter(site.ann.client.get(site.at_view + "/").headers["location"].strip("/").split("/")))
     known = {"run": [run], "name": ["summary.json", "records.jsonl"], "key": ["one"], "frame": ["0", "000001"]}
-    assert ask(described(VIEW, known), site.at_view, 60) > 7 * 20
+    assert ask(described(VIEW, known), site.at_view, 25) > 7 * 10
 
 
 @pytest.mark.long
@@ -149,8 +149,8 @@ def test_no_request_breaks_the_labelling(site):
     token = next(value for name, value in cookies.items() if name.startswith("rater_"))
     origin = {"origin": site.at_labels}
     csrf = site.pages._signature(token)
-    asked = ask(described(ANNOTATE, known), site.at_labels, 60, cookies=cookies, headers=origin, csrf=csrf)
-    assert asked > 16 * 20
+    asked = ask(described(ANNOTATE, known), site.at_labels, 15, cookies=cookies, headers=origin, csrf=csrf)
+    assert asked > 16 * 8
 
 
 # What no description says

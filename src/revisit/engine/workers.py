@@ -95,7 +95,7 @@ def _share_out(
             alive = {host.process.sentinel: host for host in hosts if host.restarts}
             for ready in wait([*busy, *alive]):
                 if not isinstance(ready, Connection):
-                    alive[ready].start_again(context, children)  # type: ignore[index]
+                    alive[ready].start_again(context, children)
                     continue
                 process, to_come = busy[ready]
                 try:
