@@ -704,7 +704,7 @@ def flips(cache: EvidenceCache, count: int, seed: int | str) -> tuple[int, int]:
     return silent, sick
 
 
-PIECES = {"inputs": 2_500, "media": 125, "flips": 10_000}  # so many at a time
+PIECES = {"flips": 10_000, "inputs": 2_500, "media": 125}  # so many at a time
 
 
 def pieces(asked: argparse.Namespace) -> Iterator[tuple[str, int, str]]:
@@ -759,14 +759,15 @@ def main() -> None:
         lines = [json.loads(line) for line in asked.log.read_text().splitlines()]
     done = {line["seed"]: line for line in lines}
     try:
-        render_worlds(asked.worlds)
-        targets = [reader for reader in readers(folder / "corpus", asked.worlds) if asked.only in reader.name]
-        say(f"{len(targets)} readers, {sum(len(reader.files) for reader in targets)} files")
+        due = [(kind, count, seed) for kind, count, seed in pieces(asked) if seed not in done]
+        targets: list[Reader] = []
+        if any(kind != "flips" for kind, _, _ in due):
+            render_worlds(asked.worlds)
+            targets = [reader for reader in readers(folder / "corpus", asked.worlds) if asked.only in reader.name]
+            say(f"{len(targets)} readers, {sum(len(reader.files) for reader in targets)} files")
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         watch = Watch(folder)
-        for kind, count, seed in pieces(asked):
-            if seed in done:
-                continue
+        for kind, count, seed in due:
             done[seed] = piece(kind, count, seed, targets, folder, watch, say)
             if asked.log is not None:
                 asked.log.parent.mkdir(parents=True, exist_ok=True)

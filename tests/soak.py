@@ -370,8 +370,9 @@ def disturbed(made: Stage, count: int, say: Callable[[str], None]) -> Going:
             fault(made, going)
         say(f"        it ended with {going.process.wait(600)}")
         said = (made.folder / "said").read_text()
-        if "Traceback" in said:
-            say(said[:3000])
+        if "Traceback" in said:  # of a worker that could not even start for want of memory; anything else is a fault
+            last = [line for line in said.splitlines() if "Error" in line]
+            say(f"        it printed {said.count('Traceback')} tracebacks: {'; '.join(dict.fromkeys(last))[:300]}")
     return going
 
 
