@@ -199,12 +199,13 @@ class Asking:
         clip.waiting = self._ask(clip.task).submit(clip.frames, questions)
         waiting = [*clip.waiting, *clip.canaries]
         left, lock = [len(waiting) + 1], threading.Lock()
+        asked = [clip]  # taken out at the end: futures keep their callbacks, and would keep the pictures of every clip
 
         def one_done(_: object) -> None:
             with lock:
                 left[0] -= 1
                 if not left[0]:
-                    self._heard.put(clip)
+                    self._heard.put(asked.pop())
 
         for future in waiting:
             future.add_done_callback(one_done)
