@@ -432,6 +432,31 @@ def test_ctrl_c_does_not_wait_for_a_silent_server(tmp_path, source):
     assert process.returncode == 130 and b"interrupted" in said and b"Traceback" not in said
 
 
+def test_pictures_that_were_asked_about_leave_the_memory():
+    """An asker remembers every answer, and a future its callbacks: they must not hold the pictures of every clip."""
+    import gc
+    import queue
+    import weakref
+    from concurrent.futures import Future
+    from types import SimpleNamespace
+
+    from revisit.engine.asking import Asking, _Clip
+
+    kept: list[Future] = [Future(), Future()]
+    asking = object.__new__(Asking)
+    asking._heard = queue.SimpleQueue()
+    asking._ask = lambda task: SimpleNamespace(submit=lambda frames, questions: kept)
+    clip = _Clip(None, pictures(), None, [], [])
+    gone = weakref.ref(clip)
+    asking._send(clip, [])
+    for future in kept:
+        future.set_result(None)
+    assert asking._heard.get() is clip
+    del clip
+    gc.collect()
+    assert gone() is None
+
+
 @pytest.mark.parametrize("url", ["http://[*a]/v1", "http://[::1", "http://127.0.0.1:port/v1", "ftp://x", "http://"])
 def test_an_address_that_is_none_is_a_sentence(url):
     from revisit.core import UsageError
