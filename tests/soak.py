@@ -3,9 +3,10 @@
     python -m tests.soak --clips 2000
 
 Small clips are drawn and evaluated by the real command, with a judge behind HTTP and a network in a process of its own:
-once undisturbed, and once with a fault at every boundary. The faults are real. Processes are killed and stopped, their
-memory is limited, the judge hangs up, and disk and shared memory are file systems of a few megabytes that are filled:
-the script runs in a mount namespace of its own for that (`unshare`), or leaves those two out and says so.
+once undisturbed, and once with a fault at every boundary. The faults are real. Processes are killed (as the system does
+when memory runs out) and stopped, the judge hangs up, and disk and shared memory are file systems of a few megabytes
+that are filled: the script runs in a mount namespace of its own for that (`unshare`), or leaves those two out and says
+so.
 
 At the end every case must be scored or have a reason, with the scores of the undisturbed run; when the faults are over
 the same command must lead to the same summary, to the byte. Memory and open files must not grow, and nothing may stay
@@ -291,16 +292,6 @@ def stop_worker(made: Stage, going: Going) -> None:
     os.kill(going.workers()[-1], signal.SIGSTOP)
 
 
-def starve_worker(made: Stage, going: Going) -> None:
-    """For a moment, no further byte of memory for a worker and for the decoders that it starts."""
-    pid = going.workers()[0]
-    used = int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    resource.prlimit(pid, resource.RLIMIT_AS, (used, resource.RLIM_INFINITY))
-    time.sleep(1)
-    with suppress(ProcessLookupError):
-        resource.prlimit(pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-
-
 def kill_decoder(made: Stage, going: Going) -> None:
     os.kill(going.decoder(), signal.SIGKILL)
 
@@ -328,7 +319,6 @@ UNDER_WAY: Sequence[Callable[[Stage, Going], None]] = (
     judge_down,
     kill_decoder,
     kill_host,
-    starve_worker,
 )
 
 
