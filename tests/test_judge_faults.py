@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -442,11 +443,12 @@ def test_pictures_that_were_asked_about_leave_the_memory():
 
     from revisit.engine.asking import Asking, _Clip
 
-    kept: list[Future] = [Future(), Future()]
-    asking = object.__new__(Asking)
+    kept: list[Any] = [Future(), Future()]
+    asking: Any = object.__new__(Asking)
+    make: Any = _Clip
     asking._heard = queue.SimpleQueue()
     asking._ask = lambda task: SimpleNamespace(submit=lambda frames, questions: kept)
-    clip = _Clip(None, pictures(), None, [], [])
+    clip = make(None, pictures(), None, [], [])
     gone = weakref.ref(clip)
     asking._send(clip, [])
     for future in kept:
