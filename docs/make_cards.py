@@ -42,7 +42,7 @@ LIBRARIES = {
     },
     "poses": {"pycolmap": "BSD-3-Clause"},
     "figures": {"matplotlib": "PSF-based"},
-    "ray": {"ray": "Apache-2.0"},
+    "ray": {"ray": "Apache-2.0", "fsspec": "BSD-3-Clause"},
     "tables": {"pandas": "BSD-3-Clause", "pyarrow": "Apache-2.0"},
     "annotate": {"starlette": "BSD-3-Clause", "uvicorn": "BSD-3-Clause"},
     "postgres": {"psycopg": "LGPL-3.0-only"},

@@ -96,8 +96,9 @@ class Asker:
             with self._lock:
                 future = self._under_way.get(key)
                 if future is None:
-                    future = self._under_way[key] = self._recorded(frames, question)
+                    future = self._recorded(frames, question)
                     if not future.done():
+                        self._under_way[key] = future
                         new.append((question, future))
             found.append(future)
         for start in range(0, len(new), self.judge.batch):
@@ -132,9 +133,12 @@ class Asker:
             answers = self._answers(frames, [question for question, _ in batch])
         except Exception as error:  # a fault in a judge must not leave anybody waiting
             answers = [Answer("failed", reason=f"the judge failed: {type(error).__name__}: {error}")] * len(batch)
-        for (_, future), answer in zip(batch, answers, strict=True):
+        for (question, future), answer in zip(batch, answers, strict=True):
             with suppress(InvalidStateError):  # given up by `close`
                 future.set_result(answer)
+            if answer.status == "answered":  # the store has it now
+                with self._lock:
+                    self._under_way.pop(answer_key(frames.digest, question.digest, self.judge.facts), None)
 
     def _answers(self, frames: Frames, questions: Sequence[Question]) -> list[Answer]:
         """Answers of one batch: every question answered, unanswered or failed."""

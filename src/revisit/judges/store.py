@@ -32,11 +32,11 @@ class AnswerStore:
 
     def __init__(self, shared: Path | None, copy: Path | None = None) -> None:
         self._lock = threading.Lock()
-        self._lines: dict[str, dict[str, Any]] = {}
+        self._lines: dict[str, bytes] = {}  # as they are in the files, which is a fifth of what they take when read
         self._files: dict[int, set[str]] = {}  # open file -> keys it holds
         for path in [path for path in (shared, copy) if path is not None]:
             path.parent.mkdir(parents=True, exist_ok=True)
-            lines = {str(line["key"]): line for line in read_answers(path)}
+            lines = {str(line["key"]): _text(line) for line in read_answers(path)}
             self._lines |= lines
             self._files[_open_mended(path)] = set(lines)
 
@@ -48,21 +48,23 @@ class AnswerStore:
             if line is None:
                 return None
             self._append(key, line)
-        return Answer.from_json(line["answer"])
+        return Answer.from_json(parse_json(line)["answer"])
 
     def put(self, frames: Frames, question: Question, judge: Mapping[str, Any], answer: Answer) -> None:
         """Record an answer; one that failed is not kept."""
         if answer.status == "failed":
             return
         key = answer_key(frames.digest, question.digest, judge)
-        line = {
-            "key": key,
-            "frames": frames.digest,
-            "question": {"id": question.id, "digest": question.digest, "text": question.text},
-            "judge": dict(judge),
-            "answer": answer.as_json(),
-            "asked": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        }
+        line = _text(
+            {
+                "key": key,
+                "frames": frames.digest,
+                "question": {"id": question.id, "digest": question.digest, "text": question.text},
+                "judge": dict(judge),
+                "answer": answer.as_json(),
+                "asked": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            }
+        )
         with self._lock:
             self._lines[key] = line
             for holds in self._files.values():
@@ -75,12 +77,15 @@ class AnswerStore:
                 os.close(file)
             self._files = {}
 
-    def _append(self, key: str, line: Mapping[str, Any]) -> None:
-        text = (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8", "replace")
+    def _append(self, key: str, line: bytes) -> None:
         for file, holds in self._files.items():
             if key not in holds:
-                append(file, text)  # a kill tears no line but the last, which _open_mended cuts off
+                append(file, line)  # a kill tears no line but the last, which _open_mended cuts off
                 holds.add(key)
+
+
+def _text(line: Mapping[str, Any]) -> bytes:
+    return (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8", "replace")
 
 
 def read_answers(path: Path) -> list[dict[str, Any]]:
