@@ -211,7 +211,7 @@ def test_scenes_it_was_not_fitted_to():
     assert result["macro_f1"] >= 0.8, result
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_empty_beaker_is_a_reset_and_a_camera_that_stays_never_left(shared: Path):
     videos = shared / "memobench/videos"
     truth, _ = read(videos / "Real_007_gt.mp4")

@@ -117,6 +117,7 @@ def test_rendered_text_sets_say_what_the_object_is_and_not_where(dataset: Path) 
     assert "valid" in invoke("mbench", "validate", dataset, "--subsets", "object").output
 
 
+@pytest.mark.long
 def test_both_object_metrics_score_and_the_run_can_be_submitted(dataset: Path, own_set: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     with serving(judge) as server:

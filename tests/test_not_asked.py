@@ -81,9 +81,8 @@ def test_a_memory_metric_is_told_with_who_posed_the_test(worlds: Callable[[str],
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "kind", ["truncated", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("empty", "text"))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["truncated", "empty", "text"])
 def test_what_cannot_be_read_is_never_without_failure(worlds: Callable[[str], Path], tmp_path: Path, kind: str) -> None:
     """Also where other metrics lack a network, so that not every record of the clip is a failed one."""
     root = tmp_path / "folder"

@@ -58,7 +58,7 @@ def jobs_in(folder: Path) -> list[Job]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_set_without_faults_is_left_alone(faultless: Path) -> None:
     found = check(of_jobs(jobs_in(faultless), faultless))
     assert not found.faults, found.faults

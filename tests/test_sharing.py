@@ -45,8 +45,8 @@ def wait_for(condition, seconds=120):
         time.sleep(0.02)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("killed", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("killed", [False, True])
 def test_processes_share_a_run_and_score_nothing_twice(make_clip, tmp_path, killed):
     for i in range(14):
         make_clip(tmp_path / f"videos/{'ab'[i % 2]}/clip{i // 2}.mp4", seed=i, size=(96, 128), count=9)

@@ -115,8 +115,8 @@ def test_chains_are_the_shortest_ways_of_an_independent_library() -> None:
     assert np.array_equal(chains(seen, inliers, lead, warp, some)[0], way[some])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["shift", pytest.param("truncated", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["shift", "truncated"])
 def test_a_real_loop_is_never_called_its_opposite(shared: Path, name: str) -> None:
     """Cut off levels once turned this loop from "left, returned" into "left, not returned"."""
     from revisit.metrics.view_gate import relate, view_phases, view_return

@@ -252,7 +252,7 @@ TRUTH = {
 }
 
 
-QUICK = ("lingbotmap_loop", "wmark_m6_bad", "skv_carphone")  # one of each kind
+QUICK = ("lingbotmap_loop", "skv_carphone")
 
 
 @pytest.mark.parametrize(
