@@ -2,8 +2,8 @@
 
     python -m tests.fuzzing --inputs 95000 --media 5000 --flips 100000 --seed 1 --log build/fuzz.jsonl
 
-A long run is cut into pieces, each with a seed of its own; a log has a line for each piece that is done, and the same
-command goes on where it stopped.
+A long run is cut into pieces, each with a seed of its own, which `--workers` processes share; a log has a line for each
+piece that is done, and the same command goes on where it stopped.
 
 The corpus is made by the project itself: rendered datasets of all layouts, poses in all formats, a run with its bundle
 and evidence, answers, labels, settings and small clips. One file at a time is changed, as bytes or as what it says, and
@@ -19,6 +19,8 @@ import contextlib
 import csv
 import io
 import json
+import multiprocessing
+import os
 import random
 import resource
 import shlex
@@ -30,6 +32,8 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -615,13 +619,7 @@ def _too_slow(*_: object) -> None:
     raise TimeoutError(f"more than {SECONDS:g} s")
 
 
-def fuzz(
-    targets: Sequence[Reader],
-    inputs: int,
-    seed: int | str,
-    watch: Watch | None = None,
-    tell: Callable[[str], None] | None = None,
-) -> Findings:
+def fuzz(targets: Sequence[Reader], inputs: int, seed: int | str, watch: Watch | None = None) -> Findings:
     """Read so many changed files, spread over the readers by their weights."""
     chance, found = random.Random(seed), Findings()
     kept = {path: path.read_bytes() for reader in targets for path in reader.files}
@@ -637,8 +635,6 @@ def fuzz(
         problem = _problem(reader, path, found, watch)
         if problem:
             found.found.append(f"{reader.name}: {path.name}: input {number} of seed {seed}: {problem}")
-            if tell is not None:
-                tell(found.found[-1])
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(kept[path])
     return found
@@ -704,29 +700,59 @@ def flips(cache: EvidenceCache, count: int, seed: int | str) -> tuple[int, int]:
     return silent, sick
 
 
-PIECES = {"flips": 10_000, "inputs": 2_500, "media": 125}  # so many at a time
+PIECES = {"flips": 10_000, "inputs": 500, "media": 25}  # so many at a time
+Piece = tuple[str, int, str]  # kind, count and seed
 
 
-def pieces(asked: argparse.Namespace) -> Iterator[tuple[str, int, str]]:
-    """Kind, count and seed of each part of a long run."""
+def pieces(asked: argparse.Namespace) -> Iterator[Piece]:
+    """The parts of a long run."""
     for kind, most in PIECES.items():
         for start in range(0, getattr(asked, kind), most):
             yield kind, min(most, getattr(asked, kind) - start), f"{asked.seed}.{kind}.{start // most}"
 
 
-def piece(kind: str, count: int, seed: str, targets: Sequence[Reader], folder: Path, watch: Watch, say: Any) -> Any:
+class Place:
+    """Where a process does its pieces: a corpus of its own, which it alone changes."""
+
+    here: Place  # of this process
+
+    def __init__(self, folder: Path, worlds: Path, only: str) -> None:
+        self.folder = folder / str(os.getpid())
+        self.targets = [reader for reader in readers(self.folder / "corpus", worlds) if only in reader.name]
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        self.watch = Watch(folder)
+
+    @classmethod
+    def take(cls, *given: Any) -> None:
+        cls.here = cls(*given)
+
+
+def piece(kind: str, count: int, seed: str) -> dict[str, Any]:
     """What became of one part, as a line of the log."""
-    begun = time.monotonic()
+    place, begun = Place.here, time.monotonic()
     facts: dict[str, Any]
     if kind == "flips":
-        silent, sick = flips(EvidenceCache(folder / "flips"), count, seed)
+        silent, sick = flips(EvidenceCache(place.folder / "flips"), count, seed)
         facts = {"found": [f"{silent} damaged pieces loaded, {sick} did not heal"] if silent or sick else []}
     else:
-        mine = [reader for reader in targets if (reader.name == MEDIA) == (kind == "media")]
-        found = fuzz(mine, count if mine else 0, seed, watch, say)
+        mine = [reader for reader in place.targets if (reader.name == MEDIA) == (kind == "media")]
+        found = fuzz(mine, count if mine else 0, seed, place.watch)
         facts = {"read": found.read, "refused": found.refused, "slowest": found.slowest, "found": found.found}
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     return {"seed": seed, "kind": kind, "count": count, **facts, "MiB": memory, "seconds": time.monotonic() - begun}
+
+
+def spread(due: Sequence[Piece], workers: int, *given: Any) -> Iterator[dict[str, Any]]:
+    """Lines of the log as pieces get done; they are shared by so many processes."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, Place.take, given) as pool:
+        going = {pool.submit(piece, *one): one for one in due}
+        for future in as_completed(going):
+            try:
+                yield future.result()
+            except BrokenProcessPool:
+                lost = ", ".join(seed for one, (_, _, seed) in going.items() if not one.done() or one is future)
+                raise SystemExit(f"a process crashed in one of the next pieces, {workers} at a time: {lost}") from None
 
 
 def told(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -747,6 +773,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Read files that were changed at random.")
     for name, usual in (("inputs", 20_000), ("media", 500), ("flips", 20_000), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=usual)
+    parser.add_argument("--workers", type=int, default=1, help="Processes that share the work.")
     parser.add_argument("--worlds", type=Path, default=Path("build/fuzz-worlds"), help="Rendered datasets, kept.")
     parser.add_argument("--log", type=Path, help="A line for each piece that is done; those are not done again.")
     parser.add_argument("--only", default="", help="Only readers whose name holds this.")
@@ -754,26 +781,23 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
     begun = time.monotonic()
     say = lambda text: print(f"{time.monotonic() - begun:7.0f} s  {text}", flush=True)  # noqa: E731, T201
-    lines = []
-    if asked.log is not None and asked.log.is_file():
-        lines = [json.loads(line) for line in asked.log.read_text().splitlines()]
-    done = {line["seed"]: line for line in lines}
+    done: dict[str, dict[str, Any]] = {}
+    if asked.log is not None:
+        asked.log.parent.mkdir(parents=True, exist_ok=True)
+        if asked.log.is_file():
+            done = {line["seed"]: line for line in map(json.loads, asked.log.read_text().splitlines())}
     try:
-        due = [(kind, count, seed) for kind, count, seed in pieces(asked) if seed not in done]
-        targets: list[Reader] = []
-        if any(kind != "flips" for kind, _, _ in due):
+        due = [one for one in pieces(asked) if one[2] not in done]
+        if due:
             render_worlds(asked.worlds)
-            targets = [reader for reader in readers(folder / "corpus", asked.worlds) if asked.only in reader.name]
-            say(f"{len(targets)} readers, {sum(len(reader.files) for reader in targets)} files")
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        watch = Watch(folder)
-        for kind, count, seed in due:
-            done[seed] = piece(kind, count, seed, targets, folder, watch, say)
+        for line in spread(due, asked.workers, folder, asked.worlds, asked.only):
+            done[line["seed"]] = line
             if asked.log is not None:
-                asked.log.parent.mkdir(parents=True, exist_ok=True)
                 with asked.log.open("a") as log:
-                    log.write(json.dumps(done[seed]) + "\n")
-            say(f"{seed}: {count} in {done[seed]['seconds']:.0f} s, {len(done[seed]['found'])} findings")
+                    log.write(json.dumps(line) + "\n")
+            say(f"{line['seed']}: {line['count']} in {line['seconds']:.0f} s, {len(line['found'])} findings")
+            for sentence in line["found"]:
+                say(f"  {sentence}")
         for sentence in told(list(done.values())):
             say(sentence)
         by_reader = sum(

@@ -77,6 +77,7 @@ class Stage:
     manifest: Path
     judge: Any  # the server
     own_disks: bool
+    workers: int
     environment: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -93,7 +94,7 @@ class Stage:
 
 
 @contextmanager
-def stage(count: int, own_disks: bool) -> Iterator[Stage]:
+def stage(count: int, own_disks: bool, workers: int) -> Iterator[Stage]:
     """A folder with all that is needed, gone at the end."""
     import torch
     from safetensors.torch import save_file
@@ -120,7 +121,7 @@ def stage(count: int, own_disks: bool) -> Iterator[Stage]:
                 "canaries": False,
             }
             (folder / "judge.yaml").write_text(json.dumps(settings))
-            made = Stage(folder, draw(folder, count), judge, own_disks)
+            made = Stage(folder, draw(folder, count), judge, own_disks, workers)
             made.environment = {
                 "PYTHONPATH": os.pathsep.join(
                     [str(folder / "plugin"), str(PROJECT / "src"), str(PROJECT), os.environ.get("PYTHONPATH", "")]
@@ -259,8 +260,8 @@ def has_torch(pid: int) -> bool:
 @contextmanager
 def started(made: Stage, run: str, count: int, cache: str = "") -> Iterator[Going]:
     """The real command."""
-    command = [sys.executable, "-m", "revisit", "eval", made.manifest, "--out", made.out(run), "--workers", "2"]
-    command += ["--no-report", "--quiet", "--judge", made.folder / "judge.yaml"]
+    command = [sys.executable, "-m", "revisit", "eval", made.manifest, "--out", made.out(run)]
+    command += ["--workers", made.workers, "--no-report", "--quiet", "--judge", made.folder / "judge.yaml"]
     command += [word for id in METRICS for word in ("-m", id)]
     env = {**os.environ, **made.environment, "REVISIT_CACHE": str(made.disk / (cache or f"cache-{run}"))}
     said = made.folder / "said"
@@ -418,10 +419,10 @@ def compare(whole: Run, other: Run) -> tuple[Counter[str], list[str]]:
     return ends, wrong
 
 
-def soak(count: int, own_disks: bool, say: Callable[[str], None]) -> list[str]:
+def soak(count: int, own_disks: bool, workers: int, say: Callable[[str], None]) -> list[str]:
     """What went wrong."""
     wrong: list[str] = []
-    with stage(count, own_disks) as made:
+    with stage(count, own_disks, workers) as made:
         made.judge.down = False
         say(f"{count} clips are drawn")
         with started(made, "whole", count) as going:
@@ -471,14 +472,15 @@ def can_mount() -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Evaluate many clips while everything fails.")
     parser.add_argument("--clips", type=int, default=2000)
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if not asked.inside and shutil.which("unshare") and can_mount():
         words = ["unshare", "--user", "--map-root-user", "--mount", sys.executable, "-m", "tests.soak", "--inside"]
-        os.execvp(words[0], [*words, "--clips", str(asked.clips)])
+        os.execvp(words[0], [*words, *sys.argv[1:]])
     begun = time.monotonic()
     say = lambda text: print(f"{time.monotonic() - begun:5.0f} s  {text}", flush=True)  # noqa: E731, T201
-    wrong = soak(asked.clips, asked.inside, say)
+    wrong = soak(asked.clips, asked.inside, asked.workers, say)
     spent = sum(
         resource.getrusage(who).ru_utime + resource.getrusage(who).ru_stime
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)

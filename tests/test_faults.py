@@ -7,6 +7,8 @@ import os
 import random
 import resource
 import shutil
+import subprocess
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -364,9 +366,6 @@ def test_deep_and_swollen_yaml_is_one_sentence(make_clip, tmp_path, revisit):
 
 @pytest.mark.parametrize("how", ["closed", "full", "gone"])
 def test_an_output_that_cannot_be_written_to_is_no_traceback(how):
-    import subprocess
-    import sys
-
     words = {"closed": ">&-", "full": ">/dev/full", "gone": "| true"}[how]
     if how == "full" and not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
@@ -487,6 +486,44 @@ def test_a_stopped_worker_stalls_neither_the_run_nor_its_end(make_clip, tmp_path
     os.kill(child.pid, signal.SIGSTOP)
     begun.close()  # as Ctrl-C does
     assert not child.is_alive()
+
+
+TIGHT = """
+import resource, sys, threading
+from pathlib import Path
+from revisit.core.threads import started
+from revisit.media import open_clip
+from revisit.core import Clip
+
+def within(kib, what):
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + kib * 1024, resource.RLIM_INFINITY))
+    try:
+        what()
+        return True
+    except MemoryError:
+        return False
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+
+def frames():
+    with open_clip(Clip(Path(sys.argv[1]))) as stream:
+        for _ in stream:
+            pass
+
+frames()
+stack = min(resource.getrlimit(resource.RLIMIT_STACK)[0] >> 10, 1 << 20)
+ends = [within(kib, lambda: started(int).join()) for kib in range(stack - 64, stack + 6000, 16)]
+print(ends.count(True) > 0, ends.count(False) > 0, within(stack + 70, frames), within(stack + 400_000, frames))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux to limit the address space")
+def test_no_memory_for_a_thread_is_told_and_nobody_waits_for_it(make_clip, tmp_path):
+    """Python waits for ever for a thread that found memory for its stack and for nothing else."""
+    clip = make_clip(tmp_path / "a.mp4")
+    done = subprocess.run([sys.executable, "-c", TIGHT, clip], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.split() == ["True", "True", "False", "True"], done.stderr
 
 
 def test_a_server_that_drips_headers_is_given_up(tmp_path):

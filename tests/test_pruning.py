@@ -62,6 +62,22 @@ def test_it_asks_first_and_can_only_tell(cache: EvidenceCache):
     assert left(cache) == []
 
 
+def test_what_a_kill_left_unfinished_goes_and_what_is_being_written_stays(cache: EvidenceCache):
+    folder = cache.path("0" * 40).parent
+    torn, growing = folder / ".writing-7-8-000.npz", folder / ".writing-9-8-000.npz"
+    for path, age in ((torn, 2 * 3600), (growing, 60)):
+        path.write_bytes(b"PK")
+        os.utime(path, (time.time() - age,) * 2)
+    run = CliRunner()
+    told = run.invoke(app, ["prune", "--dry-run", "--to", "1GB"])
+    assert "would remove 0 pieces" in told.stdout and "1 unfinished files" in told.stdout
+    assert torn.exists()
+    assert isinstance(run.invoke(app, ["prune", "--to", "1GB"]).exception, UsageError), "it asks for these, too"
+    done = run.invoke(app, ["prune", "--to", "1GB", "--yes", "--json"])
+    assert '"torn": 1' in done.stdout and '"removed": 0' in done.stdout
+    assert not torn.exists() and growing.exists() and len(left(cache)) == 5
+
+
 @pytest.mark.parametrize(("text", "bytes"), [("500MB", 500e6), ("1.5 gb", 1.5e9), ("10G", 10e9), ("12", 12)])
 def test_sizes(text: str, bytes: float):
     assert size_of(text) == bytes

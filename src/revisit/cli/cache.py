@@ -65,14 +65,19 @@ def prune(
     found = unused(EvidenceCache(cache_root()), to=size_of(to) if to else None, days=days)
     freed, kept = sum(one.bytes for one in found.old), sum(one.bytes for one in found.kept)
     told = f"{len(found.old)} pieces of evidence ({freed / 1e6:.1f} MB); {len(found.kept)} stay ({kept / 1e6:.1f} MB)"
+    torn = sum(one.bytes for one in found.torn)
+    if found.torn:
+        told += f"; and {len(found.torn)} unfinished files that a kill left ({torn / 1e6:.1f} MB)"
     facts = {"removed": len(found.old), "bytes": freed, "kept": len(found.kept), "kept_bytes": kept}
+    facts |= {"torn": len(found.torn), "torn_bytes": torn}
     if dry_run:
         console.data({**facts, "dry_run": True}) if json else typer.echo(f"would remove {told}")
         return
-    if found.old and not yes:
+    gone = [*found.old, *found.torn]
+    if gone and not yes:
         if not sys.stdin.isatty():
             raise UsageError(f"this would remove {told}: pass --yes to do it, or --dry-run to look first")
         typer.confirm(f"Remove {told}?", abort=True, err=True)
-    for one in found.old:
+    for one in gone:
         one.path.unlink(missing_ok=True)
     console.data(facts) if json else typer.echo(f"removed {told}")

@@ -21,7 +21,6 @@ import signal
 import string
 import subprocess
 import tempfile
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +30,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from revisit.core import UsageError
+from revisit.core.threads import started
 from revisit.media import encode_mp4
 
 PLACEHOLDERS = (
@@ -157,7 +157,7 @@ class Live:
         self.ready = False
         self.lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self.chatter: deque[str] = deque(maxlen=20)
-        threading.Thread(target=_listen, args=(process, self.lines), daemon=True).start()
+        started(_listen, process, self.lines)
 
     def _died(self) -> Ended:
         assert self.process is not None

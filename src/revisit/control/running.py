@@ -33,6 +33,7 @@ from revisit.control.payloads import FAMILIES
 from revisit.control.provenance import Inputs, provenance
 from revisit.core import Clip, MediaError, RevisitError, UsageError
 from revisit.core.texts import parse_json
+from revisit.core.threads import started as begun
 from revisit.geometry.camera_script import parse_script
 from revisit.geometry.poses import trajectory
 from revisit.media import Limits, announced_frames, file_digest, open_clip
@@ -124,10 +125,10 @@ def _worked(jobs: Sequence[Job], makers: Sequence[Callable[[], Maker]], home: Pa
         except BaseException as error:
             ended.put(error)
 
-    threads = [threading.Thread(target=work, args=(maker,), daemon=True) for maker in at_work]
+    threads: list[threading.Thread] = []
     try:
-        for thread in threads:
-            thread.start()
+        for maker in at_work:
+            threads.append(begun(work, maker))
         for _ in jobs:
             made = ended.get()
             if isinstance(made, BaseException):

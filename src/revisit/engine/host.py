@@ -37,6 +37,7 @@ import numpy as np
 from revisit.core import Batch, ClipInfo, Frame, Observer, UsageError
 from revisit.core.errors import InvalidEvidence
 from revisit.core.evidence import rows_of_several_clips
+from revisit.core.threads import started
 from revisit.core.watching import joined, steady_libraries, watch
 from revisit.engine.remote import Address, Row, handed_over
 from revisit.engine.tasks import inputs_of, observer_of, sentence
@@ -178,8 +179,8 @@ class Host:
                     observer.fn(batch, **task.params)
 
     def run(self, listener: Listener, parent: Connection) -> None:
-        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
-        threading.Thread(target=self._end_with, args=(parent,), daemon=True).start()
+        started(self._accept, listener)
+        started(self._end_with, parent)
         while True:
             if not self._handle(block=not any(q.rows for q in self.queues.values())):
                 return
@@ -191,7 +192,10 @@ class Host:
     def _accept(self, listener: Listener) -> None:
         while True:
             connection = listener.accept()
-            threading.Thread(target=self._receive, args=(connection,), daemon=True).start()
+            try:
+                started(self._receive, connection)
+            except (MemoryError, RuntimeError):  # no room for a thread: the worker tells its clips so
+                connection.close()
 
     def _end_with(self, parent: Connection) -> None:
         with contextlib.suppress(EOFError, OSError):

@@ -11,6 +11,7 @@ from pathlib import Path
 from revisit.core import UsageError
 from revisit.engine.cache import EvidenceCache
 
+ABANDONED = 3600.0  # seconds after which nobody writes to a file any more: evidence is written in a moment
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 
 
@@ -25,10 +26,11 @@ class Piece:
 
 @dataclass(frozen=True)
 class Sorted:
-    """Evidence that goes and evidence that stays, each with what was used last in front."""
+    """Evidence that goes and evidence that stays, each with what was used last in front; torn files go, too."""
 
     old: Sequence[Piece]
     kept: Sequence[Piece]
+    torn: Sequence[Piece]  # left unfinished by writers that were killed
 
 
 def unused(cache: EvidenceCache, *, to: int | None = None, days: float | None = None) -> Sorted:
@@ -48,7 +50,8 @@ def unused(cache: EvidenceCache, *, to: int | None = None, days: float | None = 
         else:
             kept.append(piece)
             room -= piece.bytes
-    return Sorted(old, kept)
+    unfinished = filter(None, map(_piece, cache.unfinished()))
+    return Sorted(old, kept, [piece for piece in unfinished if piece.used <= time.time() - ABANDONED])
 
 
 def _piece(path: Path) -> Piece | None:

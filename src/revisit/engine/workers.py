@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import RevisitError, UsageError
+from revisit.core.threads import started
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.observe import Outcome, observe
 from revisit.engine.remote import Address, Remote, runs_at_host
@@ -132,8 +133,7 @@ def _awake() -> Iterator[set[Any]]:
                 with suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGCONT)
 
-    thread = threading.Thread(target=wake, name="awake", daemon=True)
-    thread.start()
+    thread = started(wake, name="awake")
     try:
         yield children
     finally:

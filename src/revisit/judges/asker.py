@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from revisit.core import RevisitError
+from revisit.core.threads import started
 from revisit.judges.asking import Answer, Frames, Judge, NoReply, Refused, Reply, Stopped, Usage
 from revisit.judges.budget import Budget, expected
 from revisit.judges.questions import Malformed, Question
@@ -103,8 +104,7 @@ class Asker:
             found.append(future)
         for start in range(0, len(new), self.judge.batch):
             if len(self._threads) < self.patience.concurrency:
-                self._threads.append(threading.Thread(target=self._serve, name="ask", daemon=True))
-                self._threads[-1].start()
+                self._threads.append(started(self._serve, name="ask"))
             self._jobs.put((frames, new[start : start + self.judge.batch]))
         return found
 

@@ -46,6 +46,7 @@ import numpy as np
 from revisit.core import Clip, ClipInfo, Frame, MediaError, MissingPrerequisite, UsageError
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS
 from revisit.core.frames import frame_digest
+from revisit.core.threads import require_room
 from revisit.media.colour import Plane, layout_of, rgb_of
 from revisit.media.container import demuxer_of
 from revisit.media.disturb import disturbed
@@ -166,6 +167,7 @@ class ClipStream:
         worker = self._worker
         if worker is None:
             raise MediaError("the frames were already read; open the clip again")
+        require_room()  # for the thread
         self._reader = ThreadPoolExecutor(1)
         numbers = self._wanted.tolist()
         coming = [self._reader.submit(self._read, number, worker) for number in numbers[:1]]
@@ -263,6 +265,8 @@ class _Worker:
 
     def frame(self, height: int, width: int) -> np.ndarray:
         """The next frame as height x width x 3 bytes."""
+        import cv2
+
         head = self._json(b"FRAM")
         try:
             name, matrix, range_ = str(head["format"]), int(head["matrix"]), int(head["range"])
@@ -273,7 +277,10 @@ class _Worker:
         if len(strides) != len(expected):
             raise _nonsense()
         planes = [self._plane(plane, stride) for plane, stride in zip(expected, strides, strict=True)]
-        return rgb_of(name, matrix, range_, width, height, planes)
+        try:
+            return rgb_of(name, matrix, range_, width, height, planes)
+        except cv2.error as error:  # of planes whose sizes are right: OpenCV found no memory
+            raise MemoryError(str(error)) from None
 
     def _plane(self, plane: Plane, stride: int) -> np.ndarray:
         """The next plane, without the padding of its rows."""

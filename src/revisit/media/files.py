@@ -14,12 +14,15 @@ def is_there(path: str) -> bool:
     return os.path.isfile(path)  # noqa: PTH113
 
 
+UNFINISHED = ".writing-"  # how names of files begin that are being written, or that a kill left so
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A name beside `path` to write to; the file takes its place when the block ends well, and vanishes when not."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Processes of other machines may have the same number, and write beside this one.
-    temporary = path.with_name(f".writing-{os.getpid()}-{threading.get_ident()}-{path.stem[-40:]}{path.suffix}")
+    temporary = path.with_name(f"{UNFINISHED}{os.getpid()}-{threading.get_ident()}-{path.stem[-40:]}{path.suffix}")
     try:
         yield temporary
         temporary.replace(path)

@@ -16,7 +16,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Clip, MediaError, MissingPrerequisite, UsageError, digest
+from revisit.core.threads import started
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import encode_mp4, load_npz, npz_shapes, open_clip
 from revisit.media.names import printable
@@ -221,7 +221,7 @@ class _Talk:
                 )  # fmt: skip
             except OSError as error:
                 raise UsageError(f"--python {asked.python}: it cannot be started ({error.strerror})") from error
-        threading.Thread(target=_listen, args=(self.running, self.answers), daemon=True).start()
+        started(_listen, self.running, self.answers)
         answer = self._answer(LOADING)
         if answer is None or "ready" not in answer:
             said = (answer or {}).get("error") or last_line(self.log)

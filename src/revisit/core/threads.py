@@ -1,0 +1,33 @@
+"""Starts threads where there is room for them.
+
+Where memory is limited from outside (`ulimit -v`), a thread may get its stack and nothing else. It then dies before its
+first line, and Python's `Thread.start`, which waits for that line, waits for ever.
+"""
+
+from __future__ import annotations
+
+import mmap
+import resource
+import threading
+from collections.abc import Callable
+from typing import Any
+
+STACK = 8 << 20  # bytes, where the system names none
+BESIDE = 4 << 20  # bytes that a thread needs to begin, with much to spare
+
+
+def require_room() -> None:
+    """Raise MemoryError where a further thread might not come to its first line."""
+    stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    try:
+        mmap.mmap(-1, (STACK if stack == resource.RLIM_INFINITY else stack) + BESIDE).close()
+    except OSError:
+        raise MemoryError("there is no room for a further thread") from None
+
+
+def started(target: Callable[..., None], *args: Any, name: str | None = None) -> threading.Thread:
+    """A daemon thread that runs; MemoryError where there is no room for it."""
+    require_room()
+    thread = threading.Thread(target=target, args=args, name=name, daemon=True)
+    thread.start()
+    return thread
