@@ -56,6 +56,15 @@ def test_links_between_pages_lead_somewhere():
                 assert (page.parent / link).exists(), f"{page.name} links to {link}"
 
 
+def test_every_fault_on_the_page_has_its_tests():
+    """The table of faults names tests that are there."""
+    page = (PROJECT / "docs/safety.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(test_\w+)\.py::(test_\w+)`", page)
+    assert len(named) > 20
+    for module, name in named:
+        assert f"def {name}(" in (PROJECT / f"tests/{module}.py").read_text(encoding="utf-8"), f"{module}.py: {name}"
+
+
 def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path):
     pytest.importorskip("mkdocs", reason="needs MkDocs: pip install 'revisit-bench[docs]'")
     pytest.importorskip("material", reason="needs MkDocs Material: pip install 'revisit-bench[docs]'")

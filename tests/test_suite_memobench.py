@@ -435,6 +435,26 @@ def test_rows_that_cannot_be_used_are_named(tmp_path):
     assert len(said) == 4
 
 
+def test_a_damaged_xlsx_is_one_sentence_and_no_traceback(tmp_path, data):
+    """Whatever became of the sheet, it is read or refused in a sentence, before a clip is looked at."""
+    tree = generated(tmp_path / "m")
+    sheet = data / "Real_Raw/Real_ExitReenter.xlsx"
+    sound = sheet.read_bytes()
+    refused = 0
+    try:
+        for at in range(0, len(sound), len(sound) // 15):
+            for damaged in (sound[:at], sound[:at] + bytes([sound[at] ^ 0x55]) + sound[at + 1 :]):
+                sheet.write_bytes(damaged)
+                try:
+                    list(read(tree, gt=str(data)))
+                except UsageError as error:
+                    assert sheet.name in str(error) and "\n" not in str(error)
+                    refused += 1
+    finally:
+        sheet.write_bytes(sound)
+    assert refused > 15
+
+
 def test_hostile_and_foreign_sheets_are_refused_in_a_sentence(tmp_path, monkeypatch):
     import revisit.suites.memobench.sheets as sheets
 
