@@ -8,7 +8,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from revisit.networks import compiled
+from revisit.networks import compiled, pictures
 
 
 class Network:
@@ -83,3 +83,26 @@ def test_exact_numbers_are_not_compiled(monkeypatch):
     monkeypatch.delenv("REVISIT_PRECISION")
     monkeypatch.setenv("REVISIT_COMPILE", "off")
     assert settings.compiles() == "off"
+
+
+@pytest.mark.parametrize("size", [(20, 31), (41, 64), (37, 31)])
+@torch.inference_mode()
+def test_compiled_resizing_gives_the_same_levels(compiler, size):
+    shown = torch.randint(0, 256, (4, 37, 53, 3), dtype=torch.uint8).permute(0, 3, 1, 2)
+    plain = pictures.resized(shown, size)
+    alone = [pictures.resized(shown, size) for _ in range(2)][-1]
+    network = Half(size)
+    within = [compiled.run(network.step, shown) for _ in range(3)][-1]
+    assert len(compiler.made) == 2 and network.calls == 1
+    for found in (alone, 2 * within):
+        assert found.shape == plain.shape and found.dtype == plain.dtype
+        assert (found - plain).abs().max() <= 2 and (found != plain).float().mean() < 1e-3
+
+
+class Half:
+    def __init__(self, size) -> None:
+        self.size, self.calls = size, 0
+
+    def step(self, shown):
+        self.calls += not torch.compiler.is_compiling()
+        return pictures.resized(shown, self.size) / 2

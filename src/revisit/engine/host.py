@@ -26,9 +26,11 @@ import os
 import queue
 import threading
 import time
-from collections import defaultdict, deque
+from bisect import insort
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import count
 from multiprocessing.connection import Connection, Listener
 from typing import Any
 
@@ -78,35 +80,36 @@ class HostedClip:
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     pending: int = 0  # rows in queues
     ended: bool = False
+    turn: int = field(default_factory=count().__next__)  # clips that came first are done first
 
 
 Entry = tuple[Chunk, str, list[int]]  # chunk, evidence key, rows of the chunk
 
 
 class Queue:
-    """Rows that wait for one observer with one set of parameters, all of one size."""
+    """Rows that wait for one observer with one set of parameters, all of one size; clips that began first go first."""
 
     def __init__(self, observer: Observer, params: Mapping[str, Any]) -> None:
         self.observer, self.params = observer, params
-        self.waiting: deque[Entry] = deque()
+        self.waiting: list[Entry] = []
         self.rows = 0
         self.most = settings.batch() or FIRST
         self.measured = settings.batch() is not None
 
     def put(self, chunk: Chunk, key: str, rows: list[int]) -> None:
-        self.waiting.append((chunk, key, rows))
+        insort(self.waiting, (chunk, key, rows), key=lambda entry: entry[0].clip.turn)
         self.rows += len(rows)
         chunk.users += 1
         chunk.clip.pending += len(rows)
 
     def take(self) -> list[Entry]:
-        """At most `most` rows, oldest first."""
+        """At most `most` rows, the first ones."""
         taken: list[Entry] = []
         room = self.most
         while self.waiting and room:
-            chunk, key, rows = self.waiting.popleft()
+            chunk, key, rows = self.waiting.pop(0)
             if len(rows) > room:
-                self.waiting.appendleft((chunk, key, rows[room:]))
+                self.waiting.insert(0, (chunk, key, rows[room:]))
                 chunk.users += 1  # what is left of it counts by itself
                 rows = rows[:room]
             room -= len(rows)
@@ -115,9 +118,8 @@ class Queue:
         return taken
 
     def put_back(self, taken: Sequence[Entry]) -> None:
-        for entry in reversed(taken):
-            self.waiting.appendleft(entry)
-            self.rows += len(entry[2])
+        self.waiting[:0] = taken
+        self.rows += sum(len(rows) for _, _, rows in taken)
 
 
 def serve(address: Address, parent: Connection, tasks: Sequence[ObserverTask] = ()) -> None:
@@ -446,7 +448,7 @@ class Host:
     def _drop(self, connection: Connection) -> None:
         """Forget the rows of a worker that is gone."""
         for q in self.queues.values():
-            kept = deque(entry for entry in q.waiting if entry[0].clip.connection is not connection)
+            kept = [entry for entry in q.waiting if entry[0].clip.connection is not connection]
             for chunk, _, rows in q.waiting:
                 if chunk.clip.connection is connection:
                     q.rows -= len(rows)

@@ -57,6 +57,11 @@ def allow(rows: int, after: int) -> None:
     _compiler = Compiler(rows, after)
 
 
+def allowed() -> bool:
+    """Whether anything may be compiled in this process."""
+    return _compiler is not None
+
+
 def run(step: Step, *tensors: Tensor) -> Tensor:
     """What a step makes of tensors, by its compiled form where there is one."""
     return step(*tensors) if _compiler is None else _compiler.run(step, tensors)

@@ -15,7 +15,10 @@ from typing import Literal
 import torch
 from torch.nn import functional
 
+from revisit.networks import compiled
+
 Size = tuple[int, int]
+Taps = list[tuple[torch.Tensor, torch.Tensor]]
 Method = Literal["bilinear", "bicubic"]
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
@@ -24,15 +27,66 @@ HALF_MEAN, HALF_STD = (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
 
 def resized(pictures: torch.Tensor, size: Size, method: Method = "bicubic", *, exact: bool = False) -> torch.Tensor:
     """Levels of the pictures at another size."""
-    levels = pictures.contiguous().float()  # a GPU filters planes faster than pixels
     if exact:
-        return _filtered(levels, size, method)
-    height, width = levels.shape[-2:]
-    if width != size[1]:
-        levels = _whole(_filtered(levels, (height, size[1]), method))
-    if height != size[0]:
-        levels = _whole(_filtered(levels, size, method))
-    return levels
+        return _filtered(pictures.contiguous().float(), size, method)
+    passes = _passes((pictures.shape[-2], pictures.shape[-1]), size, method)
+    return passes.make(pictures) if torch.compiler.is_compiling() else compiled.run(passes.make, pictures)
+
+
+class _Passes:
+    """Two passes between two sizes, each rounded to whole levels.
+
+    The library's filter is as slow as a small network on a GPU. Compiled code adds up the few pixels that each pixel is
+    made of instead, with the weights that the filter gives them; sums differ in their last bits.
+    """
+
+    def __init__(self, before: Size, after: Size, method: Method) -> None:
+        self.before, self.after, self.method = before, after, method
+        self.across: Taps | None = None
+        self.down: Taps | None = None
+
+    def make(self, pictures: torch.Tensor) -> torch.Tensor:
+        """The pictures at the other size."""
+        (height, width), size = self.before, self.after
+        if torch.compiler.is_compiling() and self.across is not None and self.down is not None:
+            levels = pictures
+            if width != size[1]:
+                levels = _whole(sum(levels[..., at].float() * weight for at, weight in self.across))
+            if height != size[0]:
+                levels = _whole(sum(levels[..., at, :].float() * weight[:, None] for at, weight in self.down))
+            return levels.float()
+        if compiled.allowed() and self.across is None:  # while these are traced it would be too late
+            self.across = _taps(width, size[1], self.method, pictures.device)
+            self.down = _taps(height, size[0], self.method, pictures.device)
+        levels = pictures.contiguous().float()  # a GPU filters planes faster than pixels
+        if width != size[1]:
+            levels = _whole(_filtered(levels, (height, size[1]), self.method))
+        if height != size[0]:
+            levels = _whole(_filtered(levels, size, self.method))
+        return levels
+
+
+_known: dict[tuple[Size, Size, Method], _Passes] = {}
+
+
+def _passes(before: Size, after: Size, method: Method) -> _Passes:
+    key = before, after, method
+    if key not in _known:
+        _known[key] = _Passes(*key)
+    return _known[key]
+
+
+def _taps(before: int, after: int, method: Method, device: torch.device) -> Taps:
+    """The pixels that make the pixels of a line of another length: for each of a few places, which and how much."""
+    line = torch.eye(before, device=device)[None, :, None]
+    weights = _filtered(line, (1, after), method)[0, :, 0].T
+    there = (weights != 0).float()
+    first, last = there.argmax(dim=1), before - 1 - there.flip(1).argmax(dim=1)
+    count = int((last - first).max()) + 1
+    places = first.clamp(max=before - count)[:, None] + torch.arange(count, device=device)
+    return [
+        (at.contiguous(), weight.contiguous()) for at, weight in zip(places.T, weights.gather(1, places).T, strict=True)
+    ]
 
 
 def _filtered(levels: torch.Tensor, size: Size, method: Method) -> torch.Tensor:
