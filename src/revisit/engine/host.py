@@ -138,11 +138,12 @@ def serve(address: Address, parent: Connection, tasks: Sequence[ObserverTask] = 
         listener = Listener(address.path, family="AF_UNIX", authkey=address.key, backlog=64)
         parent.send(device)
         host = Host()
+        host.listen(listener, parent)
         if host.gpu:
             host.warm_up(tasks)
             if settings.compiles() != "off":
                 compiled.allow(settings.batch() or MOST, compiled.AFTER[settings.compiles()])
-        host.run(listener, parent)
+        host.run()
 
 
 class Host:
@@ -180,9 +181,12 @@ class Host:
                 with contextlib.suppress(Exception):  # what is wrong will be said of the first clip
                     observer.fn(batch, **task.params)
 
-    def run(self, listener: Listener, parent: Connection) -> None:
+    def listen(self, listener: Listener, parent: Connection) -> None:
+        """Take in frames from now on, while networks are still being loaded."""
         started(self._accept, listener)
         started(self._end_with, parent)
+
+    def run(self) -> None:
         while True:
             if not self._handle(block=not any(q.rows for q in self.queues.values())):
                 return

@@ -283,10 +283,7 @@ def one_thread_each() -> Iterator[None]:
 def _work(connection: Connection, cache: EvidenceCache, limits: Limits, parent: int, address: Address | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and closes the pipe
     _die_with(parent)
-    host = None
-    if address is not None:
-        os.nice(5)  # the host serves all: it should not wait for a core
-        host = Remote(address)
+    host = None if address is None else Remote(address)
     while True:
         try:
             job = connection.recv()
