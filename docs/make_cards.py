@@ -34,7 +34,7 @@ LIBRARIES = {
     "base": {
         "numpy": "BSD-3-Clause", "av": "BSD-3-Clause", "opencv-python-headless": "Apache-2.0", "typer": "MIT",
         "rich": "MIT", "pyyaml": "MIT", "pydantic": "MIT", "jinja2": "BSD-3-Clause", "openpyxl": "MIT",
-        "threadpoolctl": "BSD-3-Clause", "httpx": "BSD-3-Clause",
+        "threadpoolctl": "BSD-3-Clause", "httpx": "BSD-3-Clause", "msgspec": "BSD-3-Clause",
     },
     "networks, local": {
         "torch": "BSD-3-Clause and others", "transformers": "Apache-2.0", "safetensors": "Apache-2.0",

@@ -344,7 +344,7 @@ def test_the_last_record_of_a_question_counts(tmp_path):
     with RecordWriter(tmp_path / "r.jsonl") as writer:
         for value in (1, 2):
             writer.append(Record(case("a.mp4"), "m", False, "scored", value))
-    assert [line["score"] for line in latest(tmp_path / "r.jsonl").values()] == [2]
+    assert [line.score for line in latest(tmp_path / "r.jsonl").values()] == [2]
 
 
 def test_two_things_of_one_name_are_refused():

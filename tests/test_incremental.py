@@ -153,10 +153,10 @@ def test_lines_are_read_on_where_reading_stopped(tmp_path):
     path.write_text(first + second[:20])
     lines = Lines(path)
     assert list(lines.newest) == [("a", "metric", "m")]
-    before = dict(lines.stamps)
+    before = lines.stamp("a")
     with path.open("a") as file:
         file.write(second[20:] + third.replace("scored", "failed"))
-    assert [line["status"] for line in lines.refresh().newest.values()] == ["failed", "scored"]
-    assert lines.stamps["a", "metric", "m"] != before["a", "metric", "m"]
+    assert [line.status for line in lines.refresh().newest.values()] == ["failed", "scored"]
+    assert lines.stamp("a") not in (before, "") and lines.stamp("a") == Lines(path).stamp("a")
     path.write_text('{"case": "c", "gate": "g", "status": "open", "key": "\\udc80"}\n')  # anew, with half a character
     assert list(lines.refresh().newest) == [("c", "gate", "g")]

@@ -9,7 +9,7 @@ from typing import Any
 
 def digest(facts: Any, length: int = 12) -> str:
     """Short SHA-256 of any JSON-able value, equal for equal values on every machine."""
-    return digest_of_text(canonical(facts), length)
+    return digest_of_bytes(canonical(facts).encode(), length)
 
 
 def canonical(facts: Any) -> str:
@@ -17,8 +17,8 @@ def canonical(facts: Any) -> str:
     return _ENCODER.encode(facts)
 
 
-def digest_of_text(text: str, length: int) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:length]
+def digest_of_bytes(text: bytes, length: int) -> str:
+    return hashlib.sha256(text).hexdigest()[:length]
 
 
 def _plain(value: Any) -> Any:

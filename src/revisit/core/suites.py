@@ -9,12 +9,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from revisit.core.cases import Case, Rejected, Remark
 from revisit.core.errors import UsageError
 from revisit.core.registry import Registry
 from revisit.core.scoring import GATES, METRICS, Gate, Metric
+from revisit.core.texts import own_yaml
 
 
 @dataclass(frozen=True)
@@ -117,9 +116,9 @@ class Suite:
 
 def read_card(package: str | None) -> dict[str, Any]:
     """The card.yaml in the folder of a suite, with the people.yaml beside it, where there is one, as `people`."""
-    card: dict[str, Any] = yaml.safe_load((files(package or "") / "card.yaml").read_text(encoding="utf-8"))
+    card: dict[str, Any] = own_yaml((files(package or "") / "card.yaml").read_text(encoding="utf-8"))
     people = files(package or "") / "people.yaml"
-    return {**card, "people": yaml.safe_load(people.read_text(encoding="utf-8"))} if people.is_file() else card
+    return {**card, "people": own_yaml(people.read_text(encoding="utf-8"))} if people.is_file() else card
 
 
 def _is_id(name: str) -> bool:

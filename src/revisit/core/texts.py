@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,10 @@ def one_line(error: Exception) -> str:
 
 def parse_json(text: str | bytes) -> Any:
     """The content of JSON from outside, whose texts can be saved; ValueError for whatever is none."""
+    import msgspec
+
+    with suppress(ValueError, RecursionError):
+        return msgspec.json.decode(text)  # twice as fast, and stricter: half characters and NaN are left to the other
     escaped = b"\\u" in text if isinstance(text, bytes) else "\\u" in text
     try:
         return mended(json.loads(text)) if escaped else json.loads(text)
@@ -54,6 +58,13 @@ def parse_yaml(text: str) -> Any:
         return mended(content)
     except (RecursionError, ValueError, TypeError, OverflowError) as error:  # too deep, or no date or number
         raise yaml.YAMLError(f"it cannot be read ({type(error).__name__})") from None
+
+
+def own_yaml(text: str) -> Any:
+    """The content of YAML that came with the package: quicker, for nobody made it to do harm."""
+    import yaml
+
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def _parts(value: Any, known: dict[int, int]) -> int:

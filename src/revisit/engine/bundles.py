@@ -37,7 +37,7 @@ from revisit.engine.cache import EvidenceCache
 from revisit.engine.plan import Plan, Wanted
 from revisit.engine.score import Bench, Failed
 from revisit.results import Results
-from revisit.results.files import Line, case_from_json, from_line
+from revisit.results.files import Line, case_from_json, from_line, to_answer
 from revisit.results.memory import held_to_truth
 from revisit.results.run import Run
 
@@ -66,7 +66,7 @@ class Bundle:
     @property
     def results(self) -> Results:
         cases = {entry["id"]: case_from_json(entry) for entry in self.plan["cases"]}
-        records = [from_line(line, cases[line["case"]]) for line in self.lines if line["case"] in cases]
+        records = [from_line(to_answer(line), cases[line["case"]]) for line in self.lines if line["case"] in cases]
         known = self.plan["suite"] in SUITES
         return Results(
             list(cases.values()), records, [Rejected(**entry) for entry in self.plan["rejected"]],

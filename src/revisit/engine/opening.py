@@ -8,7 +8,6 @@ refused: its numbers do not go beside these.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,8 @@ from revisit.core.texts import parse_json
 from revisit.engine.claims import Others
 from revisit.engine.needs import observed_kinds, short_hash
 from revisit.engine.plan import Plan
-from revisit.results.files import SCHEMA, Lines, Question, latest, rows_of, write_rows, write_text
+from revisit.media.files import replacing
+from revisit.results.files import SCHEMA, Answer, Lines, Question, parsed, rows_of, write_rows
 
 Content = Mapping[str, Any]  # of a plan.json
 OURS = (
@@ -44,7 +44,7 @@ class Opened:
     whole: Content  # of plan.json: this plan, and what earlier calls asked besides
     questions: dict[str, list[Metric | Gate]]  # case id -> what has no valid answer yet
     lines: Lines  # the answers there are
-    failed: Mapping[Question, bytes]  # what had failed when the run was opened: its stamps
+    failed: Mapping[Question, Answer]  # what had failed when the run was opened
 
     @property
     def plan_file(self) -> Path:
@@ -58,22 +58,23 @@ class Opened:
         """Keys of the evidence that the open questions of a case need, with what a page shows of it."""
         return self.plan.keys_for(case, self.questions[case.id])
 
-    def open_questions(self, case: Case, failed: Mapping[Question, bytes]) -> list[Metric | Gate]:
+    def open_questions(self, case: Case, failed: Mapping[Question, Answer]) -> list[Metric | Gate]:
         """What has no valid answer yet; what had failed earlier is asked again."""
-
-        def holds(asker: Metric | Gate) -> bool:
-            about = case.id, "metric" if isinstance(asker, Metric) else "gate", asker.id
-            line = self.lines.newest.get(about)
-            return (
-                line is not None
-                and line.get("schema") == SCHEMA  # earlier answers have no kinds of reasons
-                and (line["status"] != "failed" or failed.get(about) != self.lines.stamps[about])
-                and line["key"] == keys[asker.id]
-            )
 
         askers = self.plan.askers_of(case)
         keys = self.plan.record_keys(case, askers)
-        return [asker for asker in askers if not holds(asker)]
+        newest, found = self.lines.newest, []
+        for asker in askers:
+            about = case.id, "metric" if isinstance(asker, Metric) else "gate", asker.id
+            line = newest.get(about)
+            if (
+                line is None
+                or line.key != keys[asker.id]
+                or line.schema != SCHEMA  # earlier answers have no kinds of reasons
+                or (line.status == "failed" and failed.get(about) == line)
+            ):
+                found.append(asker)
+        return found
 
     def hash(self) -> str:
         """One hash over all metrics and gates of the run."""
@@ -112,7 +113,7 @@ def opened(
     lines = Lines(out / "records.jsonl")
     # What failed may have failed a moment ago, with the others: who joins does not ask it again.
     asked_again = {} if joins else lines.newest
-    failed = {about: lines.stamps[about] for about, line in asked_again.items() if line["status"] == "failed"}
+    failed = {about: line for about, line in asked_again.items() if line.status == "failed"}
     begun = Opened(out, plan, whole, {}, lines, failed)
     begun.questions.update({case.id: begun.open_questions(case, failed) for case in plan.cases})
     return begun
@@ -205,8 +206,10 @@ def _forget(out: Path, questions: set[tuple[str, str]]) -> None:
     """Take answers that do not hold any more out of the records."""
     if not questions:
         return
-    kept = [line for about, line in latest(out / "records.jsonl").items() if about[::2] not in questions]
-    write_text(out / "records.jsonl", "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept))
+    lines, answers = parsed((out / "records.jsonl").read_bytes())
+    kept = [raw for raw, answer in zip(lines, answers, strict=True) if answer.about[::2] not in questions]
+    with replacing(out / "records.jsonl") as temporary:
+        temporary.write_bytes(b"".join(kept))
 
 
 def _same_source(out: Path, request: Mapping[str, Any] | None) -> None:
@@ -223,8 +226,7 @@ def _same_source(out: Path, request: Mapping[str, Any] | None) -> None:
 
 def _require_ours(out: Path, exports: Sequence[str]) -> None:
     """Refuse a folder that was never a run and holds files of the names that a run writes and removes."""
-    said = [_said(out / name) for name in ("run.json", "plan.json")]
-    if any({"suite", "protocol"} <= content.keys() for content in said):
+    if any({"suite", "protocol"} <= _said(out / name).keys() for name in ("run.json", "plan.json")):
         return
     there = [name for name in OURS if (out / name).exists()] + [path.name for path in _exported(out, exports)]
     if there:

@@ -24,7 +24,7 @@ from revisit.core import (
     UsageError,
     evidence_id,
 )
-from revisit.core.protocol import canonical, digest_of_text
+from revisit.core.protocol import canonical, digest_of_bytes
 from revisit.engine.entries import read_entries, stratified
 from revisit.engine.floors import with_categories
 from revisit.engine.making import task_for
@@ -100,9 +100,9 @@ class Plan:
         return {}
 
     @cached_property
-    def _kinds(self) -> dict[str, list[str]]:
+    def _kinds(self) -> dict[str, tuple[str, ...]]:
         """Ids of the evidence that observers make for each metric and gate."""
-        return {asker.id: sorted(map(evidence_id, observed_kinds(asker))) for asker in self.askers}
+        return {asker.id: tuple(sorted(map(evidence_id, observed_kinds(asker)))) for asker in self.askers}
 
     def keys_for(self, case: Case, askers: Sequence[Metric | Gate]) -> set[str]:
         """Keys of the evidence of a case that these use, with what is always shown; none where nothing is asked."""
@@ -129,20 +129,21 @@ class Plan:
         """
         wanted = self.wanted[case.id]
         said = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
-        told = canonical({**said, "annotations": dict(case.annotations)})
+        told = canonical({**said, "annotations": dict(case.annotations)}).encode()
         absent = {id: reason.sentence for id, reason in wanted.absent.items()}
-        evidence = {
-            id: f'"{id}":{canonical(wanted.keys.get(id) or absent.get(id))}'
-            for id in {id for asker in askers for id in self._kinds[asker.id]}
-        }
-        return {
-            asker.id: digest_of_text(
-                f'{{"asker":"{self.asker_hash(asker)}","case":{told},'
-                f'"evidence":{{{",".join(evidence[id] for id in self._kinds[asker.id])}}}}}',
-                24,
-            )
-            for asker in askers
-        }
+        evidence: dict[tuple[str, ...], bytes] = {}
+        keys = {}
+        for asker in askers:
+            kinds = self._kinds[asker.id]
+            if kinds not in evidence:
+                parts = (f'"{id}":{canonical(wanted.keys.get(id) or absent.get(id))}' for id in kinds)
+                evidence[kinds] = b'%b,"evidence":{%b}}' % (told, ",".join(parts).encode())
+            keys[asker.id] = digest_of_bytes(self._beginnings[asker.id] + evidence[kinds], 24)
+        return keys
+
+    @cached_property
+    def _beginnings(self) -> dict[str, bytes]:
+        return {asker.id: f'{{"asker":"{self.asker_hash(asker)}","case":'.encode() for asker in self.askers}
 
     def spoilt(self, case: Case, broken: Mapping[str, str]) -> dict[str, str]:
         """The sentence for each piece of evidence that a broken clip or reference leaves unmade.

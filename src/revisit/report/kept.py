@@ -16,12 +16,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 import revisit
 from revisit.core import Case, digest
+from revisit.core.texts import parse_json
 from revisit.media.files import replacing
 
 if TYPE_CHECKING:
     from revisit.report.book import Book, Scene
+    from revisit.results.files import Lines
 
 NAME = "made.json"
 ROOMS = ("core", "evidence", "media", "report", "results", "web")  # whose code decides what a scene looks like
@@ -41,7 +45,7 @@ def read_parts(folder: Path, basis: str) -> dict[str, Part]:
     """Scenes of an earlier page that are whole, by key; none where the page was made on another basis."""
     path = folder / NAME
     try:
-        content = json.loads(path.read_bytes())
+        content = parse_json(path.read_bytes())
     except (OSError, ValueError):
         return {}
     path.unlink()
@@ -83,13 +87,13 @@ def units_of(book: Book) -> set[str]:
     return set(_files(book.run.path, "units"))
 
 
-def made_of(book: Book, scene: Scene, stamps: Mapping[str, str], there: Collection[str]) -> str:
+def made_of(book: Book, scene: Scene, lines: Lines, there: Collection[str]) -> str:
     """The digest of everything that only this scene is made from; `there` are the files of values per frame."""
     told = hashlib.sha256()
     truths = (book.results.truth_of(case) for case in scene.cases)
     for case in _distinct(scene.cases, truths):
         planned = book.planned[case.id]
-        told.update(_text([planned, book.diagnoses.get(case.id), stamps.get(case.id)]))
+        told.update(msgspec.json.encode([planned, book.diagnoses.get(case.id), lines.stamp(case.id)]))
         evidence = (*planned.get("evidence", {}).values(), *planned.get("reference_evidence", {}).values())
         units = [record.units for record in book.results.of(case).values() if record.units]
         told.update(bytes(key in book.cache for key in evidence))
@@ -101,10 +105,6 @@ def made_of(book: Book, scene: Scene, stamps: Mapping[str, str], there: Collecti
 
 def _distinct(cases: Iterable[Case], truths: Iterable[Case | None]) -> list[Case]:
     return list({case.id: case for case in (*cases, *truths) if case is not None}.values())
-
-
-def _text(facts: Any) -> bytes:
-    return json.dumps(facts).encode()
 
 
 def _state(path: Path) -> str:

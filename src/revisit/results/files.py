@@ -8,13 +8,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+import msgspec
 
 from revisit.core import Case, Clip, Reason, Record, Target, UsageError
 from revisit.core.texts import parse_json
@@ -50,34 +53,49 @@ def to_line(record: Record) -> Line:
     return line | {"seconds": record.seconds}
 
 
-def from_line(line: Line, case: Case) -> Record:
+class Answer(msgspec.Struct, gc=False):
+    """A line that was read. A line in which one of these is missing or of another type is damaged, and asked again."""
+
+    case: str
+    status: str
+    key: str
+    metric: str | None = None
+    gate: str | None = None
+    schema: int = 1
+    score: float | int | None = None
+    raw: float | int | None = None
+    label: str = ""
+    reason: dict[str, str] | str | None = None
+    facts: dict[str, Any] | None = None
+    version: int = 0
+    protocol: str = ""
+    units: str = ""
+    n_units: int = 0
+    seconds: float = 0.0
+
+    @property
+    def about(self) -> Question:
+        return (self.case, "metric", self.metric or "") if self.gate is None else (self.case, "gate", self.gate)
+
+
+def from_line(line: Answer, case: Case) -> Record:
     """The record of a line."""
-    if line.get("schema", 1) > SCHEMA:
+    if line.schema > SCHEMA:
         raise UsageError(
-            f"the run was written by a newer Revisit (records of schema {line['schema']}); this one reads {SCHEMA}"
+            f"the run was written by a newer Revisit (records of schema {line.schema}); this one reads {SCHEMA}"
         )
-    reason = line.get("reason") or None
-    if isinstance(reason, Mapping):
-        reason = _reason(reason["kind"], reason["sentence"])
-    elif reason is not None:
-        reason = Reason(_OF_STATE.get(line["status"], "unsorted"), reason)
-    return Record(
-        case,
-        line["gate"] if "gate" in line else line["metric"],
-        "gate" in line,
-        line["status"],
-        line.get("score"),
-        line.get("raw"),
-        line.get("label", ""),
-        reason,
-        line.get("facts") or {},
-        line.get("version", 0),
-        line.get("protocol", ""),
-        line.get("key", ""),
-        line.get("units", ""),
-        line.get("n_units", 0),
-        line.get("seconds", 0.0),
-    )
+    said = line.reason or None
+    if isinstance(said, dict):
+        reason: Reason | None = _reason(said["kind"], said["sentence"])
+    else:
+        reason = None if said is None else Reason(_OF_STATE.get(line.status, "unsorted"), said)
+    record = object.__new__(Record)  # a run has many: to set its frozen fields one by one takes longer than to read it
+    vars(record).update(
+        case=case, question=line.about[2], is_gate=line.gate is not None, status=line.status, value=line.score,
+        raw=line.raw, label=line.label, reason=reason, facts=line.facts or {}, version=line.version,
+        protocol=line.protocol, key=line.key, units=line.units, n_units=line.n_units, seconds=line.seconds,
+    )  # fmt: skip
+    return record
 
 
 @lru_cache(maxsize=4096)
@@ -89,26 +107,13 @@ def _reason(kind: str, sentence: str) -> Reason:
 _OF_STATE = {"closed": "gate_closed", "unsure": "undecided", "failed": "failed"}
 
 
-def question(line: Line) -> Question | None:
-    """What a line answers; None where it does not say what came of it, as a damaged one, which is asked again."""
-    kind = "gate" if "gate" in line else "metric"
-    case, asked = line.get("case"), line.get(kind)
-    whole = isinstance(case, str) and isinstance(asked, str)
-    if whole and isinstance(line.get("status"), str) and isinstance(line.get("key"), str):
-        return str(case), kind, str(asked)
-    return None
-
-
 class Lines:
-    """The newest line of each question of a record file. `refresh` reads on where it stopped before.
-
-    Every line has a stamp, so that who made something of it can tell whether it has changed.
-    """
+    """The newest line of each question of a record file. `refresh` reads on where it stopped before."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.newest: dict[Question, Line] = {}
-        self.stamps: dict[Question, bytes] = {}
+        self.newest: dict[Question, Answer] = {}
+        self._told: dict[Any, Any] = {}  # case -> the running digest of its lines
         self.read, self._file = 0, -1  # bytes taken in, of which file
         self.refresh()
 
@@ -124,34 +129,56 @@ class Lines:
         with self.path.open("rb") as file:
             now = os.fstat(file.fileno())
             if now.st_ino != self._file or now.st_size < self.read:
-                self.newest, self.stamps, self.read = {}, {}, 0
+                self.newest, self._told, self.read = {}, {}, 0
             self._file = now.st_ino
             file.seek(self.read)
             new = file.read()
         new = new[: new.rfind(b"\n") + 1]  # a last line without an end is torn by a kill, or about to be written
         self.read += len(new)
-        for raw, line in _parsed(new.splitlines(keepends=True)):
-            if isinstance(line, dict) and (about := question(line)) is not None:
-                self.newest[about] = line
-                self.stamps[about] = hashlib.blake2b(raw, digest_size=16).digest()
+        lines, answers = parsed(new)
+        self.newest.update({answer.about: answer for answer in answers})
+        for case, numbers in groupby(range(len(answers)), lambda number: answers[number].case):
+            mine = list(numbers)  # answers of a case lie together
+            told = self._told.setdefault(case, hashlib.sha256())
+            told.update(b"".join(lines[mine[0] : mine[-1] + 1]))
         return self
 
+    def stamp(self, case: str) -> str:
+        """Of all lines about a case: another one when there are others by now."""
+        return self._told[case].hexdigest() if case in self._told else ""
 
-def _parsed(lines: list[bytes]) -> Iterable[tuple[bytes, Line]]:
-    """Lines with their content; what is no JSON, such as a line torn by a kill, is left out."""
+
+def parsed(text: bytes) -> tuple[list[bytes], list[Answer]]:
+    """Lines, and what each says; those that are none, such as one torn by a kill, are left out."""
+    lines = text.splitlines(keepends=True)
     try:
-        return zip(lines, parse_json(b"[" + b",".join(lines) + b"]"), strict=True)  # in one go, which is twice as fast
+        found = msgspec.json.Decoder(Answer).decode_lines(text)
+        if len(found) == len(lines) and all(map(_asks, found)):
+            return lines, found
+    except (ValueError, RecursionError):
+        pass
+    kept = [(raw, answer) for raw in lines if (answer := _answer(raw)) is not None]
+    return [raw for raw, _ in kept], [answer for _, answer in kept]
+
+
+def _answer(raw: bytes) -> Answer | None:
+    try:
+        found = to_answer(parse_json(raw))
     except ValueError:
-        return _one_by_one(lines)
+        return None
+    return found if _asks(found) else None
 
 
-def _one_by_one(lines: list[bytes]) -> Iterator[tuple[bytes, Line]]:
-    for raw in lines:
-        with suppress(ValueError):
-            yield raw, parse_json(raw)
+def _asks(answer: Answer) -> bool:
+    return answer.metric is not None or answer.gate is not None
 
 
-def latest(path: Path) -> dict[Question, Line]:
+def to_answer(line: Line) -> Answer:
+    """What a line says; ValueError for a damaged one."""
+    return msgspec.convert(line, Answer)
+
+
+def latest(path: Path) -> dict[Question, Answer]:
     """The newest line of each question."""
     return Lines(path).newest
 

@@ -13,7 +13,7 @@ import numpy as np
 import yaml
 
 from revisit.core import Case, MediaError, UsageError
-from revisit.core.texts import parse_yaml
+from revisit.core.texts import own_yaml, parse_yaml
 from revisit.results.run import Run
 
 FILE = "models.yaml"
@@ -85,7 +85,7 @@ def _indexed(facts: Mapping[str, Mapping[str, Any]]) -> ModelFacts:
 @cache
 def published_facts() -> ModelFacts:
     """What papers state."""
-    content = yaml.safe_load((files(__package__) / FILE).read_text(encoding="utf-8"))
+    content = own_yaml((files(__package__) / FILE).read_text(encoding="utf-8"))
     return _indexed({name: _sourced(facts, content["sources"]) for name, facts in content["models"].items()})
 
 

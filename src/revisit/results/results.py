@@ -15,9 +15,10 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ Entry = Case | Rejected
 Asks = Callable[[str, Entry], bool]
 Limits = tuple[float | None, float | None]
 Interval = tuple[float, float]
+Answers = Mapping[str, Mapping[str, Record]]  # case id -> metric or gate -> its record
 Place = tuple[Path, int, int | None]  # of a clip: its file, and the stretch of it
 
 
@@ -128,7 +130,7 @@ class Results:
     def __init__(
         self,
         cases: Sequence[Case],
-        records: Iterable[Record],
+        records: Iterable[Record] | Answers,
         rejected: Sequence[Rejected] = (),
         *,
         asks: Asks = lambda question, entry: True,
@@ -136,16 +138,18 @@ class Results:
         series: Mapping[tuple[str, str], Series] | None = None,
         name: str = "",
     ) -> None:
-        """`asks` says whether a question is asked of an entry of the dataset; `folder` holds the files of `units`."""
+        """`asks` says whether a question is asked of an entry of the dataset; `folder` holds the files of `units`.
+
+        Records that come by case are listed only when somebody asks for a list: a run has many, and a table needs few.
+        """
         self.truths = tuple(case for case in cases if case.truth)  # the references, each a clip of its own
-        known = {case.id for case in self.truths}
-        answers = tuple(records)
         self.cases, self.rejected = tuple(case for case in cases if not case.truth), tuple(rejected)
-        self.records: tuple[Record, ...] = answers
-        self._of_truth: tuple[Record, ...] = ()
-        if known:
-            self.records = tuple(record for record in answers if record.case.id not in known)
-            self._of_truth = tuple(record for record in answers if record.case.id in known)
+        self._listed: tuple[Record, ...] | None = None
+        if isinstance(records, Mapping):
+            self._by_case = records
+        else:
+            self._listed = tuple(records)
+        self._about: dict[str, list[Record]] = {}
         self.asks, self.folder, self.name = asks, folder, name
         self._series = series or {}
         self._whole = self  # of which this is a part
@@ -169,16 +173,43 @@ class Results:
         return sorted({entry.model for entry in self.entries if entry.model or isinstance(entry, Case)})
 
     @cached_property
+    def records(self) -> tuple[Record, ...]:
+        """All answers, those of a case together where they were not given in another order."""
+        return tuple(self._each())
+
+    def _each(self) -> Iterator[Record]:
+        if self._listed is not None:
+            truths = {case.id for case in self.truths}
+            return (record for record in self._listed if not truths or record.case.id not in truths)
+        return (record for case in self.cases for record in self._by_case.get(case.id, {}).values())
+
+    @cached_property
+    def _of_truth(self) -> tuple[Record, ...]:
+        truths = {case.id for case in self.truths}
+        if self._listed is not None:
+            return tuple(record for record in self._listed if record.case.id in truths) if truths else ()
+        return tuple(record for case in self.truths for record in self._by_case.get(case.id, {}).values())
+
+    @cached_property
+    def _asked(self) -> dict[str, bool]:
+        """Metrics and gates in the order of the records, and whether each is a gate."""
+        found: dict[str, bool] = {}
+        for record in self._each():
+            if record.question not in found:
+                found[record.question] = record.is_gate
+        return found
+
+    @cached_property
     def metrics(self) -> list[str]:
         """Metrics that were asked, in the order of the records."""
-        return list(dict.fromkeys(record.question for record in self.records if not record.is_gate))
+        return [question for question, is_gate in self._asked.items() if not is_gate]
 
     @cached_property
     def gates(self) -> list[str]:
-        return list(dict.fromkeys(record.question for record in self.records if record.is_gate))
+        return [question for question, is_gate in self._asked.items() if is_gate]
 
     @cached_property
-    def _by_case(self) -> dict[str, dict[str, Record]]:
+    def _by_case(self) -> Answers:
         found: dict[str, dict[str, Record]] = {}
         for record in (*self.records, *self._of_truth):
             found.setdefault(record.case.id, {})[record.question] = record
@@ -198,7 +229,15 @@ class Results:
 
     def about(self, question: str) -> list[Record]:
         """All answers to a question."""
-        return self._by_question.get(question, [])
+        return self._answers(question) if self._listed is None else self._by_question.get(question, [])
+
+    def _answers(self, question: str) -> list[Record]:
+        """The answer about each case that has one."""
+        if question not in self._about:
+            answers, none = self._by_case, dict[str, Record]()
+            found = [answers.get(case.id, none).get(question) for case in self.cases]
+            self._about[question] = [record for record in found if record is not None]
+        return self._about[question]
 
     @cached_property
     def _by_question(self) -> dict[str, list[Record]]:
@@ -209,7 +248,7 @@ class Results:
 
     def scores(self, metric: str) -> list[Record]:
         """The answers to a metric that are scores."""
-        return [record for record in self.about(metric) if record.scored]
+        return [record for record in self.about(metric) if record.status == "scored"]
 
     # The truth
 
@@ -259,9 +298,8 @@ class Results:
         rejected = [entry for entry in self.rejected if wanted(entry)]
         if len(cases) == len(self.cases) and len(rejected) == len(self.rejected):
             return self
-        part = self._with(cases, [record for record in self.records if record.case.id in kept], rejected)
-        part._by_case = self._by_case  # what was asked of a clip is the same in every part
-        return part
+        mine = None if self._listed is None else [record for record in self.records if record.case.id in kept]
+        return self._part(cases, mine, rejected)
 
     def where(self, **facts: Any) -> Results:
         """The clips with these facts: fields of the case or its annotations; a value, or several in a list."""
@@ -292,16 +330,13 @@ class Results:
         found: dict[Any, tuple[list[Case], list[Record], list[Rejected]]] = defaultdict(lambda: ([], [], []))
         for case in self.cases:
             found[of[case.id]][0].append(case)
-        for record in self.records:
+        for record in self.records if self._listed is not None else ():
             if record.case.id in of:
                 found[of[record.case.id]][1].append(record)
         for entry in self.rejected:
             found[value_of(entry)][2].append(entry)
         ordered = sorted(found.items(), key=lambda item: (item[0] is None, str(type(item[0])), item[0]))
-        made = {value: self._with(*part) for value, part in ordered}
-        for part in made.values():
-            part._by_case = self._by_case
-        return made
+        return {value: self._part(*part) for value, part in ordered}
 
     def common(self, metric: str) -> Results:
         """The clips that every model has a score of: the same samples under the same conditions."""
@@ -320,12 +355,11 @@ class Results:
         scored: list[tuple[float, str]] = []
         reasons: Counter[str] = Counter()
         failed = 0
-        for case in self.cases:
-            record = self.answer(case, metric)
-            if record is None or not self.asks(metric, case):
+        for record in self._answers(metric):
+            if not self.asks(metric, record.case):
                 continue
             if record.value is not None and record.scored:
-                scored.append((record.value, case.sample))
+                scored.append((record.value, record.case.sample))
             elif record.failed:
                 failed += 1
             elif record.reason is not None:
@@ -343,15 +377,12 @@ class Results:
     @cached_property
     def _two_valued(self) -> set[str]:
         """Metrics whose scores are all one end of their range or the other, such as 0 and 1."""
-        found: dict[str, set[float]] = {}
-        for record in self.records:
-            if record.scored and record.value is not None and not record.is_gate:
-                found.setdefault(record.question, set()).add(record.value)
+        found = {id: {r.value for r in self.scores(id) if r.value is not None} for id in self.metrics}
         # Where only one end occurs, a range of 0 to 1 tells a yes or no from a measure that happens to be at its limit.
         return {
             id
             for id, values in found.items()
-            if values == set(limits_of(id)) or (limits_of(id) == (0, 1) and values <= {0.0, 1.0})
+            if values and (values == set(limits_of(id)) or (limits_of(id) == (0, 1) and values <= {0.0, 1.0}))
         }
 
     def expected(self, question: str) -> int:
@@ -433,7 +464,7 @@ class Results:
 
     def lacking(self, question: str) -> Reason | None:
         """Why nobody could be asked: for all clips something was not given, or this set or machine has it not."""
-        answers = [record for record in self.about(question) if not record.failed]
+        answers = [record for record in self.about(question) if record.status != "failed"]
         reasons = [record.reason for record in answers]
         kinds = {reason.kind if reason else "" for reason in reasons}
         first = reasons[0] if len(kinds) == 1 else None
@@ -452,7 +483,8 @@ class Results:
 
     @cached_property
     def _with_failures(self) -> set[str]:
-        return {record.case.id for record in (*self.records, *self._of_truth) if record.failed}
+        """Cases of which something failed; a part may know of more than it has."""
+        return {record.case.id for record in chain(self._each(), self._of_truth) if record.status == "failed"}
 
     @cached_property
     def readable(self) -> Results:
@@ -462,14 +494,15 @@ class Results:
     @cached_property
     def failures(self) -> list[Record]:
         """One per case and distinct sentence."""
-        return list({(r.case.id, r.sentence): r for r in reversed(self.records) if r.failed}.values())[::-1]
+        failed = [record for record in self._each() if record.failed] if self._with_failures else []
+        return list({(r.case.id, r.sentence): r for r in reversed(failed)}.values())[::-1]
 
     def labels(self) -> dict[str, dict[str, int]]:
         """How often each gate came to each finding."""
         found: dict[str, Counter[str]] = {}
-        for record in self.records:
-            if record.is_gate and record.status in GATE_STATES:
-                found.setdefault(record.question, Counter())[record.label] += 1
+        for gate in self.gates:
+            labels = Counter(record.label for record in self.about(gate) if record.status in GATE_STATES)
+            found |= {gate: labels} if labels else {}
         return {gate: dict(sorted(labels.items())) for gate, labels in sorted(found.items())}
 
     # For other tools
@@ -502,14 +535,24 @@ class Results:
         """A row per answer, as an Arrow table; `pyarrow.parquet.write_table` makes a Parquet file of it."""
         return export.to_arrow(self)
 
-    def _with(self, cases: Iterable[Case], records: Iterable[Record], rejected: Iterable[Rejected]) -> Results:
+    def _part(self, cases: Iterable[Case], records: Iterable[Record] | None, rejected: Iterable[Rejected]) -> Results:
+        """Some of the clips; what was asked of a clip is the same in every part. `records` where they are listed."""
+        part = self._with(cases, self._by_case if self._listed is None else records or (), rejected)
+        part._by_case, part._with_failures = self._by_case, self._with_failures
+        return part
+
+    def _with(
+        self, cases: Iterable[Case], records: Iterable[Record] | Answers, rejected: Iterable[Rejected]
+    ) -> Results:
         mine = tuple(cases)
         places = {_place(case.reference) for case in mine if case.reference is not None}
         truths = [case for case in self.truths if _place(case.clip) in places]
-        kept = {case.id for case in truths}
+        if not isinstance(records, Mapping):
+            kept = {case.id for case in truths}
+            records = (*records, *(record for record in self._of_truth if record.case.id in kept))
         made = Results(
-            (*mine, *truths), (*records, *(record for record in self._of_truth if record.case.id in kept)),
-            tuple(rejected), asks=self.asks, folder=self.folder, series=self._series, name=self.name,
+            (*mine, *truths), records, tuple(rejected), asks=self.asks, folder=self.folder, series=self._series,
+            name=self.name,
         )  # fmt: skip
         made._whole = self._whole
         return made

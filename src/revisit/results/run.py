@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -55,13 +54,6 @@ class Run:
             plan, lines = self.plan, self.lines
             return self._once("results", (id(plan), lines.state), lambda: results_of(self.path, plan, lines=lines))
 
-    def stamps(self) -> dict[str, str]:
-        """Of the answers about each case: a stamp that changes when one of them does."""
-        found: dict[str, list[bytes]] = {}
-        for (case, _, _), stamp in self.lines.stamps.items():
-            found.setdefault(case, []).append(stamp)
-        return {case: hashlib.sha256(b"".join(sorted(stamps))).hexdigest() for case, stamps in found.items()}
-
     @property
     def exit_code(self) -> int:
         results = self.results
@@ -92,14 +84,17 @@ def results_of(out: Path, plan: Mapping[str, Any], known: Iterable[Case] = (), l
     cases = [now.get(entry["id"]) or case_from_json(entry) for entry in plan["cases"]]
     questions = [("gate", id) for id in plan["gates"]] + [("metric", id) for id in plan["metrics"]]
     newest = (lines.refresh() if lines else Lines(out / "records.jsonl")).newest
+    answers = {
+        case.id: {
+            about[1]: from_line(line, case)
+            for about in questions
+            if (line := newest.get((case.id, *about))) is not None
+        }
+        for case in cases
+    }
     return Results(
         cases,
-        [
-            from_line(newest[case.id, kind, id], case)
-            for case in cases
-            for kind, id in questions
-            if (case.id, kind, id) in newest
-        ],
+        answers,
         [Rejected(**entry) for entry in plan["rejected"]],
         asks=SUITES[plan["suite"]].asks if plan["suite"] in SUITES else lambda question, entry: True,
         folder=out,

@@ -33,7 +33,8 @@ def standard_summary(
     wanted = results.metrics if metrics is None else metrics
     lacking = {id: reason.sentence for id in wanted if (reason := results.lacking(id)) is not None}
     asked = [id for id in wanted if id not in lacking]
-    models = {model: results.where(model=model) for model in results.models}
+    groups = results.groups("model")
+    models = {model: groups[model] for model in results.models}
     made = {
         "cases": len(results.cases),
         "rejected": told(results.rejected, noun, places),

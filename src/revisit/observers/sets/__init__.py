@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from revisit.core import OBSERVERS, Observer, UsageError
-from revisit.core.texts import parse_yaml
+from revisit.core.texts import own_yaml, parse_yaml
 
 KEYS = ("title", "extends", "roles")
 
@@ -61,7 +61,7 @@ def read_set(name: str, below: tuple[str, ...] = ()) -> SetFile:
 
 @cache
 def _own(name: str) -> Any:
-    return yaml.safe_load((files(__name__) / f"{name}.yaml").read_text())
+    return own_yaml((files(__name__) / f"{name}.yaml").read_text())
 
 
 def _content(path: Path) -> Any:

@@ -48,6 +48,8 @@ def scan(
 
 def target_of(targets: Mapping[str, Any], root: Path, sample: str, path: Path) -> dict[str, Any] | None:
     """Name and box of a clip's target in a table by path without ending, stem or id."""
+    if not targets:
+        return None
     names = (path.relative_to(root).with_suffix("").as_posix(), path.stem, sample)
     given = next((targets[name] for name in names if name in targets), None)
     if not isinstance(given, Mapping) or "box" not in given:
