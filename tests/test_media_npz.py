@@ -76,6 +76,16 @@ def test_same_arrays_give_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
 
+def test_a_level_is_kept_to(tmp_path):
+    arrays = {"x": np.random.default_rng(1).normal(size=4000).round(1)}
+    sizes = []
+    for level in (1, 9):
+        save_npz(tmp_path / "a.npz", arrays, compress=True, level=level)
+        np.testing.assert_array_equal(np.load(tmp_path / "a.npz")["x"], arrays["x"])
+        sizes.append((tmp_path / "a.npz").stat().st_size)
+    assert sizes[1] < 0.97 * sizes[0]
+
+
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     save_npz(path, {"x": np.arange(3)})

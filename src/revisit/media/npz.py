@@ -10,6 +10,7 @@ say nothing of its directory, nor of the shapes of its arrays.
 from __future__ import annotations
 
 import hashlib
+import io
 import math
 import struct
 import zipfile
@@ -90,7 +91,7 @@ def save_npz(
 ) -> None:
     """Write arrays as an npz file: whole or not at all, the same bytes for the same arrays."""
     with replacing(path) as temporary:
-        with zipfile.ZipFile(temporary, "w", compresslevel=level) as archive:
+        with zipfile.ZipFile(temporary, "w") as archive:
             archive.comment = bytes(SEAL) if seal else b""
             for name in sorted(arrays):
                 array = np.asarray(arrays[name])
@@ -100,7 +101,11 @@ def save_npz(
                     )
                 member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
                 member.create_system, member.external_attr = 3, 0o644 << 16
-                member.compress_type = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+                if compress:  # in one go: zipfile takes no level for a member that is written piece by piece
+                    whole = io.BytesIO()
+                    np.lib.format.write_array(whole, array, allow_pickle=False)
+                    archive.writestr(member, whole.getbuffer(), zipfile.ZIP_DEFLATED, level)
+                    continue
                 with archive.open(member, "w", force_zip64=array.nbytes > GIB) as file:
                     np.lib.format.write_array(file, array, allow_pickle=False)
         if seal:

@@ -125,8 +125,7 @@ class Lpips(nn.Module):
         """Features at the five depths, those of each place divided by their length."""
         x = pictures.float() / 127.5 - 1
         x = (x - x.new_tensor(SHIFT)[:, None, None]) / x.new_tensor(SCALE)[:, None, None]
-        if x.is_cuda:  # the order in which its units for half precision take them
-            x = x.contiguous(memory_format=torch.channels_last)
+        x = x.contiguous(memory_format=torch.channels_last)  # a GPU's units for half precision and most CPUs want it so
         found = [depth.float() for depth in self.features(x)]
         return [depth / (depth.square().sum(dim=1, keepdim=True).sqrt() + 1e-10) for depth in found]
 
