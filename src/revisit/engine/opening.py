@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from revisit.core import Case, Gate, Metric, UsageError, evidence_id
+from revisit.core import Case, Gate, Metric, Unscored, UsageError, Verdict, evidence_id
+from revisit.core.records import GATE_STATES
 from revisit.core.texts import parse_json
 from revisit.engine.claims import Others
 from revisit.engine.needs import observed_kinds, short_hash
 from revisit.engine.plan import Plan
 from revisit.media.files import replacing
-from revisit.results.files import SCHEMA, Answer, Lines, Question, parsed, rows_of, write_rows
+from revisit.results.files import SCHEMA, Answer, Lines, Question, from_line, parsed, rows_of, write_rows
 
 Content = Mapping[str, Any]  # of a plan.json
 OURS = (
@@ -74,6 +75,21 @@ class Opened:
                 or (line.status == "failed" and failed.get(about) == line)
             ):
                 found.append(asker)
+        return found
+
+    def verdicts(self, case: Case) -> dict[str, Verdict | Unscored]:
+        """What gates have said of a case that are not asked again, for the metrics behind them."""
+        again = {asker.id for asker in self.questions[case.id]}
+        found: dict[str, Verdict | Unscored] = {}
+        for gate in self.plan.askers_of(case):
+            line = self.lines.newest.get((case.id, "gate", gate.id))
+            if isinstance(gate, Metric) or gate.id in again or line is None or line.status == "failed":
+                continue
+            record = from_line(line, case)
+            if record.status in GATE_STATES:
+                found[gate.id] = Verdict(record.status, record.label, record.sentence, record.facts)
+            elif record.reason is not None:
+                found[gate.id] = Unscored(record.reason, facts=record.facts)
         return found
 
     def hash(self) -> str:

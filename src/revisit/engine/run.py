@@ -115,7 +115,8 @@ def evaluate(
 
                 def record(case: Case) -> bool:
                     known = {**failures, **asking.failures, **plan.spoilt(case, broken)}
-                    answers = score_case(Bench(plan, case, cache, known), begun.questions[case.id], out / "units")
+                    bench = Bench(plan, case, cache, known, begun.verdicts(case))
+                    answers = score_case(bench, begun.questions[case.id], out / "units")
                     writer.append(*answers)
                     growing.after(case)
                     return any(answer.failed for answer in answers)

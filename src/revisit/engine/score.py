@@ -39,10 +39,18 @@ class Failed(Exception):
 class Bench:
     """The evidence of one case, loaded when first asked for."""
 
-    def __init__(self, plan: Plan, case: Case, cache: EvidenceCache | MemoryCache, failures: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        case: Case,
+        cache: EvidenceCache | MemoryCache,
+        failures: Mapping[str, str],
+        verdicts: Mapping[str, Verdict | Unscored] | None = None,
+    ) -> None:
+        """`failures` says why evidence could not be made; `verdicts` are those of gates that have answered before."""
         self.plan, self.case, self.cache, self.failures = plan, case, cache, failures
         self.known: dict[str, Any] = {}
-        self.verdicts: dict[str, Verdict | Unscored] = {}
+        self.verdicts = dict(verdicts or {})
 
     def get(self, kind: type) -> Any:
         """The evidence, or Unscored with the reason why there is none."""
