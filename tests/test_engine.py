@@ -347,6 +347,20 @@ def test_the_last_record_of_a_question_counts(tmp_path):
     assert [line.score for line in latest(tmp_path / "r.jsonl").values()] == [2]
 
 
+def test_a_writer_knows_whether_others_write(tmp_path):
+    record, path = Record(case("a.mp4"), "m", False, "scored", 1), tmp_path / "r.jsonl"
+    with RecordWriter(path) as one, RecordWriter(path) as other:
+        one.append(record)
+        one.append(record)
+        assert one.alone() and not other.alone()
+        with RecordWriter(path, known=path.stat().st_size) as late:
+            assert late.alone()
+        other.append(record)
+        assert not one.alone()
+        one.append(record)
+        assert not one.alone() and not other.alone(), "it stays so"
+
+
 def test_two_things_of_one_name_are_refused():
     with pytest.raises(UsageError, match="two metrics are called 'test_mean'"):
         _metric("test_mean", (Brightness,))(lambda seen: Score(1))

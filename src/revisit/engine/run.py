@@ -109,7 +109,7 @@ def evaluate(
         growing = Growing(begun, exported)
         try:
             with (
-                RecordWriter(out / "records.jsonl", claims.writing) as writer,
+                RecordWriter(out / "records.jsonl", claims.writing, begun.lines.read) as writer,
                 Asking(plan, missing, cache, judge, out / "answers.jsonl") as asking,
             ):
 
@@ -128,7 +128,7 @@ def evaluate(
                         progress.asked(asking.done, asking.total, asking.said)
                     return failed
 
-                shared = SharedWork(begun, cache, claims, record, known_costs(cache))
+                shared = SharedWork(begun, cache, claims, record, known_costs(cache), writer.alone)
                 asking.recall(plan.tasks[key][2] for key in sorted(wanted))
                 failed = 0
                 while (todo := shared.jobs()) is not None:

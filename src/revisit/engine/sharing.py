@@ -28,13 +28,22 @@ class Unit:
 
 
 class SharedWork:
-    """What is left to do of a run; `record` scores a case, and tells whether something failed."""
+    """What is left to do of a run; `record` scores a case, and tells whether something failed.
+
+    `alone` tells that nobody else has recorded anything: our own answers, thousands, need not be read meanwhile.
+    """
 
     def __init__(
-        self, begun: Opened, cache: EvidenceCache, claims: Claims, record: Callable[[Case], bool], costs: Costs
+        self,
+        begun: Opened,
+        cache: EvidenceCache,
+        claims: Claims,
+        record: Callable[[Case], bool],
+        costs: Costs,
+        alone: Callable[[], bool],
     ) -> None:
         self.begun, self.plan, self.cache, self.claims, self.record = begun, begun.plan, cache, claims, record
-        self.costs = costs
+        self.costs, self.alone = costs, alone
         self._opened_at = begun.lines.state
         self._left = self._units()
         self._of_clip: dict[str, Unit] = {}  # of the units that are being observed
@@ -129,7 +138,7 @@ class SharedWork:
 
     def _still_open(self, unit: Unit) -> list[Case]:
         """The cases that nobody has answered since the run was opened."""
-        if self.begun.lines.refresh().state != self._opened_at:
+        if not self.alone() and self.begun.lines.refresh().state != self._opened_at:
             for case in unit.cases:
                 self.begun.questions[case.id] = self.begun.open_questions(case, self.begun.failed)
         return [case for case in unit.cases if self.begun.questions[case.id]]

@@ -186,11 +186,14 @@ def latest(path: Path) -> dict[Question, Answer]:
 class RecordWriter:
     """Appends records, those of a case in one write; a line that a kill left torn is cut off first.
 
-    `writing` is held meanwhile, where other processes may append, too.
+    `writing` is held meanwhile, where other processes may append, too; `known` bytes of the file were read before.
     """
 
-    def __init__(self, path: Path, writing: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+    def __init__(
+        self, path: Path, writing: Callable[[], AbstractContextManager[None]] = nullcontext, known: int = 0
+    ) -> None:
         self.path, self.writing = path, writing
+        self._known, self._others = known, False  # bytes that were read or are ours; whether others wrote between them
 
     def __enter__(self) -> RecordWriter:
         self.file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
@@ -205,7 +208,14 @@ class RecordWriter:
         lines = [json.dumps(to_line(record), ensure_ascii=False, allow_nan=False) + "\n" for record in records]
         with self.writing():
             self._mend()
+            self._others |= os.lseek(self.file, 0, os.SEEK_END) != self._known
             append(self.file, "".join(lines).encode())
+            self._known = os.lseek(self.file, 0, os.SEEK_END)
+
+    def alone(self) -> bool:
+        """Whether all that was appended is ours: who wrote it need not read it."""
+        with self.path.open("rb") as file:  # opened anew, because network file systems look at the size then
+            return not self._others and os.fstat(file.fileno()).st_size == self._known
 
     def _mend(self) -> None:
         """Cut off a line that a kill left torn."""
