@@ -206,7 +206,7 @@ class Going:
                 raise SystemExit(f"the command ended at {self.done():.0%} with {self.process.returncode}")
             if time.monotonic() > end:
                 raise SystemExit(f"the command stands still at {self.done():.0%}")
-            time.sleep(0.05)
+            time.sleep(0.1)
 
     def watch(self) -> None:
         while not self.over.wait(1):
@@ -240,9 +240,20 @@ class Going:
 
 
 def children(pid: int) -> list[int]:
+    listed = Path(f"/proc/{pid}/task/{pid}/children")
     with suppress(OSError):
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return []
+        return [int(child) for child in listed.read_text().split()]
+    return [] if Path("/proc/self/task").joinpath(str(os.getpid()), "children").exists() else _by_parent(pid)
+
+
+def _by_parent(pid: int) -> list[int]:
+    """The same where the kernel keeps no lists of children."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if int((place / "stat").read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(int(place.name))
+    return found
 
 
 def spawned(pid: int) -> bool:
@@ -463,7 +474,7 @@ def soak(count: int, own_disks: bool, workers: int, say: Callable[[str], None]) 
 def can_mount() -> bool:
     """Whether this process may have file systems of its own."""
     tried = subprocess.run(
-        ["unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "soak", "/mnt"],
+        ["unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "soak", tempfile.gettempdir()],
         check=False, capture_output=True,
     )  # fmt: skip
     return tried.returncode == 0
