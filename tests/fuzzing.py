@@ -597,6 +597,7 @@ class Watch:
             "/lib",
             "/etc/ld.so",
             tempfile.gettempdir() + "/fuzz",
+            tempfile.gettempdir() + "/revisit-",  # where bundles are unpacked
             str(Path(__file__).parents[1]),
         )
         self.on, self.seen = False, list[str]()

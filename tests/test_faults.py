@@ -11,6 +11,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from revisit.engine.run import evaluate
 from revisit.engine.truth import with_truth
 from revisit.engine.work import ClipTask, Job, ObserverTask
 from revisit.evidence.frames import FrameFacts
+from revisit.judges.store import AnswerStore
 from revisit.media import Limits, clip_digest, file_digest, load_npz, save_npz
 from revisit.results.run import Run
 from tests.conftest import moving_frames
@@ -197,7 +199,6 @@ def test_recorded_answers_belong_to_the_server_that_gave_them(tmp_path):
     from revisit.judges.questions import Question, YesNo
     from revisit.judges.replay import ReplayJudge
     from revisit.judges.settings import choose_judge
-    from revisit.judges.store import AnswerStore
     from tests.judging import pictures
 
     def judge(name: str, **more: str):
@@ -344,12 +345,30 @@ def test_one_bad_value_costs_one_clip(make_clip, tmp_path, revisit):
 
 
 def test_a_name_that_is_too_long_for_any_disk_is_no_file(tmp_path):
-    from types import SimpleNamespace
-
     from revisit.suites.mbench.read import source_of
 
     item = SimpleNamespace(subset="object", sample="x" * 5000)
     assert source_of(SimpleNamespace(root=tmp_path), item) is None
+
+
+def test_numbers_that_are_none_are_passed_over(tmp_path):
+    """What a long fuzz run found: NaN in recorded answers, and a target further away than any number goes."""
+    from revisit.judges.store import read_answers
+    from revisit.suites.mbench.read import anchor_of, target_of
+
+    kept = {"key": "k", "frames": "f", "question": {"digest": "q"}, "judge": {}, "answer": {"status": "answered"}}
+    lines = [{**kept, "key": "n", "asked": float("nan")}, {**kept, "key": "i", "judge": {"x": float("inf")}}, kept]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert [line["key"] for line in read_answers(path)] == ["k"]
+    AnswerStore(path).close()
+
+    data = SimpleNamespace(root=tmp_path, anchors={})
+    for far in (10**400, float("nan"), float("inf")):
+        facts = {"object_anchor": {"center_x": 30, "center_y": far, "width": 64, "height": 64}}
+        assert anchor_of(data, SimpleNamespace(facts=facts, sample="s")) == (None, None)
+        item = SimpleNamespace(facts={}, sample="s", subset="object")
+        assert target_of(data, item, {"center_x": 30, "center_y": 30, "width": far, "height": 64}) == (None, None)
 
 
 def test_deep_and_swollen_yaml_is_one_sentence(make_clip, tmp_path, revisit):

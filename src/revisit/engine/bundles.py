@@ -208,7 +208,7 @@ def _checked(bundle: Bundle, path: Path) -> Checked:
         },
         bundle.run["protocol"]["parameters"],
     )
-    with TemporaryDirectory() as folder, zipfile.ZipFile(path) as archive:
+    with TemporaryDirectory(prefix="revisit-") as folder, zipfile.ZipFile(path) as archive:
         cache = EvidenceCache(Path(folder))
         results = bundle.results
         for case in (*results.cases, *results.truths):

@@ -293,7 +293,7 @@ def _number(value: Any) -> float | None:
         return None
     try:
         found = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return found if math.isfinite(found) else None
 

@@ -112,6 +112,7 @@ def _whole(line: Any) -> bool:
         return False
     try:
         Answer.from_json(line["answer"])
+        _text(line)  # ValueError where a number is none that JSON has
         return isinstance(line["judge"], dict)
     except (KeyError, TypeError, ValueError, AttributeError):
         return False

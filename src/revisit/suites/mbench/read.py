@@ -205,7 +205,8 @@ def _inside(box: Sequence[float]) -> tuple[float, float, float, float] | None:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether this is a number of pixels, not one that no picture has."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9
 
 
 def words_of(facts: Mapping[str, Any]) -> str:
