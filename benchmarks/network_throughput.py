@@ -231,7 +231,10 @@ def main() -> None:
     asked.add_argument("--each", type=int, default=8, help="clips of a group, the reference among them")
     asked.add_argument("--frames", type=int, default=81)
     asked.add_argument("--batch", type=int, default=64)
-    asked.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    asked.add_argument(
+        "--workers", type=int, default=max(1, (os.cpu_count() or 1) - 2), help="as an evaluation has them"
+    )
+    asked.add_argument("--once", action="store_true", help="no second start with compiled networks in a cache, no loop")
     asked.add_argument("--out", type=Path, help="write the figures as JSON")
     asked.add_argument("--anyway", action="store_true", help="also without a GPU")
     chosen = asked.parse_args()
@@ -258,7 +261,7 @@ def main() -> None:
 
         decode = through_the_engine(names, ("bench.seen",), chosen.workers)
         print(f"decoding alone        {decode['steady']:7.0f} frames/s", flush=True)
-        for when in ("first time", "once more"):  # by then compiled networks lie in a cache
+        for when in ("first time", "once more")[: 1 if chosen.once else 2]:  # by then compiled networks lie in a cache
             together = through_the_engine(names, OBSERVERS, chosen.workers)
             print(
                 f"together, {when}  {together['steady']:7.0f} frames/s ({together['whole']:.0f} with the start of "
@@ -271,13 +274,14 @@ def main() -> None:
         print(f"forward passes alone  {forward['together']:7.0f} frames/s", flush=True)
         for id in OBSERVERS:
             print(f"  {id:18s}  {forward[id + ' ms']:7.3f} ms a frame", flush=True)
-        loop = loop_of_one(names[0][1:3], names[0][0])
-        print(f"loop of single frames {loop:7.1f} frames/s", flush=True)
         slower = min(decode["steady"], forward["together"])
-        print(f"together / slower of decoding and forward  {together['steady'] / slower:.2f}")
-        print(f"together / loop of single frames           {together['steady'] / loop:.1f}")
+        print(f"together / slower of decoding and forward  {together['steady'] / slower:.2f}", flush=True)
+        figures: dict[str, Any] = {"decode": decode, "together": together, "forward": forward}
+        if not chosen.once:
+            figures["loop"] = loop = loop_of_one(names[0][1:3], names[0][0])
+            print(f"loop of single frames {loop:7.1f} frames/s")
+            print(f"together / loop of single frames           {together['steady'] / loop:.1f}")
         if chosen.out:
-            figures = {"decode": decode, "together": together, "forward": forward, "loop": loop}
             chosen.out.write_text(json.dumps(figures, indent=1))
 
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import sys
 import threading
 import time
 from bisect import insort
@@ -50,6 +51,7 @@ FIRST, MOST = 8, 64  # rows of the first batch, by which memory is measured, and
 SHARE = 0.5  # of the device's memory that networks at work may take
 WAITING = 0.1  # of it that frames which wait may take
 DARK = (240, 320)  # height and width of the frame that observers are shown to load their networks
+SWITCH = 0.0005  # seconds that a thread which receives may keep the one that computes waiting
 PATIENCE = 60.0  # seconds that an upload waits for memory which others hold
 NO_MEMORY = ("out of memory", "ALLOC_FAILED")  # how libraries below torch say it
 
@@ -135,6 +137,7 @@ def serve(address: Address, parent: Connection, tasks: Sequence[ObserverTask] = 
         except UsageError as error:
             parent.send(error)
             return
+        sys.setswitchinterval(SWITCH)
         listener = Listener(address.path, family="AF_UNIX", authkey=address.key, backlog=64)
         parent.send(device)
         host = Host()

@@ -6,7 +6,6 @@ where it stopped, and its summary is the same to the byte.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
@@ -25,7 +24,7 @@ from revisit.engine.provenance import Account
 from revisit.engine.score import Bench, score_case
 from revisit.engine.sharing import SharedWork
 from revisit.engine.summing import Growing, write_summary
-from revisit.engine.workers import run_jobs, with_networks
+from revisit.engine.workers import cores, hosted, run_jobs, with_networks
 from revisit.judges.settings import ChosenJudge
 from revisit.media import Limits
 from revisit.results.files import RecordWriter
@@ -101,8 +100,8 @@ def evaluate(
         with claims.writing():
             account.write()
 
-        observing = executor or partial(run_jobs, workers=_workers(workers, len(jobs)))
         networks = with_networks(jobs)
+        observing = executor or partial(run_jobs, workers=_workers(workers, len(jobs), bool(networks) and hosted()))
         progress.start(len(plan.clips), len(plan.cases), len(plan.clips) - sum(len(job.clips) for job in jobs))
         failures: dict[str, str] = {}
         broken: dict[str, str] = {}
@@ -168,9 +167,10 @@ def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
     return Run(out, begun.lines, results)
 
 
-def _workers(asked: int | None, jobs: int) -> int:
+def _workers(asked: int | None, jobs: int, with_host: bool) -> int:
+    """Processes that decode: one for each core, but for the two that a host of networks keeps busy."""
     if asked is not None:
         if asked < 0:
             raise UsageError(f"--workers takes 0 (in this process) or a number of processes, not {asked}")
         return min(asked, jobs) if jobs else 0
-    return max(1, min(os.cpu_count() or 1, jobs, 16)) if jobs else 0
+    return max(1, min(cores() - 2 * with_host, jobs, 16)) if jobs else 0

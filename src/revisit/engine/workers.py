@@ -145,7 +145,7 @@ def _awake() -> Iterator[set[Any]]:
 def _hosts_of_networks(context: Any, wanted: Sequence[ObserverTask], children: set[Any]) -> Iterator[list[_Host]]:
     """Where the networks are, if processes of their own run them: one for each GPU, where there is work for it."""
     with ExitStack() as stack:
-        devices = (settings.devices() or [""]) if wanted and _hosted() else []
+        devices = (settings.devices() or [""]) if wanted and hosted() else []
         hosts = [stack.enter_context(_host(context, device, wanted, children)) for device in devices]
         by_mistake = settings.networks() == "auto" and all(host.address.device == "cpu" for host in hosts)
         yield [] if by_mistake else hosts  # a GPU that torch cannot use: the workers' cores are more than one
@@ -201,7 +201,12 @@ def _place_to_listen() -> Iterator[str]:
             yield str(Path(folder) / "host")
 
 
-def _hosted() -> bool:
+def cores() -> int:
+    """Cores that this process may use, which a scheduler or container may have limited."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def hosted() -> bool:
     """Whether one process runs the networks: on a GPU, unless `REVISIT_NETWORKS` (host or workers) says otherwise."""
     chosen, devices = settings.networks(), settings.devices()
     gpu = devices[0].startswith("cuda") if devices else Path("/dev/nvidiactl").exists()
