@@ -26,7 +26,7 @@ from revisit.stats.student import t_quantile, t_tail
 
 Interval = tuple[float, float]
 LEAST_FOR_SHAPE = 5  # fewer clusters show no shape
-MOST = 2.0  # times as far as Student's: where few values look very skewed, Hall's goes to any length for no more coverage
+MOST = 2.0  # times as far as Student's: where few values look very skewed, Hall's goes to any length for nothing
 ADDED = 2  # to each end of a range of which only the ends occur
 
 
