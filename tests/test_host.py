@@ -419,7 +419,7 @@ def test_a_host_is_for_cuda(device, hosted_there, monkeypatch) -> None:
 
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.setenv("REVISIT_DEVICE", device)
-    assert workers._hosted() is hosted_there
+    assert workers.hosted() is hosted_there
 
 
 def test_words_for_a_wrong_setting(clips, tmp_path, monkeypatch) -> None:
