@@ -12,7 +12,9 @@ export PYTHONDONTWRITEBYTECODE =
 demo: .venv/installed
 	$(BIN)/revisit demo --out demo
 
-test: .venv/installed-dev lint types tests
+# Types are checked beside the tests: alone they would keep one core only.
+test: .venv/installed-dev lint
+	+$(MAKE) --no-print-directory -j2 types tests
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check src tests benchmarks examples docs release

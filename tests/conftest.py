@@ -9,11 +9,17 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+import typer.main
 
+# Every command that is given in this process asks for the tree of all commands: it is built once.
+typer.main.get_command = cache(typer.main.get_command)
+
+pytest_plugins = ["tests.timing"]
 PROJECT = Path(__file__).parents[1]
 SHARED_DATA = PROJECT / "../shared/data"
 

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 
+from revisit.suites.folder import world
+from revisit.worlds.demo import Scene, render_demo
+
+
+@pytest.fixture
+def smaller(monkeypatch):
+    """The first scene with a third of the pixels and half the frames."""
+    scene = Scene("ball", "moved", "yaw:{away}:60@20,yaw:{back}:60@20")
+    monkeypatch.setattr(world, "render_demo", partial(render_demo, size=(216, 384)))
+    monkeypatch.setattr(world, "SCENES", (scene,))
+
 
 @pytest.mark.slow
-def test_the_demo_tells_the_five_models_apart(revisit, tmp_path):
+@pytest.mark.parametrize("size", ["smaller", pytest.param("whole", marks=pytest.mark.long)])
+def test_the_demo_tells_the_five_models_apart(revisit, tmp_path, request, size):
+    if size == "smaller":
+        request.getfixturevalue("smaller")
     done = revisit("demo", "--scenes", 1, "--json")
     summary = json.loads(done.stdout)
     models = summary["models"]

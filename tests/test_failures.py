@@ -16,7 +16,7 @@ from revisit.worlds.failures import FAILURES, FLOORS, Failure, camera_path, gene
 from revisit.worlds.layouts.common import Model
 
 SIZE = (72, 128)
-STRENGTHS = (0.3, 0.6, 1.0)
+STRENGTHS = (0.5, 1.0)
 CAMERA = {"frozen_camera", "timid_camera", "camera_drift", "late_return", "partial_return"}
 WHOLE_CLIP = {"flicker", "blur", "collapse"}
 MEMORY = set(FAILURES) - CAMERA - WHOLE_CLIP

@@ -292,6 +292,9 @@ def test_a_function_may_write_or_return_frames_or_fail(worlds: dict[str, Path], 
 # -- the command, end to end ------------------------------------------------------------------------------------------
 
 
+LIMIT = 2  # clips of each suite
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "suite",
@@ -306,11 +309,24 @@ def test_a_function_may_write_or_return_frames_or_fail(worlds: dict[str, Path], 
 def test_two_commands_end_in_a_table(suite: str, worlds: dict[str, Path], tmp_path: Path, revisit) -> None:
     name = suite.partition("-")[0]
     data = DATASETS[suite](tmp_path)
-    words = ["generate", name, "--data", data, "--baseline", "pan", "--size", "112x64", "--frames", 17, "--limit", 4]
+    words = [
+        "generate",
+        name,
+        "--data",
+        data,
+        "--baseline",
+        "pan",
+        "--size",
+        "112x64",
+        "--frames",
+        17,
+        "--limit",
+        LIMIT,
+    ]
     out = [] if name == "mbench" else ["--out", tmp_path / "clips"]
     done = revisit(*words, *out, "--json")
     told = json.loads(done.stdout)
-    count = 8 if name == "wrbench" else 4  # with a rendered ceiling where nobody filmed the truth
+    count = 2 * LIMIT if name == "wrbench" else LIMIT  # with a rendered ceiling where nobody filmed the truth
     assert told["counts"] == {"made": count}
     clips = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.mp4"))}
     again = json.loads(revisit(*words, *out, "--json").stdout)
@@ -319,7 +335,7 @@ def test_two_commands_end_in_a_table(suite: str, worlds: dict[str, Path], tmp_pa
     }
     made = [path for path in clips if known_of(path)]
     roles = {"pan": "floor"} | ({"rendered": "ceiling"} if name == "wrbench" else {})
-    assert sorted(known_of(path)["category"] for path in made) == sorted([*roles.values()] * 4)
+    assert sorted(known_of(path)["category"] for path in made) == sorted([*roles.values()] * LIMIT)
     assert [yaml.safe_load(path.read_text()) for path in tmp_path.rglob("models.yaml")] == [
         {"models": {model: {"category": role} for model, role in roles.items()}}
     ]

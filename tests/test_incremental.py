@@ -11,48 +11,65 @@ from revisit.core import METRICS, digest, evidence_id
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.needs import observed_kinds
 from revisit.engine.request import Request
+from revisit.media import encode_mp4
 from revisit.report.html import write_report
 from revisit.results.files import Lines
 from revisit.results.run import Run
+from tests.conftest import moving_frames
 
 CHANGES = ("another clip", "clip gone", "picture gone", "scene torn", "evidence gone", "video gone")
 FEW = ("flicker", "lighting_consistency", "camera_moved", "frozen_camera", "view_return")
 
 
-@pytest.fixture
-def grown(make_clip, tmp_path):
+class Grown:
     """A finished run with a page, to which clips can be added."""
 
-    class Grown:
-        videos, out, cache = tmp_path / "videos", tmp_path / "run", EvidenceCache(tmp_path / "cache")
+    def __init__(self, folder):
+        self.folder, self.videos, self.out = folder, folder / "videos", folder / "run"
+        self.cache = EvidenceCache(folder / "cache")
 
-        def clip(self, name, seed, **how):
-            return make_clip(self.videos / name, seed=seed, size=(72, 96), count=9, **how)
+    def clip(self, name, seed):
+        path = self.videos / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        encode_mp4(path, moving_frames(9, (72, 96), seed), fps=8)
 
-        def evaluate(self, metrics=FEW):
-            run = Request.of(self.videos, metrics=metrics).run(self.out, workers=0, cache=self.cache)
-            write_report(run)
-            return run
+    def evaluate(self, metrics=FEW):
+        run = Request.of(self.videos, metrics=metrics).run(self.out, workers=0, cache=self.cache)
+        write_report(run)
+        return run
 
-        def page(self):
-            folder = self.out / "report"
-            return {
-                path.relative_to(folder).as_posix(): path.read_bytes()
-                for path in sorted(folder.rglob("*"))
-                if path.is_file() and path.name != "made.json"
-            }
+    def page(self):
+        folder = self.out / "report"
+        return {
+            path.relative_to(folder).as_posix(): path.read_bytes()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file() and path.name != "made.json"
+        }
 
-        def fresh_page(self):
-            """The page of the same run, made with nothing to start from."""
-            shutil.rmtree(self.out / "report")
-            write_report(Run(self.out))
-            return self.page()
+    def fresh_page(self):
+        """The page of the same run, made with nothing to start from."""
+        shutil.rmtree(self.out / "report")
+        write_report(Run(self.out))
+        return self.page()
 
-    made = Grown()
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """The run as it was made, and a copy of it."""
+    made = Grown(tmp_path_factory.mktemp("grown") / "now")
     for k, name in enumerate(("a/one.mp4", "a/two.mp4", "b/one.mp4")):
         made.clip(name, seed=k)
     made.evaluate()
+    shutil.copytree(made.folder, made.folder.with_name("kept"))
     return made
+
+
+@pytest.fixture
+def grown(kept):
+    """The run, put back to where it was made."""
+    shutil.rmtree(kept.folder)
+    shutil.copytree(kept.folder.with_name("kept"), kept.folder)
+    return Grown(kept.folder)
 
 
 def written(folder):

@@ -238,7 +238,7 @@ sys.exit(any(answer.status != "answered" for answer in answers))
 """
 
 
-@pytest.mark.parametrize("moment", [1, 5])
+@pytest.mark.parametrize("moment", [pytest.param(1, marks=pytest.mark.long), 5])
 def test_a_kill_at_any_call_loses_at_most_that_call(tmp_path, moment):
     store = tmp_path / "answers.jsonl"
 

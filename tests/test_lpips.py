@@ -340,13 +340,14 @@ def test_sets_add_lpips_to_lite(name: str):
 
 
 @pytest.mark.parametrize("chosen", ["lite", "perceptual"])
-def test_a_run_without_the_network_loses_only_lpips(chosen, make_clip, tmp_path: Path, revisit):
+def test_a_run_without_the_network_loses_only_lpips(chosen, make_clip, tmp_path: Path, revisit, monkeypatch):
+    monkeypatch.setenv("REVISIT_WEIGHTS", str(tmp_path / "nowhere"))
     make_clip(tmp_path / "v/a.mp4")
     make_clip(tmp_path / "v/truth.mp4", seed=1)
     line = {"id": "a", "model": "m", "video": "a.mp4", "reference": "truth.mp4"}
     (tmp_path / "v/manifest.jsonl").write_text(json.dumps(line))
     asked = ("-m", "psnr", "-m", "lpips", "--set", chosen, "--workers", 0, "--json", "--no-report")
-    done = revisit("eval", "v", *asked, env={"REVISIT_WEIGHTS": str(tmp_path / "nowhere")})
+    done = revisit("eval", "v", *asked)
     summary = json.loads(done.stdout)
     scores = summary["models"]["m"]["scores"]
     assert scores["psnr"]["n"] == 1 and not summary["failed"]

@@ -198,6 +198,7 @@ def test_a_machine_with_networks_and_one_with_a_judge_add_up(
     assert "holds answers of the protocol 'corrected', but this call uses 'paper'" in done
 
 
+@pytest.mark.long
 def test_partial_runs_are_refused(
     dataset: Path, own_set: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,15 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     )  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def little(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The least that is a dataset: one perspective with a recording of each test."""
+    return render_mind(
+        tmp_path_factory.mktemp("little"), size=(48, 84), context=2, future=8, clips=1, mirrors=("-wr",),
+        mirror_half=2, perspectives=("1st_data",),
+    )  # fmt: skip
+
+
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command tells its workers by variables where weights lie; they end with the test."""
@@ -102,8 +111,8 @@ def test_all_flags_at_once(data, tmp_path, monkeypatch):
     assert rows["1st_data", "mirror_test", "data-25"]["video_results"][0]["gsc"]["length"] == 4
 
 
-def test_what_is_wrong_is_said_before_any_work(data, tmp_path):
-    gt, models = data
+def test_what_is_wrong_is_said_before_any_work(little, tmp_path):
+    gt, models = little
     with pytest.raises(UsageError, match=r"--dino_path .*no such folder; it holds model\.safetensors"):
         mind("--gt_root", gt, "--test_root", models / "copy", "--dino_path", tmp_path / "none")
     with pytest.raises(UsageError, match=r"--test_root .*no such folder"):
@@ -250,8 +259,8 @@ def test_a_run_that_asks_nothing_of_memory_says_nothing_of_it(data, tmp_path, mo
     assert "posed the test" in again and "8/8" in again
 
 
-def test_poses_of_the_first_frames(data, tmp_path):
-    gt, models = data
+def test_poses_of_the_first_frames(little, tmp_path):
+    gt, models = little
     out = tmp_path / "poses"
     script = tmp_path / "mine.py"
     script.write_text(

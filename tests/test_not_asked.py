@@ -36,7 +36,18 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
     @cache
     def rendered(layout: str) -> Path:
-        flags = ("--seeds", 1, "--size", "64x112", "--failures", "perfect,frozen_camera", "--workers", 0)
+        flags = (
+            "--seeds",
+            1,
+            "--size",
+            "64x112",
+            "--frames",
+            33,
+            "--failures",
+            "perfect,frozen_camera",
+            "--workers",
+            0,
+        )
         invoke("world", "render", "--suite", layout, "--out", root / layout, *flags)
         return root / layout
 

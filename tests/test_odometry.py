@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import av
@@ -17,6 +18,7 @@ from revisit.metrics.camera_path import angle, camera_path, yaw_pitch
 from revisit.observers.odometry import focal, odometry
 from revisit.worlds.film import play
 from revisit.worlds.places import make_world
+from revisit.worlds.world import World
 from tests.looking import as_frames, look, read
 
 SIZE = (216, 384)  # rows, columns
@@ -173,11 +175,16 @@ def test_what_was_lost_is_left_out_of_the_path():
     assert made.facts["reliable_share"] == 0.9
 
 
+@cache
+def room() -> World:
+    return make_world(4100, "room", "vase", block=False)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("script", ["yaw", "tilt", "orbit", "uturn"])
 def test_rendered_paths_are_followed(script: str) -> None:
     """A room whose camera is known: 80 % of frames are reliable, and no error above 15 degrees is unmarked."""
-    film = play(make_world(4100, "room", "vase", block=False), script, "none", (120, 208), frames=25, fps=12)
+    film = play(room(), script, "none", (120, 208), frames=25, fps=12)
     found = look(odometry, as_frames([film.truth(frame).rgb for frame in range(len(film))]))
     world = film.poses[:, :3, :3]
     error = angle(np.swapaxes((world[0].T @ world)[found.index], 1, 2) @ found.rotation)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from revisit.control.generation import batch_of, conditions
+from revisit.control.generation import By, batch_of, carry_out, conditions, how_of
 from revisit.control.jobs import Job
 from revisit.core import Clip
 from revisit.geometry.camera_script import parse_script
@@ -21,7 +21,7 @@ from revisit.preflight.check import KINDS, RELATED, UNLIKE, check
 from revisit.preflight.expected import in_folder, of_jobs
 from revisit.preflight.looks import APART, distance, likeness
 from revisit.preflight.looks import picture as small_copy
-from tests.datasets import DATASETS, film, picture
+from tests.datasets import film, memobench, picture, wrbench
 
 # The first half turns, the others rest or are as short as clips come.
 SCRIPTS = [
@@ -142,13 +142,13 @@ def test_turns_are_held_to_side_and_amount() -> None:
 
 @pytest.mark.slow
 def test_before_there_are_clips_only_inputs_are_checked(tmp_path: Path, revisit) -> None:
-    data = DATASETS["memobench"](tmp_path)
+    data = memobench(tmp_path, clips=1)
     words = ("check", "memobench", "--data", data, "--model", "pan", "--out", tmp_path / "clips", "--frames", 17)
     said = revisit(*words, "--size", "160x96")
-    assert "there are no clips yet; the inputs of 4 clips were checked: no faults found" in said.stdout
+    assert "there are no clips yet; the inputs of 2 clips were checked: no faults found" in said.stdout
     make = ("generate", *words[1:4], "--baseline", "pan", *words[6:], "--size", "160x96")
     revisit(*make)
-    assert "4 of 4 clips exist; no faults found" in revisit(*words, "--size", "160x96").stdout
+    assert "2 of 2 clips exist; no faults found" in revisit(*words, "--size", "160x96").stdout
     assert "no faults found" in revisit("check", tmp_path / "clips").stdout  # by the job files alone
     found = json.loads(revisit(*words, "--size", "144x96", "--json", check=1).stdout)
     assert {fault["kind"] for fault in found["faults"]} == {"wrong size"}
@@ -158,12 +158,11 @@ def test_before_there_are_clips_only_inputs_are_checked(tmp_path: Path, revisit)
     assert "no such suite and no such folder" in revisit("check", "nowhere", check=2).stderr
 
 
-def test_a_held_first_frame_is_frozen_where_the_camera_was_to_move(tmp_path: Path, revisit) -> None:
-    data = DATASETS["wrbench"](tmp_path)
-    words = ("--data", data, "--out", tmp_path / "clips", "--frames", 17, "--size", "160x96", "--limit", 5)
-    revisit("generate", "wrbench", *words, "--baseline", "hold")
+def test_a_held_first_frame_is_frozen_where_the_camera_was_to_move(tmp_path: Path) -> None:
     (wanted,) = conditions("hold", ["160x96"], True, frames=17, limit=5)
-    batch = batch_of("wrbench", data, tmp_path / "clips", wanted)
+    batch = batch_of("wrbench", wrbench(tmp_path), tmp_path / "clips", wanted)
+    by = By(baseline="hold")
+    assert all(ended.good for ended in carry_out(batch, by, how_of(by)))
     found = check(of_jobs(batch.jobs, batch.home))
     assert {fault.kind for fault in found.faults} == {"frozen"}
     assert len(found.faults) == sum(job.condition != "static" for job in batch.jobs) == 4

@@ -48,7 +48,7 @@ from revisit.results.tables import standard_summary
 from revisit.suites.clips import read_manifest
 from tests.conftest import moving_frames
 
-QUICK = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 NAMES = st.text(min_size=1, max_size=12)
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_subnormal=False) | st.text(max_size=8)
 JSON = st.recursive(

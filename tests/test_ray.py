@@ -16,7 +16,6 @@ from revisit.engine.cache import EvidenceCache
 from revisit.engine.executors import executor_named
 from revisit.engine.request import Request
 
-ray = pytest.importorskip("ray", reason="Ray is not installed")
 FEW = ("flicker", "lighting_consistency", "camera_moved", "frozen_camera")
 ASKED = len(FEW) + 1  # with the gate that one of them stands behind
 
@@ -31,6 +30,7 @@ def ports():
 
 @pytest.fixture
 def cluster():
+    ray = pytest.importorskip("ray", reason="Ray is not installed")  # here: it takes seconds to import
     from ray.cluster_utils import Cluster
 
     made = Cluster()

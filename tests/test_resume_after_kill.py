@@ -21,7 +21,18 @@ def test_the_same_command_finishes_after_being_killed(make_clip, tmp_path, kills
     (tmp_path / "videos/a/broken.mp4").write_text("not a video")
     # Cheap metrics, a gate among them: what is tried is the bookkeeping, many times over.
     few = [word for id in ("flicker", "lighting_consistency", "camera_moved", "frozen_camera") for word in ("-m", id)]
-    command = [sys.executable, "-m", "revisit", "eval", "videos", "--workers", "2", "--no-report", "--quiet", *few]
+    command = [
+        sys.executable,
+        "-m",
+        "revisit",
+        "eval",
+        "videos",
+        "--workers",
+        str(min(kills, 2)),
+        "--no-report",
+        "--quiet",
+        *few,
+    ]
 
     def start(run, cache):
         env = {**os.environ, "REVISIT_CACHE": str(tmp_path / cache)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "src/revisit"
@@ -98,9 +99,16 @@ HEAVY = {
 }
 
 
-def imports(path: Path, only_top: bool = False) -> Iterator[str]:
+@cache
+def statements(path: Path) -> tuple[list[ast.stmt], list[ast.AST]]:
+    """The statements of a module, and the imports anywhere in it."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in tree.body if only_top else ast.walk(tree):
+    return tree.body, [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+def imports(path: Path, only_top: bool = False) -> Iterator[str]:
+    top, anywhere = statements(path)
+    for node in top if only_top else anywhere:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:

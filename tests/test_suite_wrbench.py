@@ -276,8 +276,9 @@ def test_the_suite_is_listed_with_its_protocols() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("clip", "side"),
-    [("wrb_case_a_yaw_lr", -1), ("wrb_case_a_yaw_rl", 1), ("wrb_case_b_inspatio", 1), ("wrb_case_b_spatia", 1),
-     ("wrb_cat_reobs_worldplay", 1)],
+    [("wrb_case_a_yaw_lr", -1), ("wrb_case_a_yaw_rl", 1),
+     *(pytest.param(clip, 1, marks=pytest.mark.long)
+       for clip in ("wrb_case_b_inspatio", "wrb_case_b_spatia", "wrb_cat_reobs_worldplay"))],
 )  # fmt: skip
 def test_real_clips_turn_to_the_side_they_were_asked_to(shared: Path, clip: str, side: int) -> None:
     import numpy as np

@@ -103,11 +103,12 @@ def test_another_size_keeps_depth_and_ids(world: World):
 
 
 def test_same_seed_same_bytes_and_other_seed_another_room(film: Film, world: World):
-    again = play(make_room(1), film.script, film.event, SMALL)
+    script = film.script.replace("@20", "@4")
+    one, again = (play(place, script, film.event, SMALL) for place in (world, make_room(1)))
     for model in ("perfect", "drifts"):
-        first, second = list(generate(model, film)), list(generate(model, again))
+        first, second = list(generate(model, one)), list(generate(model, again))
         assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
-    other = room(2)
+    other = room(0)
     K = intrinsics(SMALL, other.fov)
     shot = take_view(other, Camera(K, other.start, SMALL), []).empty
     assert np.abs(shot.rgb.astype(int) - film.views[0].empty.rgb).mean() > 20
@@ -136,7 +137,7 @@ def test_events_leave_the_state_they_say(event: str, world: World):
 
 @pytest.mark.parametrize("seed", range(len(BY_SEED)))
 def test_both_looks_of_a_target_differ_visibly(seed: int):
-    world = replace(room(seed % 4), kind=BY_SEED[seed], _drawn={}, _made={})
+    world = replace(room(seed % 2), kind=BY_SEED[seed], _drawn={}, _made={})
     camera = Camera(intrinsics((120, 208), world.fov), world.start, (120, 208))
     states = [State(place, look) for place in world.places for look in (0, 1)]
     view = take_view(world, camera, states)

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from revisit.worlds.places import make_world
 from revisit.worlds.render import Camera, intrinsics
-from revisit.worlds.world import take_view
+from revisit.worlds.world import World, take_view
 
 STILL = np.eye(4)
+
+
+@lru_cache(maxsize=1)
+def _world(seed: int) -> World:
+    """Every other one is a yard; jobs of a sample come one after another, under one camera and the next."""
+    return make_world(seed, "yard" if seed % 2 else "room", block=False)
 
 
 def world(job: Mapping[str, Any]) -> Iterator[np.ndarray]:
     """Frames of the room or yard that a sample's name stands for: it remembers all, but not the first frame."""
     name = zlib.crc32(str(job["sample"] or job["id"]).encode())
-    made = make_world(name % 1000, "yard" if name % 2 else "room", block=False)
+    made = _world(name % 1000)
     width, height = job["size"]
     path = job["control"].get("path")
     poses = np.load(path, allow_pickle=False) if path else np.tile(STILL, (job["frames"], 1, 1))
