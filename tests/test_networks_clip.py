@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.later import later
+
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'revisit-bench[networks]'")
-transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+transformers = later("transformers", reason="transformers is not installed")
 tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
 pytest.importorskip("safetensors", reason="safetensors is not installed")
 
@@ -38,7 +40,6 @@ MERGES = [
     "b l",
     "bl e</w>",
 ]
-transformers.utils.logging.disable_progress_bar()
 
 
 @pytest.fixture(autouse=True)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from revisit.core import MissingPrerequisite, Target
+from tests.later import later
 from tests.looking import as_frames, look
 from tests.tiny_networks import save_dinov2, save_grounding_dino, save_sam2, save_sam3
 
 torch = pytest.importorskip("torch", reason="needs torch")
-transformers = pytest.importorskip("transformers", reason="needs transformers")
-transformers.utils.logging.disable_progress_bar()
+transformers = later("transformers", reason="needs transformers")
 
 from revisit.networks import grounding_dino, hub, runtime, sam2, sam3  # noqa: E402
 from revisit.observers import detections as asking  # noqa: E402

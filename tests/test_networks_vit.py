@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.later import later
+
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'revisit-bench[networks]'")
-transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+transformers = later("transformers", reason="transformers is not installed")
 pytest.importorskip("safetensors", reason="safetensors is not installed")
 
 from safetensors.torch import load_file, save_file  # noqa: E402
@@ -23,7 +25,6 @@ from revisit.networks import dino, pictures, runtime  # noqa: E402
 from revisit.observers import feature_error, grams  # noqa: E402
 
 WIDTH, LAYERS, HEADS = 128, 2, 2
-transformers.utils.logging.disable_progress_bar()
 
 
 @pytest.fixture(autouse=True)

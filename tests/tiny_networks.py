@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+from tests.later import later
 
-transformers = pytest.importorskip("transformers", reason="needs transformers")
-transformers.utils.logging.disable_progress_bar()
+transformers = later("transformers", reason="needs transformers")
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "?", "a", "red", "cup", "cat", "the"]
 
