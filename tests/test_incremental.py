@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from revisit.core import METRICS, digest, evidence_id
+from revisit.core import METRICS, Gate, digest, evidence_id
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.needs import observed_kinds
 from revisit.engine.request import Request
@@ -97,6 +97,18 @@ def test_a_new_metric_observes_nothing_and_is_on_every_scene(grown):
     assert run.facts["counters"]["frames_decoded"] == 0 or "lite.style" in run.facts["counters"]["observer_runs"]
     assert all(moment != before[name] for name, moment in written(grown.out).items())
     assert grown.page() == grown.fresh_page()
+
+
+def test_a_gate_that_has_answered_is_not_asked_again(grown, tmp_path, monkeypatch):
+    request = Request.of(grown.videos, metrics=(*FEW, "return_consistency"))
+    whole = request.run(tmp_path / "whole", workers=0, cache=grown.cache)
+    asked = []
+    monkeypatch.setattr(Gate, "__call__", lambda gate, *evidence, **params: asked.append(gate.id))
+    run = request.run(grown.out, workers=0, cache=grown.cache)
+    assert not asked
+    assert (run.path / "summary.json").read_bytes() == (whole.path / "summary.json").read_bytes()
+    kept = [[(r.question, r.status, r.value, r.reason, r.facts) for r in one.results.records] for one in (run, whole)]
+    assert kept[0] == kept[1]
 
 
 def test_a_new_metric_reads_no_evidence_but_its_own(grown, tmp_path):
