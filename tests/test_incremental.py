@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 
 import pytest
 
-from revisit.core import METRICS, Gate, digest, evidence_id
+from revisit.core import METRICS, Clip, Gate, digest, evidence_id
+from revisit.engine import digests
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.needs import observed_kinds
 from revisit.engine.request import Request
-from revisit.media import encode_mp4
+from revisit.media import clip_digest, encode_mp4
 from revisit.report.html import write_report
 from revisit.results.files import Lines
 from revisit.results.run import Run
@@ -189,3 +191,35 @@ def test_lines_are_read_on_where_reading_stopped(tmp_path):
     assert lines.stamp("a") not in (before, "") and lines.stamp("a") == Lines(path).stamp("a")
     path.write_text('{"case": "c", "gate": "g", "status": "open", "key": "\\udc80"}\n')  # anew, with half a character
     assert list(lines.refresh().newest) == [("c", "gate", "g")]
+
+
+def test_a_video_that_has_not_changed_is_not_read_again(tmp_path, monkeypatch):
+    path, root = tmp_path / "a.mp4", tmp_path / "cache"
+    clip = Clip(path)
+
+    def told(later=3 * 10**9):
+        now = path.stat().st_ctime_ns + later
+        monkeypatch.setattr(digests.time, "time_ns", lambda: now)
+        known = digests.Digests(root, tmp_path)
+        found = known.of(clip)
+        known.keep()
+        return found
+
+    path.write_bytes(b"one")
+    read = []
+
+    def reading(clip):
+        read.append(clip)
+        return clip_digest(clip)
+
+    monkeypatch.setattr(digests, "clip_digest", reading)
+    assert told(later=1) == told() == told() == clip_digest(clip)
+    assert len(read) == 2  # what has just been written is read once more
+    times = path.stat()
+    path.write_bytes(b"two")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # the same size and time of change, with other bytes
+    assert told() == clip_digest(clip) and len(read) == 3
+    assert clip_digest(clip) != digests.Digests(root, tmp_path).of(Clip(path, start=1))
+    assert digests.Digests(root, tmp_path / "other").earlier == {}
+    (next((root / "digests").iterdir())).write_text("[1")
+    assert told() == clip_digest(clip)

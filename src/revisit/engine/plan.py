@@ -25,6 +25,7 @@ from revisit.core import (
     evidence_id,
 )
 from revisit.core.protocol import canonical, digest_of_bytes
+from revisit.engine.digests import Digests
 from revisit.engine.entries import read_entries, stratified
 from revisit.engine.floors import with_categories
 from revisit.engine.making import task_for
@@ -40,7 +41,8 @@ from revisit.engine.needs import (
 )
 from revisit.engine.truth import parted, with_truth
 from revisit.engine.work import Job, ObserverTask, jobs_of
-from revisit.media import clip_digest, file_digest
+from revisit.media import file_digest
+from revisit.media.places import cache_root
 from revisit.results.files import case_to_json
 
 ALWAYS = ("frame_facts", "thumbnails")  # evidence the report shows, whatever is scored
@@ -251,10 +253,11 @@ def make_plan(
     tasks: dict[str, tuple[str, Clip, ObserverTask]] = {}
     clips: dict[str, Clip] = {}
     by_path: dict[Clip | Path, str] = {}
+    known = Digests(cache_root(), source)
 
     def digest_of(thing: Clip | Path) -> str:
         if thing not in by_path:
-            by_path[thing] = clip_digest(thing) if isinstance(thing, Clip) else file_digest(thing)
+            by_path[thing] = known.of(thing) if isinstance(thing, Clip) else file_digest(thing)
             if isinstance(thing, Clip):
                 clips.setdefault(by_path[thing], thing)
         return by_path[thing]
@@ -304,6 +307,7 @@ def make_plan(
             tasks.setdefault(task.key, (digests[case.id], case.clip, task))
         keys = {id: task.key for id, task in made.items()}
         wanted[case.id] = Wanted(keys, absent, show_reference(case, keys))
+    known.keep()
     return Plan(
         suite, tuple(cases), entries.rejected, chosen, gates, observers, protocol, parameters, align, digests,
         unreadable, wanted, tasks, clips, limit if left_out else None, total,

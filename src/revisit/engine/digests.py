@@ -1,0 +1,65 @@
+"""Digests of videos that have not changed since they were read: thousands of clips are not read again for one more.
+
+A file counts as unchanged while its size, its number on the disk and both its times are the same; the second of these
+cannot be set by hand. What was changed in the last two seconds is not remembered, because a clock may be too coarse to
+tell a later change. Observers still compare the bytes that they have decoded with the digest of the plan.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from stat import S_ISREG
+
+import msgspec
+
+from revisit.core import Clip, digest
+from revisit.media import clip_digest
+from revisit.media.files import replacing
+
+SETTLED = 2 * 10**9  # nanoseconds
+State = tuple[int, int, int, int]  # number on the disk, size, and when content and file changed
+Known = tuple[State, str]
+
+
+class Digests:
+    """The digests of a dataset's clips, with those that were found before under a cache's folder."""
+
+    def __init__(self, root: Path, source: Path) -> None:
+        self.path = root / "digests" / f"{digest(str(source.resolve()), 16)}.json"
+        self.earlier: dict[str, Known] = {}
+        with suppress(OSError, ValueError):
+            self.earlier = msgspec.json.decode(self.path.read_bytes(), type=dict[str, Known])
+        self.now: dict[str, Known] = {}
+
+    def of(self, clip: Clip) -> str:
+        """The digest of a clip, read only where it is not known."""
+        state = _state(clip.path) if clip.frames is None else None
+        if state is None:
+            return clip_digest(clip)
+        name = f"{clip.path} {clip.start} {clip.count} {clip.disturbed}"
+        known = self.earlier.get(name)
+        found = known[1] if known and known[0] == state else clip_digest(clip)
+        if _state(clip.path) == state and time.time_ns() - max(state[-2:]) > SETTLED:
+            self.now[name] = state, found
+        return found
+
+    def keep(self) -> None:
+        """Remember them for the next time; a cache that cannot be written to remembers nothing."""
+        part = len(self.now) < len(self.earlier)  # a few of the clips, as --limit takes
+        found = {**self.earlier, **self.now} if part else self.now
+        if found != self.earlier:
+            with suppress(OSError, ValueError), replacing(self.path) as temporary:
+                temporary.write_bytes(msgspec.json.encode(found))
+
+
+def _state(path: Path) -> State | None:
+    """Of a regular file; None for a folder of frames, or where there is nothing."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - asked of every clip
+    except (OSError, ValueError):
+        return None
+    state = found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return state if S_ISREG(found.st_mode) else None
