@@ -40,7 +40,7 @@ class Look:
     histogram: np.ndarray
 
 
-@observer(id="lite.cuts", version=3, kind="sequence", makes=CutSignal, sets=("lite",))
+@observer(id="lite.cuts", version=4, kind="sequence", makes=CutSignal, sets=("lite",))
 def cut_signal(clip: ClipInfo) -> Sight:
     """How far each frame is from being a continuation of the frame before."""
     maker, flows = flow_maker(), Flows()

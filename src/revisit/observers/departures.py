@@ -17,9 +17,8 @@ import numpy as np
 from revisit.core import ClipInfo, Frame, Sight, observer, per_second
 from revisit.evidence.departures import Departures
 from revisit.evidence.pictures import packed
-from revisit.observers.fidelity import same_size
 from revisit.observers.matching import Structure, correlate, structure
-from revisit.observers.pictures import at_shared_size, flow_from, flow_maker, follow, gray, lengths, small
+from revisit.observers.pictures import at_shared_size, fitted, flow_from, flow_maker, follow, gray, lengths, small
 
 LONG_SIDE = 192
 AT_MOST = 33
@@ -63,7 +62,7 @@ APART, SAME = Join(np.eye(3), 0.0), Join(np.eye(3), 1.0)
 
 
 @observer(
-    id="lite.departures", version=3, kind="sequence", makes=Departures, frames=per_second(8, at_most=AT_MOST),
+    id="lite.departures", version=4, kind="sequence", makes=Departures, frames=per_second(8, at_most=AT_MOST),
     pairs=True, sets=("lite",),
 )  # fmt: skip
 def departures(clip: ClipInfo) -> Sight:
@@ -83,7 +82,7 @@ def departures(clip: ClipInfo) -> Sight:
             continue  # a frame that is compared with several of the reference speaks once
         picture = small(pair[0], LONG_SIDE)
         height, width = picture.shape[:2]
-        mine, true = look(picture), look(same_size(at_shared_size(pair[1]), width, height))
+        mine, true = look(picture), look(fitted(at_shared_size(pair[1]), width, height))
         offset = join(maker, mine, true)
         if start is None or before is None:
             start = true

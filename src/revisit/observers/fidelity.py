@@ -28,7 +28,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sampling, Sight, UsageError, observer
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity
-from revisit.observers.pictures import brought, fitting
+from revisit.observers.pictures import area_resized, brought, fitting
 
 WINDOW, SIGMA = 11, 1.5
 EDGE = WINDOW // 2
@@ -50,7 +50,7 @@ def compared_quickly(count: int, fps: float, *, rate: float | None = RATE, **_: 
 
 @observer(
     id="lite.fidelity",
-    version=4,
+    version=5,
     kind="sequence",
     makes=FrameFidelity,
     pairs=True,
@@ -120,11 +120,7 @@ def one_size(
 
 def same_size(rgb: np.ndarray, width: int, height: int) -> np.ndarray:
     """The picture at exactly this size, by area averaging."""
-    import cv2
-
-    if rgb.shape[:2] == (height, width):
-        return rgb
-    return np.asarray(cv2.resize(rgb, (width, height), interpolation=cv2.INTER_AREA))
+    return rgb if rgb.shape[:2] == (height, width) else area_resized(rgb, width, height)
 
 
 def cover(rgb: np.ndarray, width: int, height: int) -> np.ndarray:

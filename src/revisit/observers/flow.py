@@ -20,7 +20,7 @@ EXPLAINED = 0.01  # of the width
 ROUNDS = 8
 
 
-@observer(id="lite.flow", version=2, kind="sequence", makes=FlowStats, sets=("lite",))
+@observer(id="lite.flow", version=3, kind="sequence", makes=FlowStats, sets=("lite",))
 def flow_stats(clip: ClipInfo) -> Sight:
     """Flow, global motion, what the global motion leaves, and warp error of every step."""
     flows = Flows()

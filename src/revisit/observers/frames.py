@@ -11,7 +11,7 @@ from revisit.observers.pictures import gray_at
 LONG_SIDE = 320  # sharpness depends on the size, so it is measured at one size for all clips
 
 
-@observer(id="lite.frames", version=2, kind="sequence", makes=FrameFacts, sets=("lite",))
+@observer(id="lite.frames", version=3, kind="sequence", makes=FrameFacts, sets=("lite",))
 def frame_facts(clip: ClipInfo) -> Sight:
     """Time, digest, mean luma and sharpness of every frame."""
     import cv2

@@ -35,7 +35,7 @@ def lab_stats(frames: Batch) -> LabStats:
 
 
 @observer(
-    id="lite.style", version=3, kind="frame", makes=StyleStats, frames=VIEWED, prepare=at_shared_size, sets=("lite",)
+    id="lite.style", version=4, kind="frame", makes=StyleStats, frames=VIEWED, prepare=at_shared_size, sets=("lite",)
 )
 def style_stats(frames: Batch) -> StyleStats:
     """Gradient strength at three scales, contrast and saturation of every frame."""

@@ -61,7 +61,7 @@ class Track:
 
 
 @observer(
-    id="lite.odometry", version=4, kind="sequence", makes=CameraPath, frames=every(at_most=AT_MOST),
+    id="lite.odometry", version=5, kind="sequence", makes=CameraPath, frames=every(at_most=AT_MOST),
     size=SIZE,    sets=("lite",),
 )  # fmt: skip
 def odometry(clip: ClipInfo) -> Sight:

@@ -7,8 +7,7 @@ import numpy as np
 from revisit.core import ClipInfo, Frame, Sight, observer, per_second
 from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.pictures import packed
-from revisit.observers.fidelity import same_size
-from revisit.observers.pictures import at_shared_size, small
+from revisit.observers.pictures import at_shared_size, fitted, small
 
 LONG_SIDE = 160
 QUALITY = 90  # of the pictures, which are blurred before they are compared
@@ -16,7 +15,7 @@ QUALITY = 90  # of the pictures, which are blurred before they are compared
 
 @observer(
     id="lite.outcome",
-    version=3,
+    version=4,
     kind="sequence",
     makes=PairedViews,
     frames=per_second(8, at_most=32),
@@ -35,7 +34,7 @@ def paired_views(clip: ClipInfo) -> Sight:
         picture = small(pair[0], LONG_SIDE)
         index.append(pair[0].index)
         shown.append(picture)
-        truth.append(same_size(at_shared_size(pair[1]), picture.shape[1], picture.shape[0]))
+        truth.append(fitted(at_shared_size(pair[1]), picture.shape[1], picture.shape[0]))
     clip_files, reference_files = packed(shown, QUALITY), packed(truth, QUALITY)
     return PairedViews(
         index=np.array(index, dtype=np.int64),

@@ -35,7 +35,7 @@ REGIONS = (1, 3)  # the whole frame: mean token of the frame and of 3 x 3 region
 
 @observer(
     id="lite.patches",
-    version=3,
+    version=4,
     kind="frame",
     makes=PatchFeatures,
     frames=VIEWED,

@@ -23,7 +23,7 @@ import numpy as np
 from revisit.core import ClipInfo, Frame, Sight, Target, every, observer
 from revisit.evidence.target import TargetTrack
 from revisit.observers.cells import CELL, FAINTEST, Probe, View, Whitening, cells_of, cut_out, similarities
-from revisit.observers.pictures import FLOW_SIDE, Flows, gray_at, scaled
+from revisit.observers.pictures import FLOW_SIDE, Flows, fitted, gray_at, scaled
 
 LONG_SIDE = 480
 SEARCH_SIDE = 400  # the largest picture searched; finer ones cost much and add nothing for targets of this size
@@ -95,7 +95,7 @@ class Sighting:
 
 @observer(
     id="lite.target",
-    version=2,
+    version=3,
     kind="sequence",
     makes=TargetTrack,
     frames=every(at_most=300),
@@ -191,12 +191,9 @@ STILL = Motion(np.zeros(2), 1.0, 1.0, 0.0)
 
 def shrunk(rgb: np.ndarray, long_side: float) -> np.ndarray:
     """The picture with its longer side at about `long_side`, in whole cells."""
-    import cv2
-
     scale = long_side / max(rgb.shape[:2])
     width, height = (max(1, round(side * scale / CELL)) * CELL for side in rgb.shape[1::-1])
-    size = width, height
-    return np.asarray(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR))
+    return fitted(rgb, width, height)
 
 
 def share_inside(box: np.ndarray) -> float:

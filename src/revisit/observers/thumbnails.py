@@ -14,7 +14,7 @@ JPEG_QUALITY = 80
 
 
 @observer(
-    id="lite.thumbnails", version=3, kind="sequence", makes=Thumbnails, frames=per_second(12, at_most=192),
+    id="lite.thumbnails", version=4, kind="sequence", makes=Thumbnails, frames=per_second(12, at_most=192),
     sets=("lite",),
 )  # fmt: skip
 def thumbnails(clip: ClipInfo) -> Sight:
