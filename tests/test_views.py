@@ -12,9 +12,17 @@ import pytest
 from revisit.core import InvalidEvidence, Score, Unscored, Verdict
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.views import ReturnPairs, ViewLinks
-from revisit.metrics.returning import corresponding, return_consistency, return_features, return_pairs
+from revisit.metrics.returning import (
+    corresponding,
+    floor_and_ceiling,
+    return_consistency,
+    return_features,
+    return_pairs,
+)
 from revisit.metrics.view_gate import AWAY, RETURNED, VISIBLE, relate, view_phases, view_return, visible_area
 from revisit.observers.matching import correlate, find_points, link, structure
+from revisit.observers.patches import viewed_and_next
+from revisit.observers.pictures import VIEWED
 from revisit.observers.views import views
 from tests.looking import as_frames, look, read
 
@@ -201,6 +209,23 @@ def test_the_same_patches_on_return_score_one_and_others_nothing() -> None:
         features(np.stack([scene, scene, scene, other, other, other])), some_pairs([0, 1], [4, 5])
     )
     assert isinstance(changed, Score) and changed.value < 0.15
+
+
+def test_the_ceiling_is_that_of_the_frames_closest_to_each_other() -> None:
+    scene, others = unit((6, 8, 16), 0), unit((3, 6, 8, 16), 1)
+    index = np.array([0, 1, 10, 20])
+    floor, ceiling = floor_and_ceiling(index, np.stack([scene, scene, *others[:2]]))
+    assert ceiling == pytest.approx(1.0) and abs(floor) < 0.1
+    _, ceiling = floor_and_ceiling(10 * index[[0, 2, 3]], np.stack([scene, others[0], others[0]]))
+    assert 0.4 < ceiling < 1  # steps of one length: all of them count
+
+
+def test_patches_are_of_the_frames_whose_views_are_compared_and_of_some_next_ones() -> None:
+    assert viewed_and_next(20, 24.0).tolist() == list(range(20))
+    wanted, views_of = viewed_and_next(300, 24.0), VIEWED.pick(300, 24.0)
+    assert set(views_of) <= set(wanted) and len(wanted) == 36 + 11
+    assert (np.diff(wanted) == 1).sum() == 11 and wanted[-1] == 299
+    assert viewed_and_next(0, 24.0).size == 0 and viewed_and_next(1, 24.0).tolist() == [0]
 
 
 def test_consistency_falls_over_the_gap() -> None:

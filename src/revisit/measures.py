@@ -43,7 +43,8 @@ def lpips(a: Any, b: Any, net: str = "alex") -> float:
     if net not in ("alex", "vgg"):
         raise UsageError(f"LPIPS has the networks alex and vgg, not {net!r}")
     shown, truth = _both(a, b)
-    return float(observe(shown, f"torch.lpips_{net}", reference=truth, long_side=None).distance.mean())
+    seen = observe(shown, f"torch.lpips_{net}", reference=truth, resize="area", long_side=None, rate=None)
+    return float(seen.distance.mean())
 
 
 def _fidelity(a: Any, b: Any, families: str = "") -> Any:

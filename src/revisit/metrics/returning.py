@@ -11,7 +11,6 @@ the clip itself: 0 is the similarity of patches that do not correspond, 1 that o
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -76,10 +75,11 @@ def corresponding(a: np.ndarray, b: np.ndarray, warp: np.ndarray) -> np.ndarray:
     return np.asarray((a[y[inside], x[inside]].astype(np.float32) * b[v, u].astype(np.float32)).sum(axis=1))
 
 
-def floor_and_ceiling(tokens: np.ndarray) -> tuple[float, float]:
-    """Similarity of patches that do not correspond, and of the same patches of neighbouring sampled frames."""
-    same = np.eye(3)
-    steps = [float(np.mean(corresponding(a, b, same))) for a, b in pairwise(tokens)]
+def floor_and_ceiling(index: np.ndarray, tokens: np.ndarray) -> tuple[float, float]:
+    """Similarity of patches that do not correspond, and of the same patches of the frames closest to each other."""
+    gap = np.diff(index)
+    closest = np.flatnonzero(gap == gap.min())
+    steps = [float(np.mean(corresponding(tokens[k], tokens[k + 1], np.eye(3)))) for k in closest]
     flat = tokens.reshape(len(tokens), -1, tokens.shape[-1])
     # half a frame away in reading order: patches of one frame that show different things
     other = [
@@ -90,7 +90,7 @@ def floor_and_ceiling(tokens: np.ndarray) -> tuple[float, float]:
 
 
 @metric(
-    id="return_consistency", version=1, title="Same view after return", unit="score", range=(0, 1),
+    id="return_consistency", version=2, title="Same view after return", unit="score", range=(0, 1),
     higher_is_better=True, needs=(PatchFeatures, ReturnPairs), gates=("view_return",), suites=("folder",),
     responds_to=("content changed while away", "content replaced on return", "texture lost on return"),
     blind_to=("frozen camera", "wrong motion that ends at the right view", "changes smaller than a patch"),
@@ -106,7 +106,7 @@ def return_consistency(patches: PatchFeatures, pairs: ReturnPairs) -> Score | Un
 
 
 @metric(
-    id="return_features", version=1, title="Same view after return (network)", unit="score", range=(0, 1),
+    id="return_features", version=2, title="Same view after return (network)", unit="score", range=(0, 1),
     higher_is_better=True, needs=(NetworkPatches, ReturnPairs), gates=("view_return",), suites=("folder",),
     responds_to=("content changed while away", "content replaced on return", "texture lost on return"),
     blind_to=("frozen camera", "wrong motion that ends at the right view", "changes smaller than a patch", "light"),
@@ -128,7 +128,7 @@ def compared(patches: PatchFeatures | NetworkPatches, pairs: ReturnPairs) -> Sco
     if len(patches.index) < 2:
         return Unscored("not_observed", "fewer than two frames have patch descriptors, so nothing can be compared")
     at = {int(frame): row for row, frame in enumerate(patches.index)}
-    floor, ceiling = floor_and_ceiling(patches.tokens)
+    floor, ceiling = floor_and_ceiling(patches.index, patches.tokens)
     if ceiling - floor < LEAST_CONTRAST:
         return Unscored(
             "not_followed",

@@ -17,6 +17,9 @@ import numpy as np
 CELL = 4  # pixels
 DIRECTIONS = 9
 CHANNELS = DIRECTIONS + 4
+GREY, COLOURS = np.array([0, 128, 128], np.float32), np.array([255, 100, 100], np.float32)  # of OpenCV's bytes
+STEPS = 511  # of lightness from one pixel to the next but one, -255 to 255
+EDGES = STEPS**2
 # Noise of each channel: directions, log strength, L, a, b. Smaller differences are not magnified.
 NOISE = np.r_[np.full(DIRECTIONS, 0.003), 0.05, 0.003, 0.0004, 0.0004]
 FAINT_EDGE = 0.02  # of the range of lightness; weaker edges are noise
@@ -29,38 +32,46 @@ def cells_of(rgb: np.ndarray) -> np.ndarray:
     import cv2
 
     rows, columns = rgb.shape[0] // CELL, rgb.shape[1] // CELL
-    lab = cv2.cvtColor(rgb[: rows * CELL, : columns * CELL], cv2.COLOR_RGB2LAB).astype(np.float32)
-    light = np.ascontiguousarray(lab[..., 0]) / 255
-    across, down = cv2.Sobel(light, cv2.CV_32F, 1, 0, ksize=1), cv2.Sobel(light, cv2.CV_32F, 0, 1, ksize=1)
-    strength, angle = cv2.cartToPolar(across, down)
-    # a direction and its opposite are one: a full turn passes the bins twice; an edge is shared by two bins
-    angle *= DIRECTIONS / np.pi
-    lower = angle.astype(np.int32)
-    upper_share = (angle - lower) * strength
-    lower[lower >= DIRECTIONS] -= DIRECTIONS
-    lower[lower >= DIRECTIONS] -= DIRECTIONS
-    upper = lower + 1
-    upper[upper == DIRECTIONS] = 0
-    cell = _first_bins(rows, columns)
-    count = rows * columns * DIRECTIONS
-    pooled = np.bincount((cell + lower).ravel(), (strength - upper_share).ravel(), count)
-    pooled += np.bincount((cell + upper).ravel(), upper_share.ravel(), count)
+    lab = cv2.cvtColor(rgb[: rows * CELL, : columns * CELL], cv2.COLOR_RGB2LAB)
+    light = np.ascontiguousarray(lab[..., 0])
+    across, down = cv2.Sobel(light, cv2.CV_16S, 1, 0, ksize=1), cv2.Sobel(light, cv2.CV_16S, 0, 1, ksize=1)
+    edge = (across.astype(np.intp) * STEPS + down + EDGES // 2).ravel()
+    direction, own, next_share = (table[edge] for table in _edges())
+    place = _first_bins(rows, columns) + direction
+    count = rows * columns * (DIRECTIONS + 1)
+    pooled = np.bincount(place, own, count)
+    place += 1
+    pooled += np.bincount(place, next_share, count)
+    pooled = pooled.reshape(rows, columns, DIRECTIONS + 1)
+    pooled[..., 0] += pooled[..., DIRECTIONS]  # the bin after the last is the first
 
-    out = np.empty((rows, columns, CHANNELS), np.float32)
-    out[..., :DIRECTIONS] = pooled.reshape(rows, columns, DIRECTIONS) / CELL**2
-    total = out[..., :DIRECTIONS].sum(-1)
-    out[..., :DIRECTIONS] /= cv2.blur(total, (3, 3))[..., None] + FAINT_EDGE
-    out[..., DIRECTIONS] = np.log(total + FAINT_EDGE)
-    colour = cv2.resize(lab, (columns, rows), interpolation=cv2.INTER_AREA)
-    out[..., DIRECTIONS + 1 :] = (colour - [0, 128, 128]) / [255, 100, 100]
-    return out
+    directions = (pooled[..., :DIRECTIONS] / CELL**2).astype(np.float32)
+    total = directions @ np.ones(DIRECTIONS, np.float32)
+    directions /= (cv2.blur(total, (3, 3)) + np.float32(FAINT_EDGE))[..., None]
+    colour = cv2.resize(lab.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA)
+    colour -= GREY
+    colour /= COLOURS
+    return np.concatenate([directions, np.log(total + np.float32(FAINT_EDGE))[..., None], colour], axis=2)
+
+
+@lru_cache(maxsize=1)
+def _edges() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For each pair of steps of lightness across and down: its direction, and its strength there and in the next one.
+
+    A direction and its opposite are one: a full turn passes the bins twice.
+    """
+    across, down = np.mgrid[-255:256, -255:256] / 255.0
+    strength = np.hypot(across, down).ravel()
+    angle = np.arctan2(down, across).ravel() % np.pi * (DIRECTIONS / np.pi)
+    bin = np.minimum(angle.astype(np.intp), DIRECTIONS - 1)
+    return bin, strength * (1 - angle + bin), strength * (angle - bin)
 
 
 @lru_cache(maxsize=16)
 def _first_bins(rows: int, columns: int) -> np.ndarray:
-    """For each pixel, the place of the first direction of its cell among the bins of all cells."""
+    """For each pixel, the place of the first of the bins of its cell, one more than directions, among those of all."""
     y, x = np.arange(rows * CELL) // CELL, np.arange(columns * CELL) // CELL
-    return ((y[:, None] * columns + x) * DIRECTIONS).astype(np.int32)
+    return ((y[:, None] * columns + x) * (DIRECTIONS + 1)).astype(np.intp).ravel()
 
 
 @dataclass(frozen=True)

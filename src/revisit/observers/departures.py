@@ -173,7 +173,7 @@ def join_from(maker: Any, a: Look, b: Look, start: tuple[float, float]) -> Join:
         return APART
     cv2.setRNGSeed(0)
     some = np.flatnonzero(good)[:: max(1, int(good.sum()) // ENOUGH_POINTS)]
-    warp, agrees = cv2.findHomography(a.points[some], moved[some], cv2.RANSAC, TOLERANCE, maxIters=300, confidence=0.99)
+    warp, agrees = cv2.findHomography(a.points[some], moved[some], cv2.RANSAC, TOLERANCE, maxIters=150, confidence=0.99)
     if warp is None or agrees is None or not plausible(warp, width, height):
         return APART
     landed = cv2.perspectiveTransform(a.points[None], warp)[0]

@@ -38,14 +38,9 @@ MIND_SIZE = 1280, 720
 RATE = 8.0  # pairs a second; the metrics weigh each by the frames that it stands for
 
 
-def compared(count: int, fps: float, *, rate: float | None = None, **_: Any) -> np.ndarray:
-    """Frames that are compared: every one, or so many a second, the first two and the last among them."""
+def compared(count: int, fps: float, *, rate: float | None = RATE, **_: Any) -> np.ndarray:
+    """Frames that are compared: so many a second, or every one, the first two and the last among them."""
     return np.union1d(Sampling(rate).pick(count, fps), np.arange(min(count, 2)))
-
-
-def compared_quickly(count: int, fps: float, *, rate: float | None = RATE, **_: Any) -> np.ndarray:
-    """The same, by default 8 a second."""
-    return compared(count, fps, rate=rate)
 
 
 @observer(
@@ -54,7 +49,7 @@ def compared_quickly(count: int, fps: float, *, rate: float | None = RATE, **_: 
     kind="sequence",
     makes=FrameFidelity,
     pairs=True,
-    choose=compared_quickly,
+    choose=compared,
     sets=("lite",),
 )
 def frame_fidelity(

@@ -11,7 +11,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, observer
 from revisit.evidence.motion import FlowStats
-from revisit.observers.pictures import FLOW_SIDE, Flows, follow, gray_at, lengths
+from revisit.observers.pictures import FLOW_SIDE, Flows, follow, gray_at, lengths, middle
 
 GRID = 8  # pixels between the places whose flow enters the fit
 TEXTURED = 6.0  # gradient in gray levels per pixel that flow can follow; sensor noise stays below it
@@ -73,7 +73,7 @@ def describe(flow: np.ndarray, earlier: np.ndarray, later: np.ndarray) -> tuple[
     vectors = flow[ys, xs].astype(np.float64) / width
     shift, log_scale, rotation, left = fit_similarity(places, vectors)
     thin = slice(None, None, 2), slice(None, None, 2)  # a fourth of the pixels tells medians as well
-    median = np.median(across[thin]) / width, np.median(along[thin]) / width
+    median = middle(across[thin]) / width, middle(along[thin]) / width
     return (
         *map(float, median), float(length.mean()) / width, float(np.percentile(length[thin], 90)) / width,
         *shift, log_scale, rotation, float((left < EXPLAINED).mean()), float(left.mean()),
@@ -93,7 +93,7 @@ def fit_similarity(places: np.ndarray, vectors: np.ndarray) -> tuple[tuple[float
     answer = np.array([0.0, complex(*np.median(vectors, axis=0))])
     for _ in range(ROUNDS):
         left = np.abs(v - answer @ design)
-        spread = max(1.5 * float(np.median(left)), 0.0005)
+        spread = max(1.5 * float(middle(left)), 0.0005)
         weighted = design.conj() / (1 + (left / spread) ** 2)
         # A trace of ridge keeps the answer defined when all places lie on one spot.
         answer = np.linalg.solve(weighted @ design.T + 1e-9 * np.eye(2), weighted @ v)

@@ -15,11 +15,11 @@ from revisit.core import Batch, observer
 from revisit.evidence.appearance import LabStats, StyleStats
 from revisit.observers.pictures import VIEWED, at_shared_size, lengths
 
-THINNED_LONG_SIDE = 960  # 1920 is thinned by 2, 3840 by 4; up to 1919 every pixel counts
+THINNED_LONG_SIDE = 400  # 832 is thinned by 2, 1920 by 4; up to 799 every pixel counts
 STYLE_SCALES = 3  # each half the size of the one before
 
 
-@observer(id="lite.lab", version=3, kind="frame", makes=LabStats, frames=VIEWED, sets=("lite",))
+@observer(id="lite.lab", version=4, kind="frame", makes=LabStats, frames=VIEWED, sets=("lite",))
 def lab_stats(frames: Batch) -> LabStats:
     """Mean and standard deviation of CIELAB of every frame."""
     import cv2

@@ -7,17 +7,17 @@ import numpy as np
 from revisit import weights
 from revisit.core import Batch, observers
 from revisit.evidence.fidelity import PerceptualDistance
-from revisit.observers.fidelity import compared, one_size
+from revisit.observers.fidelity import RATE, compared, one_size
 
 
 @observers(
     {"torch.lpips_alex": "lpips_alex", "torch.lpips_vgg": "lpips_vgg"},
-    version=2, kind="frame", makes=PerceptualDistance, pairs=True, prepare=one_size, choose=compared,
+    version=3, kind="frame", makes=PerceptualDistance, pairs=True, prepare=one_size, choose=compared,
 )  # fmt: skip
 def lpips(
-    network: str, batch: Batch, *, resize: str = "area", long_side: int | None = 640, rate: float | None = None
+    network: str, batch: Batch, *, resize: str = "quick", long_side: int | None = 640, rate: float | None = RATE
 ) -> PerceptualDistance:
-    """LPIPS ({network}) of every frame, or `rate` a second, against the aligned frame of the reference."""
+    """LPIPS ({network}) of `rate` frames a second, or of all, against the aligned frames of the reference."""
     from revisit.networks import lpips, runtime, settings
 
     # Half precision moves a clip's distance by up to 1e-4 with the real weights: only for those who ask for it.

@@ -103,11 +103,11 @@ def match_points(a: Points, b: Points) -> np.ndarray:
     likeness = a.descriptors @ b.descriptors.T
     best = likeness.argmax(axis=1)
     rows = np.arange(len(best))
-    mutual = likeness.argmax(axis=0)[best] == rows
-    rows, best = rows[mutual], best[mutual]
     top = likeness[rows, best]
+    mutual = top >= likeness.max(axis=0)[best]
+    rows, best, top = rows[mutual], best[mutual], top[mutual]
     likeness[rows, best] = -2.0  # below any cosine: what is left is the second best
-    second = likeness.max(axis=1)[rows]
+    second = likeness[rows].max(axis=1)
     clear = (2 - 2 * top) < RATIO**2 * (2 - 2 * second)  # squared distances of unit vectors
     return np.stack([rows[clear], best[clear]], axis=1)
 
@@ -122,7 +122,7 @@ def link(a: Points, b: Points, pairs: np.ndarray | None = None) -> Link:
     src, dst = a.xy[pairs[:, 0]], b.xy[pairs[:, 1]]
     cv2.setRNGSeed(0)
     found, mask = cv2.estimateAffinePartial2D(
-        src, dst, method=cv2.RANSAC, ransacReprojThreshold=TOLERANCE * a.size[0], maxIters=400, confidence=0.995
+        src, dst, method=cv2.RANSAC, ransacReprojThreshold=TOLERANCE * a.size[0], maxIters=200, confidence=0.995
     )
     if found is None:
         return NOTHING

@@ -20,11 +20,12 @@ import numpy as np
 from revisit.core import ClipInfo, Frame, Sight, every, observer
 from revisit.evidence.camera import CameraPath
 from revisit.observers.matching import Points, find_points, match_points
-from revisit.observers.pictures import Flows, gray_at
+from revisit.observers.pictures import Flows, gray_at, middle
 
 SIZE = 320
 POINTS_SIZE = 288  # longer side at which points of frames too far apart to track are described
 AT_MOST = 96
+POSE_GAP = 0.09  # seconds: points are followed in all frames, and poses worked out so far apart
 CORNERS = 200
 WINDOW = 15  # pixels, side of the window by which a point is followed
 KEY_MOTION = 0.15  # of the width, in the median: enough parallax to see, little enough to track
@@ -34,8 +35,10 @@ ENOUGH_TRACKS = 60  # with fewer, points are looked for again by how they look, 
 MOST_TRACKS = 100  # used to fit a pose
 ASSUMED_FIELD = 60.0  # degrees: a common phone or film camera
 FIELDS = np.arange(30.0, 111.0, 2.5)
-LEAST_SIGHT = 0.04  # of the width: less motion tells nothing of the lens
+SIGHTS = 0.04, 0.03  # of the width: less motion tells nothing of the lens; the second where few tracks moved as far
+LEAST_VOTES = 4
 MOST_VOTES = 24  # tracks asked about the lens
+ASKED = 60  # points that such a track has
 SETTLED = 1e-7  # radians: a turn that changes less has been found
 TINY = 1e-5  # radians and directions: steps of numerical derivatives
 TRIALS = 100  # of a random search; more only help where nothing fits, and cost seconds
@@ -105,8 +108,22 @@ def odometry(clip: ClipInfo) -> Sight:
         last, before = picture, frame
     width = last.shape[1] if len(index) else SIZE
     field, estimated = field_of_view(tracks, width)
-    made = path(index, time, tracks, width, field, estimated)
-    return replace(made, reliable=made.reliable & closes_loop(made.rotation, pictures, focal(field, width), field))
+    rows = posed(tracks, time)
+    place = {row: k for k, row in enumerate(rows)}
+    tracks = [replace(one, key=place[one.key], row=place[one.row]) for one in tracks if one.row in place]
+    made = path([index[k] for k in rows], [time[k] for k in rows], tracks, width, field, estimated)
+    seen = [pictures[k] for k in rows]
+    return replace(made, reliable=made.reliable & closes_loop(made.rotation, seen, focal(field, width), field))
+
+
+def posed(tracks: list[Track], time: list[float]) -> list[int]:
+    """Rows whose poses are worked out: the first and the last, key frames, and between them some, evenly in time."""
+    keys = {track.key for track in tracks} | {track.row for track in tracks if track.closes}
+    rows = [0] if time else []
+    for row in range(1, len(time)):
+        if row in keys or row == len(time) - 1 or time[row] - time[rows[-1]] >= POSE_GAP:
+            rows.append(row)
+    return rows
 
 
 def closes_loop(rotation: np.ndarray, pictures: list[np.ndarray], f: float, field: float) -> np.ndarray:
@@ -242,7 +259,7 @@ def field_of_view(tracks: list[Track], width: int) -> tuple[float, bool]:
         if fundamental is not None and fundamental.shape == (3, 3) and deep.sum() >= 0.6 * len(track.start):
             s = np.linalg.svd(lenses @ fundamental @ lenses, compute_uv=False)
             curves.append(1 - s[:, 1] / s[:, 0])
-    if len(curves) < 4:
+    if len(curves) < LEAST_VOTES:
         return ASSUMED_FIELD, False
     votes = np.array(curves)
     halves = [FIELDS[np.median(part, axis=0).argmin()] for part in (votes, votes[::2], votes[1::2])]
@@ -254,13 +271,19 @@ def field_of_view(tracks: list[Track], width: int) -> tuple[float, bool]:
 
 def telling(tracks: list[Track], width: int) -> list[Track]:
     """At most `MOST_VOTES` tracks, evenly chosen of those that moved enough to tell something of the lens."""
-    fit = [
-        track
-        for track in tracks
-        if len(track.start) >= 3 * LEAST_TRACKS
-        and np.median(np.hypot(*(track.end - track.start).T)) >= LEAST_SIGHT * width
-    ]
+    ways = [(float(np.median(np.hypot(*(one.end - one.start).T))), one) for one in tracks if len(one.start) >= ASKED]
+    fit: list[Track] = []
+    for least in SIGHTS:
+        if len(fit) < LEAST_VOTES:
+            fit = [track for way, track in ways if way >= least * width]
     return [fit[k] for k in np.unique(np.linspace(0, len(fit) - 1, MOST_VOTES).astype(int))] if fit else []
+
+
+def thinned(track: Track) -> Track:
+    """The track with at most `MOST_TRACKS` of its points, evenly chosen."""
+    count = len(track.start)
+    some = np.unique(np.linspace(0, max(count - 1, 0), min(MOST_TRACKS, count)).astype(int))
+    return replace(track, start=track.start[some], end=track.end[some])
 
 
 def focal(field: float, width: int) -> float:
@@ -280,9 +303,8 @@ def path(
         quality[0], known[0] = 1.0, True
     f = focal(field, width)
     warm: tuple[int, np.ndarray, np.ndarray] | None = None  # the last pose against the same key frame
-    for track in tracks:
-        some = np.unique(np.linspace(0, max(len(track.start) - 1, 0), min(MOST_TRACKS, len(track.start))).astype(int))
-        start, end = track.start[some] / f, track.end[some] / f
+    for track in map(thinned, tracks):
+        start, end = track.start / f, track.end / f
         near = None if track.closes or not warm or warm[0] != track.key else warm[1:]
         turn, step, count = relative_pose(start, end, TIGHT / f, near)
         warm = None if turn is None or step is None else (track.key, turn, step)
@@ -426,5 +448,5 @@ def fit_turn(a: np.ndarray, b: np.ndarray, tolerance: float) -> tuple[np.ndarray
         error = np.sqrt(np.square(rays_b - turn @ rays_a).sum(axis=0))
         if np.abs(turn - before).max() < SETTLED:
             break
-        weight = 1 / (1 + (error / max(tolerance, float(np.median(error)))) ** 2) ** 2
+        weight = 1 / (1 + (error / max(tolerance, middle(error))) ** 2) ** 2
     return turn, error < tolerance

@@ -14,6 +14,8 @@ Not a substitute for semantics: another cup of the same colour and outline is th
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from revisit.core import Batch, every, observer
@@ -30,7 +32,15 @@ FLAT = 0.02  # gradient per pixel (luma 0-1) below which a patch counts as flat:
 COLOUR_WEIGHT = 0.35  # share of the squared length
 COLOUR_BINS = {0: np.linspace(0, 100, 6), 1: np.linspace(-40, 40, 6), 2: np.linspace(-40, 40, 6)}
 STEPS = 256  # of 1 to which tokens are rounded: half the bytes once packed, and cosines move by a thousandth
+NEXT = 11  # frames that are compared with the very next one
 REGIONS = (1, 3)  # the whole frame: mean token of the frame and of 3 x 3 regions
+
+
+def viewed_and_next(count: int, fps: float, **_: Any) -> np.ndarray:
+    """The frames whose views are compared and, after some of them, the next: how alike neighbours are."""
+    wanted = VIEWED.pick(count, fps)
+    some = wanted[np.linspace(0, max(len(wanted) - 2, 0), min(NEXT, len(wanted))).astype(int)]
+    return np.union1d(wanted, np.minimum(some + 1, max(count - 1, 0))) if count else wanted
 
 
 @observer(
@@ -38,7 +48,7 @@ REGIONS = (1, 3)  # the whole frame: mean token of the frame and of 3 x 3 region
     version=4,
     kind="frame",
     makes=PatchFeatures,
-    frames=VIEWED,
+    choose=viewed_and_next,
     prepare=at_shared_size,
     sets=("lite",),
 )

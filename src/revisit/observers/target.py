@@ -25,8 +25,8 @@ from revisit.evidence.target import TargetTrack
 from revisit.observers.cells import CELL, FAINTEST, Probe, View, Whitening, cells_of, cut_out, similarities
 from revisit.observers.pictures import FLOW_SIDE, Flows, fitted, gray_at, scaled
 
-LONG_SIDE = 480
-SEARCH_SIDE = 400  # the largest picture searched; finer ones cost much and add nothing for targets of this size
+LONG_SIDE = 416  # half of 832, a common width
+SEARCH_SIDE = LONG_SIDE  # the largest picture searched; finer ones cost much and add nothing for targets of this size
 SETTLES = 0.5  # seconds at the start in which every frame is searched: that is when most is learnt
 SEARCH_GAP = 0.06  # seconds between searches of whole frames, unless the target changes; motion is followed in all
 TARGET_PX = 48  # the target is looked at with about so many pixels a side: 12 cells, enough for its layout
@@ -165,11 +165,8 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
                 "camera": moved.camera,
             }
         )
-        last, moved, calm = (
-            float(frame.time),
-            STILL,
-            frame.time >= SETTLES and (missed > LOST_AFTER or seen.near >= OTHER_LOOK),
-        )
+        last, moved = float(frame.time), STILL
+        calm = last >= SETTLES and (missed > LOST_AFTER or seen.near >= OTHER_LOOK)
         frame = yield
     columns: dict[str, Any] = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return TargetTrack(**columns, **search.facts(clip))

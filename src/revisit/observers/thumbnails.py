@@ -14,11 +14,11 @@ JPEG_QUALITY = 80
 
 
 @observer(
-    id="lite.thumbnails", version=4, kind="sequence", makes=Thumbnails, frames=per_second(12, at_most=192),
+    id="lite.thumbnails", version=4, kind="sequence", makes=Thumbnails, frames=per_second(8, at_most=192),
     sets=("lite",),
 )  # fmt: skip
 def thumbnails(clip: ClipInfo) -> Sight:
-    """JPEG pictures of 12 frames a second, at most 192 of them, 192 pixels on the longer side."""
+    """JPEG pictures of 8 frames a second, at most 192 of them, 192 pixels on the longer side."""
     index: list[int] = []
     pictures: list[np.ndarray] = []
     width = height = 0

@@ -31,7 +31,7 @@ LEAST_COVER = 0.3  # of the textured cells move in a step that tells the camera'
     sets=("lite",),
 )  # fmt: skip
 def views(clip: ClipInfo) -> Sight:
-    """Links between all pairs of at most 48 frames: matched points, gradient correlation, their warps."""
+    """Links between all pairs of at most 36 frames: matched points, gradient correlation, their warps."""
     index: list[int] = []
     time: list[float] = []
     greys: list[np.ndarray] = []
@@ -40,8 +40,10 @@ def views(clip: ClipInfo) -> Sight:
         time.append(frame.time)
         greys.append(gray_at(frame, SIZE))
     points = [find_points(g) for g in greys]
-    hidden = attached_cells(points)
-    points = [p.without(hidden) for p in points]
+    matches: dict[tuple[int, int], np.ndarray] = {}
+    hidden = attached_cells(points, matches)
+    if hidden.any():
+        points, matches = [p.without(hidden) for p in points], {}
     fields = [structure(g, hidden) for g in greys]
     n = len(index)
     inliers, support = np.zeros((n, n), np.int32), np.zeros((n, n), np.float32)
@@ -51,7 +53,7 @@ def views(clip: ClipInfo) -> Sight:
     for i in range(n):
         inliers[i, i], support[i, i], dense[i, i], lead[i, i] = len(points[i].xy), 1.0, 1.0, 1.0
         for j in range(i + 1, n):
-            found = link(points[i], points[j])
+            found = link(points[i], points[j], matches.get((i, j)))
             inliers[i, j] = inliers[j, i] = found.inliers
             support[i, j] = support[j, i] = found.support
             warp[i, j], warp[j, i] = found.warp, np.linalg.inv(found.warp)
@@ -67,17 +69,18 @@ def views(clip: ClipInfo) -> Sight:
     )  # fmt: skip
 
 
-def attached_cells(points: list[Points]) -> np.ndarray:
+def attached_cells(points: list[Points], matches: dict[tuple[int, int], np.ndarray]) -> np.ndarray:
     """Cells of the frame whose points rest while the picture around them moves: overlays, a handlebar.
 
     Such points would say that the view never changed. A step counts only where the moving points cover
-    at least as many cells as the resting ones: otherwise something moves before a resting camera.
+    at least as many cells as the resting ones: otherwise something moves before a resting camera. What was matched on
+    the way is kept in `matches`, by the numbers of both frames.
     """
     cells = CELLS[0] * CELLS[1]
     rest, move = np.zeros(cells), np.zeros(cells)
     for gap in (1, 2, 4):
-        for a, b in zip(points, points[gap:], strict=False):
-            pairs = match_points(a, b)
+        for k, (a, b) in enumerate(zip(points, points[gap:], strict=False)):
+            pairs = matches[k, k + gap] = match_points(a, b)
             if not len(pairs):
                 continue
             start, end = a.xy[pairs[:, 0]] / a.size[0], b.xy[pairs[:, 1]] / a.size[0]
