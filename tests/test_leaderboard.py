@@ -23,7 +23,7 @@ from revisit.results.boards import (
     RunFacts,
     board_of_run,
     joined,
-    leader,
+    marked,
     ordered,
     printed,
 )
@@ -194,6 +194,11 @@ def test_rows_are_sorted_the_better_first_and_unscored_last() -> None:
     assert [r.model for r in ordered(made, "LPIPS")] == ["c", "b", "a"]
     assert [r.model for r in ordered(made, "psnr")] == ["b", "c", "a"]
     assert [r.model for r in ordered(made)] == ["a", "b", "c"]
+
+
+def leader(rows: list[Row], column: Column) -> int | None:
+    found = marked(board(*rows), rows, column)
+    return next((place for place, mark in found.items() if mark == "best"), None)
 
 
 def test_the_best_is_marked_where_intervals_and_coverage_allow_it() -> None:

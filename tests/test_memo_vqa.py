@@ -31,11 +31,11 @@ from revisit.suites.memobench.banks import (
     read_failure_cases,
     review_filter,
     thin_dimensions,
-    vqa_key,
     write_bank,
 )
 from revisit.suites.memobench.imports import read_answers, vqa_answers
 from revisit.suites.memobench.metrics.answers import DIMENSIONS, pass_rate, upstream_rates, vqa_cm, vqa_if
+from revisit.suites.memobench.names import parse_clip
 
 IF, CM = DIMENSIONS["if"], DIMENSIONS["cm"]
 QUESTIONS = (
@@ -143,7 +143,7 @@ def test_files_are_written_as_they_were_read(folder: Path, banks: list[Bank]) ->
 def test_failure_cases_and_banks_are_of_the_same_clips(folder: Path, banks: list[Bank]) -> None:
     cases = read_failure_cases(folder / "failure-cases.csv")
     assert {case.clip for case in cases} == {bank.clip for bank in banks}
-    assert all(vqa_key(bank.clip) == bank.key for bank in banks)
+    assert all((name := parse_clip(bank.clip)) and name.question_key == bank.key for bank in banks)
     assert find_bank(folder, "ZenGarden_010") == folder / "Zen_Garden-10-questions.csv"
     assert find_bank(folder, "007") is None
 

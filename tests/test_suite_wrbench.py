@@ -229,7 +229,7 @@ def test_exports(run: Results, tmp_path: Path) -> None:
 def test_the_leaderboard_has_the_published_columns_and_the_papers_rows(
     run: Results,
 ) -> None:
-    from revisit.results.boards import RunFacts, leader, ordered
+    from revisit.results.boards import RunFacts, ordered
     from revisit.suites.wrbench.leaderboard import boards_of, published_boards
 
     metrics = {"wr_visible_spatial": "one", "visual_integrity_lite": "two"}
@@ -249,7 +249,6 @@ def test_the_leaderboard_has_the_published_columns_and_the_papers_rows(
     rows = {row.model: row for row in paper.rows}
     assert len(rows) == 23 and rows["Gen3C"].cells["support"].shown(2) == "73.0%"
     assert rows["Kling v2.6"].cells["returned_state"].shown(3) == "0.617† (10/300)"
-    assert leader(paper.rows, paper.columns[1]) is None  # nobody knows how far the means may be off
     with pytest.raises(UsageError, match="no parts"):
         boards_of(RunFacts("mine", facts, {}, run, summarise(run)), "full")
 

@@ -30,7 +30,7 @@ def listing(kind: str) -> list[dict[str, Any]]:
             for o in OBSERVERS.values()
         ]
     if kind == "evidence":
-        return [{"id": id, "what": _first_line(EVIDENCE[id])} for id in EVIDENCE]
+        return [{"id": id, "what": (inspect.getdoc(EVIDENCE[id]) or "").partition("\n")[0]} for id in EVIDENCE]
     from revisit.observers.sets import load_roles, read_set, set_names
 
     return [{"id": name, "title": read_set(name).title, "roles": len(load_roles(name))} for name in set_names()]
@@ -104,7 +104,3 @@ def _direction(higher: bool | None) -> str:
 
 def _ids(kinds: tuple[type, ...]) -> list[str]:
     return ["case" if kind is Case else evidence_id(kind) for kind in kinds]
-
-
-def _first_line(kind: type) -> str:
-    return (inspect.getdoc(kind) or "").partition("\n")[0]

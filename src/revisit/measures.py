@@ -55,11 +55,7 @@ def _fidelity(a: Any, b: Any, families: str = "") -> Any:
 
 
 def _both(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:
-    first, second = (_frames(given) for given in (a, b))
+    first, second = (pixels(given[None] if getattr(given, "ndim", 0) == 3 else given) for given in (a, b))
     if first.shape != second.shape:
         raise UsageError(f"two clips of one size and length are compared, not {first.shape} and {second.shape}")
     return first, second
-
-
-def _frames(given: Any) -> np.ndarray:
-    return pixels(given[None] if getattr(given, "ndim", 0) == 3 else given)

@@ -1,7 +1,7 @@
 """Claims: what the cards of the metrics promise, in terms of the failures that worlds can show.
 
-A metric says in `responds_to` what it is meant to notice. The words are for readers; MEANS says which failures
-test them. A word that no failure of ours shows has an empty row, and is reported as not tested: a claim is
+A metric says in `responds_to` what it is meant to notice. The words are for readers; TESTED_BY says which failures
+test them. A word that no failure of ours shows stands in the last row, and is reported as not tested: a claim is
 never counted as kept because nobody looked. The id or the title of a failure stands for itself.
 """
 
@@ -16,54 +16,35 @@ from revisit.worlds.failures import FAILURES
 IDENTITY = ("colour_drift", "texture_drift", "shape_drift")
 CAMERA = ("frozen_camera", "timid_camera", "camera_drift", "late_return", "partial_return")
 
-MEANS: Mapping[str, tuple[str, ...]] = {
-    "another time of day on return": ("lighting",),
-    "boiling texture": (),
-    "camera drift": ("camera_drift",),
-    "changed background": ("background",),
-    "changed object": IDENTITY,
-    "collapse of the picture": ("collapse",),
-    "colour drift": ("colour_drift",),
-    "content changed while away": ("background",),
-    "content replaced on return": ("background",),
-    "depth collapse": ("collapse",),
-    "disobeyed keys": ("timid_camera", "camera_drift"),
-    "drift": ("camera_drift",),
-    "ends in another place": ("partial_return",),
-    "event did not happen": ("state_reset",),
-    "exposure drift": ("lighting",),
-    "forgotten content": ("vanish", "background"),
-    "frozen camera": ("frozen_camera",),
-    "frozen picture": ("frozen_camera",),
-    "identity drift": IDENTITY,
-    "impossible motion": (),
-    "jitter": (),
-    "loss of contrast": ("lighting",),
-    "loss of detail": ("blur",),
-    "missing event": ("state_reset", "state_frozen"),
-    "noise": (),
-    "object forgotten while out of view": ("vanish",),
-    "object missing after the event": ("vanish",),
-    "object replaced": ("colour_drift", "texture_drift"),
-    "object slides with the camera": (),
-    "object vanishes": ("vanish",),
-    "oversaturation": (),
-    "overshoot": (),
-    "scene cut": ("cut",),
-    "state reset": ("state_reset",),
-    "state reset in view": (),
-    "teleport": ("teleport",),
-    "texture drift": ("texture_drift",),
-    "texture lost on return": ("blur", "style"),
-    "turn cut short": ("timid_camera",),
-    "ugly frames": ("collapse",),
-    "unrecognisable object": IDENTITY,
-    "wrong camera": CAMERA,
-    "wrong content": ("vanish", "background"),
-    "wrong direction": (),
-    "wrong light": ("lighting",),
-    "wrong result": ("state_reset", "state_frozen"),
-}
+# Failures -> the words that mean them.
+TESTED_BY: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("lighting",): ("another time of day on return", "exposure drift", "loss of contrast", "wrong light"),
+    ("camera_drift",): ("camera drift", "drift"),
+    ("background",): ("changed background", "content changed while away", "content replaced on return"),
+    IDENTITY: ("changed object", "identity drift", "unrecognisable object"),
+    ("collapse",): ("collapse of the picture", "depth collapse", "ugly frames"),
+    ("colour_drift",): ("colour drift",),
+    ("timid_camera", "camera_drift"): ("disobeyed keys",),
+    ("partial_return",): ("ends in another place",),
+    ("state_reset",): ("event did not happen", "state reset"),
+    ("vanish", "background"): ("forgotten content", "wrong content"),
+    ("frozen_camera",): ("frozen camera", "frozen picture"),
+    ("blur",): ("loss of detail",),
+    ("state_reset", "state_frozen"): ("missing event", "wrong result"),
+    ("vanish",): ("object forgotten while out of view", "object missing after the event", "object vanishes"),
+    ("colour_drift", "texture_drift"): ("object replaced",),
+    ("cut",): ("scene cut",),
+    ("teleport",): ("teleport",),
+    ("texture_drift",): ("texture drift",),
+    ("blur", "style"): ("texture lost on return",),
+    ("timid_camera",): ("turn cut short",),
+    CAMERA: ("wrong camera",),
+    (): (
+        "boiling texture", "impossible motion", "jitter", "noise", "object slides with the camera",
+        "oversaturation", "overshoot", "state reset in view", "wrong direction",
+    ),
+}  # fmt: skip
+MEANS = {word: kinds for kinds, words in TESTED_BY.items() for word in words}
 # Where one word means another thing in one metric: colours of the whole picture, not of the target.
 OWN_MEANING: Mapping[tuple[str, str], tuple[str, ...]] = {("lighting_consistency", "colour drift"): ("lighting",)}
 

@@ -23,8 +23,9 @@ from revisit.engine.opening import hash_of
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
+from revisit.media.files import write_text
 from revisit.observers.sets import load_roles, read_set
-from revisit.results.files import write_json, write_text
+from revisit.results.files import write_json
 from revisit.results.run import Run
 from revisit.worlds.failures import FAILURES, FLOORS
 

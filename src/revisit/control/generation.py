@@ -19,7 +19,7 @@ from revisit.control.standins import STANDINS
 from revisit.core import SUITES, UsageError
 from revisit.core.cases import CEILING, FLOOR
 from revisit.core.texts import parse_yaml
-from revisit.media.files import replacing
+from revisit.media.files import write_text
 
 MODELS = "models.yaml"  # facts of models, beside their clips
 WORLD = "world"  # the baseline that renders: it follows every path, and remembers all
@@ -167,8 +167,7 @@ def mark(clips: Path, model: str, category: str) -> None:
         facts[model] = {**facts.get(model, {}), "category": category}
     except (yaml.YAMLError, AttributeError, TypeError) as error:
         raise UsageError(f"{path}: expected names of models with facts ({error}); mend it or move it away") from error
-    with replacing(path) as temporary:
-        temporary.write_text(yaml.safe_dump(known, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    write_text(path, yaml.safe_dump(known, sort_keys=False, allow_unicode=True))
 
 
 def how_of(by: By, **facts: Any) -> How:

@@ -16,7 +16,7 @@ from revisit.control.jobs import Job, file_name
 from revisit.control.makers import PLACEHOLDERS, OneShot, arguments, worker_environment
 from revisit.control.running import LOG, Generated, How, picture_size, run_jobs
 from revisit.core import RevisitError, UsageError
-from revisit.media.files import replacing
+from revisit.media.files import write_lines
 
 __all__ = [
     "LOG", "PLACEHOLDERS", "Generated", "GenerationRecord", "arguments", "generate", "job_of", "picture_size",
@@ -128,8 +128,7 @@ def write_manifest(
                 "id": record.id, "model": to.id, "video": clip.name, "prompt": record.prompt, "camera": record.camera,
                 "seed": record.seed, "annotations": dict(record.annotations),
             }  # fmt: skip
-            lines.append(json.dumps(entry) + "\n")  # in ASCII: not every text can be written in UTF-8
+            lines.append(entry)
     path = folder / "manifest.jsonl"
-    with replacing(path) as temporary:
-        temporary.write_text("".join(lines), encoding="utf-8")
+    write_lines(path, lines, ascii=True)
     return path

@@ -38,7 +38,7 @@ from revisit.geometry.camera_script import parse_script
 from revisit.geometry.poses import trajectory
 from revisit.media import Limits, announced_frames, file_digest, open_clip
 from revisit.media.digest import quick_digest
-from revisit.media.files import is_file, replacing
+from revisit.media.files import is_file, replacing, write_text
 
 LONGEST_REASON = 1000  # characters
 LOG = "generation.jsonl"
@@ -371,8 +371,7 @@ def _write_inputs(job: Job, plan: CameraPlan | None, delivery: Delivery | None) 
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False))
 
 
 def _context(clip: Clip | None) -> dict[str, Any] | None:

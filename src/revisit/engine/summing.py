@@ -11,8 +11,9 @@ from typing import Any
 from revisit.core import SUITES, Case, Rejected, Suite
 from revisit.diagnosis.summary import diagnosed, taxonomy_table
 from revisit.engine.opening import Opened, hash_of
+from revisit.media.files import write_text
 from revisit.results import Results
-from revisit.results.files import write_json, write_rows, write_text
+from revisit.results.files import write_json, write_rows
 from revisit.results.run import Run, results_of
 from revisit.results.verdict import verdict
 

@@ -13,7 +13,7 @@ of the other half. A metric for which less is better is turned round.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -286,8 +286,3 @@ def _strengths(votes: Sequence[Vote]) -> dict[str, Any]:
             }  # fmt: skip
             break
     return found
-
-
-def counts_of(labels: Sequence[Label]) -> dict[str, int]:
-    """How many labels of each task there are."""
-    return dict(Counter(label.task for label in labels if not label.example))

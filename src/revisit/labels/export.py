@@ -6,7 +6,6 @@ no verdict.
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import statistics
@@ -22,6 +21,7 @@ from revisit.labels.items import JUDGEABLE
 from revisit.labels.label import BACK, CANNOT, GONE, Box, Label, lines, to_line
 from revisit.labels.project import Project
 from revisit.labels.store import Answer, Store
+from revisit.media.texts import csv_text
 from revisit.stats.agreement import majority
 
 Files = dict[str, str | bytes]
@@ -165,11 +165,7 @@ def marks_sheet(labels: Sequence[Label]) -> str:
         agreeing = [label for label in chosen if label.answer == "hidden, returned"]
         exits, returns = (round(statistics.median(label.frames[name] for label in agreeing)) for name in (GONE, BACK))
         rows.append([sample, exits, returns])
-    if not rows:
-        return ""
-    made = io.StringIO(newline="")
-    csv.writer(made, lineterminator="\n").writerows([["video_folder", "exits", "re-enter"], *rows])
-    return made.getvalue()
+    return csv_text(["video_folder", "exits", "re-enter"], rows, "\n") if rows else ""
 
 
 def judge_labels(labels: Sequence[Label], folder: Path) -> list[dict[str, Any]]:

@@ -17,7 +17,8 @@ from revisit.labels.project import FILE, open_project
 from revisit.labels.store import Store
 from revisit.labels.tables import agreement_tables, alignment_tables, figures
 from revisit.media import file_digest
-from revisit.results.files import write_json, write_text
+from revisit.media.files import write_text
+from revisit.results.files import write_json
 from revisit.results.run import Run
 
 PEOPLE = "people.json"  # in a run: what people say of it, for its report

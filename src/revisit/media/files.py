@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 def is_there(path: str) -> bool:
@@ -28,6 +30,17 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text in one step, its line ends as they are: readers see the old file or the new one, never half of it."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(text.encode())
+
+
+def write_lines(path: Path, rows: Iterable[Any], *, ascii: bool = False) -> None:
+    """Write one JSON object per line; in ASCII, where not every text can be written in UTF-8."""
+    write_text(path, "".join(json.dumps(row, ensure_ascii=ascii) + "\n" for row in rows))
 
 
 def append(file: int, data: bytes) -> None:

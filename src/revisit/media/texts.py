@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,13 @@ def csv_rows(text: str) -> csv.DictReader[str]:
     """The rows of a CSV file by column; a cell may be longer than the library's default of 128 KiB."""
     csv.field_size_limit(MOST_BYTES)
     return csv.DictReader(io.StringIO(text, newline=""))
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]], newline: str = "\r\n") -> str:
+    """CSV with a head, its line ends in it."""
+    made = io.StringIO(newline="")
+    csv.writer(made, lineterminator=newline).writerows([columns, *rows])
+    return made.getvalue()
 
 
 def read_json(path: Path, expected: str) -> dict[str, Any]:

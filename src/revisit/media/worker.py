@@ -153,7 +153,7 @@ def video(av: Any, job: dict[str, Any]) -> tuple[Iterator[Any], dict[str, Any]]:
     try:
         facts = probe(av, file, job)
     except av.error.FFmpegError as error:
-        raise unreadable(error) from None
+        raise Problem(f"its container cannot be read; {STOPPED} ({words(error)})") from None
     return video_frames(av, file, job, facts), facts
 
 
@@ -308,10 +308,6 @@ def check_count(count: int, job: dict[str, Any]) -> None:
         raise Problem(
             f"it has more than {job['frames']} frames; cut it, or raise the limit with --limits frames={2 * count}"
         )
-
-
-def unreadable(error: Exception) -> Problem:
-    return Problem(f"its container cannot be read; {STOPPED} ({words(error)})")
 
 
 def words(error: Any) -> str:

@@ -31,19 +31,11 @@ def compared(pairs: ReturnPairs, index: np.ndarray, least_overlap: float) -> tup
 
 
 @metric(
-    id="lighting_consistency",
-    version=1,
-    title="Light on return",
-    unit="score",
-    range=(0, 1),
-    higher_is_better=True,
-    needs=(LabStats, ReturnPairs),
-    gates=("view_return",),
-    suites=("folder",),
-    paper="arXiv:2606.00793 eq. 9-12",
+    id="lighting_consistency", version=1, title="Light on return", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(LabStats, ReturnPairs), gates=("view_return",), suites=("folder",), paper="arXiv:2606.00793 eq. 9-12",
     responds_to=("exposure drift", "colour drift", "another time of day on return"),
     blind_to=("local shadows", "light that moves while its mean stays", "anything when no view returns"),
-)
+)  # fmt: skip
 def lighting_consistency(
     lab: LabStats, pairs: ReturnPairs, *, alpha: float = 0.5, tau: float = 10.0, least_overlap: float = 0.7
 ) -> Score | Unscored:
@@ -62,18 +54,11 @@ def lighting_consistency(
 
 
 @metric(
-    id="style_consistency",
-    version=1,
-    title="Style on return",
-    unit="score",
-    range=(0, 1),
-    higher_is_better=True,
-    needs=(StyleStats, ReturnPairs),
-    gates=("view_return",),
-    suites=("folder",),
+    id="style_consistency", version=1, title="Style on return", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(StyleStats, ReturnPairs), gates=("view_return",), suites=("folder",),
     responds_to=("blur", "loss of detail", "oversaturation", "loss of contrast"),
     blind_to=("a change of style with the same statistics", "objects", "anything when no view returns"),
-)
+)  # fmt: skip
 def style_consistency(style: StyleStats, pairs: ReturnPairs, *, least_overlap: float = 0.7) -> Score | Unscored:
     """exp(-D), with D the mean over return pairs of |log ratio| of gradients at three scales, contrast, saturation.
 

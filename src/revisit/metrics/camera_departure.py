@@ -8,6 +8,8 @@ most. Both paths are estimated from pictures in the same way, so that common err
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from revisit.core import Score, Series, Unscored, derived, metric
@@ -20,6 +22,7 @@ NEAR = 0.35  # widths: offsets up to here are read off directly; larger ones are
 CLOSE = 0.15  # widths along the way: near enough that perspective does not look like a shift across it
 STILL = 0.12  # of the reference's usual speed on its way: the camera stands
 WAY_BACK = 0.6  # of the farthest point of the clip: where its return is timed
+sign = partial(metric, version=1, needs=(CameraWays,), suites=("folder",))  # what all cards here share
 
 
 @derived(makes=CameraWays, needs=(Departures,), version=1)
@@ -58,9 +61,8 @@ def camera_ways(departures: Departures) -> CameraWays | Unscored:
     )  # fmt: skip
 
 
-@metric(
-    id="camera_reach", version=1, title="How far the camera goes", unit="ratio", range=(0, None), higher_is_better=None,
-    needs=(CameraWays,), suites=("folder",),
+@sign(
+    id="camera_reach", title="How far the camera goes", unit="ratio", range=(0, None), higher_is_better=None,
     responds_to=("frozen_camera", "timid_camera"),
     blind_to=("content", "a path that is long enough but wrong", "when the camera moves"),
 )  # fmt: skip
@@ -71,9 +73,8 @@ def camera_reach(ways: CameraWays) -> Score | Unscored:
     return Score(share, units=units, facts={"reference_widths": float(ways.reference.max())})
 
 
-@metric(
-    id="camera_standstill", version=1, title="Camera stops on the way out", unit="share", range=(0, 1),
-    higher_is_better=False, needs=(CameraWays,), suites=("folder",),
+@sign(
+    id="camera_standstill", title="Camera stops on the way out", unit="share", range=(0, 1), higher_is_better=False,
     responds_to=("frozen_camera",),
     blind_to=("content", "a camera that moves, but less", "a camera that stops on the way back"),
 )  # fmt: skip
@@ -96,9 +97,8 @@ def moving_and_still(ways: CameraWays) -> tuple[np.ndarray, np.ndarray]:
     return truth > 0.3 * usual, mine < STILL * usual
 
 
-@metric(
-    id="camera_scale", version=1, title="Share of the turn made", unit="ratio", range=(0, None),
-    higher_is_better=None, needs=(CameraWays,), suites=("folder",),
+@sign(
+    id="camera_scale", title="Share of the turn made", unit="ratio", range=(0, None), higher_is_better=None,
     responds_to=("timid_camera",),
     blind_to=("content", "stops and delays"),
 )  # fmt: skip
@@ -113,9 +113,8 @@ def camera_scale(ways: CameraWays) -> Score | Unscored:
     return Score(float(max(np.median(ratio), 0.0)), units=Series(frame=ways.index[1:][both], value=ratio))
 
 
-@metric(
-    id="return_shortfall", version=1, title="Missing part of the return", unit="share", range=(0, None),
-    higher_is_better=False, needs=(CameraWays,), suites=("folder",),
+@sign(
+    id="return_shortfall", title="Missing part of the return", unit="share", range=(0, None), higher_is_better=False,
     responds_to=("partial_return",),
     blind_to=("content", "a camera that never left", "when the camera comes back"),
 )  # fmt: skip
@@ -128,9 +127,8 @@ def return_shortfall(ways: CameraWays) -> Score | Unscored:
     return Score(abs(end) / float(ways.reference.max()), raw=end, units=units)
 
 
-@metric(
-    id="return_delay", version=1, title="Delay of the return", unit="share", range=(-1, 1), higher_is_better=None,
-    needs=(CameraWays,), suites=("folder",),
+@sign(
+    id="return_delay", title="Delay of the return", unit="share", range=(-1, 1), higher_is_better=None,
     responds_to=("late_return",),
     blind_to=("content", "a camera that never left", "a return that stops halfway"),
 )  # fmt: skip
@@ -164,9 +162,8 @@ def crossing(way: np.ndarray, seconds: np.ndarray, point: float) -> float | None
     return float(seconds[k] + share * (seconds[k + 1] - seconds[k]))
 
 
-@metric(
-    id="camera_strays", version=1, title="Camera off the reference path", unit="widths", range=(0, None),
-    higher_is_better=False, needs=(CameraWays,), suites=("folder",),
+@sign(
+    id="camera_strays", title="Camera off the reference path", unit="widths", range=(0, None), higher_is_better=False,
     responds_to=("camera_drift",),
     blind_to=("content", "going too far or not far enough along the right path"),
 )  # fmt: skip

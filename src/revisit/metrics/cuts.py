@@ -22,17 +22,11 @@ def find_cuts(score: np.ndarray, seconds: np.ndarray, threshold: float, apart: f
 
 
 @metric(
-    id="scene_cuts",
-    version=1,
-    title="Scene cuts",
-    unit="cuts",
-    range=(0, None),
-    higher_is_better=False,
-    needs=(CutSignal,),
-    suites=("folder",),
+    id="scene_cuts", version=1, title="Scene cuts", unit="cuts", range=(0, None), higher_is_better=False,
+    needs=(CutSignal,), suites=("folder",),
     responds_to=("scene cut", "collapse of the picture"),
     blind_to=("slow morphs and fades", "cuts to an almost equal view", "frozen camera"),
-)
+)  # fmt: skip
 def scene_cuts(signal: CutSignal, *, threshold: float = 0.5, apart: float = 0.5) -> Score | Unscored:
     """Number of places where the clip does not continue; a change that takes several frames counts once.
 
@@ -47,18 +41,10 @@ def scene_cuts(signal: CutSignal, *, threshold: float = 0.5, apart: float = 0.5)
 
 
 @metric(
-    id="shot_changes",
-    version=1,
-    title="Shot changes",
-    unit="cuts",
-    range=(0, None),
-    higher_is_better=False,
-    needs=(ShotChanges,),
-    suites=("folder",),
-    paper="TransNetV2 (arXiv:2008.04838)",
-    responds_to=("scene cut",),
-    blind_to=("slow morphs", "cuts to an almost equal view", "frozen camera"),
-)
+    id="shot_changes", version=1, title="Shot changes", unit="cuts", range=(0, None), higher_is_better=False,
+    needs=(ShotChanges,), suites=("folder",), paper="TransNetV2 (arXiv:2008.04838)",
+    responds_to=("scene cut",), blind_to=("slow morphs", "cuts to an almost equal view", "frozen camera"),
+)  # fmt: skip
 def shot_changes(seen: ShotChanges, *, threshold: float = 0.5, apart: float = 0.5) -> Score | Unscored:
     """Number of places where a network trained on films sees one shot end and another begin.
 

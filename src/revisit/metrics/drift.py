@@ -21,17 +21,11 @@ LEAST_STRETCHES, LEAST_FRAMES = 4, 16
 
 
 @metric(
-    id="long_drift",
-    version=1,
-    title="Drift over time",
-    unit="score",
-    range=(0, 1),
-    higher_is_better=True,
-    needs=(FrameFacts, LabStats, StyleStats),
-    suites=("folder",),
+    id="long_drift", version=1, title="Drift over time", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(FrameFacts, LabStats, StyleStats), suites=("folder",),
     responds_to=("exposure drift", "colour drift", "loss of detail", "oversaturation"),
     blind_to=("objects and places", "drift that ends where it began", "drift within a stretch", "frozen camera"),
-)
+)  # fmt: skip
 def long_drift(
     frames: FrameFacts, lab: LabStats, style: StyleStats, *, stretch: float = 2.0, least: float = 8.0
 ) -> Score | Unscored:
@@ -67,22 +61,11 @@ def long_drift(
 
 
 @metric(
-    id="time_to_collapse",
-    version=1,
-    title="Time until collapse",
-    unit="score",
-    range=(0, 1),
-    higher_is_better=True,
-    needs=(FrameFacts, StyleStats),
-    suites=("folder",),
-    responds_to=("collapse",),
-    blind_to=(
-        "a picture that recovers",
-        "decay slower than the clip",
-        "wrong content in a good picture",
-        "frozen camera",
-    ),
-)
+    id="time_to_collapse", version=1, title="Time until collapse", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(FrameFacts, StyleStats), suites=("folder",), responds_to=("collapse",),
+    blind_to=("a picture that recovers", "decay slower than the clip", "wrong content in a good picture",
+              "frozen camera"),
+)  # fmt: skip
 def time_to_collapse(
     frames: FrameFacts, style: StyleStats, *, times: float = 4.0, lasting: float = 0.5
 ) -> Score | Unscored:

@@ -53,18 +53,12 @@ def best_likeness(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 @metric(
-    id="visual_integrity_lite",
-    version=1,
-    title="Visual integrity (classical descriptors)",
-    unit="score",
-    range=(0, 1),
-    higher_is_better=True,
-    needs=(PatchFeatures, FrameFacts),
-    suites=("folder", "wrbench"),
+    id="visual_integrity_lite", version=1, title="Visual integrity (classical descriptors)", unit="score",
+    range=(0, 1), higher_is_better=True, needs=(PatchFeatures, FrameFacts), suites=("folder", "wrbench"),
     paper="arXiv:2606.20545 eq. 3, 11-13 (on DINOv2 tokens)",
     responds_to=("scene cut", "collapse of the picture", "ends in another place"),
     blind_to=("frozen camera", "object replaced by one that looks alike", "slow drift between neighbouring frames"),
-)
+)  # fmt: skip
 def visual_integrity(
     features: PatchFeatures, facts: FrameFacts, *, rate: float = 3.0, at_most: int = 24, percentile: float = 20.0
 ) -> Score | Unscored:
@@ -104,19 +98,12 @@ def integrity(
 
 
 @metric(
-    id="wr_integrity",
-    version=1,
-    title="Visual integrity",
-    unit="score",
-    range=(0, 1),
-    higher_is_better=True,
-    needs=(IntegrityTokens, FrameFacts),
-    suites=("folder", "wrbench"),
-    paper="arXiv:2606.20545 eq. 3, 11-13",
+    id="wr_integrity", version=1, title="Visual integrity", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(IntegrityTokens, FrameFacts), suites=("folder", "wrbench"), paper="arXiv:2606.20545 eq. 3, 11-13",
     upstream="D2",
     responds_to=("scene cut", "collapse of the picture", "ends in another place"),
     blind_to=("frozen camera", "object replaced by one that looks alike", "slow drift between neighbouring frames"),
-)
+)  # fmt: skip
 def wr_integrity(
     seen: IntegrityTokens, facts: FrameFacts, *, rate: float = 3.0, at_most: int = 24, percentile: float = 20.0
 ) -> Score | Unscored:

@@ -7,6 +7,8 @@ place; lost fine detail with the coarse detail kept is blur. `unsteady_light` an
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from revisit.core import Reason, Score, Series, Unscored, derived, metric
@@ -23,6 +25,7 @@ TEXTURE = 4.0  # gray levels: local deviation of a place that can be recognised
 UNLIKE = 0.5  # local correlation below which a place is another one
 LEAST_CELLS = 12
 BESIDE = 0.04  # widths: cameras that are so close see the same cells, if it is the same place
+sign = partial(metric, version=1, higher_is_better=False, suites=("folder",))  # what all cards here share
 NOT_LAID = Reason("no_overlap", "no frame after the return could be aligned with the reference")
 
 
@@ -84,10 +87,9 @@ def after(index: np.ndarray, phases: CasePhases) -> np.ndarray:
     return np.asarray(index >= phases.first_returned)
 
 
-@metric(
-    id="light_departure", version=1, title="Light against the reference", unit="CIELAB", range=(0, None),
-    higher_is_better=False, needs=(Looks, CasePhases), suites=("folder",),
-    responds_to=("lighting",),
+@sign(
+    id="light_departure", title="Light against the reference", unit="CIELAB", range=(0, None),
+    needs=(Looks, CasePhases), responds_to=("lighting",),
     blind_to=("content", "light that changes from frame to frame", "a clip that cannot be aligned with the reference"),
 )  # fmt: skip
 def light_departure(looks: Looks, phases: CasePhases) -> Score | Unscored:
@@ -101,9 +103,8 @@ def light_departure(looks: Looks, phases: CasePhases) -> Score | Unscored:
     return Score(float(np.linalg.norm(shift)), units=units, facts=facts)
 
 
-@metric(
-    id="place_departure", version=1, title="Place replaced", unit="share", range=(0, 1), higher_is_better=False,
-    needs=(Looks, CasePhases), suites=("folder",),
+@sign(
+    id="place_departure", title="Place replaced", unit="share", range=(0, 1), needs=(Looks, CasePhases),
     responds_to=("background",),
     blind_to=("light", "colour", "places without texture", "a clip that cannot be aligned with the reference"),
 )  # fmt: skip
@@ -130,10 +131,9 @@ def textured(looks: Looks, row: int) -> np.ndarray:
     return np.asarray(cells[np.isfinite(cells)])
 
 
-@metric(
-    id="style_departure", version=1, title="Style against the reference", unit="log ratio", range=(0, None),
-    higher_is_better=False, needs=(Looks, CasePhases), suites=("folder",),
-    responds_to=("style",),
+@sign(
+    id="style_departure", title="Style against the reference", unit="log ratio", range=(0, None),
+    needs=(Looks, CasePhases), responds_to=("style",),
     blind_to=("a style with the same chroma and detail", "content"),
 )  # fmt: skip
 def style_departure(looks: Looks, phases: CasePhases) -> Score | Unscored:
@@ -150,9 +150,8 @@ def style_departure(looks: Looks, phases: CasePhases) -> Score | Unscored:
     return Score(float(np.median(value)), units=Series(frame=looks.index[rows], value=value), facts=facts)
 
 
-@metric(
-    id="sharpness_departure", version=1, title="Fine detail lost", unit="log ratio", range=(None, None),
-    higher_is_better=False, needs=(Looks,), suites=("folder",),
+@sign(
+    id="sharpness_departure", title="Fine detail lost", unit="log ratio", range=(None, None), needs=(Looks,),
     responds_to=("blur",),
     blind_to=("content", "detail that is wrong"),
 )  # fmt: skip
@@ -170,9 +169,8 @@ def sharpness_departure(looks: Looks) -> Score | Unscored:
     return Score(float(np.median(loss[1:])), units=Series(frame=looks.index, value=loss), facts=facts)
 
 
-@metric(
-    id="structure_decay", version=1, title="Structure decays", unit="share", range=(-1, 1), higher_is_better=False,
-    needs=(Looks,), suites=("folder",),
+@sign(
+    id="structure_decay", title="Structure decays", unit="share", range=(-1, 1), needs=(Looks,),
     responds_to=("collapse",),
     blind_to=("light", "a break from one frame to the next"),
 )  # fmt: skip
@@ -198,9 +196,8 @@ def structure_kept(looks: Looks, row: int) -> float:
     return float(max(np.median(cells), 0.0)) if looks.joined[row] > 0 and len(cells) >= LEAST_CELLS else 0.0
 
 
-@metric(
-    id="unsteady_light", version=1, title="Light from frame to frame", unit="gray levels", range=(0, 255),
-    higher_is_better=False, needs=(FrameFacts,), suites=("folder",),
+@sign(
+    id="unsteady_light", title="Light from frame to frame", unit="gray levels", range=(0, 255), needs=(FrameFacts,),
     responds_to=("flicker",),
     blind_to=("flicker of parts that cancel out", "flicker in less than half of the frames", "slow change of light"),
 )  # fmt: skip
@@ -212,10 +209,8 @@ def unsteady_light(frames: FrameFacts) -> Score | Unscored:
     return Score(float(np.median(bend)), units=Series(frame=frames.index[1:-1], value=bend))
 
 
-@metric(
-    id="cut_away", version=1, title="Time cut away", unit="share", range=(0, 1), higher_is_better=False,
-    needs=(CutSignal,), suites=("folder",),
-    responds_to=("cut",),
+@sign(
+    id="cut_away", title="Time cut away", unit="share", range=(0, 1), needs=(CutSignal,), responds_to=("cut",),
     blind_to=("slow morphs and fades", "a single strange frame", "what is shown meanwhile"),
 )  # fmt: skip
 def cut_away(signal: CutSignal, *, threshold: float = 0.5, apart: float = 0.2) -> Score | Unscored:

@@ -40,17 +40,10 @@ def excursion(flow: FlowStats) -> np.ndarray:
 
 
 @metric(
-    id="motion_amount",
-    version=1,
-    title="Amount of motion",
-    unit="widths/s",
-    range=(0, None),
-    higher_is_better=None,
-    needs=(FlowStats,),
-    suites=("folder",),
-    responds_to=("frozen picture",),
-    blind_to=("what moves", "whether motion was asked for"),
-)
+    id="motion_amount", version=1, title="Amount of motion", unit="widths/s", range=(0, None), higher_is_better=None,
+    needs=(FlowStats,), suites=("folder",),
+    responds_to=("frozen picture",), blind_to=("what moves", "whether motion was asked for"),
+)  # fmt: skip
 def motion_amount(flow: FlowStats) -> Score | Unscored:
     """Mean optical flow in frame widths per second, with the camera's and the objects' share beside it."""
     if not len(flow.index):
@@ -66,18 +59,12 @@ def motion_amount(flow: FlowStats) -> Score | Unscored:
 
 
 @metric(
-    id="motion_smoothness",
-    version=1,
-    title="Smoothness of motion",
-    unit="score",
-    range=(0, 1),
-    higher_is_better=True,
-    needs=(FlowStats,),
-    suites=("folder",),
+    id="motion_smoothness", version=1, title="Smoothness of motion", unit="score", range=(0, 1),
+    higher_is_better=True, needs=(FlowStats,), suites=("folder",),
     paper="MemoBench motion smoothness, with classical flow, every frame, and the warp in its right direction",
     responds_to=("flicker", "boiling texture", "scene cut"),
     blind_to=("frozen camera", "motion that is smooth but wrong"),
-)
+)  # fmt: skip
 def motion_smoothness(flow: FlowStats, *, tau: float = 0.15) -> Score | Unscored:
     """exp(-e / tau), with e the mean absolute difference (0-1) of successive frames after undoing the flow."""
     if not len(flow.index):
@@ -88,17 +75,10 @@ def motion_smoothness(flow: FlowStats, *, tau: float = 0.15) -> Score | Unscored
 
 
 @metric(
-    id="frozen_camera",
-    version=1,
-    title="Time without camera motion",
-    unit="share",
-    range=(0, 1),
-    higher_is_better=None,
-    needs=(FlowStats,),
-    suites=("folder",),
-    responds_to=("frozen camera",),
-    blind_to=("whether the camera was asked to stay still",),
-)
+    id="frozen_camera", version=1, title="Time without camera motion", unit="share", range=(0, 1),
+    higher_is_better=None, needs=(FlowStats,), suites=("folder",),
+    responds_to=("frozen camera",), blind_to=("whether the camera was asked to stay still",),
+)  # fmt: skip
 def frozen_camera(flow: FlowStats, *, still: float = STILL_SPEED) -> Score | Unscored:
     """Share of the clip's time in which the global motion is slower than `still` widths per second."""
     if not len(flow.index):
@@ -110,17 +90,10 @@ def frozen_camera(flow: FlowStats, *, still: float = STILL_SPEED) -> Score | Uns
 
 
 @metric(
-    id="flicker",
-    version=1,
-    title="Flicker of brightness",
-    unit="gray levels",
-    range=(0, 255),
-    higher_is_better=False,
-    needs=(FrameFacts,),
-    suites=("folder",),
-    responds_to=("flicker",),
-    blind_to=("flicker of parts that cancel out", "slow change of light"),
-)
+    id="flicker", version=1, title="Flicker of brightness", unit="gray levels", range=(0, 255),
+    higher_is_better=False, needs=(FrameFacts,), suites=("folder",),
+    responds_to=("flicker",), blind_to=("flicker of parts that cancel out", "slow change of light"),
+)  # fmt: skip
 def flicker(frames: FrameFacts) -> Score | Unscored:
     """Mean |second difference| of mean luma, in gray levels of 255: steady light and steady fades give 0."""
     if len(frames.index) < 3:

@@ -114,22 +114,12 @@ def find_mark(pictures: list[np.ndarray], returned: np.ndarray) -> Mark | Reason
 
 
 @metric(
-    id="event_outcome",
-    version=1,
-    title="Outcome of the unseen event",
-    unit="score",
-    range=(0, 1),
-    higher_is_better=True,
-    needs=(PairedViews, CasePhases),
-    gates=("view_return",),
-    suites=("folder",),
+    id="event_outcome", version=1, title="Outcome of the unseen event", unit="score", range=(0, 1),
+    higher_is_better=True, needs=(PairedViews, CasePhases), gates=("view_return",), suites=("folder",),
     responds_to=("state reset", "event did not happen", "object missing after the event"),
-    blind_to=(
-        "events that leave no mark in the returned view",
-        "how the event happened",
-        "details under 4 pixels of 160",
-    ),
-)
+    blind_to=("events that leave no mark in the returned view", "how the event happened",
+              "details under 4 pixels of 160"),
+)  # fmt: skip
 def event_outcome(views: PairedViews, phases: CasePhases) -> Score | Unscored:
     """d_first / (d_first + d_truth) in the event's mark: 1 as in the truth, 0 as if nothing had happened.
 

@@ -9,6 +9,8 @@ taken from the first view where the target has moved, and otherwise filled in fr
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from revisit.core import Score, Series, Unscored, derived, metric
@@ -24,6 +26,8 @@ LEAST_MARK = 0.06  # of the target: a smaller mark leaves nothing to go back to
 LIES = 8.0  # CIELAB: an earlier view that differs more around the target, at the median, does not lie where it should
 LEAST_CHANGE = 1.0  # CIELAB: a smaller difference than this, on average, has nothing to explain
 LEAST_FOUND = 0.3  # how well a target is found elsewhere, and missed at its place, before that is called a move
+# What all cards here share.
+sign = partial(metric, version=1, higher_is_better=False, needs=(TargetFacts,), suites=("folder",))
 
 
 def beyond(difference: np.ndarray) -> np.ndarray:
@@ -209,10 +213,8 @@ def _answer(facts: TargetFacts, value: float, units: np.ndarray, **further: floa
     return Score(value, units=series, facts={"frames": facts.index, **further})
 
 
-@metric(
-    id="target_faded", version=1, title="Target faded on return", unit="share", range=(0, 1), higher_is_better=False,
-    needs=(TargetFacts,), suites=("folder",),
-    responds_to=("vanish",),
+@sign(
+    id="target_faded", title="Target faded on return", unit="share", range=(0, 1), responds_to=("vanish",),
     blind_to=("a target that hardly stands out from the background", "a target that is gone because it moved"),
 )  # fmt: skip
 def target_faded(facts: TargetFacts) -> Score | Unscored:
@@ -227,10 +229,8 @@ def target_faded(facts: TargetFacts) -> Score | Unscored:
     )  # fmt: skip
 
 
-@metric(
-    id="target_elsewhere", version=1, title="Target in another place", unit="sizes", range=(0, None),
-    higher_is_better=False, needs=(TargetFacts,), suites=("folder",),
-    responds_to=("teleport",),
+@sign(
+    id="target_elsewhere", title="Target in another place", unit="sizes", range=(0, None), responds_to=("teleport",),
     blind_to=("a target that is gone", "places further than three and a half of its sizes away"),
 )  # fmt: skip
 def target_elsewhere(facts: TargetFacts) -> Score | Unscored:
@@ -251,10 +251,8 @@ def target_elsewhere(facts: TargetFacts) -> Score | Unscored:
     )
 
 
-@metric(
-    id="target_doubled", version=1, title="Second target on return", unit="share", range=(0, 1),
-    higher_is_better=False, needs=(TargetFacts,), suites=("folder",),
-    responds_to=("duplicate",),
+@sign(
+    id="target_doubled", title="Second target on return", unit="share", range=(0, 1), responds_to=("duplicate",),
     blind_to=("a second target of another look", "places further than three and a half of its sizes away"),
 )  # fmt: skip
 def target_doubled(facts: TargetFacts) -> Score | Unscored:
@@ -264,9 +262,8 @@ def target_doubled(facts: TargetFacts) -> Score | Unscored:
     return _answer(facts, float(np.median(each)), each)
 
 
-@metric(
-    id="target_colour", version=1, title="Target recoloured on return", unit="CIELAB", range=(0, None),
-    higher_is_better=False, needs=(TargetFacts,), suites=("folder",),
+@sign(
+    id="target_colour", title="Target recoloured on return", unit="CIELAB", range=(0, None),
     responds_to=("colour_drift",),
     blind_to=("a change of lightness alone", "light that changes over the whole picture"),
 )  # fmt: skip
@@ -275,9 +272,8 @@ def target_colour(facts: TargetFacts) -> Score | Unscored:
     return _answer(facts, float(np.median(facts.colour)), facts.colour, lightness=middle(facts.lightness))
 
 
-@metric(
-    id="target_pattern", version=1, title="Target's pattern lost on return", unit="share", range=(0, 2),
-    higher_is_better=False, needs=(TargetFacts,), suites=("folder",),
+@sign(
+    id="target_pattern", title="Target's pattern lost on return", unit="share", range=(0, 2),
     responds_to=("texture_drift",),
     blind_to=("colour", "patterns finer than a pixel of 192"),
 )  # fmt: skip
@@ -287,9 +283,8 @@ def target_pattern(facts: TargetFacts) -> Score | Unscored:
     return _answer(facts, float(np.median(lost)), lost, lightness=middle(facts.lightness))
 
 
-@metric(
-    id="target_outline", version=1, title="Target's outline changed on return", unit="CIELAB", range=(0, None),
-    higher_is_better=False, needs=(TargetFacts,), suites=("folder",),
+@sign(
+    id="target_outline", title="Target's outline changed on return", unit="CIELAB", range=(0, None),
     responds_to=("shape_drift",),
     blind_to=("a target that shrinks inside of its outline", "a change of shape in depth"),
 )  # fmt: skip
@@ -298,10 +293,8 @@ def target_outline(facts: TargetFacts) -> Score | Unscored:
     return _answer(facts, float(np.median(facts.outline)), facts.outline, beyond=middle(facts.around))
 
 
-@metric(
-    id="first_state", version=1, title="Target back in its first state", unit="score", range=(0, 1),
-    higher_is_better=False, needs=(TargetFacts,), suites=("folder",),
-    responds_to=("state_reset",),
+@sign(
+    id="first_state", title="Target back in its first state", unit="score", range=(0, 1), responds_to=("state_reset",),
     blind_to=("events that leave no mark", "which of several states between first and true is shown"),
 )  # fmt: skip
 def first_state(facts: TargetFacts) -> Score | Unscored:
@@ -312,9 +305,8 @@ def first_state(facts: TargetFacts) -> Score | Unscored:
     return _answer(facts, value, facts.first_like, fit=middle(facts.first_fit), nearer_last=middle(facts.nearer_last))
 
 
-@metric(
-    id="last_state", version=1, title="Target stuck in its last seen state", unit="score", range=(0, 1),
-    higher_is_better=False, needs=(TargetFacts,), suites=("folder",),
+@sign(
+    id="last_state", title="Target stuck in its last seen state", unit="score", range=(0, 1),
     responds_to=("state_frozen",),
     blind_to=("events that did not begin in view", "which of several states between last and true is shown"),
 )  # fmt: skip

@@ -23,23 +23,11 @@ from revisit.metrics.target_gate import (
 
 
 @metric(
-    id="target_reappearance",
-    version=2,
-    title="Target reappears",
-    unit="score",
-    range=(0, 1),
-    higher_is_better=True,
-    needs=(TargetSight, TargetPhases),
-    suites=("folder",),
-    responds_to=("object forgotten while out of view",),
-    blind_to=(
-        "object dissolves in plain sight",
-        "identity drift",
-        "state reset",
-        "object returns in the wrong place",
-        "frozen camera",
-    ),
-)
+    id="target_reappearance", version=2, title="Target reappears", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(TargetSight, TargetPhases), suites=("folder",), responds_to=("object forgotten while out of view",),
+    blind_to=("object dissolves in plain sight", "identity drift", "state reset", "object returns in the wrong place",
+              "frozen camera"),
+)  # fmt: skip
 def target_reappearance(sight: TargetSight, phases: TargetPhases, *, seen_for: float = 0.3) -> Score | Unscored:
     """1 if the target came back after it was hidden, 0 if its place came back into view without it.
 
@@ -65,19 +53,12 @@ def target_reappearance(sight: TargetSight, phases: TargetPhases, *, seen_for: f
 
 
 @metric(
-    id="target_identity",
-    version=2,
-    title="Returned target looks the same",
-    unit="similarity",
-    range=(0, 1),
-    higher_is_better=True,
-    needs=(TargetTrack, TargetPhases),
-    gates=("target_return",),
-    suites=("folder",),
+    id="target_identity", version=2, title="Returned target looks the same", unit="similarity", range=(0, 1),
+    higher_is_better=True, needs=(TargetTrack, TargetPhases), gates=("target_return",), suites=("folder",),
     responds_to=("identity drift", "object replaced", "colour drift"),
     blind_to=("state reset", "object returns in the wrong place", "small changes of detail", "frozen camera"),
     rewards_unchanged=True,
-)
+)  # fmt: skip
 def target_identity(track: TargetTrack, phases: TargetPhases) -> Score | Unscored:
     """Similarity of the returned target to its views before it was hidden, upper quartile of the returned frames.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from html import escape as _escape
 
 from revisit.core.texts import shown_text
+from revisit.media.texts import csv_text
 from revisit.results.boards import Board, BoardCell, Column, Row, marked, ordered
 
 ARROWS = {True: "↑", False: "↓", None: ""}
@@ -86,9 +85,7 @@ def as_latex(boards: Sequence[Board], by: str = "", interval: bool = False) -> s
 
 def as_csv(boards: Sequence[Board], by: str = "", interval: bool = False) -> str:
     """One line per cell, so that numbers of two protocols never stand in one column."""
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
+    lines = []
     for board in boards:
         for row in ordered(board, by):
             for column in board.columns:
@@ -97,8 +94,8 @@ def as_csv(boards: Sequence[Board], by: str = "", interval: bool = False) -> str
                 counts = (cell.n, cell.of) if cell.of else (None, None)
                 numbers = ["" if value is None else repr(value) for value in (cell.mean, *counts, low, high)]
                 named = [board.title, board.protocol, row.source, row.shown, column.title, column.key, column.protocol]
-                writer.writerow([*named, *numbers, cell.reason])
-    return out.getvalue()
+                lines.append([*named, *numbers, cell.reason])
+    return csv_text(CSV_COLUMNS, lines, "\n")
 
 
 def as_html(boards: Sequence[Board], by: str = "") -> str:

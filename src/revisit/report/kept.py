@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 import revisit
-from revisit.core import Case, digest
+from revisit.core import digest
 from revisit.core.texts import parse_json
 from revisit.media.files import replacing
 
@@ -91,7 +91,7 @@ def made_of(book: Book, scene: Scene, lines: Lines, there: Collection[str]) -> s
     """The digest of everything that only this scene is made from; `there` are the files of values per frame."""
     told = hashlib.sha256()
     truths = (book.results.truth_of(case) for case in scene.cases)
-    for case in _distinct(scene.cases, truths):
+    for case in {case.id: case for case in (*scene.cases, *truths) if case is not None}.values():
         planned = book.planned[case.id]
         told.update(msgspec.json.encode([planned, book.diagnoses.get(case.id), lines.stamp(case.id)]))
         evidence = (*planned.get("evidence", {}).values(), *planned.get("reference_evidence", {}).values())
@@ -101,10 +101,6 @@ def made_of(book: Book, scene: Scene, lines: Lines, there: Collection[str]) -> s
         for clip in filter(None, (case.clip, case.reference)):
             told.update(f"{book.videos.resolved(clip.path)} {_state(clip.path)}".encode(errors="replace"))
     return told.hexdigest()
-
-
-def _distinct(cases: Iterable[Case], truths: Iterable[Case | None]) -> list[Case]:
-    return list({case.id: case for case in (*cases, *truths) if case is not None}.values())
 
 
 def _state(path: Path) -> str:

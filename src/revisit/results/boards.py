@@ -15,7 +15,7 @@ from revisit.core import METRICS, UsageError, digest
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results.funnel import posed
 from revisit.results.results import Cell, Results
-from revisit.results.rules import best, coverage, ends, marks, number, title
+from revisit.results.rules import coverage, ends, marks, number, title
 
 ROLES = ("", FLOOR, CEILING)  # in the order of a board
 
@@ -105,12 +105,6 @@ def ordered(board: Board, by: str = "") -> list[Row]:
         return ROLES.index(row.role), mean is None, ordered
 
     return sorted(rows, key=rank)
-
-
-def leader(rows: Sequence[Row], column: Column) -> int | None:
-    """Position of the row that can be called best in a column, by the rule for all tables."""
-    cells = {position: row.cell(column) for position, row in enumerate(rows) if not row.role}
-    return best(cells, column.higher_is_better)
 
 
 def marked(board: Board, rows: Sequence[Row], column: Column) -> dict[int, str]:

@@ -21,7 +21,7 @@ import msgspec
 
 from revisit.core import Case, Clip, Reason, Record, Target, UsageError
 from revisit.core.texts import parse_json
-from revisit.media.files import append, replacing
+from revisit.media.files import append, write_text
 
 SCHEMA = 2
 Line = dict[str, Any]  # a record as its line has it
@@ -250,12 +250,6 @@ def rows_of(content: Mapping[str, Any]) -> str:
         return text(value)
 
     return "{\n " + ",\n ".join(f"{text(name)}: {rows(value)}" for name, value in content.items()) + "\n}\n"
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write text in one step, its line ends as they are."""
-    with replacing(path) as temporary:
-        temporary.write_bytes(text.encode())
 
 
 def case_from_json(entry: Mapping[str, Any]) -> Case:

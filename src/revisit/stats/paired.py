@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.stats.intervals import Estimate, estimate, of_ends, welch
+from revisit.stats.intervals import Estimate, estimate, of_ends
 
 LEAST_PAIRS = 6  # with fewer differences no result can be significant at 5 %
 
@@ -40,12 +40,6 @@ def paired_test(
     if range is not None and len(set(clusters)) > 1 and all(abs(size) in (0.0, range) for size in change):
         return of_ends(change, clusters, (-range, range))
     return estimate(change, clusters)
-
-
-def unpaired_p(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """P of Welch's test of whether two means differ; None where one rests on fewer than two values."""
-    made = welch(first, second)
-    return None if made is None else made.p
 
 
 def wilcoxon(before: Sequence[float], after: Sequence[float]) -> SignedRank | None:

@@ -17,7 +17,8 @@ import numpy as np
 from revisit.core import Clip, UsageError, digest
 from revisit.core.texts import parse_json
 from revisit.media import VIDEO_SUFFIXES, file_digest, natural_order, open_clip
-from revisit.media.files import replacing
+from revisit.media.files import replacing, write_text
+from revisit.media.texts import csv_text
 
 CARD, READABLE = "dataset-card.json", "DATASET.md"
 OTHERS = ("models", "jobs", "inputs")  # what users add to a dataset later: no part of it
@@ -129,20 +130,9 @@ def write_picture(path: Path, rgb: np.ndarray) -> None:
         cv2.imwrite(str(temporary), np.ascontiguousarray(rgb[..., ::-1]))
 
 
-def write_text(path: Path, text: str) -> None:
-    """A text file, whole or not at all."""
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="")
-
-
 def write_json(path: Path, content: Any) -> None:
     """A JSON file."""
     write_text(path, json.dumps(content, indent=1, ensure_ascii=False))
-
-
-def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """A file of JSON lines."""
-    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def write_sheet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -160,12 +150,7 @@ def write_sheet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]
 
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]], newline: str = "\r\n") -> None:
     """A CSV file."""
-    import csv
-    import io
-
-    made = io.StringIO()
-    csv.writer(made, lineterminator=newline).writerows([columns, *rows])
-    write_text(path, made.getvalue())
+    write_text(path, csv_text(columns, rows, newline))
 
 
 def counted(values: Iterable[Any]) -> list[tuple[str, int]]:

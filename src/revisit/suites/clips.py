@@ -137,7 +137,7 @@ def read_manifest(path: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rej
             entry = _parse(line)
             case = _manifest_case(entry, allowed)
         except ValueError as error:
-            yield Rejected(where, _one_line(str(error)), _model_of(line))
+            yield Rejected(where, " ".join(str(error).split()), _model_of(line))
             continue
         if case.id in seen:
             first = seen[case.id]
@@ -220,10 +220,6 @@ def _model_of(line: str) -> str:
         return str(parse_json(line).get("model", ""))[:200]
     except (ValueError, AttributeError):
         return ""
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def read_targets(path: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import time
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -250,10 +250,3 @@ def needs(module: str, extra: str = "annotate") -> Any:
 def static_files(*folders: Path) -> dict[str, Path]:
     """Name -> file of what lies in folders of ours; a later folder's file takes an earlier one's place."""
     return {path.name: path for folder in (STATIC, *folders) for path in sorted(folder.iterdir()) if path.is_file()}
-
-
-def names_of(paths: Sequence[Path]) -> dict[str, Path]:
-    """Random names for files, so that an address tells neither where a file lies nor whose it is."""
-    import secrets
-
-    return {secrets.token_urlsafe(12): path for path in paths}

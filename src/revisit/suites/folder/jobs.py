@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from revisit.control.jobs import FRAMES, SIZE, Batch, Job, Wanted, file_name
 from revisit.control.running import measured
 from revisit.core import Case, Clip, UsageError
 from revisit.core.texts import parse_json
-from revisit.media.files import replacing
+from revisit.media.files import write_lines
 from revisit.suites.clips import MANIFEST, read_manifest
 
 
@@ -90,5 +89,4 @@ def _index(root: Path, jobs: Sequence[Job]) -> None:
             if "reference" in line:
                 line["reference"] = os.path.relpath(str(line["reference"]), root.resolve())
             lines[job.model, line["video"]] = line
-    with replacing(path) as temporary:
-        temporary.write_text("".join(json.dumps(line) + "\n" for line in lines.values()), encoding="utf-8")
+    write_lines(path, lines.values(), ascii=True)

@@ -8,12 +8,7 @@ from revisit.suites.folder.read import read, recognises
 
 FOLDER = suite(
     Suite(
-        id="folder",
-        card=read_card(__package__),
-        read=read,
-        recognises=recognises,
-        metrics=metrics,
-        summarise=standard_summary,
+        "folder", read_card(__package__), read, recognises, metrics, standard_summary,
         jobs=jobs,
     )
-)
+)  # fmt: skip

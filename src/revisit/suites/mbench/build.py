@@ -22,6 +22,7 @@ import yaml
 from revisit.core import RevisitError
 from revisit.judges.asker import Asker
 from revisit.judges.asking import Frames
+from revisit.media.files import write_lines, write_text
 from revisit.suites import authoring
 from revisit.suites.mbench import questions_build as questions
 from revisit.suites.mbench.dataset import CARD, PLACES
@@ -100,9 +101,9 @@ def write(root: Path, told: Sequence[Told], *, licence: str, source: str) -> tup
         place = authoring.empty_folder(root / f"MBench-{setting}")
         for number, one in enumerate(told):
             _sample(place / "samples" / one.subset / one.id, one, setting, number)
-        authoring.write_text(place / CARD, _card(setting, told))
+        write_text(place / CARD, _card(setting, told))
         rows = [{"subset": one.subset, "sample_id": one.id, "condition_id": condition(one, setting)} for one in told]
-        authoring.write_lines(place / ASSIGNMENTS, rows)
+        write_lines(place / ASSIGNMENTS, rows)
         counts = {"samples": len(told), **Counter(one.subset for one in told)}
         title = f"MBench-{setting} of {source}"
         authoring.write_card(place, "mbench", title=title, licence=licence, source=source, counts=counts)

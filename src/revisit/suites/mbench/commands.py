@@ -357,10 +357,9 @@ def _judge_settings(url: str, model: str, key: str, retries: int, longest: int |
 def _write_judge(path: Path, settings: dict[str, Any]) -> Path:
     import yaml
 
-    from revisit.media.files import replacing
+    from revisit.media.files import write_text
 
-    with replacing(path) as temporary:
-        temporary.write_text(yaml.safe_dump(settings, sort_keys=True), encoding="utf-8")
+    write_text(path, yaml.safe_dump(settings, sort_keys=True))
     return path
 
 
@@ -371,7 +370,7 @@ def _command(key: str) -> str:
 
 def _log(run: Run, path: Path) -> None:
     """Write what came of every item, one line each."""
-    from revisit.media.files import replacing
+    from revisit.media.files import write_text
 
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     results = run.results
@@ -380,8 +379,7 @@ def _log(run: Run, path: Path) -> None:
         told = record.sentence if record.value is None else f"score {record.value:.6g}"
         lines.append(f"{now} {record.case.id} {record.question} {record.status} {told}".rstrip())
     lines += [f"{now} {entry.id} rejected {entry.reason}" for entry in results.rejected]
-    with replacing(path) as temporary:
-        temporary.write_text("".join(console.clean(line) + "\n" for line in lines), encoding="utf-8")
+    write_text(path, "".join(console.clean(line) + "\n" for line in lines))
 
 
 def import_videos(

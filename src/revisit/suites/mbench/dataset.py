@@ -20,7 +20,7 @@ import yaml
 
 from revisit.core import UsageError
 from revisit.core.texts import parse_json, parse_yaml
-from revisit.media.files import is_file, replacing
+from revisit.media.files import is_file, write_text
 from revisit.suites.mbench.metrics.actions import declared_phases
 from revisit.suites.mbench.names import SETTINGS, SUBSETS
 
@@ -344,8 +344,7 @@ def note_artifacts(data: Dataset, folder: Path) -> str:
     path = data.root / ARTIFACTS
     try:
         known = _mapping(_json(path.read_text(encoding="utf-8-sig"))).get("folders", []) if path.is_file() else []
-        with replacing(path) as temporary:
-            temporary.write_text(json.dumps({"folders": list(dict.fromkeys([*known, listed]))}, indent=1) + "\n")
+        write_text(path, json.dumps({"folders": list(dict.fromkeys([*known, listed]))}, indent=1) + "\n")
     except OSError:
         return f"the dataset cannot be written to; eval finds the artifacts with --artifacts {folder}"
     inside = any(_leads_into(place, root) for root in (data.root, Path.cwd(), *data.roots))

@@ -7,7 +7,6 @@ any model of the dataset has on its list. Clips go to the dataset itself, where 
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from revisit.core import Clip, Reason, UsageError
 from revisit.core.texts import parse_json
 from revisit.geometry.camera_script import Move, Step, parse_script
 from revisit.geometry.script_path import timed_path
-from revisit.media.files import replacing
+from revisit.media.files import write_lines
 from revisit.suites.mbench.dataset import ANCHORS, CARD, LIST, NEEDED, Dataset, Item, is_name, open_dataset
 from revisit.suites.mbench.metrics.actions import WAIT, asked_of
 from revisit.suites.mbench.names import SETTINGS
@@ -166,8 +165,7 @@ def _list(home: Path, setting: str, jobs: Sequence[Job]) -> None:
     path = home / LIST
     there = [parse_json(line) for line in path.read_text("utf-8").split("\n") if line.strip()] if path.is_file() else []
     rows = {str(row.get("item_id")): row for row in there} | {job.id: _row(home, setting, job) for job in jobs}
-    with replacing(path) as temporary:
-        temporary.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows.values()), "utf-8")
+    write_lines(path, rows.values())
 
 
 def _row(home: Path, setting: str, job: Job) -> Mapping[str, Any]:

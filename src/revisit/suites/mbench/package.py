@@ -9,7 +9,6 @@ video stay on the list, so that coverage counts them.
 from __future__ import annotations
 
 import filecmp
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from typing import Any
 
 from revisit.core import UsageError
 from revisit.core.texts import parse_json
-from revisit.media.files import replacing
+from revisit.media.files import replacing, write_lines
 from revisit.suites.mbench.dataset import LIST, NEEDED, Dataset, is_name
 from revisit.suites.mbench.names import SETTINGS
 
@@ -77,8 +76,7 @@ def package(
         else:
             missing.append(id)
         known[id] = {**known.get(id, {}), **_row(data, model, row, id, place)}
-    with replacing(home / LIST) as temporary:
-        temporary.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in known.values()), "utf-8")
+    write_lines(home / LIST, known.values())
     return Packaged(placed, kept, tuple(missing))
 
 

@@ -15,15 +15,7 @@ CARD["people"]["triggers"] = TRIGGERS  # people are asked as the judge is
 
 MBENCH = suite(
     Suite(
-        id="mbench",
-        card=CARD,
-        read=read,
-        recognises=recognises,
-        metrics=metrics,
-        summarise=summarise,
-        export=export,
-        boards=boards_of,
-        jobs=jobs,
-        dataset=DATASET,
+        "mbench", CARD, read, recognises, metrics, summarise,
+        export=export, boards=boards_of, jobs=jobs, dataset=DATASET,
     )
-)
+)  # fmt: skip

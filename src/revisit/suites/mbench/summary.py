@@ -49,7 +49,9 @@ def summarise(results: Results) -> dict[str, Any]:
             "dimensions": {
                 d.id: {
                     "upstream": upstream_name(d, answers.setting),
-                    "models": {model: _as_json(made) for model, made in standings[d.id].items()},
+                    "models": {
+                        model: {**asdict(made), "m_score": made.m_score} for model, made in standings[d.id].items()
+                    },
                 }
                 for d in asked
             },
@@ -186,7 +188,3 @@ def _funnel(answers: Answers, part: Results) -> list[Stage]:
         stages.append(stage("test posed", left))
     scored = [case for case in left if any(record.scored for record in part.of(case).values())]
     return [*stages, stage("memory scored" if gated else "scored", scored)]
-
-
-def _as_json(made: Standing) -> dict[str, Any]:
-    return {**asdict(made), "m_score": made.m_score}

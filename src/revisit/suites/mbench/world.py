@@ -26,19 +26,8 @@ import numpy as np
 
 from revisit.worlds.events import EVENTS
 from revisit.worlds.film import Film
-from revisit.worlds.layouts.common import (
-    Model,
-    Row,
-    Tell,
-    arrays,
-    each_that_applies,
-    json_lines,
-    picture,
-    pictures,
-    text,
-    true_frames,
-    video,
-)
+from revisit.worlds.layouts import common
+from revisit.worlds.layouts.common import Model, Row, Tell
 from revisit.worlds.layouts.orders import CAST, Layout, Order, layout, place_of
 from revisit.worlds.paths import seen_from
 
@@ -70,22 +59,22 @@ def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: in
     subset, sample, condition = name.split("__")
     _sample(folder / "samples" / subset / sample, sample, subset, film, condition)
     made = []
-    for model in each_that_applies(models, film, name, tell):
+    for model in common.each_that_applies(models, film, name, tell):
         made.append(model.name)
         home, place = folder / "models" / model.name, Path(subset) / sample / condition
         output, artifact = home / "outputs" / place / "video.mp4", home / "artifacts" / place / "da3"
         if not (output.is_file() and (artifact / "results.npz").is_file()):
             frames = list(model.frames(film, seed))
-            video(output, frames, film.fps)
+            common.video(output, frames, film.fps)
             _artifact(artifact, frames[::EVERY], seen_from(film, model.poses(film, seed)))
     return {"subset": subset, "sample": sample, "condition": condition, "models": made}
 
 
 def _sample(place: Path, id: str, subset: str, film: Film, condition: str) -> None:
     """Write a sample with its ground truth."""
-    video(place / "source_video.mp4", true_frames(film), film.fps)
-    picture(place / "first_frame.png", film.truth(0).rgb)
-    picture(place / "reference.png", film.truth(len(film) - 1).rgb)
+    common.video(place / "source_video.mp4", common.true_frames(film), film.fps)
+    common.picture(place / "first_frame.png", film.truth(0).rgb)
+    common.picture(place / "reference.png", film.truth(len(film) - 1).rgb)
     height, width = film.size
     x0, y0, x1, y1 = film.target_box()
     caption = film.prompt
@@ -109,7 +98,7 @@ def _sample(place: Path, id: str, subset: str, film: Film, condition: str) -> No
     else:
         content["metadata"] |= {"object_anchor": anchor, "object_name": name}
         content["annotations"]["action"] = film.script
-    text(place / "sample.json", json.dumps(content, indent=1))
+    common.text(place / "sample.json", json.dumps(content, indent=1))
 
 
 def _parts(film: Film) -> list[str]:
@@ -131,11 +120,11 @@ def _artifact(place: Path, frames: Sequence[np.ndarray], film: Film) -> None:
     numbers = np.arange(0, len(film), EVERY)
     small = film.size[1] // 2, film.size[0] // 2
     shrunk = (cv2.resize(rgb, small, interpolation=cv2.INTER_AREA) for rgb in frames)
-    pictures(place / "input_images", lambda k: f"{k:06d}.png", shrunk)
+    common.pictures(place / "input_images", lambda k: f"{k:06d}.png", shrunk)
     K = film.K.copy()
     K[:2] /= 2
     K[:2, 2] -= 0.25  # pixel centres are whole numbers on either grid
-    arrays(
+    common.arrays(
         place / "results.npz",
         depth=np.stack([_between_pixels(film.truth(int(k)).depth) for k in numbers]),
         extrinsics=np.linalg.inv(film.poses[numbers])[:, :3],
@@ -158,10 +147,10 @@ def index(folder: Path, rows: Sequence[Row]) -> None:
     listed = "\n".join(f"  {subset}: {{description: {json.dumps(SUBSETS[subset])}}}" for subset in present)
     by_text = all(row["condition"] == TEXT for row in rows)
     id, pattern = ("mbencht", TEXT) if by_text else ("mbencha", "{action}_{length}")
-    text(folder / "dataset.yaml", DATASET.format(id=id, pattern=pattern, subsets=listed))
+    common.text(folder / "dataset.yaml", DATASET.format(id=id, pattern=pattern, subsets=listed))
     for model in dict.fromkeys(model for row in rows for model in row["models"]):
         made = [_item(row, model) for row in rows if model in row["models"]]
-        json_lines(folder / "models" / model / "samples.jsonl", made)
+        common.json_lines(folder / "models" / model / "samples.jsonl", made)
 
 
 def _item(row: Row, model: str) -> Row:

@@ -13,8 +13,6 @@ Filters (arXiv 2606.27537, section 3.5; what they do in the published bank: docs
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +32,7 @@ from revisit.evidence.answers import (
     yes_or_no,
 )
 from revisit.media.names import in_clip
-from revisit.media.texts import csv_rows, read_text
+from revisit.media.texts import csv_rows, csv_text, read_text
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import REAL, parse_clip, scene_name
 
@@ -150,12 +148,6 @@ def judged(bank: Bank, stage: str) -> JudgeAnswers:
     return answers_from(bank.final, entries, judge=f"published bank, {STAGES[stage].lower()}")
 
 
-def vqa_key(clip: str) -> str:
-    """The name in the bank of a clip's folder: ZenGarden_003 -> Zen_Garden-3."""
-    name = parse_clip(clip)
-    return clip if name is None else name.question_key
-
-
 def find_bank(folder: Path, clip: str) -> Path | None:
     """The file of a clip's questions in a folder of the bank, or None."""
     name = parse_clip(clip)
@@ -208,13 +200,6 @@ def read_failure_cases(path: Path) -> list[FailureCase]:
             )
             for row in _csv_rows(path, CASE_COLUMNS)
         ]
-
-
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[str]], line_end: str = "\r\n") -> str:
-    """CSV with a head, its line ends in it."""
-    out = io.StringIO(newline="")
-    csv.writer(out, lineterminator=line_end).writerows([columns, *rows])
-    return out.getvalue()
 
 
 def _csv_rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:

@@ -7,8 +7,6 @@ reappearance score stays on 0-1, as the paper prints it.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 from collections import defaultdict
@@ -19,7 +17,7 @@ from typing import Any
 from revisit.core import MediaError, UsageError
 from revisit.core.texts import parse_json
 from revisit.media.names import in_clip, printable
-from revisit.media.texts import csv_rows, read_text
+from revisit.media.texts import csv_rows, csv_text, read_text
 from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, board_of_run, printed
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 
@@ -110,13 +108,9 @@ def upstream_board(folder: Path, subset: str = "", *more: Path) -> Board:
 
 def as_csv(board: Board) -> str:
     """A row per model with the public titles, to four decimals; what has no value is an empty cell."""
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["Model", *(column.title for column in board.columns)])
-    for row in board.rows:
-        values = [row.cell(column).mean for column in board.columns]
-        writer.writerow([row.model, *("" if value is None else f"{value:.4f}" for value in values)])
-    return out.getvalue()
+    means = [(row.model, [row.cell(column).mean for column in board.columns]) for row in board.rows]
+    rows = [[model, *("" if value is None else f"{value:.4f}" for value in mine)] for model, mine in means]
+    return csv_text(["Model", *(column.title for column in board.columns)], rows, "\n")
 
 
 def read_csv(path: Path) -> Board:

@@ -12,8 +12,6 @@ The filters are those of `banks`. A question without a valid answer is dropped, 
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,12 +21,12 @@ from revisit.evidence.answers import NO, UNANSWERED, YES, Question, question_num
 from revisit.judges.asker import Asker
 from revisit.judges.asking import Frames
 from revisit.judges.banks import asked, verdict
+from revisit.media.texts import csv_rows, csv_text
 from revisit.suites.memobench.banks import (
     Bank,
     FailureCase,
     Judgement,
     Review,
-    csv_text,
     failure_filter,
     ground_truth_filter,
     read_failure_cases,
@@ -248,7 +246,7 @@ def review_sheet(bank: Bank) -> str:
 def read_reviews(text: str) -> dict[int, Review]:
     """The checks of a sheet that a person filled in with yes or no; rows without any are not reviewed."""
     found = {}
-    for row in csv.DictReader(io.StringIO(text, newline="")):
+    for row in csv_rows(text):
         given = [(row.get(name) or "").strip().lower() for name in CHECKS]
         if not any(given):
             continue

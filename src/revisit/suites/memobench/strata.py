@@ -14,13 +14,12 @@ environment or trajectory; it comes before the words.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from revisit.core import Case, UsageError
+from revisit.media.texts import csv_rows
 from revisit.results import Results
 from revisit.results.results import Entry, cell_of
 from revisit.results.tables import Table
@@ -58,7 +57,7 @@ def read_categories(path: Path) -> Told:
     """What a file of the user's own says of clips and scenes."""
     if not path.is_file() or path.stat().st_size > MOST_BYTES:
         raise UsageError(f"--option categories={path}: there is no such file; expected a CSV with the column clip")
-    rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
+    rows = list(csv_rows(path.read_text(encoding="utf-8-sig")))
     columns = set(rows[0]) if rows else set()
     if "clip" not in columns or not columns & set(KINDS):
         raise UsageError(f"{path}: expected the columns clip and some of {', '.join(KINDS)}")

@@ -12,17 +12,8 @@ from revisit.suites.memobench.summary import summarise
 
 MEMOBENCH = suite(
     Suite(
-        id="memobench",
-        card=read_card(__package__),
-        read=read,
-        recognises=recognises,
-        metrics=metrics,
-        summarise=summarise,
-        export=export,
-        boards=boards_of,
-        board_of_files=board_of_files,
-        published=published_boards,
-        jobs=jobs,
+        "memobench", read_card(__package__), read, recognises, metrics, summarise,
+        export=export, boards=boards_of, board_of_files=board_of_files, published=published_boards, jobs=jobs,
         dataset=DATASET,
     )
-)
+)  # fmt: skip

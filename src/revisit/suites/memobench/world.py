@@ -20,19 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from revisit.worlds.film import Film
-from revisit.worlds.layouts.common import (
-    Model,
-    Row,
-    Tell,
-    arrays,
-    each_that_applies,
-    pictures,
-    sheet,
-    table,
-    text,
-    true_frames,
-    video,
-)
+from revisit.worlds.layouts import common
+from revisit.worlds.layouts.common import Model, Row, Tell
 from revisit.worlds.layouts.orders import CAST, Layout, Order, layout, place_of
 
 CENTIMETRES = 100.0
@@ -47,13 +36,13 @@ def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: in
     """Write the ground truth and the clips of one film that are not there, and return what the sheets say of it."""
     scene, _, number = name.rpartition("_")
     first = _synthetic(folder / "data", scene, int(number), film) if scene else _real(folder / "data", name, film)
-    for model in each_that_applies(models, film, name, tell):
+    for model in common.each_that_applies(models, film, name, tell):
         place = folder / "output" / model.name / ("Synthetic" if scene else "Real") / scene / name
         if scene:
-            video(place / "video.mp4", model.frames(film, seed), film.fps)
+            common.video(place / "video.mp4", model.frames(film, seed), film.fps)
         else:
-            pictures(place / "frames", lambda k: f"{k + 1:05d}.png", model.frames(film, seed))
-        arrays(place / "poses.npz", poses=model.poses(film, seed))
+            common.pictures(place / "frames", lambda k: f"{k + 1:05d}.png", model.frames(film, seed))
+        common.arrays(place / "poses.npz", poses=model.poses(film, seed))
     subject = film.world.instances[1]
     prompt = f"The camera sees a {subject} (subject). {film.prompt}"
     return {
@@ -67,15 +56,15 @@ def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: in
 def _synthetic(data: Path, scene: str, n: int, film: Film) -> str:
     """Write the ground truth of a synthetic clip and return the path of its first frame."""
     clip = Path("Synthetic_processed") / scene / f"{scene}_{n:03d}"
-    pictures(data / clip / f"RGB{n}", lambda k: f"NewLevelSequence{n}.{k:04d}.jpg", true_frames(film))
+    common.pictures(data / clip / f"RGB{n}", lambda k: f"NewLevelSequence{n}.{k:04d}.jpg", common.true_frames(film))
     poses = film.poses.copy()
     poses[:, :3, 3] *= CENTIMETRES
     lens = np.tile(film.K[[0, 1, 0, 1], [0, 1, 2, 2]], (len(film), 1))
-    arrays(data / clip / str(n) / "poses.npy", poses=poses)
-    arrays(data / clip / str(n) / "intrinsics.npy", intrinsics=lens)
+    common.arrays(data / clip / str(n) / "poses.npy", poses=poses)
+    common.arrays(data / clip / str(n) / "intrinsics.npy", intrinsics=lens)
     track = np.concatenate([poses[:, :3, 3], _engine_angles(poses), lens], axis=1)
     rows = [dict(zip(TRACK, map(repr, line), strict=True)) for line in track.tolist()]
-    table(data / clip / f"camera_full{n}.csv", TRACK, rows)
+    common.table(data / clip / f"camera_full{n}.csv", TRACK, rows)
     return (clip / f"RGB{n}" / f"NewLevelSequence{n}.0000.jpg").as_posix()
 
 
@@ -91,9 +80,9 @@ def _engine_angles(poses: np.ndarray) -> np.ndarray:
 def _real(data: Path, name: str, film: Film) -> str:
     """Write the ground truth of a real clip and return the path of its first frame."""
     clip = Path("Real_Raw") / name
-    video(data / clip / f"{name}.mp4", true_frames(film), film.fps)
-    pictures(data / clip / "FRAMES", lambda k: f"frame_{k + 1:04d}.jpg", true_frames(film))
-    arrays(data / clip / "raw" / f"{name}_mapanything.npz", cam_c2w=film.poses, intrinsic=film.K)
+    common.video(data / clip / f"{name}.mp4", common.true_frames(film), film.fps)
+    common.pictures(data / clip / "FRAMES", lambda k: f"frame_{k + 1:04d}.jpg", common.true_frames(film))
+    common.arrays(data / clip / "raw" / f"{name}_mapanything.npz", cam_c2w=film.poses, intrinsic=film.K)
     return (clip / "FRAMES" / "frame_0001.jpg").as_posix()
 
 
@@ -102,13 +91,13 @@ def index(folder: Path, rows: Sequence[Row]) -> None:
     data = folder / "data"
     synthetic, real = [row for row in rows if row["scene"]], [row for row in rows if not row["scene"]]
     if synthetic:
-        sheet(data / "Synthetic_processed" / "Synthetic_ExitReenter.xlsx", SYNTHETIC_MARKS, synthetic)
-        table(data / "sam3_metadata" / "synthetic_metadata.csv", SYNTHETIC_FACTS, synthetic)
+        common.sheet(data / "Synthetic_processed" / "Synthetic_ExitReenter.xlsx", SYNTHETIC_MARKS, synthetic)
+        common.table(data / "sam3_metadata" / "synthetic_metadata.csv", SYNTHETIC_FACTS, synthetic)
     if real:
-        sheet(data / "Real_Raw" / "Real_ExitReenter.xlsx", REAL_MARKS, real)
-        table(data / "sam3_metadata" / "real_metadata.csv", REAL_FACTS, real)
+        common.sheet(data / "Real_Raw" / "Real_ExitReenter.xlsx", REAL_MARKS, real)
+        common.table(data / "sam3_metadata" / "real_metadata.csv", REAL_FACTS, real)
     boxes = {row["video_folder"]: {"target": row["subject"], "box": row["box"]} for row in rows}
-    text(folder / "targets.json", json.dumps(boxes, indent=1))
+    common.text(folder / "targets.json", json.dumps(boxes, indent=1))
 
 
 def films(seed: int) -> list[Order]:

@@ -11,15 +11,7 @@ from revisit.suites.mind.summary import summarise
 
 MIND = suite(
     Suite(
-        id="mind",
-        card=read_card(__package__),
-        read=read,
-        recognises=recognises,
-        metrics=metrics,
-        summarise=summarise,
-        export=export,
-        boards=boards_of,
-        jobs=jobs,
-        dataset=DATASET,
+        "mind", read_card(__package__), read, recognises, metrics, summarise,
+        export=export, boards=boards_of, jobs=jobs, dataset=DATASET,
     )
-)
+)  # fmt: skip

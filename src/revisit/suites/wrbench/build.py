@@ -18,6 +18,7 @@ import yaml
 from revisit.core import UsageError
 from revisit.core.texts import parse_yaml
 from revisit.media import file_digest
+from revisit.media.files import write_lines
 from revisit.suites import authoring
 from revisit.suites.wrbench.prompts import CAMERA_WORDS, EVENTS, STYLE, TIERS, Task, task_of
 
@@ -102,15 +103,11 @@ def write(
         trouble = "" if draw is None else draw(name, first_frame_prompt(facts), root / "first_frames" / f"{name}.png")
         if trouble:
             said.append(f"{name}: no first frame: {trouble}")
-    authoring.write_lines(root / "families.jsonl", [_family(name, facts) for name, facts in families.items()])
+    write_lines(root / "families.jsonl", [_family(name, facts) for name, facts in families.items()])
     tasks = tasks_of(families)
-    authoring.write_lines(
-        root / "variants.jsonl", [_variant(event, task, gap) for event, task in tasks for gap in GAPS]
-    )
-    authoring.write_lines(
-        root / "t2v_event_tails.jsonl", [_tail(event, task, gap) for event, task in tasks for gap in GAPS]
-    )
-    authoring.write_lines(root / "t2v_layout_anchors.jsonl", [_layout(name, facts) for name, facts in families.items()])
+    write_lines(root / "variants.jsonl", [_variant(event, task, gap) for event, task in tasks for gap in GAPS])
+    write_lines(root / "t2v_event_tails.jsonl", [_tail(event, task, gap) for event, task in tasks for gap in GAPS])
+    write_lines(root / "t2v_layout_anchors.jsonl", [_layout(name, facts) for name, facts in families.items()])
     _events(root / "scene_events_25x4.csv", families)
     frames = [_frame(root, name, facts) for name, facts in families.items() if _drawn(root, name).is_file()]
     authoring.write_json(root / "first_frames_manifest.json", frames)

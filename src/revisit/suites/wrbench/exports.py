@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from revisit.core.texts import parse_json
+from revisit.media.texts import csv_text
 from revisit.results import Results
 from revisit.suites.wrbench.measures import by_measure
 from revisit.suites.wrbench.metrics import STAND_INS
@@ -17,13 +16,8 @@ from revisit.suites.wrbench.pairs import preference_pairs
 from revisit.suites.wrbench.summary import summarise
 from revisit.suites.wrbench.tables import MEASURES
 
-NAMES = dict(
-    zip(
-        MEASURES,
-        ("D1_CamPrec", "D1_CamAlign_common_yaw", "D1_CamAlign_static_hold", "D2", "D3", "D4", "D5", "D6"),
-        strict=True,
-    )
-)
+COLUMNS = ("D1_CamPrec", "D1_CamAlign_common_yaw", "D1_CamAlign_static_hold", "D2", "D3", "D4", "D5", "D6")
+NAMES = dict(zip(MEASURES, COLUMNS, strict=True))
 
 
 def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, Any]:
@@ -54,15 +48,13 @@ def table_csv(rows: Sequence[Mapping[str, Any]], protocol: str) -> str:
     head += ["gate_applicable_rate", "low_n_flag", "metric_notes", "Avg"]
     head += [name for stand_in in STAND_INS for name in (stand_in, f"{stand_in}_n")]
     head += ["Avg_with_stand_ins", "stand_ins_in_Avg"]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
+    lines = []
     for row in rows:
         cells = [part for measure in MEASURES for part in (_number(row[measure]["value"]), row[measure]["n"])]
         judged = row["support"]["judged"]
         others = [part for name in STAND_INS for part in (_number(row[name]["value"]), row[name]["n"])]
         mixed = row["average_with_stand_ins"] or {"value": None, "stand_ins": []}
-        writer.writerow(
+        lines.append(
             [
                 row["model"], row["model"], row["input"], row["condition"].replace("_", "-"), row["outputs"], *cells,
                 _number(None if judged is None else judged["share"]), str(row["sparse"]).lower(),
@@ -70,7 +62,7 @@ def table_csv(rows: Sequence[Mapping[str, Any]], protocol: str) -> str:
                 " ".join(mixed["stand_ins"]),
             ]
         )  # fmt: skip
-    return text.getvalue()
+    return csv_text(head, lines, "\n")
 
 
 def _number(value: float | None) -> str:

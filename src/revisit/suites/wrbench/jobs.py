@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from revisit.control.runner import GenerationRecord, read_records
 from revisit.core import UsageError
 from revisit.core.cases import CATEGORY, CEILING
 from revisit.core.texts import parse_json
-from revisit.media.files import replacing
+from revisit.media.files import write_lines
 from revisit.suites.clips import MANIFEST
 from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
 from revisit.suites.wrbench.read import RECORDS
@@ -142,5 +141,4 @@ def _merged(path: Path, lines: Sequence[dict[str, Any]], keep: Any) -> None:
     except ValueError as error:
         raise UsageError(f"{path}: expected JSON lines ({error}); move it away") from error
     rows = {str(line["id"]): line for line in there if keep(line)} | {str(line["id"]): line for line in lines}
-    with replacing(path) as temporary:
-        temporary.write_text("".join(json.dumps(row) + "\n" for row in rows.values()), encoding="utf-8")
+    write_lines(path, rows.values(), ascii=True)

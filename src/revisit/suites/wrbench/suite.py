@@ -11,17 +11,7 @@ from revisit.suites.wrbench.summary import summarise
 
 WRBENCH = suite(
     Suite(
-        id="wrbench",
-        card=read_card(__package__),
-        read=read,
-        recognises=recognises,
-        metrics=metrics,
-        summarise=summarise,
-        export=export,
-        settings=settings,
-        boards=boards_of,
-        published=published_boards,
-        jobs=jobs,
-        dataset=DATASET,
+        "wrbench", read_card(__package__), read, recognises, metrics, summarise,
+        export=export, settings=settings, boards=boards_of, published=published_boards, jobs=jobs, dataset=DATASET,
     )
-)
+)  # fmt: skip

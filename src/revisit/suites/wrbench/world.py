@@ -23,18 +23,8 @@ import numpy as np
 
 from revisit.worlds.events import EVENTS
 from revisit.worlds.film import Film
-from revisit.worlds.layouts.common import (
-    Model,
-    Row,
-    Tell,
-    arrays,
-    each_that_applies,
-    json_lines,
-    picture,
-    table,
-    text,
-    video,
-)
+from revisit.worlds.layouts import common
+from revisit.worlds.layouts.common import Model, Row, Tell
 from revisit.worlds.layouts.orders import Layout, Order, layout, place_of
 
 TIERS = {  # tier -> divergence, what it changes, the event
@@ -55,14 +45,14 @@ def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: in
     """Write the videos of one film that are not there, and return what the suite says of it."""
     family, tier, camera = name.split("__")
     id = f"{family}__{tier}__none__{camera}"
-    picture(folder / "natural25" / "first_frames" / f"{family}.png", film.truth(0).rgb)
+    common.picture(folder / "natural25" / "first_frames" / f"{family}.png", film.truth(0).rgb)
     made = []
-    for model in each_that_applies(models, film, name, tell):
+    for model in common.each_that_applies(models, film, name, tell):
         made.append(model.name)
         place = folder / "videos" / model.name / f"{id}.mp4"
-        video(place, model.frames(film, seed), film.fps)
+        common.video(place, model.frames(film, seed), film.fps)
         _sidecars(place, film, camera)
-        arrays(folder / "poses" / model.name / f"{id}.npz", poses=model.poses(film, seed))
+        common.arrays(folder / "poses" / model.name / f"{id}.npz", poses=model.poses(film, seed))
     return {
         "family": family, "tier": tier, "camera": camera, "id": id, "models": made,
         "scene": film.world.scene.rstrip("."), "target": film.world.instances[1],
@@ -77,7 +67,7 @@ def _sidecars(place: Path, film: Film, camera: str) -> None:
     yaw = np.degrees(np.arctan2(target[:, 0, 2], target[:, 0, 0]))
     peak = float(yaw[np.argmax(np.abs(yaw))])
     kind, _, direction = camera.partition("_")
-    arrays(place.with_suffix(".target_c2w.npy"), target=target)
+    common.arrays(place.with_suffix(".target_c2w.npy"), target=target)
     track: dict[str, Any] = {
         "coordinate_convention": "opencv_c2w", "camera_type": _camera_type(camera), "fps": film.fps,
         "source": "revisit", "conversion_mode": "exact", "frame_count": len(film),
@@ -91,8 +81,8 @@ def _sidecars(place: Path, film: Film, camera: str) -> None:
         "yaw_peak_deg": peak, "num_frames": len(film), "fps": film.fps,
         "image_size": [film.size[1], film.size[0]], "fov": film.world.fov, "camera_script": film.script,
     }  # fmt: skip
-    text(place.with_suffix(".camera_trajectory.json"), json.dumps(track))
-    text(place.with_suffix(".camera.json"), json.dumps(facts, indent=1))
+    common.text(place.with_suffix(".camera_trajectory.json"), json.dumps(track))
+    common.text(place.with_suffix(".camera.json"), json.dumps(facts, indent=1))
 
 
 def _camera_type(camera: str) -> str:
@@ -105,23 +95,23 @@ def index(folder: Path, rows: Sequence[Row]) -> None:
     """Write the suite of events, the list of videos and the targets."""
     suite = folder / "natural25"
     families = list({row["family"]: row for row in rows}.values())
-    json_lines(suite / "families.jsonl", map(_family, families))
+    common.json_lines(suite / "families.jsonl", map(_family, families))
     variants = [_variant(row, tier, gap) for row in families for tier in TIERS for gap in GAPS]
-    json_lines(suite / "variants.jsonl", variants)
+    common.json_lines(suite / "variants.jsonl", variants)
     events = [_events(number, row) for number, row in enumerate(families, start=1)]
-    table(suite / "scene_events_25x4.csv", list(events[0]), events, newline="\n")
+    common.table(suite / "scene_events_25x4.csv", list(events[0]), events, newline="\n")
     frames = [
         {"family_id": row["family"], "image_path": f"first_frames/{row['family']}.png", "prompt_source": "revisit",
          "t2i_scene": row["scene"], "width": row["size"][1], "height": row["size"][0], "format": "png",
          "release_note": ""}
         for row in families
     ]  # fmt: skip
-    text(suite / "first_frames_manifest.json", json.dumps(frames, indent=1))
+    common.text(suite / "first_frames_manifest.json", json.dumps(frames, indent=1))
     models = list(dict.fromkeys(model for row in rows for model in row["models"]))
     videos = [_video(row, model) for model in models for row in rows if model in row["models"]]
-    text(folder / "manifest.json", json.dumps(videos, indent=1))
+    common.text(folder / "manifest.json", json.dumps(videos, indent=1))
     boxes = {row["id"]: {"target": row["target"], "box": row["box"]} for row in rows}
-    text(folder / "targets.json", json.dumps(boxes, indent=1))
+    common.text(folder / "targets.json", json.dumps(boxes, indent=1))
 
 
 def _family(row: Row) -> Row:
