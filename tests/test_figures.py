@@ -38,7 +38,7 @@ BEST = {
 
 @pytest.mark.parametrize("table", ["2", "3"])
 def test_memobench_as_printed_has_the_paper_s_marks(table: str) -> None:
-    from revisit.suites.memobench.published import published
+    from revisit.suites.memobench.leaderboard import published
 
     board = published(table)
     for column in board.columns:

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from revisit.core import UsageError
-from revisit.judges.answer_tokens import answer_tokens
 from revisit.judges.asker import Asker, Patience
 from revisit.judges.asking import Stopped
+from revisit.judges.local import answer_tokens
 from revisit.judges.patches import PatchRule, cut, fitted, read_rule
 from revisit.judges.probability import log_sum_exp
 from revisit.judges.questions import Choice, Question, Rating

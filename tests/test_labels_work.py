@@ -160,20 +160,20 @@ def test_a_review_needs_words_and_a_reason(tmp_path):
 
 def test_a_project_goes_on_and_other_settings_are_refused(tmp_path):
     run = tiny_run(tmp_path, ("x", "y"), ("cup",))
-    wish = Wish((run,), ("trigger",), raters=2)
+    wish = Wish((run,), Settings(("trigger",), raters=2))
     made = project_of(wish, lambda *told: None)
     assert made.folder == run / "labels" and project_of(wish, lambda *told: None) == made
     assert project_of(Wish((run / "labels",)), lambda *told: None) == made
     with pytest.raises(UsageError, match="other settings"):
-        project_of(Wish((run,), ("marks",)), lambda *told: None)
+        project_of(Wish((run,), Settings(("marks",))), lambda *told: None)
     refused = [
         (Wish((tmp_path,)), "not a run"),
-        (Wish((run,), ("guess",), tmp_path / "a"), "unknown task"),
-        (Wish((run,), ("answer",), tmp_path / "b"), "questions of a bank"),
-        (Wish((run,), (), tmp_path / "c", of="both"), "--of"),
-        (Wish((run,), (), tmp_path / "d", sample="uncertain"), "--metric"),
-        (Wish((run,), (), tmp_path / "e", of="reference"), "reference"),
-        (Wish((run,), (), tmp_path / "f", dimensions=("beauty",)), "unknown dimension"),
+        (Wish((run,), Settings(("guess",)), tmp_path / "a"), "unknown task"),
+        (Wish((run,), Settings(("answer",)), tmp_path / "b"), "questions of a bank"),
+        (Wish((run,), Settings(of="both"), tmp_path / "c"), "--of"),
+        (Wish((run,), Settings(sampling="uncertain"), tmp_path / "d"), "--metric"),
+        (Wish((run,), Settings(of="reference"), tmp_path / "e"), "reference"),
+        (Wish((run,), Settings(dimensions=("beauty",)), tmp_path / "f"), "unknown dimension"),
     ]
     for wrong, said in refused:
         with pytest.raises(UsageError, match=said):

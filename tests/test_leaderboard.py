@@ -28,11 +28,13 @@ from revisit.results.boards import (
     printed,
 )
 from revisit.results.files import case_to_json
-from revisit.suites.memobench.leaderboard import COLUMNS, board_of_files, upstream_board
-from revisit.suites.memobench.published import (
+from revisit.suites.memobench.leaderboard import (
+    COLUMNS,
     MAIN,
     SUPPLEMENT,
+    board_of_files,
     published,
+    upstream_board,
 )
 
 LPIPS = Column("memo_lpips", "LPIPS", higher_is_better=False, decimals=3)

@@ -22,8 +22,8 @@ from revisit.observers.poses import read_poses
 from revisit.observers.sets import load_roles
 from revisit.results.boards import RunFacts, joined
 from revisit.results.run import Run
-from revisit.suites.mind.leaderboard import boards_of
 from revisit.suites.mind.read import action_space, read
+from revisit.suites.mind.suite import boards_of
 from revisit.suites.mind.world import render_mind
 from revisit.weights.places import variable_of
 from tests.test_suite_mind import ACTION, ROW, TIMES, rows_of

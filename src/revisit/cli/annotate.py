@@ -43,10 +43,12 @@ def annotate(
     ),
 ) -> None:
     """Collect labels from people: starts a web application for raters on this machine."""
+    from revisit.labels.project import Settings
     from revisit.labels.running import Wish, start
 
-    wish = Wish(
-        tuple(runs), tuple(task), out, of, tuple(rater), raters, agree, sample, count, metric, tuple(dimension), forms,
-        per_scene, gold, gold_every, guide, store, seed,
+    settings = Settings(
+        tuple(task) or ("pairwise",), of, raters, agree, sample, count, metric, tuple(dimension), forms, per_scene,
+        gold_every, seed,
     )  # fmt: skip
+    wish = Wish(tuple(runs), settings, out, tuple(rater), gold, guide, store)
     start(wish, host, port, tuple(name), token, prepare, typer.echo, console.Counter("clips ready"))

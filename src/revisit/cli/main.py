@@ -56,42 +56,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("demo")(demo.demo)
-app.command("eval")(eval_.eval_)
-app.command("generate")(generate.generate)
-app.command("describe")(build.describe)
-app.command("check")(check.check)
-app.command("verdict")(verdict.verdict)
-app.command("compare")(compare.compare)
-app.command("trend")(compare.trend)
-app.command("table")(table.table)
-app.command("cite")(cite.cite)
-app.command("figure")(figure.figure)
-app.command("models")(models.models)
-app.command("report")(report.report)
-app.command("view")(view.view)
-app.command("leaderboard")(leaderboard.leaderboard)
-app.command("plan")(plan.plan)
-app.command("score")(score.score)
-app.command("list")(list_.list_)
-app.command("show")(show.show)
-app.command("audit")(audit.audit)
-app.command("sweep")(sweep.sweep)
-app.command("annotate")(annotate.annotate)
-app.command("agree")(labels.agree)
-app.command("align")(labels.align)
-app.command("doctor")(doctor.doctor)
-app.command("verify")(verify.verify)
-app.command("poses")(poses.poses)
-app.add_typer(bundle.app, name="bundle")
-app.add_typer(import_.app, name="import")
-app.add_typer(build.app, name="build")
-app.add_typer(camera.app, name="camera")
-app.add_typer(cache.app, name="cache")
-app.add_typer(judge.app, name="judge")
-app.add_typer(labels.app, name="labels")
-app.add_typer(weights.app, name="weights")
-app.add_typer(world.app, name="world")
+COMMANDS = {  # in the order of the help
+    "demo": demo.demo, "eval": eval_.eval_, "generate": generate.generate, "describe": build.describe,
+    "check": check.check, "verdict": verdict.verdict, "compare": compare.compare, "trend": compare.trend,
+    "table": table.table, "cite": cite.cite, "figure": figure.figure, "models": models.models,
+    "report": report.report, "view": view.view, "leaderboard": leaderboard.leaderboard, "plan": plan.plan,
+    "score": score.score, "list": list_.list_, "show": show.show, "audit": audit.audit, "sweep": sweep.sweep,
+    "annotate": annotate.annotate, "agree": labels.agree, "align": labels.align, "doctor": doctor.doctor,
+    "verify": verify.verify, "poses": poses.poses,
+}  # fmt: skip
+for name, command in COMMANDS.items():
+    app.command(name)(command)
+GROUPS = {
+    "bundle": bundle.app, "import": import_.app, "build": build.app, "camera": camera.app, "cache": cache.app,
+    "judge": judge.app, "labels": labels.app, "weights": weights.app, "world": world.app,
+}  # fmt: skip
+for name, group in GROUPS.items():
+    app.add_typer(group, name=name)
 
 
 def _version(asked: bool) -> None:

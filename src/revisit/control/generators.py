@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -18,6 +18,18 @@ from revisit.core.texts import one_line, parse_yaml, reading
 TAKES = ("image", "source_video", "nothing")
 CONDITIONS = ("source_video", "geometry_cache", "model_inferred", "prompt_only")
 CHECKS = ("loader", "upstream")  # against the facts of the model's own loader; against what WRBench writes for it
+
+
+def _each(kind: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    return lambda values: tuple(map(kind, values))
+
+
+# Fields of an entry of a file of generators, and what reads their values.
+FIELDS: Mapping[str, Callable[[Any], Any]] = {
+    "title": str, "payload": str, "takes": str, "condition": str, "frames": int, "fps": float, "size": _each(int),
+    "gain": _each(float), "lengths": _each(int), "static": bool, "options": dict, "aliases": _each(str), "loader": str,
+    "checked": _each(str), "converter": str, "note": str,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -118,25 +130,8 @@ def _read(text: str, where: str) -> dict[str, Generator]:
 
 def _entry(id: str, facts: dict[str, Any], where: str) -> Generator:
     try:
-        made = Generator(
-            id=id,
-            title=str(facts.pop("title", id)),
-            payload=str(facts.pop("payload")),
-            takes=str(facts.pop("takes")),
-            condition=str(facts.pop("condition")),
-            frames=int(facts.pop("frames")),
-            fps=float(facts.pop("fps")),
-            size=tuple(int(side) for side in facts.pop("size")),  # type: ignore[arg-type]
-            gain=tuple(float(value) for value in facts.pop("gain")),  # type: ignore[arg-type]
-            lengths=tuple(int(value) for value in facts.pop("lengths", ())),
-            static=bool(facts.pop("static", True)),
-            options=dict(facts.pop("options", {})),
-            aliases=tuple(str(name) for name in facts.pop("aliases", ())),
-            loader=str(facts.pop("loader", "")),
-            checked=tuple(str(name) for name in facts.pop("checked", ())),
-            converter=str(facts.pop("converter", "")),
-            note=str(facts.pop("note", "")),
-        )
+        given = {name: read(facts[name]) for name, read in FIELDS.items() if name in facts or name == "payload"}
+        made = Generator(id, **{"title": id, **given})
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{where}: the generator {id} lacks or misspells {error}") from error
     family = FAMILIES.get(made.payload)
@@ -151,7 +146,7 @@ def _entry(id: str, facts: dict[str, Any], where: str) -> Generator:
         "fps": not made.fps > 0,
         "options": family is not None and not set(made.options) <= set(family.options),
         "checked": not set(made.checked) <= set(CHECKS),
-        **dict.fromkeys(facts, True),
+        **{name: True for name in facts if name not in FIELDS},
     }
     bad = next((name for name, is_wrong in wrong.items() if is_wrong), None)
     if bad is not None:

@@ -11,6 +11,7 @@ from revisit.diagnosis.diagnose import can_diagnose, diagnose, enough
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.responses import responses
 from revisit.results import Results
+from revisit.results.tables import table
 
 
 def diagnosed(results: Results) -> dict[str, Any]:
@@ -74,10 +75,6 @@ def taxonomy_table(
             told = [one for one in mine if not wanted <= one["untold"].keys()]
             n = sum(bool(wanted & {finding["kind"] for finding in one["findings"]}) for one in told)
             cells.append({"n": n, "of": len(told), **({"mean": n / len(told)} if told else {})})
-        rows.append({"name": ", ".join(filter(None, group)), "cells": cells})
-    return {
-        "title": "Failures by kind",
-        "note": "share of the clips that show it (clips that show it/clips of which it can be told); not exclusive",
-        "columns": list(taxonomy),
-        "rows": rows,
-    }
+        rows.append((", ".join(filter(None, group)), cells))
+    note = "share of the clips that show it (clips that show it/clips of which it can be told); not exclusive"
+    return table("Failures by kind", note, taxonomy, rows)

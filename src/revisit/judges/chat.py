@@ -23,10 +23,10 @@ from revisit import http_client
 from revisit.core import UsageError
 from revisit.judges.asking import Frames, NoReply, Refused, Reply, Stopped, Usage
 from revisit.judges.budget import words_of
+from revisit.judges.pictures import as_video
 from revisit.judges.probability import p_yes
 from revisit.judges.questions import Many, Question, Record, YesNo
 from revisit.judges.secret import Secret, find_secret
-from revisit.judges.video import as_video
 from revisit.judges.wording import RULES, after, before, fingerprint
 
 LARGEST_REPLY = 4 << 20  # bytes

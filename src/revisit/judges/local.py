@@ -15,10 +15,11 @@ import copy
 import hashlib
 import importlib
 import math
+import string
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -29,7 +30,6 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from revisit.core import MissingPrerequisite, RevisitError
-from revisit.judges.answer_tokens import answer_tokens
 from revisit.judges.asking import Frames, Judge, Refused, Reply, Stopped, Usage
 from revisit.judges.budget import words_of
 from revisit.judges.patches import FILES, PatchRule, cut, processor_file, read_rule
@@ -387,3 +387,19 @@ def _local(settings: dict[str, Any], folder: Path) -> Judge:
 
 
 JUDGES.add("local", _local)
+
+
+# How byte-level and SentencePiece vocabularies write spaces and line ends.
+SPACES = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n", "ĉ": "\t", "č": "\r"})
+AROUND = string.whitespace + string.punctuation + "“”‘’«»。，！？"
+
+
+def answer_tokens(vocabulary: Mapping[str, int] | Iterable[tuple[str, int]]) -> tuple[list[int], list[int]]:
+    """Ids of the tokens that are a whole yes, and a whole no, whatever their case and the punctuation around them."""
+    pairs = vocabulary.items() if isinstance(vocabulary, Mapping) else vocabulary
+    found: dict[str, list[int]] = {"yes": [], "no": []}
+    for token, id in pairs:
+        word = token.translate(SPACES).strip(AROUND).lower()
+        if word in found:
+            found[word].append(id)
+    return sorted(found["yes"]), sorted(found["no"])

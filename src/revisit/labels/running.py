@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from revisit.core import UsageError
@@ -20,23 +20,12 @@ class Wish:
     """What was asked on the command line."""
 
     runs: tuple[Path, ...]
-    tasks: tuple[str, ...] = ()
+    settings: Settings = field(default_factory=Settings)
     out: Path | None = None
-    of: str = "clips"
-    names: tuple[str, ...] = ()
-    raters: int = 3
-    agree: int = 0
-    sample: str = "balanced"
-    count: int | None = None
-    metric: str = ""
-    dimensions: tuple[str, ...] = ()
-    forms: int = 1
-    per_scene: int | None = None
+    names: tuple[str, ...] = ()  # of raters
     gold: Path | None = None
-    gold_every: int = 10
     guide: Path | None = None
     store: str = ""
-    seed: int = 0
 
 
 def project_of(wish: Wish, progress: Callable[[int, int, str], None]) -> Project:
@@ -44,10 +33,7 @@ def project_of(wish: Wish, progress: Callable[[int, int, str], None]) -> Project
     if not wish.runs:
         raise UsageError("give a run, or the folder of a project")
     folder = wish.out or (wish.runs[0] if (wish.runs[0] / FILE).is_file() else wish.runs[0] / "labels")
-    settings = Settings(
-        wish.tasks or ("pairwise",), wish.of, wish.raters, wish.agree, wish.sample, wish.count, wish.metric,
-        wish.dimensions, wish.forms, wish.per_scene, wish.gold_every, wish.seed,
-    )  # fmt: skip
+    settings = wish.settings
     if (folder / FILE).is_file():
         found = open_project(folder)
         asked = settings != Settings() or wish.gold is not None or wish.guide is not None
@@ -56,9 +42,9 @@ def project_of(wish: Wish, progress: Callable[[int, int, str], None]) -> Project
                 f"{folder} was made with other settings; leave them out to continue it, or choose another --out"
             )
         return found
-    if wish.of not in ("clips", "reference"):
-        raise UsageError(f"--of must be clips or reference, not {wish.of!r}")
-    if wish.sample == "uncertain" and not wish.metric:
+    if settings.of not in ("clips", "reference"):
+        raise UsageError(f"--of must be clips or reference, not {settings.of!r}")
+    if settings.sampling == "uncertain" and not settings.metric:
         raise UsageError("--sample uncertain needs --metric, the metric whose least certain clips come first")
     gold = read_labels([wish.gold]) if wish.gold else []
     guide = wish.guide.read_text(encoding="utf-8") if wish.guide else ""

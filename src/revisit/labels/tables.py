@@ -8,63 +8,46 @@ from typing import Any
 from revisit.core import METRICS
 from revisit.labels.agree import Report
 from revisit.labels.align import Alignment
+from revisit.results.tables import Table, table
 from revisit.stats.agreement import Agreement
 
-Table = dict[str, Any]
 NONE = "–"
 
 
 def agreement_tables(report: Report) -> list[Table]:
     """Agreement by dimension (as WRBench's table 15), and the raters."""
-    columns = ["things", "raters' answers", "split", "alike", "AC1", "AC2", "Cohen κ", "Fleiss κ", "α", "α ordinal"]
-    rows = [
-        {
-            "name": f"{row.task}: {row.dimension}",
-            "cells": [
-                str(row.rated_twice),
-                str(row.ratings),
-                str(row.split),
-                share(row.alike),
-                told(row.ac1),
-                told(row.ac2),
-                told(row.cohen),
-                told(row.fleiss),
-                told(row.alpha),
-                told(row.alpha_ordinal),
-            ],
-        }
+    agreeing = [
+        (
+            f"{row.task}: {row.dimension}",
+            [*map(str, (row.rated_twice, row.ratings, row.split)), share(row.alike),
+             *map(told, (row.ac1, row.ac2, row.cohen, row.fleiss, row.alpha, row.alpha_ordinal))],
+        )
         for row in report.rows
-    ]
+    ]  # fmt: skip
     raters = [
-        {
-            "name": one.rater,
-            "cells": [
-                str(one.items),
-                number(one.seconds, 0),
-                share(one.agrees),
-                number(one.kappa),
-                NONE if one.gold_right is None else f"{share(one.gold_right)} of {one.gold}",
-                share(one.left),
-                share(one.cannot),
-            ],
-        }
+        (
+            one.rater,
+            [str(one.items), number(one.seconds, 0), share(one.agrees), number(one.kappa),
+             NONE if one.gold_right is None else f"{share(one.gold_right)} of {one.gold}",
+             share(one.left), share(one.cannot)],
+        )
         for one in report.raters
-    ]
+    ]  # fmt: skip
     return [
-        {
-            "title": "Agreement of raters",
-            "note": "things that two or more rated; coefficients with 95 % intervals over scenes; split: full ties, "
+        table(
+            "Agreement of raters",
+            "things that two or more rated; coefficients with 95 % intervals over scenes; split: full ties, "
             "which no majority decides; κ of more than two raters is the mean over their pairs",
-            "columns": columns,
-            "rows": rows,
-        },
-        {
-            "title": "Raters",
-            "note": "agreement with the majority of the others; gold questions answered right; share of preferences "
+            ["things", "raters' answers", "split", "alike", "AC1", "AC2", "Cohen κ", "Fleiss κ", "α", "α ordinal"],
+            agreeing,
+        ),
+        table(
+            "Raters",
+            "agreement with the majority of the others; gold questions answered right; share of preferences "
             "for the left side",
-            "columns": ["items", "median s", "agrees", "κ", "gold", "left", "cannot judge"],
-            "rows": raters,
-        },
+            ["items", "median s", "agrees", "κ", "gold", "left", "cannot judge"],
+            raters,
+        ),
     ]
 
 
@@ -73,12 +56,9 @@ def heat_table(report: Report) -> list[Table]:
     if len(report.heat) < 2:
         return []
     heat = _heat(report.heat)
-    rows = [
-        {"name": scene, "cells": [NONE if cell is None else share(cell[0]) for cell in cells]}
-        for scene, cells in heat["rows"]
-    ]
+    rows = [(scene, [NONE if cell is None else share(cell[0]) for cell in cells]) for scene, cells in heat["rows"]]
     note = "share of pairs of answers to one thing that are the same"
-    return [{"title": "Raters alike, by scene", "note": note, "columns": heat["columns"], "rows": rows}]
+    return [table("Raters alike, by scene", note, heat["columns"], rows)]
 
 
 def alignment_tables(found: Alignment) -> list[Table]:
@@ -125,29 +105,22 @@ def _correlations(found: Alignment) -> Table:
     rows = []
     for bridge in found.bridges:
         ratios = bridge.win_ratios or {}
-        cells = [
-            title_of(bridge.metric),
-            within(ratios.get("rho"), ratios.get("rho_interval")),
-            within(ratios.get("tau"), ratios.get("tau_interval")),
-            str(len(ratios.get("people", ()))),
-            str(bridge.bridged),
-        ]
-        rows.append({"name": bridge.dimension, "cells": cells})
-    return {
-        "title": "Metric and people: win ratios of models",
-        "note": "as MBench's table 3: majority of raters, full ties left out, a tie counts half; ρ and τ over models, "
+        over = [within(ratios.get(name), ratios.get(f"{name}_interval")) for name in ("rho", "tau")]
+        counts = [str(len(ratios.get("people", ()))), str(bridge.bridged)]
+        rows.append((bridge.dimension, [title_of(bridge.metric), *over, *counts]))
+    return table(
+        "Metric and people: win ratios of models",
+        "as MBench's table 3: majority of raters, full ties left out, a tie counts half; ρ and τ over models, "
         "with the middle 95 % over resampled scenes",
-        "columns": ["metric", "ρ", "τ", "models", "pairs"],
-        "rows": rows,
-    }
+        ["metric", "ρ", "τ", "models", "pairs"],
+        rows,
+    )
 
 
 def _bridge(found: Alignment) -> Table:
     rows = []
     for bridge in found.bridges:
-        held = bridge.holdout or {}
-        judged = bridge.judgeable or {}
-        reversals = f"{held['reversals']} of {held['preferred']}" if held else NONE
+        held, judged = bridge.holdout or {}, bridge.judgeable or {}
         cells = [
             title_of(bridge.metric),
             number(bridge.agreement),
@@ -157,33 +130,24 @@ def _bridge(found: Alignment) -> Table:
             number(held.get("tau"), 3),
             number(held.get("kappa")),
             number(held.get("weighted_kappa")),
-            "/".join(number(held.get(name)) for name in ("exact", "strict", "tie")) if held else NONE,
-            reversals,
-            "/".join(number(judged.get(name)) for name in ("judgeable", "not_judgeable", "balanced"))
-            if judged
-            else NONE,
+            _slashed(held, "exact", "strict", "tie"),
+            f"{held['reversals']} of {held['preferred']}" if held else NONE,
+            _slashed(judged, "judgeable", "not_judgeable", "balanced"),
         ]
-        rows.append({"name": bridge.dimension, "cells": cells})
-    return {
-        "title": "Metric and people: pairs",
-        "note": "as WRBench's tables 5 and 16: ρ of verdicts and differences over all pairs; tie region, decisions and "
+        rows.append((bridge.dimension, cells))
+    return table(
+        "Metric and people: pairs",
+        "as WRBench's tables 5 and 16: ρ of verdicts and differences over all pairs; tie region, decisions and "
         "reversals with the region fitted on half of the scenes and reported on the others; J, NJ, balanced: the gate "
         "against people",
-        "columns": [
-            "metric",
-            "AC1",
-            "bridge n",
-            "ρ",
-            "holdout ρ",
-            "tie region",
-            "decision κ",
-            "weighted κ",
-            "exact/strict/tie",
-            "reversals",
-            "J/NJ/bal.",
-        ],
-        "rows": rows,
-    }
+        ["metric", "AC1", "bridge n", "ρ", "holdout ρ", "tie region", "decision κ", "weighted κ", "exact/strict/tie",
+         "reversals", "J/NJ/bal."],
+        rows,
+    )  # fmt: skip
+
+
+def _slashed(facts: Mapping[str, Any], *names: str) -> str:
+    return "/".join(number(facts.get(name)) for name in names) if facts else NONE
 
 
 def _ratios(found: Alignment) -> Table:
@@ -194,43 +158,37 @@ def _ratios(found: Alignment) -> Table:
     for bridge in found.bridges:
         ratios = bridge.win_ratios or {"people": {}, "metric": {}}
         for who, name in (("people", "people"), ("metric", title_of(bridge.metric))):
-            cells = [number(ratios[who].get(model)) for model in models]
-            rows.append({"name": f"{bridge.dimension}: {name}", "cells": cells})
+            rows.append((f"{bridge.dimension}: {name}", [number(ratios[who].get(model)) for model in models]))
     note = (
         "share of comparisons won, a tie half; people's are over the pairs for which the metric below them has scores"
     )
-    return {"title": "Win ratios", "note": note, "columns": models, "rows": rows}
+    return table("Win ratios", note, models, rows)
 
 
 def _triggers(found: Alignment) -> Table:
     keys = ("accuracy", "precision", "recall", "f1", "kappa")
-    rows = [
-        {"name": name, "cells": [str(one["n"]), *(number(one[key]) for key in keys)]}
-        for name, one in found.triggers.items()
-    ]
     gone = found.triggers.get("all", {}).get("undecided", 0)
-    return {
-        "title": f"Does it pose the test? {found.trigger_gate} and people",
-        "note": "as MBench's table 6: the majority of raters is right"
+    return table(
+        f"Does it pose the test? {found.trigger_gate} and people",
+        "as MBench's table 6: the majority of raters is right"
         + (f"; {gone} clips that the gate could not decide are left out" if gone else ""),
-        "columns": ["clips", "accuracy", "precision", "recall", "F1", "κ"],
-        "rows": rows,
-    }
+        ["clips", "accuracy", "precision", "recall", "F1", "κ"],
+        [(name, [str(one["n"]), *(number(one[key]) for key in keys)]) for name, one in found.triggers.items()],
+    )
 
 
 def _answers(answers: Mapping[str, Any]) -> Table:
-    columns = list(dict.fromkeys(name for row in answers["heat"].values() for name in row))
-    rows = [
-        {"name": scene, "cells": [f"{row[name][0]:.0%} of {row[name][1]}" if name in row else NONE for name in columns]}
-        for scene, row in sorted(answers["heat"].items())
-    ]
-    return {
-        "title": "Questions of the bank: people and the bank's own answers",
-        "note": f"as MemoBench's figure 4, on the truth: {share(answers['agreement'])} of {answers['questions']} "
+    heat = _heat(answers["heat"])
+    return table(
+        "Questions of the bank: people and the bank's own answers",
+        f"as MemoBench's figure 4, on the truth: {share(answers['agreement'])} of {answers['questions']} "
         f"questions alike, κ {number(answers['kappa'])}; {answers['left_out']} with no majority left out",
-        "columns": columns,
-        "rows": rows,
-    }
+        heat["columns"],
+        [
+            (scene, [NONE if cell is None else f"{cell[0]:.0%} of {cell[1]}" for cell in cells])
+            for scene, cells in heat["rows"]
+        ],
+    )
 
 
 def _strengths(found: Alignment) -> Table:
@@ -240,11 +198,11 @@ def _strengths(found: Alignment) -> Table:
         by = {one["model"]: one for one in fit["models"]}
         steadied += [dimension] if fit["prior"] else []
         cells = [within(by[m]["strength"], (by[m]["low"], by[m]["high"])) if m in by else NONE for m in models]
-        rows.append({"name": dimension, "cells": cells})
+        rows.append((dimension, cells))
     note = "Bradley-Terry, in log odds, centred on 0, with 95 % intervals over scenes"
     if steadied:
         note += f"; in {', '.join(steadied)} somebody never lost: half a win each way was added to every pair of models"
-    return {"title": "Strengths by people's preferences", "note": note, "columns": models, "rows": rows}
+    return table("Strengths by people's preferences", note, models, rows)
 
 
 def title_of(metric: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from revisit.core import METRICS, Rejected
@@ -13,6 +13,19 @@ from revisit.results.results import Cell, Results
 
 NAMED = 5  # missing clips named in a sentence
 Table = dict[str, Any]  # title, note, columns, and rows of a name and cells
+
+
+def table(title: str, note: str, columns: Iterable[str], rows: Iterable[tuple[str, Sequence[Any]]]) -> Table:
+    """A table of a suite: rows with a name, whose cells are texts, scores, or scores as summary.json has them."""
+    return {
+        "title": title,
+        "note": note,
+        "columns": list(columns),
+        "rows": [
+            {"name": name, "cells": [cell.as_json() if isinstance(cell, Cell) else cell for cell in cells]}
+            for name, cells in rows
+        ],
+    }
 
 
 def standard_summary(

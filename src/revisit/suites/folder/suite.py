@@ -1,14 +1,26 @@
 """The suite `folder`: any folder or JSONL manifest of videos."""
 
+from revisit.core import METRICS
 from revisit.core.suites import Suite, read_card, suite
 from revisit.results.tables import standard_summary
 from revisit.suites.folder.jobs import jobs
-from revisit.suites.folder.metrics import metrics
 from revisit.suites.folder.read import read, recognises
 
-FOLDER = suite(
-    Suite(
-        "folder", read_card(__package__), read, recognises, metrics, standard_summary,
-        jobs=jobs,
-    )
+# The order in which families are shown; a plugin's family comes last.
+FAMILIES = (
+    "target_return", "returning", "outcome", "fidelity", "appearance", "integrity", "motion", "camera_path", "cuts",
+    "drift",
 )  # fmt: skip
+
+
+def metrics() -> list[str]:
+    """Ids of the metrics of this suite, in the order of the tables."""
+
+    def position(id: str) -> tuple[int, str]:
+        family = METRICS[id].family
+        return (FAMILIES.index(family) if family in FAMILIES else len(FAMILIES), id)
+
+    return sorted((id for id in METRICS if "folder" in METRICS[id].suites), key=position)
+
+
+FOLDER = suite(Suite("folder", read_card(__package__), read, recognises, metrics, standard_summary, jobs=jobs))

@@ -13,7 +13,7 @@ from typing import Any
 from revisit.core.cases import FLOOR
 from revisit.results import Cell, Results
 from revisit.results.funnel import Stage, stage
-from revisit.results.tables import standard_summary
+from revisit.results.tables import Table, standard_summary, table
 from revisit.suites.mbench.names import AXES, BY_ID, DIMENSIONS, SUBSETS, Dimension, upstream_name
 from revisit.suites.mbench.ranking import COLUMNS, contribution, ranking
 from revisit.suites.mbench.records import Answers, answers_of
@@ -74,17 +74,14 @@ def _tables(
     asked: Sequence[Dimension],
     standings: Mapping[str, Mapping[str, Standing]],
     ranked: Sequence[Mapping[str, Any]],
-) -> list[dict[str, Any]]:
+) -> list[Table]:
     order = [row["model"] for row in ranked]
     tables = []
     if asked and answers.rule == "trigger":
         for title, which in (("Reliability S", "reliability_interval"), ("Coverage C", "coverage")):
-            rows = [
-                {"name": m, "cells": [_percent(standings[d.id][m], getattr(standings[d.id][m], which)) for d in asked]}
-                for m in order
-            ]
-            note = "x 100; intervals come from unknown triggers"
-            tables.append({"title": title, "note": note, "columns": [d.short for d in asked], "rows": rows})
+            by_model = [(m, [standings[d.id][m] for d in asked]) for m in order]
+            rows = [(m, [_percent(one, getattr(one, which)) for one in made]) for m, made in by_model]
+            tables.append(table(title, "x 100; intervals come from unknown triggers", [d.short for d in asked], rows))
     if asked:
         rows = []
         for row in ranked:
@@ -95,23 +92,16 @@ def _tables(
             sums = [{**count, **_mean_and_interval(row[name])} for count, name in zip(counts, COLUMNS, strict=True)]
             name = row["model"] if row["rank"] is None else f"{row['rank']}. {row['model']}"
             name += f" ({FLOOR})" if row["floor"] else ""
-            rows.append({"name": name, "cells": [*cells, *sums]})
+            rows.append((name, [*cells, *sums]))
         title = "M-Score" if answers.rule == "trigger" else "Reliability"
         columns = [*(d.short for d in asked), *(f"{axis} axis" for axis in AXES), "total"]
-        tables.append(
-            {
-                "title": f"{title}, MBench-{answers.setting}",
-                "note": NOTES[answers.rule],
-                "columns": columns,
-                "rows": rows,
-            }
-        )
+        tables.append(table(f"{title}, MBench-{answers.setting}", NOTES[answers.rule], columns, rows))
     if answers.rule != "all" and len(ranked) > 1 and any(row["rank"] for row in ranked):
         gate = "the trigger" if answers.setting == "T" else "the camera gate"
-        rows = [{"name": row["model"], "cells": _beside(row)} for row in ranked]
+        rows = [(row["model"], _beside(row)) for row in ranked]
         note = f"x 100; without: mean over all scored clips; up: ranks gained by {gate}"
         columns = ["total with", "rank with", "total without", "rank without", "up"]
-        tables.append({"title": f"Ranks with and without {gate}", "note": note, "columns": columns, "rows": rows})
+        tables.append(table(f"Ranks with and without {gate}", note, columns, rows))
     return tables
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from revisit.core import Record
 from revisit.results import Cell, Results
-from revisit.results.tables import Table
+from revisit.results.tables import Table, table
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.names import parse_clip
 
@@ -44,18 +44,12 @@ def answered_tables(results: Results) -> list[Table]:
     for model, mine in results.groups().items():
         cells = [_cell(mine.about(f"memo_vqa_{short}")) for short in DIMENSIONS]
         if any(cell.of for cell in cells):
-            rows.append({"name": model, "cells": [cell.as_json() for cell in cells]})
-    if not rows:
-        return []
-    return [
-        {
-            "title": "Questions answered",
-            "note": "percent passed, mean over clips (questions answered/asked); the interval assumes "
-            "that unanswered questions all fail or all pass",
-            "columns": list(DIMENSIONS.values()),
-            "rows": rows,
-        }
-    ]
+            rows.append((model, cells))
+    note = (
+        "percent passed, mean over clips (questions answered/asked); the interval assumes "
+        "that unanswered questions all fail or all pass"
+    )
+    return [table("Questions answered", note, DIMENSIONS.values(), rows)] if rows else []
 
 
 def _cell(records: Sequence[Record]) -> Cell:

@@ -1,7 +1,18 @@
-"""Cases: builds a case from a generated clip and everything known about it."""
+"""Cases: builds a case from a generated clip and everything known about it.
+
+The words that a detector is asked for the target with move ORS by a factor of ten, so they belong to the protocol:
+
+- `upstream`: of a synthetic clip what its prompt says after the first "sees" up to the mark "(subject)", whatever
+  stands between (a comma too), and on to the next full stop or comma; of a real clip its `subject`;
+- `paper`: the `subject`, "the target object's text description";
+- `corrected`: a short noun phrase, which is what text-prompted detectors are made for: of a synthetic clip what stands
+  before the mark in its clause, which a comma ends ("a pig"); of a real clip its `subject` without a participle left
+  hanging at its end ("a test tube filled" is "a test tube").
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +24,6 @@ from revisit.suites.memobench.banks import as_annotation, find_bank, read_bank
 from revisit.suites.memobench.beside import Beside
 from revisit.suites.memobench.keyframes import FEWEST_FRAMES, key_frames
 from revisit.suites.memobench.names import ClipName
-from revisit.suites.memobench.prompts import ors_prompts
 from revisit.suites.memobench.sheets import Marks
 from revisit.suites.memobench.strata import Told, kinds_of
 from revisit.suites.memobench.truth import FRAME_RATES, TrueClip
@@ -124,3 +134,27 @@ def _target(boxes: Mapping[str, Any], name: ClipName, model: str) -> Target | No
         raise UsageError(f"the target of {name.id} has the box {box!r}; expected [x0, y0, x1, y1] as fractions")
     words = str(given.get("name") or given.get("target") or "target")
     return Target(words, (float(box[0]), float(box[1]), float(box[2]), float(box[3])))
+
+
+RULES = ("corrected", "upstream", "paper")
+SEES = re.compile(r"sees ([^.,]*\(subject\)[^.,]*)", re.IGNORECASE)
+UPSTREAM_SEES = re.compile(r"sees (.*?\(subject\)[^.,]*)", re.IGNORECASE)
+MARK = re.compile(r"\s*\(subject\).*", re.IGNORECASE | re.DOTALL)
+HANGING = re.compile(r"\s+(filled|resting|standing)$", re.IGNORECASE)  # as they occur in the dataset
+
+
+def ors_prompt(prompt: str, subject: str, split: str, rule: str = "upstream") -> str:
+    """The words to ask with, from a clip's prompt and subject; `split` is Synthetic or Real."""
+    if rule not in RULES:
+        raise UsageError(f"unknown rule {rule!r} for the prompt of ORS; choose one of {', '.join(RULES)}")
+    pattern = UPSTREAM_SEES if rule == "upstream" else SEES
+    clause = pattern.search(prompt) if split.lower() == "synthetic" else None
+    if rule == "paper" or clause is None:
+        return HANGING.sub("", subject.strip()) if rule == "corrected" else subject.strip()
+    found = clause.group(1).strip()
+    return MARK.sub("", found) if rule == "corrected" else found
+
+
+def ors_prompts(prompt: str, subject: str, split: str) -> dict[str, str]:
+    """The words to ask with under every rule."""
+    return {rule: ors_prompt(prompt, subject, split, rule) for rule in RULES}

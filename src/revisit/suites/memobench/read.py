@@ -51,34 +51,12 @@ def recognises(source: Path) -> bool:
 
 
 def read(
-    source: Path,
-    roots: Sequence[Path] = (),
-    *,
-    gt: str | None = None,
-    model: str | None = None,
-    poses: str | None = None,
-    vqa: str | None = None,
-    detections: str | None = None,
-    evidence: str | None = None,
-    metadata: str | None = None,
-    prompts: str | None = None,
-    questions: str | None = None,
-    wording: str | None = None,
-    categories: str | None = None,
-    marks: str | None = None,
-    targets: str | None = None,
-    prefer: str = "frames",
-    only: str | None = None,
+    source: Path, roots: Sequence[Path] = (), *, only: str | None = None, **options: str
 ) -> Iterator[Case | Rejected]:
     """Cases of all models in `source`, and what is missing or cannot be used; `only` of some clips or scenes."""
-    options = {
-        "gt": gt, "model": model, "poses": poses, "vqa": vqa, "detections": detections, "evidence": evidence,
-        "metadata": metadata, "prompts": prompts, "questions": questions, "wording": wording, "categories": categories,
-        "marks": marks, "targets": targets,
-    }  # fmt: skip
     wanted = None if only is None else {_plain_name(part) for part in only.split(",") if part.strip()}
     found = False
-    for entry in _entries(source, prefer=prefer, **options):
+    for entry in _entries(source, **options):
         if wanted is None or _is_wanted(entry, wanted):
             found = True
             yield entry
@@ -100,20 +78,20 @@ def _is_wanted(entry: Case | Rejected, wanted: set[str]) -> bool:
 def _entries(
     source: Path,
     *,
-    gt: str | None,
-    model: str | None,
-    poses: str | None,
-    vqa: str | None,
-    detections: str | None,
-    evidence: str | None,
-    metadata: str | None,
-    prompts: str | None,
-    questions: str | None,
-    wording: str | None,
-    categories: str | None,
-    marks: str | None,
-    targets: str | None,
-    prefer: str,
+    gt: str | None = None,
+    model: str | None = None,
+    poses: str | None = None,
+    vqa: str | None = None,
+    detections: str | None = None,
+    evidence: str | None = None,
+    metadata: str | None = None,
+    prompts: str | None = None,
+    questions: str | None = None,
+    wording: str | None = None,
+    categories: str | None = None,
+    marks: str | None = None,
+    targets: str | None = None,
+    prefer: str = "frames",
 ) -> Iterator[Case | Rejected]:
     """All cases and what is missing."""
     kinds_in_order(prefer)

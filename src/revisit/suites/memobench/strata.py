@@ -22,7 +22,7 @@ from revisit.core import Case, UsageError
 from revisit.media.texts import csv_rows
 from revisit.results import Results
 from revisit.results.results import Entry, cell_of
-from revisit.results.tables import Table
+from revisit.results.tables import Table, table
 from revisit.suites.memobench.names import REAL, ClipName, parse_clip, scene_name
 
 KINDS = ("trajectory", "process", "environment")
@@ -108,12 +108,9 @@ def trajectory_table(results: Results) -> list[Table]:
         found = [(_fact(results, case, "true_turn", "farthest"), sample) for sample, case in clips.items()]
         turns = [(turn, sample) for turn, sample in found if turn is not None]
         if gaps or turns:
-            cells = [cell_of(values, len(clips)).as_json() for values in (turns, gaps)]
-            rows.append({"name": f"{subset}, {kind}", "cells": cells})
-    if not rows:
-        return []
+            rows.append((f"{subset}, {kind}", [cell_of(values, len(clips)) for values in (turns, gaps)]))
     note = "clips of the dataset in this run; farthest turn of the true camera, and frames from leaving to return"
-    return [{"title": "Trajectories", "note": note, "columns": ["rotation, degrees", "gap, frames"], "rows": rows}]
+    return [table("Trajectories", note, ["rotation, degrees", "gap, frames"], rows)] if rows else []
 
 
 def ors_tables(results: Results) -> list[Table]:
@@ -129,10 +126,9 @@ def ors_tables(results: Results) -> list[Table]:
         for model, mine in results.groups().items():
             parts = [_between(mine, id, fact, low, high) for _, low, high in strata]
             if any(part.scores(ORS) for part in parts):
-                rows.append({"name": model, "cells": [part.cell(ORS).as_json() for part in parts]})
+                rows.append((model, [part.cell(ORS) for part in parts]))
         if rows:
-            columns = [name for name, _, _ in strata]
-            tables.append({"title": title, "note": note, "columns": columns, "rows": rows})
+            tables.append(table(title, note, [name for name, _, _ in strata], rows))
     return tables
 
 

@@ -4,9 +4,8 @@ from revisit.core.suites import Suite, read_card, suite
 from revisit.suites.memobench.describe import DATASET
 from revisit.suites.memobench.exports import export
 from revisit.suites.memobench.jobs import jobs
-from revisit.suites.memobench.leaderboard import board_of_files, boards_of
+from revisit.suites.memobench.leaderboard import board_of_files, boards_of, published_boards
 from revisit.suites.memobench.metrics import metrics
-from revisit.suites.memobench.published import published_boards
 from revisit.suites.memobench.read import read, recognises
 from revisit.suites.memobench.summary import summarise
 

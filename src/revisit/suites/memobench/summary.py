@@ -12,7 +12,7 @@ from typing import Any
 from revisit.core import METRICS
 from revisit.results import Results
 from revisit.results.results import Limits, cell_of
-from revisit.results.tables import Table, standard_summary
+from revisit.results.tables import Table, standard_summary, table
 from revisit.suites.memobench.answers import answered_tables
 from revisit.suites.memobench.exports import SCORE, Place, value_at
 from revisit.suites.memobench.metrics import FIDELITY, is_sign
@@ -46,7 +46,7 @@ def summarise(results: Results) -> dict[str, Any]:
         "notes": [f"{case.id}: {note}" for case in results.cases for note in case.annotations.get("notes", ())],
         "sentences": sentences(results),
         "tables": [
-            *(table for id in FIDELITY for table in _phase_table(results, id)),
+            *(one for id in FIDELITY for one in _phase_table(results, id)),
             *_camera_table(results),
             *answered_tables(results),
             *trajectory_table(results),
@@ -72,8 +72,7 @@ def _camera_table(results: Results) -> list[Table]:
     """The camera score beside what a camera that never moves would get on the same paths."""
     note = (
         "percent; resting: a camera that never moves, on the same paths; error removed: the share of the resting "
-        "camera's "
-        "error that is gone, 1 is perfect, 0 no better than resting"
+        "camera's error that is gone, 1 is perfect, 0 no better than resting"
     )
     return _table(
         results, CAMERA, f"{METRICS[CAMERA].title}, compared with a resting camera", note, CAMERA_COLUMNS, SCORE
@@ -88,7 +87,7 @@ def _table(results: Results, id: str, title: str, note: str, columns: Columns, h
         cells = []
         for place, limits in columns.values():
             values = [(value, r.case.sample) for r in found if (value := value_at(r, place)) is not None]
-            cells.append(cell_of(values, mine.expected(id), limits).as_json())
+            cells.append(cell_of(values, mine.expected(id), limits))
         if found:
-            rows.append({"name": model, "cells": cells})
-    return [{"title": title, "note": note, "columns": list(columns), "rows": rows}] if rows else []
+            rows.append((model, cells))
+    return [table(title, note, columns, rows)] if rows else []

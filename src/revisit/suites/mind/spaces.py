@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from revisit.core import METRICS
 from revisit.results import Cell, Results
 from revisit.results.results import Entry
-from revisit.results.tables import Table
+from revisit.results.tables import Table, table
 from revisit.stats.intervals import difference_interval
 from revisit.suites.mind.read import action_space
 from revisit.suites.mind.selection import MAIN, SHARED, VARIED
@@ -30,24 +30,22 @@ def tables(results: Results, metrics: Sequence[str]) -> list[Table]:
     models = main.groups()
     titles = [METRICS[id].title for id in asked]
     return [
-        {
-            "title": "Scores by action space",
-            "note": "speed and angle from the names of the recordings; mem_test has the shared action space",
-            "columns": titles,
-            "rows": [
-                {"name": f"{model}, {_named(*space)}", "cells": [part.cell(id).as_json() for id in asked]}
+        table(
+            "Scores by action space",
+            "speed and angle from the names of the recordings; mem_test has the shared action space",
+            titles,
+            [
+                (f"{model}, {_named(*space)}", [part.cell(id) for id in asked])
                 for model, mine in models.items()
                 for space, part in mine.groups(_space).items()  # the shared one first, then by speed and angle
             ],
-        },
-        {
-            "title": "Varied minus shared action spaces",
-            "note": "action_space_test minus mem_test, with Welch's 95 % interval and the numbers of clips",
-            "columns": titles,
-            "rows": [
-                {"name": model, "cells": [_gap(mine, id).as_json() for id in asked]} for model, mine in models.items()
-            ],
-        },
+        ),
+        table(
+            "Varied minus shared action spaces",
+            "action_space_test minus mem_test, with Welch's 95 % interval and the numbers of clips",
+            titles,
+            [(model, [_gap(mine, id) for id in asked]) for model, mine in models.items()],
+        ),
     ]
 
 

@@ -1,13 +1,24 @@
 """The suite `mind`: long-context memory, return, and action accuracy against recordings from Unreal (docs/mind.md)."""
 
 from revisit.core.suites import Suite, read_card, suite
+from revisit.results.boards import Board, RunFacts, board_of_run
 from revisit.suites.mind.describe import DATASET
 from revisit.suites.mind.jobs import jobs
-from revisit.suites.mind.leaderboard import boards_of
 from revisit.suites.mind.measures import metrics
-from revisit.suites.mind.read import read, recognises
+from revisit.suites.mind.read import TESTS, read, recognises
 from revisit.suites.mind.result import export
 from revisit.suites.mind.summary import summarise
+
+
+def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
+    """The board of all clips and those of the tests that the run has, or of one part of the dataset."""
+    whole = board_of_run(run, subset=subset)
+    if subset:
+        return [whole]
+    present = {entry.condition for entry in run.results.entries}
+    parts = [board_of_run(run, subset=test) for test in TESTS if test in present]
+    return [whole, *(part for part in parts if part.columns)]
+
 
 MIND = suite(
     Suite(

@@ -5,10 +5,11 @@ A table is a title, a note, columns, and rows of texts. Rows marked `detail` are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from revisit.results import Cell
+from revisit.results.tables import Table, table
 from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.slices import SLICES
 from revisit.suites.wrbench.tables import ALL, CONDITIONS, MEASURES, ModelRow
@@ -32,7 +33,6 @@ BEFORE_SUPPORT = ("precision", "alignment", "hold", "integrity")  # the publishe
 DAGGER = "†"
 SPARSE_NOTE = f"{DAGGER} returned scores based on fewer than 10 clips or less than a tenth of them"
 NONE = "–"
-Table = dict[str, Any]
 
 
 def main_table(
@@ -50,14 +50,7 @@ def main_table(
     says whose poses, descriptors and answers they rest on; `beside` are rows outside the contest, which come last.
     """
     after = [measure for measure in MEASURES if measure not in BEFORE_SUPPORT]
-    columns = [
-        "viewpoint",
-        "clips",
-        *(TITLES[m] for m in BEFORE_SUPPORT),
-        "support",
-        *(TITLES[m] for m in after),
-        "Avg",
-    ]
+    columns = ["viewpoint", "clips", *_titles(BEFORE_SUPPORT), "support", *_titles(after), "Avg"]
 
     def cells(row: ModelRow) -> list[str]:
         made = [(row.condition.replace("_", " ") or "unknown") if row.model else "", str(row.outputs)]
@@ -66,7 +59,7 @@ def main_table(
 
     note = SPARSE_NOTE + ("; (n) where a mean is not over all clips" if counts else "")
     note += f"; {made_by}" if made_by else ""
-    return {"title": title, "note": note, "columns": columns, "rows": _texts(rows, total, cells, beside)}
+    return table(title, note, columns, _texts(rows, total, cells, beside))
 
 
 def stand_in_table(
@@ -86,16 +79,11 @@ def stand_in_table(
         last = {"support by pixels": pixels.get(row.model, ""), "Avg with stand-ins": said}
         return [*_numbers(row, known), *(last[name] for name in further)]
 
-    columns = [*(TITLES[name] for name in known), *further]
+    columns = [*_titles(known), *further]
     note = (
         "substitutes for the published measures: odometry for poses, other descriptors for DINOv2, pixels for the judge"
     )
-    return {
-        "title": "Stand-ins",
-        "note": note,
-        "columns": columns,
-        "rows": _texts(rows, total, cells, beside) if columns else [],
-    }
+    return table("Stand-ins", note, columns, _texts(rows, total, cells, beside) if columns else [])
 
 
 def _texts(
@@ -103,13 +91,17 @@ def _texts(
     total: Mapping[str, Cell] | None,
     cells: Callable[[ModelRow], list[str]],
     beside: Sequence[ModelRow] = (),
-) -> list[dict[str, Any]]:
+) -> list[tuple[str, list[str]]]:
     """Rows by viewpoint condition and, where there are several models, all clips at the end."""
     ordered = sorted(rows, key=lambda row: (_place(row.condition), row.title.lower()))
     if total is not None and len(rows) > 1:
         outputs, judged = sum(row.outputs for row in rows), any(row.judged for row in rows)
         ordered.append(ModelRow("", "all clips", "", outputs, total, judged))
-    return [{"name": row.title, "cells": cells(row)} for row in (*ordered, *beside)]
+    return [(row.title, cells(row)) for row in (*ordered, *beside)]
+
+
+def _titles(measures: Iterable[str]) -> list[str]:
+    return [TITLES.get(name, name) for name in measures]
 
 
 def _numbers(row: ModelRow, measures: Sequence[str], counts: bool = True) -> list[str]:
@@ -134,12 +126,7 @@ def slice_table(
                 for model, row in values[value].items()
             ]
     title = title or f"By {name}: {SLICES[name]}"
-    return {
-        "title": title,
-        "note": SPARSE_NOTE,
-        "columns": ["clips", "support", *(TITLES[m] for m in known)],
-        "rows": rows,
-    }
+    return {"title": title, "note": SPARSE_NOTE, "columns": ["clips", "support", *_titles(known)], "rows": rows}
 
 
 def direction_table(found: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -153,40 +140,40 @@ def direction_table(found: Mapping[str, Mapping[str, Any]]) -> Table:
         for gate in gates:
             cells += [_share(made[way] and made[way][gate]) for way in ("LR", "RL")]
             cells.append(NONE if made[f"retention_{gate}"] is None else f"{made[f'retention_{gate}']:.2f}")
-        rows.append({"name": model, "cells": cells})
+        rows.append((model, cells))
     columns = [head for who in gates.values() for head in (f"left first, {who}", f"right first, {who}", "retention")]
     note = (
         "support by where the camera turns first; retention is left first over right first. Read it beside that of a "
+        "geometric baseline: the layouts put the subject on the left"
     )
-    note += "geometric baseline: the layouts put the subject on the left"
-    return {"title": "Support by direction", "note": note, "columns": columns, "rows": rows}
+    return table("Support by direction", note, columns, rows)
 
 
 def frontier_table(found: Mapping[str, Mapping[str, tuple[str, float]]]) -> Table:
     """The best model of each viewpoint condition in each measure."""
     known = [name for name in (*ALL, "support") if any(name in made for made in found.values())]
     rows = [
-        {
-            "name": condition.replace("_", " ") or "unknown",
-            "cells": [f"{made[name][0]} {made[name][1]:.3f}" if name in made else NONE for name in known],
-        }
+        (
+            condition.replace("_", " ") or "unknown",
+            [f"{made[name][0]} {made[name][1]:.3f}" if name in made else NONE for name in known],
+        )
         for condition, made in sorted(found.items(), key=lambda item: _place(item[0]))
     ]
     note = "the best model of each viewpoint condition; sparse rows cannot lead in returned measures"
-    return {"title": "Frontier", "note": note, "columns": [TITLES.get(name, name) for name in known], "rows": rows}
+    return table("Frontier", note, _titles(known), rows)
 
 
 def event_tests(found: Sequence[Mapping[str, Any]]) -> Table:
     """What moving and changing the subject do to each measure, over models."""
     rows = [
-        {
-            "name": f"{made['factor']}: {TITLES[made['measure']]}",
-            "cells": [f"{made['mean']:+.3f}", str(made["models"]), *map(_p, (made["p"], made["p_holm"]))],
-        }
+        (
+            f"{made['factor']}: {TITLES[made['measure']]}",
+            [f"{made['mean']:+.3f}", str(made["models"]), *map(_p, (made["p"], made["p_holm"]))],
+        )
         for made in found
     ]
     note = "effect of the factor, mean over models; Wilcoxon signed-rank test with Holm's correction over all rows"
-    return {"title": "What the event does", "note": note, "columns": ["mean", "models", "p", "p, Holm"], "rows": rows}
+    return table("What the event does", note, ["mean", "models", "p", "p, Holm"], rows)
 
 
 def series_table(found: Mapping[str, Sequence[ModelRow]], totals: Mapping[str, Mapping[str, Cell]]) -> Table:
@@ -196,38 +183,29 @@ def series_table(found: Mapping[str, Sequence[ModelRow]], totals: Mapping[str, M
     for name, members in found.items():
         outputs = sum(row.outputs for row in members)
         cells = [", ".join(row.model for row in members), str(outputs)]
-        rows.append({"name": name, "cells": cells + [number(totals[name][measure], outputs) for measure in known]})
-    return {
-        "title": "By series of models",
-        "note": "means over all clips of a series",
-        "columns": ["models", "clips", *(TITLES[name] for name in known)],
-        "rows": rows,
-    }
+        rows.append((name, cells + [number(totals[name][measure], outputs) for measure in known]))
+    columns = ["models", "clips", *_titles(known)]
+    return table("By series of models", "means over all clips of a series", columns, rows)
 
 
 def sensitivity_table(found: Mapping[str, Mapping[str, Any]]) -> Table:
     """How far integrity depends on which descriptor of a whole frame is taken."""
     names = ("integrity", "patch_mean", "largest_change")
-    rows = [
-        {"name": model, "cells": [str(made["n"]), *(plain(made[k]) for k in names)]} for model, made in found.items()
-    ]
+    rows = [(model, [str(made["n"]), *(plain(made[k]) for k in names)]) for model, made in found.items()]
     note = "a check, not the measure: the mean of a frame's patches instead of its own token, first frame to last"
     columns = ["clips", "integrity", "with patch mean", "largest change of a clip"]
-    return {"title": "Integrity with the mean of the patches", "note": note, "columns": columns, "rows": rows}
+    return table("Integrity with the mean of the patches", note, columns, rows)
 
 
 def pair_table(counts: Mapping[str, Mapping[str, int]], left_out: Mapping[str, int]) -> Table:
     """How many preference pairs were exported, rule by rule."""
     rows = [
-        {
-            "name": TITLES.get(rule, rule),
-            "cells": [str(sum(made.values())), *(str(made.get(k, 0)) for k in ("a", "b", "tie"))],
-        }
+        (TITLES.get(rule, rule), [str(sum(made.values())), *(str(made.get(k, 0)) for k in ("a", "b", "tie"))])
         for rule, made in counts.items()
     ]
     out = ", ".join(f"{n} {why}" for why, n in left_out.items() if n) or "none"
     note = f"in preference_pairs.jsonl; pairs of clips of one record left out: {out}"
-    return {"title": "Preference pairs", "note": note, "columns": ["pairs", "first", "second", "ties"], "rows": rows}
+    return table("Preference pairs", note, ["pairs", "first", "second", "ties"], rows)
 
 
 def measured(rows: Sequence[ModelRow]) -> list[str]:

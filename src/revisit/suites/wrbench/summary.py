@@ -15,7 +15,7 @@ from revisit.core import Case, Rejected
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results import Cell, Results
 from revisit.results.funnel import TARGET, VIEW, Stage, passing, stage
-from revisit.results.tables import standard_summary
+from revisit.results.tables import standard_summary, table
 from revisit.suites.wrbench import shown
 from revisit.suites.wrbench.measures import by_measure, leaks
 from revisit.suites.wrbench.metrics import COLUMNS
@@ -90,8 +90,8 @@ def summarise(results: Results) -> dict[str, Any]:
     ]
     return {
         **standard_summary(results, cell=_cell, funnel=_funnel),
-        "headline": [table for table in headline if table["rows"]],
-        "tables": [table for table in tables if table["rows"]],
+        "headline": [one for one in headline if one["rows"]],
+        "tables": [one for one in tables if one["rows"]],
         "wrbench": {
             "rows": [
                 {**_row_json(row, models[row.model]), "role": FLOOR if row.model in results.floors else ""}
@@ -293,9 +293,9 @@ def _situation_table(counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     for model, found in counts.items():
         whole = sum(found.values())
         shares = [Cell(n, whole, n / whole if whole else None) for n in (found.get(name, 0) for name in known)]
-        rows.append({"name": model, "cells": [share.as_json() for share in shares]})
+        rows.append((model, shares))
     note = "shares; from the diagnosis if there is a reference, otherwise from the judge"
-    return {"title": "Where clips end", "note": note, "columns": known, "rows": rows if known else []}
+    return table("Where clips end", note, known, rows if known else [])
 
 
 def _events(by_model: ByModel) -> list[dict[str, Any]]:
