@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ def audit(
     grid = run.Grid(tuple(_words(kinds)), tuple(map(_number, _words(strengths))), seeds, first_seed)
     rendered = None if quiet else console.Counter("rendered")
     found: dict[str, Any] = {}
+    show: Callable[[Any], str]
     try:
         if situations:
             from revisit.audit.situations import render_situations
@@ -78,11 +80,7 @@ def audit(
                 real, out / "real", set=set, questions=metric, with_flips=with_flips, workers=workers, fresh=fresh,
                 observed=console.progress(quiet),
             )  # fmt: skip
-            page = out / "real" / "real.json"
-            if json:
-                console.data(found)
-            else:
-                typer.echo(real_table(found))
+            page, show = out / "real" / "real.json", real_table
         elif steady is not None:
             from revisit.audit.steadiness import steadiness
             from revisit.audit.text import steadiness_table
@@ -90,39 +88,31 @@ def audit(
             found = steadiness(
                 steady, out / "steadiness", set=set, workers=workers, fresh=fresh, observed=console.progress(quiet)
             )
-            page = out / "steadiness" / "steadiness.json"
-            if json:
-                console.data(found)
-            else:
-                typer.echo(steadiness_table(found))
+            page, show = out / "steadiness" / "steadiness.json", steadiness_table
         elif horizon:
             from revisit.audit.horizon import STEADY
             from revisit.audit.horizon import horizon as study
 
-            curves = study(
+            found = study(
                 out, set=set, kinds=grid.kinds or STEADY, seeds=grid.scenes, metrics=metric, workers=workers,
                 fresh=fresh, rendered=rendered, observed=console.progress(quiet),
             )  # fmt: skip
-            page = write_horizon(out, curves)
-            if json:
-                console.data(curves)
-            else:
-                typer.echo(horizon_table(curves))
+            page, show = write_horizon(out, found), horizon_table
         else:
             found = run.audit(
                 out, grid, set=set, suites=suite, metrics=metric, workers=workers, fresh=fresh, rendered=rendered,
                 observed=console.progress(quiet), command=shlex.join(["revisit", *sys.argv[1:]]),
             )  # fmt: skip
-            page = write_page(out, found)
-            if json:
-                console.data(found)
-            else:
-                typer.echo(matrix(found))
+            page, show = write_page(out, found), matrix
             if save_results:
                 console.message(f"results for the cards: {run.save_results(found)}")
     except KeyboardInterrupt:
         console.message(f"interrupted; run the same command to continue ({out})")
         raise typer.Exit(130) from None
+    if json:
+        console.data(found)
+    else:
+        typer.echo(show(found))
     console.message(f"{'results' if page.suffix == '.json' else 'page'}: {page}")
     raise typer.Exit(1 if found.get("grid", {}).get("failed") else 0)
 

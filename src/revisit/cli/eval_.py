@@ -7,46 +7,31 @@ from pathlib import Path
 
 import typer
 
-from revisit.cli.options import (
-    ADDRESS,
-    ALIGN,
-    EXECUTOR,
-    JUDGE,
-    LIMIT,
-    METRIC,
-    OPTION,
-    PARAM,
-    PROTOCOL,
-    ROOT,
-    SET,
-    SOURCE,
-    SUITE,
-    TRUTH,
-)  # fmt: skip
+from revisit.cli import options
 from revisit.cli.running import carry_out, tell
 
 
 def eval_(
-    source: Path = SOURCE,
-    suite: str = SUITE,
-    set: str = SET,
-    protocol: str = PROTOCOL,
-    metric: list[str] = METRIC,
+    source: Path = options.SOURCE,
+    suite: str = options.SUITE,
+    set: str = options.SET,
+    protocol: str = options.PROTOCOL,
+    metric: list[str] = options.METRIC,
     out: Path = typer.Option(None, help="Run directory; runs/<name of the source> by default."),
-    limit: int = LIMIT,
+    limit: int = options.LIMIT,
     workers: int = typer.Option(None, help="Number of processes; one per core by default, 0 to use this process only."),
-    executor: str = EXECUTOR,
-    address: str = ADDRESS,
+    executor: str = options.EXECUTOR,
+    address: str = options.ADDRESS,
     fresh: bool = typer.Option(False, "--fresh", help="Discard earlier answers of this run and start again."),
-    align: str = ALIGN,
-    root: list[Path] = ROOT,
-    option: list[str] = OPTION,
-    judge: str = JUDGE,
+    align: str = options.ALIGN,
+    root: list[Path] = options.ROOT,
+    option: list[str] = options.OPTION,
+    judge: str = options.JUDGE,
     only: str = typer.Option(
         "", help="judge: ask only what a judge is asked, and keep the other answers of the run as they are."
     ),
-    param: list[str] = PARAM,
-    truth: bool = TRUTH,
+    param: list[str] = options.PARAM,
+    truth: bool = options.TRUTH,
     device: str = typer.Option(
         "", help="Device for networks: cpu, cuda:1, or cuda:0,cuda:1; the first GPU by default."
     ),

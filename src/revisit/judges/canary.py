@@ -17,13 +17,9 @@ from revisit.judges.asking import Answer, Frames
 from revisit.judges.questions import Question
 
 COLOURS = {  # as RGB, far apart
-    "red": (200, 30, 30),
-    "green": (30, 160, 50),
-    "blue": (30, 60, 200),
-    "yellow": (235, 210, 40),
-    "black": (15, 15, 15),
-    "white": (245, 245, 245),
-}
+    "red": (200, 30, 30), "green": (30, 160, 50), "blue": (30, 60, 200), "yellow": (235, 210, 40),
+    "black": (15, 15, 15), "white": (245, 245, 245),
+}  # fmt: skip
 
 
 def with_card(frames: Frames) -> Frames:

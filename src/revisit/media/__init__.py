@@ -14,20 +14,7 @@ VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".mkv", ".webm")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 
 __all__ = [
-    "DECODING_RULE",
-    "IMAGE_SUFFIXES",
-    "VIDEO_SUFFIXES",
-    "ClipStream",
-    "Limits",
-    "Wanted",
-    "announced_frames",
-    "clip_digest",
-    "encode_mp4",
-    "file_digest",
-    "load_npz",
-    "natural_order",
-    "npz_shapes",
-    "open_clip",
-    "require_seal",
+    "DECODING_RULE", "IMAGE_SUFFIXES", "VIDEO_SUFFIXES", "ClipStream", "Limits", "Wanted", "announced_frames",
+    "clip_digest", "encode_mp4", "file_digest", "load_npz", "natural_order", "npz_shapes", "open_clip", "require_seal",
     "save_npz",
-]
+]  # fmt: skip

@@ -28,15 +28,9 @@ from revisit.media.names import in_clip, printable
 
 MOST_MEMBERS = 4096
 DAMAGED = (
-    zipfile.BadZipFile,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    zlib.error,
-    struct.error,
-    ValueError,
+    zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error, struct.error, ValueError,
     OverflowError,
-)  # what a zip file that is none leads to
+)  # what a zip file that is none leads to  # fmt: skip
 SEAL = 64  # characters of a SHA-256 in hex
 _END = b"PK\5\6" + bytes(16)  # how the last record of a zip begins, and how long it is without its comment's length
 _KINDS = "biufcSU"  # booleans, numbers, fixed-length text

@@ -21,20 +21,8 @@ MANIFEST = "manifest.jsonl"
 MAX_LINE = 1_000_000
 NOTES = (".json", ".jsonl", ".yaml", ".yml", ".csv", ".txt", ".md", ".npz", ".npy", ".xlsx", ".html", ".log")
 UNREAD_VIDEOS = (
-    ".avi",
-    ".gif",
-    ".apng",
-    ".mpg",
-    ".mpeg",
-    ".m2v",
-    ".wmv",
-    ".flv",
-    ".ts",
-    ".mts",
-    ".ogv",
-    ".3gp",
-    ".y4m",
-)
+    ".avi", ".gif", ".apng", ".mpg", ".mpeg", ".m2v", ".wmv", ".flv", ".ts", ".mts", ".ogv", ".3gp", ".y4m",
+)  # fmt: skip
 PASSED_OVER = 5  # files named in a sentence
 EXPECTED = """a manifest line is a JSON object such as {"id": "kitchen-01", "model": "mine", "video": "a.mp4"}"""
 

@@ -12,25 +12,6 @@ from revisit.worlds.truth import save_truth
 from revisit.worlds.world import Shot, World
 
 __all__ = [
-    "EVENTS",
-    "MODELS",
-    "SCENES",
-    "SCREEN",
-    "SCRIPTS",
-    "TARGET",
-    "TARGETS",
-    "Event",
-    "Film",
-    "Scene",
-    "Script",
-    "Shot",
-    "State",
-    "Target",
-    "World",
-    "generate",
-    "make_room",
-    "make_world",
-    "play",
-    "render_demo",
-    "save_truth",
-]
+    "EVENTS", "MODELS", "SCENES", "SCREEN", "SCRIPTS", "TARGET", "TARGETS", "Event", "Film", "Scene", "Script", "Shot",
+    "State", "Target", "World", "generate", "make_room", "make_world", "play", "render_demo", "save_truth",
+]  # fmt: skip

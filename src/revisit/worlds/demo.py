@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-import numpy as np
-
 from revisit.media import encode_mp4
 from revisit.worlds.events import EVENTS
-from revisit.worlds.film import Film, play
+from revisit.worlds.film import play
 from revisit.worlds.models import MODELS, generate
 from revisit.worlds.places import make_room
 from revisit.worlds.truth import save_truth
@@ -97,7 +95,7 @@ def _shoot(
     away, back = ("right", "left") if world.turn == "right" else ("left", "right")
     film = play(world, scene.script.format(away=away, back=back), scene.event, size, fps=fps)
     tell(f"{scene.name}: rendered")
-    encode_mp4(folder / "truth" / f"{scene.name}.mp4", _true_frames(film), fps)
+    encode_mp4(folder / "truth" / f"{scene.name}.mp4", (film.truth(frame).rgb for frame in range(len(film))), fps)
     save_truth(film, folder / "truth" / f"{scene.name}.npz")
     tell(f"{scene.name}: truth")
     lines = []
@@ -119,8 +117,3 @@ def _shoot(
             }
         )
     return lines
-
-
-def _true_frames(film: Film) -> Iterator[np.ndarray]:
-    for frame in range(len(film)):
-        yield film.truth(frame).rgb

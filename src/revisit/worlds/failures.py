@@ -18,26 +18,10 @@ import numpy as np
 
 from revisit.core import UsageError
 from revisit.geometry.rotations import axis_angle
-from revisit.worlds import effects
+from revisit.worlds import effects, story
 from revisit.worlds.film import Film
 from revisit.worlds.paths import at_times, between, how_far, seen_from, turns_back, view_rays
 from revisit.worlds.state import TARGET
-from revisit.worlds.story import (
-    another_place,
-    event_path,
-    hidden_share,
-    inwards,
-    moments,
-    moved_by,
-    on_path,
-    pictured,
-    share_replaced,
-    step_aside,
-    step_beside,
-    support,
-    with_wrong_state,
-    without_jumps,
-)
 
 NOISE = 0.8  # standard deviation in grey levels: visible to no eye, and gone after compression in flat parts
 LEAST_TURN = 0.25  # share of the script that a timid camera makes at full strength
@@ -72,55 +56,59 @@ def perfect(film: Film, strength: float, rng: np.random.Generator) -> Frames:
 
 def vanish(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the target is see-through; strength is the share of it that is gone."""
-    for frame, away in moments(film):
+    for frame, away in story.moments(film):
         truth = film.truth(frame).rgb
         yield effects.towards(truth, film.shot(frame).rgb, strength) if away else truth
 
 
 def colour_drift(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the target has other colours; strength is how far they have moved."""
-    return with_wrong_state(film, lambda state: replace(state, colour=strength))
+    return story.with_wrong_state(film, lambda state: replace(state, colour=strength))
 
 
 def texture_drift(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the target bears another pattern; strength is how much of it covers the true one."""
-    return with_wrong_state(film, lambda state: replace(state, texture=strength))
+    return story.with_wrong_state(film, lambda state: replace(state, texture=strength))
 
 
 def shape_drift(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the target has another shape; strength is how far it is deformed."""
-    return with_wrong_state(film, lambda state: replace(state, shape=strength))
+    return story.with_wrong_state(film, lambda state: replace(state, shape=strength))
 
 
 def state_reset(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the event is undone; strength is the share of its path that the target went back to the first state."""
-    path, gone = event_path(film)
-    for frame, away in moments(film):
-        yield pictured(film, frame, on_path(path, gone[frame] * (1 - strength))) if away else film.truth(frame).rgb
+    path, gone = story.event_path(film)
+    for frame, away in story.moments(film):
+        yield (
+            story.pictured(film, frame, story.on_path(path, gone[frame] * (1 - strength)))
+            if away
+            else film.truth(frame).rgb
+        )
 
 
 def state_frozen(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the event stands where it was last seen; strength is the share of the unseen part that is missing."""
-    path, gone = event_path(film)
+    path, gone = story.event_path(film)
     last = gone[film.phases[0] - 1]
-    for frame, away in moments(film):
+    for frame, away in story.moments(film):
         position = gone[frame] - strength * (gone[frame] - last)
-        yield pictured(film, frame, on_path(path, position)) if away else film.truth(frame).rgb
+        yield story.pictured(film, frame, story.on_path(path, position)) if away else film.truth(frame).rgb
 
 
 def teleport(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the target is aside from the event's path; strength 1 is half a metre, more than its own width."""
-    aside = strength * step_aside(film)
-    return with_wrong_state(film, lambda state: replace(state, place=moved_by(state.place, aside)))
+    aside = strength * story.step_aside(film)
+    return story.with_wrong_state(film, lambda state: replace(state, place=story.moved_by(state.place, aside)))
 
 
 def duplicate(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return a second target stands half a metre from the first; strength is how solid it is."""
-    aside = step_beside(film)
-    for frame, away in moments(film):
+    aside = story.step_beside(film)
+    for frame, away in story.moments(film):
         truth, state = film.truth(frame).rgb, film.states[frame]
         if away:
-            both = film.shot(frame, state, replace(state, place=moved_by(state.place, aside))).rgb
+            both = film.shot(frame, state, replace(state, place=story.moved_by(state.place, aside))).rgb
             truth = effects.towards(truth, both, strength)
         yield truth
 
@@ -134,11 +122,11 @@ def background(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     Which walls and things come first is drawn from rng. A thing that leaves the view is another from then on; one that
     stays in view fades over while the target is hidden.
     """
-    other = another_place(film)
-    things = [id for id in film.world.instances if id not in (TARGET, support(film))]
+    other = story.another_place(film)
+    things = [id for id in film.world.instances if id not in (TARGET, story.support(film))]
     amounts = np.zeros(256, np.float32)
     amounts[rng.permutation(things)] = np.clip(strength * len(things) - np.arange(len(things)), 0, 1)
-    come = share_replaced(film)
+    come = story.share_replaced(film)
     for frame in range(len(film)):
         shot = film.truth(frame)
         share = effects.soft_edges((amounts * come[frame])[shot.mask])
@@ -150,7 +138,7 @@ def lighting(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     colour = np.array((0.60, 0.48, 0.34) if rng.random() < 0.5 else (0.32, 0.44, 0.62), np.float32)
     angle = rng.uniform(0, 2 * np.pi)
     side = np.array([np.cos(angle), -0.3, np.sin(angle)], np.float32)
-    for frame, come in enumerate(hidden_share(film)):
+    for frame, come in enumerate(story.hidden_share(film)):
         truth = film.truth(frame).rgb
         if come > 0:
             facing = view_rays(film, frame) @ side
@@ -161,7 +149,7 @@ def lighting(film: Film, strength: float, rng: np.random.Generator) -> Frames:
 
 def style(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the picture is a cartoon; strength is how much of the cartoon lies over the truth."""
-    for frame, come in enumerate(hidden_share(film)):
+    for frame, come in enumerate(story.hidden_share(film)):
         truth = film.truth(frame).rgb
         yield effects.towards(truth, effects.drawn(truth), strength * come) if come > 0 else truth
 
@@ -183,7 +171,7 @@ def flicker(film: Film, strength: float, rng: np.random.Generator) -> Frames:
 
 def cut(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """The clip cuts to another place and back; strength 1 is half of the clip, a little one frame."""
-    other = another_place(film)
+    other = story.another_place(film)
     start = film.phases[0] + 1
     stop = start + int(np.ceil(strength * CUT * len(film)))
     for frame in range(len(film)):
@@ -229,7 +217,7 @@ def camera_drift(film: Film, strength: float, rng: np.random.Generator) -> np.nd
 
     It strays towards the target, which is in view on return as it should.
     """
-    signs = -inwards(film), *rng.choice([-1.0, 1.0], 2)
+    signs = -story.inwards(film), *rng.choice([-1.0, 1.0], 2)
     slip = rng.normal(size=3) * (1, 0.4, 1)
     slip *= SLIP / np.linalg.norm(slip)
     poses: np.ndarray = film.poses.copy()
@@ -260,7 +248,7 @@ def _filmed(path: Callable[[Film, float, np.random.Generator], np.ndarray]) -> M
 
     def frames(film: Film, strength: float, rng: np.random.Generator) -> Frames:
         taken = seen_from(film, path(film, strength, rng))
-        for frame, state in enumerate(without_jumps(taken)):
+        for frame, state in enumerate(story.without_jumps(taken)):
             yield taken.shot(frame, state).rgb
 
     return frames
@@ -283,7 +271,7 @@ def shuffled(film: Film, strength: float, rng: np.random.Generator) -> Frames:
 
 def other_clip(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """Another place without the target, filmed from half of the script on."""
-    other = another_place(film)
+    other = story.another_place(film)
     for frame in np.roll(np.arange(len(film)), len(film) // 2):
         yield other.shot(int(frame)).rgb
 
@@ -299,12 +287,12 @@ def camera_returns(film: Film) -> bool:
 
 def something_happened(film: Film) -> bool:
     """Whether the target returned in another state than the one it was first seen in."""
-    return bool(event_path(film)[1][film.phases[1] :].max() > 0.05)
+    return bool(story.event_path(film)[1][film.phases[1] :].max() > 0.05)
 
 
 def happens_in_view(film: Film) -> bool:
     """Whether part of the event was seen before the target left, and part of it was not."""
-    gone = event_path(film)[1]
+    gone = story.event_path(film)[1]
     whole, seen = gone[-1], gone[film.phases[0] - 1]
     return bool(whole > 0.05 and 0.1 * whole < seen < 0.9 * whole)
 

@@ -18,22 +18,7 @@ from revisit.geometry.formats.text import parse_colmap, parse_kitti, parse_reale
 from revisit.geometry.formats.write import format_colmap, format_kitti, format_tum
 
 __all__ = [
-    "format_colmap",
-    "format_kitti",
-    "format_tum",
-    "from_c2w_array",
-    "from_depth_anything",
-    "from_mapanything",
-    "from_unreal_rows",
-    "from_vggt",
-    "from_vipe",
-    "from_w2c_array",
-    "parse_c2w_document",
-    "parse_camera_table",
-    "parse_colmap",
-    "parse_kitti",
-    "parse_realestate10k",
-    "parse_transforms",
-    "parse_tum",
-    "parse_unreal",
-]
+    "format_colmap", "format_kitti", "format_tum", "from_c2w_array", "from_depth_anything", "from_mapanything",
+    "from_unreal_rows", "from_vggt", "from_vipe", "from_w2c_array", "parse_c2w_document", "parse_camera_table",
+    "parse_colmap", "parse_kitti", "parse_realestate10k", "parse_transforms", "parse_tum", "parse_unreal",
+]  # fmt: skip

@@ -26,19 +26,10 @@ from revisit.suites.wrbench.tables import published
 
 # label -> (camera preset, degrees)
 CAMERAS: dict[str, tuple[str, float]] = {
-    "static": ("static", 0),
-    "yaw30_LR": ("yaw_LR", 30),
-    "yaw30_RL": ("yaw_RL", 30),
-    "yaw60_LR": ("yaw_LR", 60),
-    "yaw60_RL": ("yaw_RL", 60),
-    "yaw_LR": ("yaw_LR", 60),
-    "yaw_RL": ("yaw_RL", 60),
-    "pan_LR": ("pan_LR", 0),
-    "pan_RL": ("pan_RL", 0),
-    "arc_LR": ("arc_LR", 60),
-    "arc_RL": ("arc_RL", 60),
-    "orbit": ("orbit", 0),
-}
+    "static": ("static", 0), "yaw30_LR": ("yaw_LR", 30), "yaw30_RL": ("yaw_RL", 30), "yaw60_LR": ("yaw_LR", 60),
+    "yaw60_RL": ("yaw_RL", 60), "yaw_LR": ("yaw_LR", 60), "yaw_RL": ("yaw_RL", 60), "pan_LR": ("pan_LR", 0),
+    "pan_RL": ("pan_RL", 0), "arc_LR": ("arc_LR", 60), "arc_RL": ("arc_RL", 60), "orbit": ("orbit", 0),
+}  # fmt: skip
 INTERFACES: dict[str, tuple[str, ...]] = {
     "path": ("static", "yaw30_LR", "yaw30_RL", "yaw60_LR", "yaw60_RL"),
     "moving_path": ("yaw30_LR", "yaw30_RL", "yaw60_LR", "yaw60_RL"),
