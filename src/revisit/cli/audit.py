@@ -57,13 +57,14 @@ def audit(
     from revisit.audit.page import write_horizon, write_page
     from revisit.audit.text import horizon_table, matrix
     from revisit.core import GATES, METRICS, SUITES
+    from revisit.core.texts import parts
 
     for id in metric:
         if not ((real or situations) and id in GATES):
             METRICS[id]
     for id in suite:
         SUITES[id]
-    grid = run.Grid(tuple(_words(kinds)), tuple(map(_number, _words(strengths))), seeds, first_seed)
+    grid = run.Grid(tuple(parts([kinds])), tuple(map(_number, parts([strengths]))), seeds, first_seed)
     rendered = None if quiet else console.Counter("rendered")
     found: dict[str, Any] = {}
     show: Callable[[Any], str]
@@ -115,10 +116,6 @@ def audit(
         typer.echo(show(found))
     console.message(f"{'results' if page.suffix == '.json' else 'page'}: {page}")
     raise typer.Exit(1 if found.get("grid", {}).get("failed") else 0)
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _number(text: str) -> float:

@@ -40,9 +40,10 @@ def check(
     from revisit.preflight.expected import in_folder, of_jobs
 
     if what in SUITES and not Path(what).is_dir():
-        from revisit.cli.generate import options_of, parts
+        from revisit.cli.generate import options_of
         from revisit.control.generation import batch_of, conditions
         from revisit.control.generators import generator as card
+        from revisit.core.texts import parts
 
         if not model:
             raise UsageError("give --model, the model whose clips are checked")

@@ -102,18 +102,17 @@ def _corrected(deltas: list[Any]) -> list[Any]:
 
 def _show(deltas: list[Any], refused: dict[str, str]) -> None:
     from revisit.core import METRICS
-    from revisit.results.rules import arrow, ends, number, signed
+    from revisit.results.rules import column_head, ends, number, signed
 
     for first, second in dict.fromkeys((delta.first, delta.second) for delta in deltas):
         mine = [delta for delta in deltas if (delta.first, delta.second) == (first, second)]
         heads = [f"{second} against {first}", first, second, "difference", "95 %", "p (Holm)", "won : lost", "clips"]
         rows = []
         for delta in mine:
-            metric = METRICS[delta.metric]
             mark = " better" if delta.better == second else " worse" if delta.better == first else ""
             rows.append(
                 [
-                    f"{metric.title} {arrow(metric.higher_is_better)}".rstrip(),
+                    column_head(delta.metric),
                     number(delta.means[0]), number(delta.means[1]), signed(delta.difference) + mark,
                     ends(delta.interval) if delta.interval else "one scene",
                     _p(delta.corrected),
@@ -170,7 +169,7 @@ def trend(
     from revisit.core import METRICS, UsageError, load_all
     from revisit.engine.compare import date_of, headline, refusals, sides, step_of
     from revisit.report.trend import as_svg
-    from revisit.results.rules import NOTHING, arrow, shown
+    from revisit.results.rules import NOTHING, column_head, shown
     from revisit.results.trend import trends
 
     load_all()
@@ -201,10 +200,7 @@ def trend(
     if json:
         console.data({"points": labels, "metrics": [one.as_json() for one in made], "refused": refused})
     else:
-        heads = [
-            "",
-            *(f"{METRICS[one.metric].title} {arrow(METRICS[one.metric].higher_is_better)}".rstrip() for one in made),
-        ]
+        heads = ["", *(column_head(one.metric) for one in made)]
         rows = [
             [label, *(shown(one.cells[k]) if one.cells else NOTHING for one in made)] for k, label in enumerate(labels)
         ]

@@ -67,6 +67,7 @@ def generate(
     from revisit.control.generators import generator as card
     from revisit.control.running import Generated
     from revisit.core import UsageError
+    from revisit.core.texts import parts
     from revisit.worlds.on_demand import world
 
     if not model and not baseline:
@@ -130,11 +131,6 @@ def options_of(given: list[str]) -> dict[str, str]:
     if wrong is not None:
         raise UsageError(f"--option {wrong}: expected name=value")
     return dict(text.split("=", 1) for text in given)
-
-
-def parts(values: list[str]) -> list[str]:
-    """What was given several times, or with commas between."""
-    return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
 
 def _show_plan(home: Path, rows: list[dict[str, Any]], need: int, free: int, json: bool) -> None:

@@ -38,12 +38,13 @@ def render(
     json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
 ) -> None:
     """Render films and the clips of models with known failures, in benchmark layouts. The same command resumes."""
+    from revisit.core.texts import parts
     from revisit.worlds.layouts.common import Model
     from revisit.worlds.layouts.orders import LAYOUTS, evaluation
     from revisit.worlds.layouts.rendering import render as rendered
 
-    suites = _parts(suite)
-    models = [Model.parse(part) for part in _parts(failures)]
+    suites = parts(suite)
+    models = [Model.parse(part) for part in parts(failures)]
     chosen = list(LAYOUTS) if "all" in suites else suites
     console.message(f"rendering {', '.join(chosen)} into {out}")
     folders = rendered(
@@ -57,10 +58,6 @@ def render(
     for name, command in commands.items():
         console.message(f"{name}: {folders[name]}")
         console.message(f"  {command}")
-
-
-def _parts(values: list[str]) -> list[str]:
-    return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
 
 def _size(text: str) -> tuple[int, int]:

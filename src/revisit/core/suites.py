@@ -13,7 +13,7 @@ from revisit.core.cases import Case, Rejected, Remark
 from revisit.core.errors import UsageError
 from revisit.core.registry import Registry
 from revisit.core.scoring import GATES, METRICS, Gate, Metric
-from revisit.core.texts import own_yaml
+from revisit.core.texts import own_yaml, parts
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,8 @@ class Suite:
 
     def chosen(self, names: Iterable[str]) -> list[str]:
         """Ids of metrics and gates, from ids and names of groups, which may be joined by commas."""
-        asked = [part.strip() for name in names for part in name.split(",") if part.strip()]
         ids: dict[str, None] = {}
-        for name in asked:
+        for name in parts(names):
             if _is_id(name):
                 ids[name] = None
             elif name in self.groups:

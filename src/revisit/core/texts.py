@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,11 @@ def shown_text(text: str) -> str:
     return "".join(
         " " if character in "\n\r\t" else character if character.isprintable() else "\ufffd" for character in text
     )
+
+
+def parts(values: Iterable[str]) -> list[str]:
+    """The members of lists that are separated by commas."""
+    return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
 
 def counted(n: int, noun: str) -> str:

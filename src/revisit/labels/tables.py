@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from revisit.core import METRICS
 from revisit.labels.agree import Report
 from revisit.labels.align import Alignment
+from revisit.results.rules import metric_title
 from revisit.results.tables import Table, table
 from revisit.stats.agreement import Agreement
 
@@ -89,7 +89,7 @@ def figures(report: Report | None, found: Alignment | None) -> dict[str, Any]:
             if bridge.win_ratios:
                 people, metric = bridge.win_ratios["people"], bridge.win_ratios["metric"]
                 points = [[model, people[model], metric[model]] for model in people]
-                made["ratios"].append({"title": f"{bridge.dimension}: {title_of(bridge.metric)}", "points": points})
+                made["ratios"].append({"title": f"{bridge.dimension}: {metric_title(bridge.metric)}", "points": points})
     return made
 
 
@@ -107,7 +107,7 @@ def _correlations(found: Alignment) -> Table:
         ratios = bridge.win_ratios or {}
         over = [within(ratios.get(name), ratios.get(f"{name}_interval")) for name in ("rho", "tau")]
         counts = [str(len(ratios.get("people", ()))), str(bridge.bridged)]
-        rows.append((bridge.dimension, [title_of(bridge.metric), *over, *counts]))
+        rows.append((bridge.dimension, [metric_title(bridge.metric), *over, *counts]))
     return table(
         "Metric and people: win ratios of models",
         "as MBench's table 3: majority of raters, full ties left out, a tie counts half; ρ and τ over models, "
@@ -122,7 +122,7 @@ def _bridge(found: Alignment) -> Table:
     for bridge in found.bridges:
         held, judged = bridge.holdout or {}, bridge.judgeable or {}
         cells = [
-            title_of(bridge.metric),
+            metric_title(bridge.metric),
             number(bridge.agreement),
             f"{bridge.bridged} of {bridge.pairs}",
             number(bridge.rho),
@@ -157,7 +157,7 @@ def _ratios(found: Alignment) -> Table:
     rows = []
     for bridge in found.bridges:
         ratios = bridge.win_ratios or {"people": {}, "metric": {}}
-        for who, name in (("people", "people"), ("metric", title_of(bridge.metric))):
+        for who, name in (("people", "people"), ("metric", metric_title(bridge.metric))):
             rows.append((f"{bridge.dimension}: {name}", [number(ratios[who].get(model)) for model in models]))
     note = (
         "share of comparisons won, a tie half; people's are over the pairs for which the metric below them has scores"
@@ -203,10 +203,6 @@ def _strengths(found: Alignment) -> Table:
     if steadied:
         note += f"; in {', '.join(steadied)} somebody never lost: half a win each way was added to every pair of models"
     return table("Strengths by people's preferences", note, models, rows)
-
-
-def title_of(metric: str) -> str:
-    return METRICS[metric].title if metric in METRICS else metric
 
 
 def told(one: Agreement | None) -> str:

@@ -15,7 +15,7 @@ from revisit.report.plots import heat_map, scatter
 from revisit.report.tables import diagnosis_table, findings, funnel, in_words, plain_table, table
 from revisit.report.verdict import verdict_view
 from revisit.report.words import direction, is_bounded, span
-from revisit.results.rules import HEADINGS, arrow, heading
+from revisit.results.rules import HEADINGS, arrow, heading, metric_title
 
 if TYPE_CHECKING:
     from revisit.report.book import Book
@@ -167,7 +167,7 @@ def _date(facts: Mapping[str, Any]) -> str:
 def _trouble(summary: Mapping[str, Any]) -> dict[str, Any]:
     not_asked: dict[str, list[str]] = defaultdict(list)
     for id, reason in summary.get("not_asked", {}).items():
-        not_asked[reason].append(METRICS[id].title if id in METRICS else id)
+        not_asked[reason].append(metric_title(id))
     return {
         "failed": summary.get("failed", []),
         "notes": summary.get("notes", []),

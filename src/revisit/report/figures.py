@@ -14,21 +14,13 @@ import numpy as np
 from revisit.core import METRICS, Case, MissingPrerequisite, UsageError
 from revisit.core.texts import shown_text
 from revisit.results import Cell, Results
-from revisit.results.rules import arrow, number
+from revisit.results.rules import column_head, metric_title, number
 
 PALETTE = ("#0b6e6e", "#c2571a", "#5b4aa8", "#a0812a", "#b03060", "#3a7d2c", "#2b5fa8", "#777777", "#8c4b32")
 DASHES = ("-", "--", "-.", ":")  # beyond colour, for who cannot tell colours apart
 PHASES = ("visible", "hidden", "returned")
 WORST = "#c2271a"
 STEPS = 24  # of a curve over time
-
-
-def _title(id: str) -> str:
-    return METRICS[id].title if id in METRICS else id
-
-
-def _headed(id: str) -> str:
-    return f"{_title(id)} {arrow(METRICS[id].higher_is_better if id in METRICS else None)}".strip()
 
 
 def library() -> Any:
@@ -84,7 +76,7 @@ def radar(results: Results, metrics: Sequence[str]) -> Any:
         axes.plot(
             [*angles, angles[0]], [*shares, shares[0]], label=shown_text(model), **_style(place), marker="o", ms=3
         )
-    axes.set_xticks(angles, [shown_text(_title(id)) for id in known], fontsize=7)
+    axes.set_xticks(angles, [shown_text(metric_title(id)) for id in known], fontsize=7)
     axes.set_ylim(0, 1)
     axes.set_yticks([0.25, 0.5, 0.75, 1.0], [])
     axes.legend(loc="upper left", bbox_to_anchor=(1.15, 1.05), frameon=False)
@@ -107,7 +99,7 @@ def horizon(results: Results, metrics: Sequence[str]) -> Any:
             drawn = True
         if not drawn:
             raise UsageError(f"{id} has no values over time in this run")
-        axes.set_title(shown_text(_headed(id)), loc="left")
+        axes.set_title(shown_text(column_head(id)), loc="left")
         axes.set_xlim(0, 1)
     grid[-1, 0].set_xlabel("share of the clip")
     grid[0, 0].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -153,7 +145,7 @@ def correlation(results: Results, metrics: Sequence[str]) -> Any:
     side = 1.6 + 0.5 * len(known)
     figure, axes = library().subplots(figsize=(side + 1, side))
     axes.imshow(table, cmap="RdBu_r", vmin=-1, vmax=1)
-    names = [shown_text(_title(id)) for id in known]
+    names = [shown_text(metric_title(id)) for id in known]
     axes.set_xticks(range(len(known)), names, rotation=60, ha="right", fontsize=7)
     axes.set_yticks(range(len(known)), names, fontsize=7)
     for i, j in np.ndindex(table.shape):
@@ -177,7 +169,7 @@ def phases(results: Results, metrics: Sequence[str]) -> Any:
             axes.bar(at, [means.get(name, np.nan) for name in PHASES], width * 0.92,
                      color=PALETTE[place % len(PALETTE)], label=shown_text(model))  # fmt: skip
         axes.set_xticks(range(len(PHASES)), PHASES)
-        axes.set_title(shown_text(_headed(id)), loc="left")
+        axes.set_title(shown_text(column_head(id)), loc="left")
     grid[0, -1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
@@ -212,8 +204,8 @@ def scatter(results: Results, metrics: Sequence[str]) -> Any:
                       label=shown_text(model))  # fmt: skip
     if not axes.has_data():
         raise UsageError(f"no clip has scores of both {first} and {second}")
-    axes.set_xlabel(shown_text(_headed(first)))
-    axes.set_ylabel(shown_text(_headed(second)))
+    axes.set_xlabel(shown_text(column_head(first)))
+    axes.set_ylabel(shown_text(column_head(second)))
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure
 
@@ -313,5 +305,5 @@ def pictures(case: Case, frames: Iterable[int], long_side: int = 320) -> dict[in
 
 def score_label(held: Results, case: Case, metrics: Sequence[str]) -> str:
     """`Target reappears 1.00, …`: the scores of a clip that count, as a label."""
-    told = [f"{_title(id)} {number(value)}" for id in metrics if (value := held.score(case, id)) is not None]
+    told = [f"{metric_title(id)} {number(value)}" for id in metrics if (value := held.score(case, id)) is not None]
     return "\n".join(told)

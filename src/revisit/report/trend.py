@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from revisit.core import METRICS
 from revisit.core.texts import shown_text
-from revisit.results.rules import arrow, number
+from revisit.results.rules import column_head, number
 from revisit.results.trend import Trend
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 640, 200, 64, 34, 34
@@ -41,9 +40,7 @@ def _chart(trend: Trend, labels: Sequence[str]) -> str:
     def y(value: float) -> float:
         return TOP + (HEIGHT - TOP - BOTTOM) * (1 - (value - low) / extent)
 
-    metric = METRICS[trend.metric]
-    title = f"{metric.title} {arrow(metric.higher_is_better)}".rstrip()
-    made = [f'<text class="head" x="{LEFT}" y="20">{_text(title)}</text>']
+    made = [f'<text class="head" x="{LEFT}" y="20">{_text(column_head(trend.metric))}</text>']
     made.append(f'<line class="axis" x1="{LEFT}" x2="{right}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM}"/>')
     for value in (low, high):
         made.append(f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{number(value)}</text>')

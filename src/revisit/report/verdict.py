@@ -10,7 +10,7 @@ from revisit.core import METRICS
 from revisit.report import plots
 from revisit.results import Cell
 from revisit.results.funnel import posed
-from revisit.results.rules import coverage, ends, number, unscored
+from revisit.results.rules import coverage, ends, metric_title, number, unscored
 from revisit.results.verdict import Answer, Place, Verdict
 
 QUESTION = "Which model remembers best?"
@@ -21,7 +21,7 @@ def verdict_view(verdict: Verdict, summary: Mapping[str, Any], floors: Collectio
     """The first screen and the table below it; `floors` are baselines without memory."""
     verdict = replace(verdict, answers=tuple(_ties_broken(answer, verdict.answers) for answer in verdict.answers))
     asked = [answer for answer in verdict.answers if answer.metric]
-    low = [f"{_title(id)} ({n} {'clip' if n == 1 else 'clips'})" for id, n in verdict.low_ceilings.items()]
+    low = [f"{metric_title(id)} ({n} {'clip' if n == 1 else 'clips'})" for id, n in verdict.low_ceilings.items()]
     return {
         "question": QUESTION,
         "overall": verdict.overall,
@@ -164,8 +164,4 @@ def _numbers(cell: Cell) -> dict[str, Any]:
 
 def _shown(answer: Answer) -> str:
     """What the scores are, in words: of a metric that an unchanged look would win, how near they are to the truth's."""
-    return f"Near the truth: {_title(answer.metric)}" if answer.near_truth else _title(answer.metric)
-
-
-def _title(id: str) -> str:
-    return METRICS[id].title if id in METRICS else id
+    return f"Near the truth: {metric_title(answer.metric)}" if answer.near_truth else metric_title(answer.metric)

@@ -142,6 +142,16 @@ def arrow(higher_is_better: bool | None) -> str:
     return {True: "↑", False: "↓", None: ""}[higher_is_better]
 
 
+def metric_title(id: str) -> str:
+    """The title of a metric; that of a plugin which is not installed here is its id."""
+    return METRICS[id].title if id in METRICS else id
+
+
+def column_head(id: str) -> str:
+    """The title of a metric, and which way is better."""
+    return f"{metric_title(id)} {arrow(METRICS[id].higher_is_better if id in METRICS else None)}".rstrip()
+
+
 def heading(metric: str) -> str:
     """The heading a metric stands under; a plugin's metric behind a gate is taken for one of memory."""
     if metric not in METRICS:

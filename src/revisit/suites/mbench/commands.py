@@ -86,9 +86,10 @@ def validate(
     """List what the dataset lacks for these metrics, with file and line; exit code 1 if there is anything."""
     from dataclasses import asdict
 
+    from revisit.core.texts import parts
     from revisit.suites.mbench.check import check
     from revisit.suites.mbench.dataset import open_dataset
-    from revisit.suites.mbench.names import chosen, parts
+    from revisit.suites.mbench.names import chosen
     from revisit.suites.mbench.read import Filter
 
     data = open_dataset(source, root, artifacts)
@@ -154,9 +155,10 @@ def eval_(
     from dataclasses import replace
 
     from revisit.core import UsageError
+    from revisit.core.texts import parts
     from revisit.engine.request import Request, merged
     from revisit.suites.mbench.dataset import open_dataset
-    from revisit.suites.mbench.names import JUDGED, MOVED, TRIGGER, chosen, parts
+    from revisit.suites.mbench.names import JUDGED, MOVED, TRIGGER, chosen
 
     data = open_dataset(source, root)
     names = parts(metrics)

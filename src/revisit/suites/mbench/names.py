@@ -7,7 +7,7 @@ interaction exists for the action-conditioned setting (A) only; all others for t
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from revisit.core import METRICS, UsageError
@@ -114,11 +114,6 @@ def chosen(names: Iterable[str], setting: str) -> list[Dimension]:
             hint = f"did you mean {near[0]}?" if near else "`revisit mbench list-metrics` lists them"
             raise UsageError(f"there is no metric called {name!r}; {hint}")
     return list(found.values()) or dimensions_of(setting)
-
-
-def parts(values: Sequence[str]) -> list[str]:
-    """The members of lists that are separated by commas."""
-    return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
 
 def metrics() -> list[str]:

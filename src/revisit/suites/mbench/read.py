@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Target, UsageError
+from revisit.core.texts import parts
 from revisit.media import VIDEO_SUFFIXES
 from revisit.media.files import is_file
 from revisit.suites.mbench.dataset import CARD, Dataset, Item, Problem, open_dataset, png_size
-from revisit.suites.mbench.names import parts
 from revisit.suites.mbench.wording import read_wording, words_for
 
 SOURCE = "source_video"
