@@ -7,6 +7,8 @@ import errno
 import gc
 import os
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import typer
 
@@ -56,7 +58,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-COMMANDS = {  # in the order of the help
+COMMANDS: dict[str, Callable[..., Any]] = {  # in the order of the help
     "demo": demo.demo, "eval": eval_.eval_, "generate": generate.generate, "describe": build.describe,
     "check": check.check, "verdict": verdict.verdict, "compare": compare.compare, "trend": compare.trend,
     "table": table.table, "cite": cite.cite, "figure": figure.figure, "models": models.models,
