@@ -25,11 +25,15 @@ DIST = ROOT / "dist"
 NO_LICENCE = {"pip", "setuptools"}  # come with the environment
 
 
-def run(*command: str | Path, where: Path, **env: str) -> None:
-    """Run a command, and end where it fails."""
+def run(*command: str | Path, where: Path, quiet: bool = False, **env: str) -> str:
+    """Run a command, and end where it fails; what it printed, if it does so quietly."""
     print("+", *command, flush=True)
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "REVISIT_CACHE")}
-    subprocess.run([str(word) for word in command], cwd=where, env={**clean, **env}, check=True)
+    out = subprocess.PIPE if quiet else None
+    done = subprocess.run(
+        [str(word) for word in command], cwd=where, env={**clean, **env}, check=True, stdout=out, text=True
+    )
+    return done.stdout or ""
 
 
 def build() -> tuple[Path, Path]:
@@ -62,13 +66,30 @@ def install(wheel: Path, folder: Path) -> Path:
 def list_contents(binaries: Path) -> None:
     """Write the list of all that the environment holds."""
     out = DIST / "sbom.cdx.json"
-    form = ["--pyproject", ROOT / "pyproject.toml", "--output-reproducible", "--of", "JSON", "-o", out]
+    form: list[str | Path] = [
+        "--pyproject",
+        ROOT / "pyproject.toml",
+        "--output-reproducible",
+        "--of",
+        "JSON",
+        "-o",
+        out,
+    ]
     run(sys.executable, "-m", "cyclonedx_py", "environment", binaries / "python", *form, where=ROOT)
     parts = json.loads(out.read_text(encoding="utf-8"))["components"]
     without = sorted(part["name"] for part in parts if not part.get("licenses") and part["name"] not in NO_LICENCE)
     if without:
         raise SystemExit(f"these say nothing of their licence: {', '.join(without)}; look them up, and list them here")
     print(f"{len(parts)} packages, each with its licence")
+
+
+def verify(binaries: Path, where: Path, cache: Path) -> None:
+    """See that stored scores are those of this version, and hold here."""
+    found = json.loads(run(binaries / "revisit", "verify", "--json", where=where, quiet=True, REVISIT_CACHE=str(cache)))
+    newer = [spread["question"] for spread in found if spread["changed"]]
+    if newer:
+        raise SystemExit(f"newer than the stored scores: {', '.join(newer)}; run release/golden.py, and look at them")
+    print(f"{sum(spread['clips'] > 0 for spread in found)} metrics and gates score what is stored")
 
 
 def main() -> None:
@@ -87,7 +108,7 @@ def main() -> None:
         run(binaries / "revisit", "demo", "--scenes", "1", where=empty, REVISIT_CACHE=str(folder / "cache"))
         if not (empty / "demo/run/report/index.html").is_file():
             raise SystemExit("the demo wrote no report")
-        run(binaries / "revisit", "verify", where=empty, REVISIT_CACHE=str(folder / "cache"))
+        verify(binaries, empty, folder / "cache")
         with tarfile.open(archive) as opened:
             opened.extractall(folder / "sources", filter="data")
         [sources] = (folder / "sources").iterdir()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import ssl
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -79,6 +81,27 @@ def test_a_page_has_to_be_whole_in_time_even_where_the_server_is_never_silent(mo
     monkeypatch.setattr(http_client, "TRIES", 1)
     with serving(trickle) as url, pytest.raises(http_client.Unavailable, match=r"no whole answer within 0\.3 s"):
         http_client.read(url)
+
+
+def test_what_was_sent_leaves_the_memory_with_the_answer() -> None:
+    """Pictures for a judge are megabytes, and in a circle of references they would wait for the garbage collector."""
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", "2")
+        handler.end_headers()
+        handler.wfile.write(b"ok")
+
+    gc.disable()
+    try:
+        with serving(answer) as url, http_client.connect() as client:
+            with http_client.answering(client, "GET", url, headers={"x": "y"}) as response:
+                sent = weakref.ref(response.request)
+                assert http_client.received(response, 10, 5, time.monotonic()) == b"ok"
+            del response
+            assert sent() is None
+    finally:
+        gc.enable()
 
 
 def test_a_silent_server_is_a_sentence(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

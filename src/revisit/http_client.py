@@ -169,6 +169,8 @@ def answering(
     finally:
         if response is not None:
             response.close()
+            # It and its stream refer to each other, and would keep what was sent, pictures and all, for a while.
+            response.stream = httpx.ByteStream(b"")
 
 
 def received(response: httpx.Response, most: int, within: float, begun: float) -> bytes:

@@ -16,6 +16,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
@@ -31,6 +32,7 @@ DAMAGED = (
     zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error, struct.error, ValueError,
     OverflowError,
 )  # what a zip file that is none leads to  # fmt: skip
+LONGEST_HEADER = 10_000  # characters that numpy parses of an array that nobody vouches for
 SEAL = 64  # characters of a SHA-256 in hex
 _END = b"PK\5\6" + bytes(16)  # how the last record of a zip begins, and how long it is without its comment's length
 _KINDS = "biufcSU"  # booleans, numbers, fixed-length text
@@ -200,8 +202,8 @@ def _header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, np.dt
     """Shape, order and type of an array, from the head of its file."""
     try:
         version = np.lib.format.read_magic(stream)
-        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
-        shape, fortran, dtype = read(stream)
+        size = stream.read({(1, 0): 2, (2, 0): 4}[version])
+        shape, fortran, dtype = _said(version, size + stream.read(min(int.from_bytes(size, "little"), LONGEST_HEADER)))
     except (zipfile.BadZipFile, zlib.error, OSError, MemoryError):
         raise
     except Exception as error:  # numpy parses it as Python, which fails in many ways
@@ -209,6 +211,13 @@ def _header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, np.dt
             f"the array {shown!r} has no readable header; write the file with numpy.save or savez"
         ) from error
     return tuple(shape), bool(fortran), dtype
+
+
+@lru_cache(maxsize=256)
+def _said(version: tuple[int, int], header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """What a header says. Most are alike, and each that numpy parses leaves it functions to clear away."""
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return read(io.BytesIO(header))
 
 
 def _too_large(found: int, max_bytes: int) -> MediaError:
