@@ -165,6 +165,8 @@ def read_bundle(path: Path) -> Bundle:
                     raise UsageError(f"{path.name}: {name} is not what bundle.json says; it was changed or damaged")
             plan, run = (parse_json(archive.read(name)) for name in ("plan.json", "run.json"))
             lines = tuple(parse_json(line) for line in archive.read("records.jsonl").decode().split("\n") if line)
+            for line in lines:
+                to_answer(line)  # a damaged one is told here
             if about["dataset"] != fingerprint(plan):
                 raise UsageError(f"{path.name}: its dataset is not the one that bundle.json names")
             return Bundle(path, about, run, plan, lines)
