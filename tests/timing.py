@@ -35,18 +35,23 @@ def name_of(nodeid: str) -> str:
     return nodeid.removeprefix("tests/").partition("[")[0]
 
 
+def known_times() -> dict[str, float]:
+    """The record: tests by their names, seconds."""
+    return json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.is_file() else {}
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-times", action="store_true", help=f"Write the processor time of tests to {RECORD.name}.")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    times: dict[str, float] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.is_file() else {}
+    times = known_times()
     whole: Counter[str] = Counter()
     for item in items:
         seconds = times.get(name_of(item.nodeid), 0.0)
         whole[item.path.name] += seconds  # type: ignore[assignment]
-        if seconds >= SLOW:
+        if seconds >= SLOW and item.get_closest_marker("fast") is None:
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: -whole[item.path.name])
 
@@ -87,5 +92,6 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if session.config.getoption("--record-times") and not hasattr(session.config, "workerinput"):
-        told = {name: round(seconds, 1) for name, seconds in sorted(recorded.items()) if seconds >= TOLD}
+        times = known_times() | recorded  # what did not run now keeps its time
+        told = {name: round(seconds, 1) for name, seconds in sorted(times.items()) if seconds >= TOLD}
         RECORD.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
