@@ -571,6 +571,7 @@ def _other(content: Any, chance: random.Random) -> Any:
 class Watch:
     """What the process does while an input is read, from Python's audit events."""
 
+    REMOVES = ("os.remove", "shutil.rmtree")  # of what was unpacked
     STRANGE = (
         "os.system",
         "os.exec",
@@ -612,7 +613,7 @@ class Watch:
                 self.seen.append(f"opened {path[:200]}")
         elif event == "subprocess.Popen" and "worker.py" not in str(given[1]):
             self.seen.append(f"started {given[1]!r:.200}")
-        elif event in self.STRANGE and not (event == "os.remove" and str(given[0]).startswith(self.allowed)):
+        elif event in self.STRANGE and not (event in self.REMOVES and str(given[0]).startswith(self.allowed)):
             self.seen.append(f"{event} {given!r:.200}")
 
 
