@@ -37,13 +37,15 @@ class Series:
         return self.columns[name]
 
     def worst(self, higher_is_better: bool = True) -> int | None:
-        """Row whose `value` hurts the score most, or None for an empty series."""
+        """Row whose `value` hurts the score most, of several alike the one in the middle; None for an empty series."""
         if not len(self) or "value" not in self.columns:
             return None
         value = np.asarray(self.columns["value"], dtype=float)
         if not np.isfinite(value).any():
             return None
-        return int(np.nanargmin(value) if higher_is_better else np.nanargmax(value))
+        worst = np.nanmin(value) if higher_is_better else np.nanmax(value)
+        alike = np.flatnonzero(np.isclose(value, worst, rtol=0, atol=1e-6))
+        return int(alike[len(alike) // 2])
 
 
 @dataclass(frozen=True)

@@ -158,16 +158,15 @@ class Book:
         shown = []
         for moment in found:
             entry = self.entry(cases[moment.case])
-            frame = entry.telling(moment.metric, moment.frame)
             shown.append(
                 {
                     "scene": self.scene_of[moment.case],
                     "clip": entry.anchor,
                     "model": moment.model,
                     "sample": moment.sample,
-                    "frame": frame,
+                    "frame": moment.frame,
                     "why": moment.why,
-                    "pictures": entry.moment(moment.metric, frame),
+                    "pictures": entry.moment(moment.metric, moment.frame),
                 }
             )
         return shown

@@ -119,15 +119,6 @@ class Entry:
             return self._pictures((self.reference_film, same if other is None else other, "visible", "truth"), at)
         return self._pair(at, other, bool(card.get("against_reference")))
 
-    def telling(self, metric: str, frame: int | None) -> int | None:
-        """The frame to show of a moment: of several that are as bad as it, the one in the middle."""
-        series = self._one_series(metric)
-        row = None if series is None or frame is None else _at(series, frame)
-        if series is None or row is None:
-            return frame
-        alike = np.flatnonzero(np.isclose(series["value"], series["value"][row], atol=1e-6))
-        return int(series["frame"][alike[len(alike) // 2]])
-
     def _last(self) -> int:
         """Number of the last frame: of the clip, or the last one anything is known of."""
         if self.clock:
