@@ -147,6 +147,15 @@ def test_flat_names_that_form_a_grid_are_read_as_scenes_and_models(tmp_path):
     assert told[1].startswith("gt is taken as the truth of 2 scenes;") and len(told) == 2
 
 
+@pytest.mark.parametrize("name", ["Real_007_{}", "{}-7"])
+def test_one_scene_is_enough_where_a_name_says_that_it_is_the_truth(tmp_path, name):
+    for model in ("wan", "svc", "gt"):
+        touch(tmp_path / f"{name.format(model)}.mp4")
+    cases = [entry for entry in read(tmp_path) if isinstance(entry, Case)]
+    assert {case.model for case in cases} == {"wan", "svc"}
+    assert {case.reference for case in cases} == {Clip(tmp_path / f"{name.format('gt')}.mp4")}
+
+
 def test_a_folder_of_the_truth_is_the_reference_of_the_others(tmp_path):
     for name in ("Ground Truth/a", "Ground Truth/c", "wan/a", "wan/b"):
         touch(tmp_path / f"{name}.mp4")
@@ -183,6 +192,7 @@ def test_targets_that_lie_beside_the_clips_are_read(tmp_path):
     [
         ["kitchen", "garden_big", "a_b", "c_d"],  # no grid
         ["a_x", "b_x", "c_x", "d_x"],  # one model
+        ["a_x", "a_y", "a_z"],  # one scene
         ["a_x", "a_y", "b_z", "c_w", "d_v"],  # hardly filled
     ],
 )

@@ -1,6 +1,7 @@
 """Names of clips that lie in one folder: `Real_020_wan.mp4` is the scene Real_020 of the model wan.
 
-A guess is made only where names form a grid: several scenes, each of them by most of the models.
+A guess is made only where names form a grid: several scenes, each of them by most of the models. Where a name says that
+it is the truth (`Real_020_gt.mp4`), one scene is enough.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Guess:
 
 def guessed(root: Path, found: Sequence[Found]) -> Guess | None:
     """The models and scenes that names in one folder tell of; None where they form no grid."""
-    if len(found) < 4 or any(path.parent != root for _, _, path in found):
+    if any(path.parent != root for _, _, path in found):
         return None
     stems = [path.name if path.is_dir() else path.stem for _, _, path in found]
     for separator in ("__", "_", "-", "."):
@@ -37,9 +38,8 @@ def guessed(root: Path, found: Sequence[Found]) -> Guess | None:
             (f"{{model}}{separator}{{id}}", [stem.partition(separator)[::-2] for stem in stems]),
         ):
             if _is_grid(parts):
-                if all(
-                    scene.isdigit() for scene, _ in parts
-                ):  # walk_001 and run_001 may be scenes of one model as well
+                # walk_001 and run_001 may be scenes of one model as well.
+                if all(scene.isdigit() for scene, _ in parts) and not the_truth({model for _, model in parts}):
                     return Guess(tuple(found), pattern, _proposal(root, pattern, parts, found[0][2]))
                 clips = tuple((model, sample, path) for (sample, model), (_, _, path) in zip(parts, found, strict=True))
                 return Guess(clips, pattern, _sentence(pattern, parts, found[0][2]))
@@ -51,7 +51,9 @@ def _is_grid(parts: Sequence[tuple[str, ...]]) -> bool:
     if not all(scene and model for scene, model in parts) or len(set(parts)) < len(parts):
         return False
     scenes, models = {scene for scene, _ in parts}, {model for _, model in parts}
-    if len(scenes) < 2 or len(models) < 2 or any(model.isdigit() for model in models):
+    if len(models) < 2 or any(model.isdigit() for model in models):
+        return False
+    if not the_truth(models) and (len(scenes) < 2 or len(parts) < 4):
         return False
     return len(parts) >= FULL * len(scenes) * len(models)
 
