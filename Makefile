@@ -78,7 +78,7 @@ sbom: .venv/installed-release
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python
 ifdef TORCH
-	$(INSTALL) torch==$(TORCH) --editable '.[dev,networks]' onnx xllamacpp gguf
+	$(INSTALL) torch==$(TORCH) --editable '.[dev,networks,cpu]' onnx xllamacpp gguf
 	$(INSTALL) --no-deps lpips  # without torchvision
 	$(INSTALL) --no-deps irrCAC  # without the old scipy and pandas that it asks for
 	$(BIN)/revisit weights pull --set small || echo "tests with these weights are skipped"

@@ -26,7 +26,7 @@ def test_nothing_asked_is_our_choice() -> None:
 
 
 def test_what_was_asked_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in zip(settings.NAMES, ("cuda:0, cuda:1", "float16", "7", "3", "host", "off"), strict=True):
+    for name, value in zip(settings.NAMES, ("cuda:0, cuda:1", "float16", "7", "3", "host", "off", "on"), strict=True):
         monkeypatch.setenv(name, value)
     settings.check()
     assert settings.devices() == ["cuda:0", "cuda:1"] and settings.precision() == "float16"
@@ -46,6 +46,7 @@ def test_what_was_asked_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         (settings.THREADS, "foo", "REVISIT_THREADS=foo: expected a whole number"),
         (settings.NETWORKS, "everywhere", "auto, host"),
         (settings.COMPILE, "perhaps", "REVISIT_COMPILE=perhaps: choose on, off or auto"),
+        (settings.OPENVINO, "yes", "REVISIT_OPENVINO=yes: choose on, off or auto"),
     ],
 )
 def test_wrong_settings_are_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str) -> None:

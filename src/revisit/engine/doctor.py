@@ -37,8 +37,11 @@ for k in range(torch.cuda.device_count()):
 if getattr(torch.backends, "mps", None) and torch.backends.mps.is_available():
     print("mps: Apple GPU, shares the memory of the machine")
 """
-NETWORKS = ("transformers", "safetensors", "onnxruntime", "tokenizers")
 EXTRA = "not installed; the sets small and paper need it: pip install 'revisit-bench[networks]'"
+FASTER = "not installed; with it the small set takes less time without a GPU: pip install 'revisit-bench[cpu]'"
+NETWORKS = {
+    "transformers": EXTRA, "safetensors": EXTRA, "onnxruntime": EXTRA, "tokenizers": EXTRA, "openvino": FASTER
+}  # fmt: skip
 MEMORY_WANTED, DISK_WANTED = 2e9, 5e9
 
 
@@ -56,7 +59,7 @@ def checks() -> list[Check]:
     found = [_python()]
     found += [_import(name, code) for name, code in LIBRARIES.items()]
     found += [_import("video decoders", DECODERS), _cache(), _disk(), _memory()]
-    found += [*_devices(), *_settings(), *(_extra(name) for name in NETWORKS), *_weights()]
+    found += [*_devices(), *_settings(), *(_extra(name, without) for name, without in NETWORKS.items()), *_weights()]
     found += [
         Check("plugin", "note", f"{point.name} ({point.value})") for point in entry_points(group=ENTRY_POINT_GROUP)
     ]
@@ -85,11 +88,11 @@ def _settings() -> list[Check]:
     return [Check("settings", "note", f"{name}={value}") for name, value in asked.items()]
 
 
-def _extra(name: str) -> Check:
+def _extra(name: str, without: str) -> Check:
     try:
         return Check(name, "note", version(name))
     except PackageNotFoundError:
-        return Check(name, "note", EXTRA)
+        return Check(name, "note", without)
 
 
 def _weights() -> list[Check]:

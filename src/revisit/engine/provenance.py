@@ -18,9 +18,10 @@ from revisit.engine.cache import EvidenceCache
 from revisit.engine.needs import observer_facts
 from revisit.engine.observe import Outcome
 from revisit.engine.opening import Opened
+from revisit.networks import settings
 from revisit.results.files import write_json
 
-LIBRARIES = ("numpy", "opencv-python-headless", "av", "torch", "transformers", "onnxruntime")
+LIBRARIES = ("numpy", "opencv-python-headless", "av", "torch", "transformers", "onnxruntime", "openvino")
 
 
 class Account:
@@ -124,6 +125,8 @@ def environment() -> dict[str, Any]:
             libraries[name] = version(name)
         except PackageNotFoundError:
             libraries[name] = "not installed"
+    if settings.openvino() == "off":
+        libraries["openvino"] = "not used"
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from revisit.networks import runtime
+from revisit.networks import openvino, runtime
 from revisit.networks.loading import load_strictly
 from revisit.networks.pictures import long_side, multiple, resized, unit
 
@@ -79,7 +79,7 @@ class Block(nn.Module):
 
 
 class EfficientNetLite0(nn.Module):
-    """The whole classifier; `stage` and `pooled` are what describes patches and pictures."""
+    """The whole classifier; `descriptors` are what describes patches and pictures."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,13 +108,21 @@ class EfficientNetLite0(nn.Module):
                 maps.append(x)
         return maps
 
-    def pooled(self, last: Tensor) -> Tensor:
-        """(B, 1280) mean of the head's features over the picture, from the map of the last stage."""
-        return functional.relu6(self._bn1(self._conv_head(last))).mean(dim=(2, 3))
+    def last(self, pictures: Tensor) -> tuple[Tensor]:
+        """(B, 1280, rows, columns) features of the head."""
+        return (self._head(self.stages(pictures)[-1]),)
+
+    def descriptors(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, 112, rows, columns) of patches, and (B, 1280) of pictures: the mean of the head's features."""
+        maps = self.stages(pictures)
+        return maps[PATCHES], self._head(maps[-1]).mean(dim=(2, 3))
+
+    def _head(self, last: Tensor) -> Tensor:
+        return functional.relu6(self._bn1(self._conv_head(last)))
 
     def forward(self, pictures: Tensor) -> Tensor:
         """(B, 1000) logits of the classes of ImageNet."""
-        made: Tensor = self._fc(self.pooled(self.stages(pictures)[-1]))
+        made: Tensor = self._fc(self.descriptors(pictures)[1])
         return made
 
 
@@ -127,16 +135,23 @@ FOLDED: Mapping[type, tuple[tuple[str, str], ...]] = {
 
 def described(levels: Tensor) -> tuple[Tensor, Tensor]:
     """(B, rows, columns, 112) unit descriptors of patches and (B, 1280) of pictures, whose levels are (B, 3, H, W)."""
-    net = runtime.network(ID, build)
-    maps = net.stages(levels)
-    return unit(maps[PATCHES].permute(0, 2, 3, 1)), unit(net.pooled(maps[-1]))
+    patches, whole = _through("descriptors", levels)
+    return unit(patches.permute(0, 2, 3, 1)), unit(whole)
 
 
 def last_maps(levels: Tensor) -> Tensor:
     """(B, rows, columns, 1280) features of the head at each cell of 32 pixels, before they are pooled."""
-    net = runtime.network(ID, folded)
-    last = net.stages(levels.contiguous(memory_format=torch.channels_last))[-1]
-    return functional.relu6(net._bn1(net._conv_head(last))).permute(0, 2, 3, 1)
+    return _through("last", levels)[0].permute(0, 2, 3, 1)
+
+
+def _through(step: str, levels: Tensor) -> tuple[Tensor, ...]:
+    """A step of the network; by OpenVINO one picture at a time, because their number changes from call to call."""
+    run = getattr(runtime.network(ID, folded), step)
+    if not openvino.used():
+        made: tuple[Tensor, ...] = run(levels.contiguous(memory_format=torch.channels_last))
+        return made
+    rows = [openvino.run(run, one.float()) for one in levels.split(1)]
+    return tuple(torch.cat(one) for one in zip(*rows, strict=True))
 
 
 def folded(path: Path) -> EfficientNetLite0:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from revisit import weights
-from revisit.networks import compiled
+from revisit.networks import compiled, openvino
 from revisit.networks.kept import Kept
 from revisit.networks.loading import fill
 
@@ -107,7 +107,7 @@ class Lpips(nn.Module):
         """
         if a.device.type == "cpu":
             pairs = zip(a.split(1), b.split(1), strict=True)
-            return torch.cat([self._apart(self._units(one), self._known(other)) for one, other in pairs])
+            return torch.cat([self._apart(self._seen(one), self._known(other)) for one, other in pairs])
         convolutions = sum(isinstance(layer, Conv) for layers in self.table for layer in layers)
         few = max(1, PIXELS * ON_GPU[convolutions] // (a.shape[-1] * a.shape[-2]))
         if len(a) > few:
@@ -119,15 +119,18 @@ class Lpips(nn.Module):
         return self._apart([unit[: len(a)] for unit in units], [unit[len(a) :] for unit in units])
 
     def _known(self, picture: Tensor) -> list[Tensor]:
-        return self.kept.of(picture, lambda: self._units(picture))
+        return self.kept.of(picture, lambda: self._seen(picture))
 
-    def _units(self, pictures: Tensor) -> list[Tensor]:
+    def _seen(self, picture: Tensor) -> tuple[Tensor, ...]:
+        return openvino.run(self._units, picture)
+
+    def _units(self, pictures: Tensor) -> tuple[Tensor, ...]:
         """Features at the five depths, those of each place divided by their length."""
         x = pictures.float() / 127.5 - 1
         x = (x - x.new_tensor(SHIFT)[:, None, None]) / x.new_tensor(SCALE)[:, None, None]
         x = x.contiguous(memory_format=torch.channels_last)  # a GPU's units for half precision and most CPUs want it so
         found = [depth.float() for depth in self.features(x)]
-        return [depth / (depth.square().sum(dim=1, keepdim=True).sqrt() + 1e-10) for depth in found]
+        return tuple(depth / (depth.square().sum(dim=1, keepdim=True).sqrt() + 1e-10) for depth in found)
 
     def _apart(self, a: Sequence[Tensor], b: Sequence[Tensor]) -> Tensor:
         total = a[0].new_zeros(len(a[0]))

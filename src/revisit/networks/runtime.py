@@ -41,12 +41,14 @@ def device() -> str:
 
 
 def described() -> str:
-    """The device in words, with the precision that a network may use there."""
+    """The device in words, with what computes or the precision that a network may use there."""
     import torch
 
     where = device()
     if not where.startswith("cuda"):
-        return where
+        from revisit.networks import openvino
+
+        return f"{where}, by OpenVINO" if openvino.used() else where
     half = "float32 only" if precision("float16") == "float32" else "half precision where a network allows it"
     return f"{where} ({torch.cuda.get_device_name(where)}, {half})"
 

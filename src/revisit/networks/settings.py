@@ -6,6 +6,7 @@ REVISIT_BATCH       --batch       frames that a network on a GPU takes at once; 
 REVISIT_THREADS                   threads of a network on a CPU; 1 by default, because the workers fill the cores
 REVISIT_NETWORKS                  host (one process runs all networks), workers (each its own), or auto
 REVISIT_COMPILE                   auto (after many frames), on (soon) or off: whether networks are compiled for a GPU
+REVISIT_OPENVINO                  auto (where it is installed), on or off: whether OpenVINO runs networks on a CPU
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import sys
 from revisit.core import UsageError
 
 DEVICE, PRECISION, BATCH = "REVISIT_DEVICE", "REVISIT_PRECISION", "REVISIT_BATCH"
-THREADS, NETWORKS, COMPILE = "REVISIT_THREADS", "REVISIT_NETWORKS", "REVISIT_COMPILE"
+THREADS, NETWORKS = "REVISIT_THREADS", "REVISIT_NETWORKS"
+COMPILE, OPENVINO = "REVISIT_COMPILE", "REVISIT_OPENVINO"
 PRECISIONS = ("float32", "float16", "bfloat16")
-NAMES = (DEVICE, PRECISION, BATCH, THREADS, NETWORKS, COMPILE)
+NAMES = (DEVICE, PRECISION, BATCH, THREADS, NETWORKS, COMPILE, OPENVINO)
 WHERE = ("auto", "host", "workers")
 OPTIONS = {DEVICE: "--device", PRECISION: "--precision", BATCH: "--batch"}
 
@@ -32,6 +34,7 @@ def check() -> None:
     threads()
     networks()
     compiles()
+    openvino()
 
 
 def devices() -> list[str]:
@@ -76,9 +79,19 @@ def networks() -> str:
 
 def compiles() -> str:
     """Whether networks may be compiled for a GPU: on, off or auto. Exact numbers are not."""
-    chosen = os.environ.get(COMPILE, "auto")
+    return _switch(COMPILE)
+
+
+def openvino() -> str:
+    """Whether OpenVINO may run networks on a CPU: on, off or auto. It adds up in another order than torch."""
+    return _switch(OPENVINO)
+
+
+def _switch(name: str) -> str:
+    """On, off or auto; off where exact numbers are asked for."""
+    chosen = os.environ.get(name) or "auto"
     if chosen not in ("on", "off", "auto"):
-        raise UsageError(f"{_said(COMPILE)}: choose on, off or auto")
+        raise UsageError(f"{_said(name)}: choose on, off or auto")
     return "off" if precision() == "float32" else chosen
 
 

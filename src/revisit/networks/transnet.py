@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from revisit.networks import runtime
+from revisit.networks import openvino, runtime
 from revisit.networks.loading import load_strictly
 
 ID = "transnetv2"
@@ -33,42 +33,56 @@ BINS = 8  # of each colour channel
 class Separable(nn.Module):
     """A convolution over the picture, then one over time."""
 
-    def __init__(self, inside: int, outside: int, dilation: int) -> None:
+    def __init__(self, inside: int, outside: int) -> None:
         super().__init__()
-        over_picture = nn.Conv3d(inside, 2 * outside, (1, 3, 3), padding=(0, 1, 1), bias=False)
-        over_time = nn.Conv3d(
-            2 * outside, outside, (3, 1, 1), padding=(dilation, 0, 0), dilation=(dilation, 1, 1), bias=False
-        )
+        over_picture = nn.Conv3d(inside, 2 * outside, (1, 3, 3), bias=False)
+        over_time = nn.Conv3d(2 * outside, outside, (3, 1, 1), bias=False)
         self.layers = nn.ModuleList([over_picture, over_time])
 
 
 class Dilated(nn.Module):
-    """Four convolutions with different reach in time, beside each other."""
+    """Four such convolutions with different reach in time, beside each other, as they are published; see `Joined`."""
 
     def __init__(self, inside: int, filters: int) -> None:
         super().__init__()
         for dilation in DILATIONS:
-            self.add_module(f"Conv3D_{dilation}", Separable(inside, filters, dilation))
+            self.add_module(f"Conv3D_{dilation}", Separable(inside, filters))
         self.bn = nn.BatchNorm3d(4 * filters, eps=1e-3)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Of (B, T, C, H, W). All four look at one picture at a time and then add up over time, so that their sums
-        are those of two convolutions over pictures, for which processors are made: a third of the time."""
-        count = x.shape[:2]
-        pairs = [self.get_submodule(f"Conv3D_{dilation}.layers") for dilation in DILATIONS]
+
+class Joined(nn.Module):
+    """All four, and the normalisation behind them, as two convolutions over pictures.
+
+    They look at one picture at a time and then add up over time. Processors are made for the former, and the latter
+    needs no more than sums of shifted rows: a third of the time.
+    """
+
+    def __init__(self, dilated: Dilated) -> None:
+        super().__init__()
+        pairs = [dilated.get_submodule(f"Conv3D_{dilation}.layers") for dilation in DILATIONS]
         over_picture = torch.cat([pair.get_parameter("0.weight")[:, :, 0] for pair in pairs])
-        x = functional.conv2d(x.flatten(0, 1), over_picture, padding=1)
-        # one row of outputs for the frame before, the frame itself and the frame after
-        over_time = [pair.get_parameter("1.weight")[..., 0, 0].permute(2, 0, 1).flatten(0, 1) for pair in pairs]
-        x = functional.conv2d(x, torch.cat(over_time)[..., None, None], groups=len(DILATIONS)).unflatten(0, count)
+        scale = dilated.bn.weight / (dilated.bn.running_var + dilated.bn.eps).sqrt()
+        rest = dilated.bn.bias - dilated.bn.running_mean * scale
+        weights, biases = [], []
+        for pair, by, plus in zip(pairs, scale.chunk(4), rest.chunk(4), strict=True):
+            over_time = pair.get_parameter("1.weight")[..., 0, 0] * by[:, None, None]
+            # one row of outputs for the frame before, the frame itself and the frame after
+            weights.append(over_time.permute(2, 0, 1).flatten(0, 1))
+            biases.append(torch.cat([torch.zeros_like(plus), plus, torch.zeros_like(plus)]))
+        self.over_picture = nn.Parameter(over_picture.detach())
+        self.over_time = nn.Parameter(torch.cat(weights)[..., None, None].detach())
+        self.bias = nn.Parameter(torch.cat(biases).detach())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of (T, C, H, W)."""
+        x = functional.conv2d(x, self.over_picture, padding=1)
+        x = functional.conv2d(x, self.over_time, self.bias, groups=len(DILATIONS))
         parts = []
-        for part, dilation in zip(x.chunk(len(DILATIONS), dim=2), DILATIONS, strict=True):
-            before, total, after = part.chunk(3, dim=2)
-            total = total.clone()
-            total[:, dilation:] += before[:, :-dilation]
-            total[:, :-dilation] += after[:, dilation:]
-            parts.append(total)
-        return self.bn(torch.cat(parts, dim=2).transpose(1, 2)).transpose(1, 2)
+        for part, dilation in zip(x.chunk(len(DILATIONS), dim=1), DILATIONS, strict=True):
+            before, here, after = part.chunk(3, dim=1)
+            nothing = torch.zeros_like(here[:dilation])
+            parts.append(here + torch.cat([nothing, before[:-dilation]]) + torch.cat([after[dilation:], nothing]))
+        return torch.cat(parts, dim=1)
 
 
 class Stage(nn.Module):
@@ -80,8 +94,7 @@ class Stage(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         first = self.DDCNN[0](x).relu()
-        both = self.DDCNN[1](first).relu() + first
-        return functional.avg_pool2d(both.flatten(0, 1), 2).unflatten(0, both.shape[:2])
+        return functional.avg_pool2d(self.DDCNN[1](first).relu() + first, 2)
 
 
 class Alike(nn.Module):
@@ -99,19 +112,19 @@ class Alike(nn.Module):
 
 
 class AlikeFeatures(Alike):
-    """The same, given the maps of all stages."""
+    """The same, given the maps of all stages, (T, C, H, W) each."""
 
     def __init__(self) -> None:
         super().__init__()
         self.projection = nn.Linear(4 * sum(FILTERS), 128)
 
     def forward(self, *stages: Tensor) -> Tensor:
-        means = torch.cat([maps.mean(dim=(3, 4)) for maps in stages], dim=2)
+        means = torch.cat([maps.mean(dim=(2, 3)) for maps in stages], dim=1)[None]
         return super().forward(functional.normalize(self.projection(means), dim=2))
 
 
 class TransNetV2(nn.Module):
-    """Two logits (B, T) of frames (B, T, 27, 48, 3) from 0 to 255: a shot ends here, and it is being left here."""
+    """Two logits (1, T) of frames (1, T, 27, 48, 3) from 0 to 255: a shot ends here, and it is being left here."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -123,13 +136,19 @@ class TransNetV2(nn.Module):
         self.cls_layer1, self.cls_layer2 = nn.Linear(1024, 1), nn.Linear(1024, 1)
 
     def forward(self, frames: Tensor) -> tuple[Tensor, Tensor]:
-        maps = [frames.permute(0, 1, 4, 2, 3).float() / 255]
-        for stage in self.SDDCNN:
-            maps.append(stage(maps[-1]))
-        flat = maps[-1].permute(0, 1, 3, 4, 2).flatten(2)
-        seen = [self.color_hist_layer(histograms(frames)), self.frame_sim_layer(*maps[1:]), flat]
+        maps = openvino.run(self.maps, frames)
+        flat = maps[-1].permute(0, 2, 3, 1).flatten(1)[None]
+        seen = [self.color_hist_layer(histograms(frames)), self.frame_sim_layer(*maps), flat]
         x = self.fc1(torch.cat(seen, dim=2)).relu()
         return self.cls_layer1(x)[..., 0], self.cls_layer2(x)[..., 0]
+
+    def maps(self, frames: Tensor) -> tuple[Tensor, ...]:
+        """(T, C, H, W) of each stage."""
+        found, x = [], frames[0].permute(0, 3, 1, 2).float() / 255
+        for stage in self.SDDCNN:
+            x = stage(x)
+            found.append(x)
+        return tuple(found)
 
 
 def histograms(frames: Tensor) -> Tensor:
@@ -159,4 +178,7 @@ def probabilities(network: TransNetV2, frames: np.ndarray) -> tuple[np.ndarray, 
 
 def build(path: Path) -> TransNetV2:
     """The network with the weights of this file."""
-    return load_strictly(TransNetV2(), path)
+    net = load_strictly(TransNetV2(), path)
+    for stage in net.SDDCNN:
+        stage.DDCNN = nn.ModuleList(Joined(dilated) for dilated in stage.DDCNN)
+    return net

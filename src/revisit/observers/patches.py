@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Batch, every, observer
+from revisit.core import Batch, observer
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.observers.pictures import VIEWED, at_shared_size
 
@@ -61,8 +61,7 @@ def patch_features(frames: Batch) -> PatchFeatures:
 
 
 @observer(
-    id="small.patches", version=1, kind="frame", makes=NetworkPatches, frames=every(at_most=256),
-    weights=(EFFICIENTNET,),
+    id="small.patches", version=2, kind="frame", makes=NetworkPatches, choose=viewed_and_next, weights=(EFFICIENTNET,),
 )  # fmt: skip
 def network_patches(batch: Batch) -> NetworkPatches:
     """Unit descriptors of a grid of patches, 20 on the longer side, and of the whole frame."""

@@ -1,0 +1,137 @@
+"""Steps of networks by OpenVINO, where it is installed and networks run on a CPU: the same sums in less time.
+
+Sums stay float32, but are added up in another order, and convolutions of 3 x 3 take fewer multiplications (Winograd):
+results differ as those of two processors do. LPIPS takes 0.6 of torch's time on an ARM core, EfficientNet-Lite0 0.7,
+TransNetV2 0.5. A step is traced and converted once for each shape, which takes one to four seconds; the result is kept
+in the cache of this machine. `REVISIT_OPENVINO=off` and `--precision float32` leave everything to torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+import warnings
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from io import BytesIO
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+from revisit.core import MissingPrerequisite
+from revisit.networks import runtime, settings
+from revisit.weights import made
+
+MOST = 8  # shapes of one network that are kept ready in memory
+Step = Callable[[Tensor], tuple[Tensor, ...]]  # a method of a network
+_ready: WeakKeyDictionary[nn.Module, dict[Any, Step]] = WeakKeyDictionary()
+
+
+def used() -> bool:
+    """Whether networks of this process run so."""
+    asked = settings.openvino()
+    if asked == "off" or runtime.device() != "cpu":
+        return False
+    if find_spec("openvino") is None:
+        if asked == "on":
+            raise MissingPrerequisite(
+                f"{settings.OPENVINO}=on, but it is not installed: pip install 'revisit-bench[cpu]'"
+            )
+        return False
+    return True
+
+
+def run(step: Step, x: Tensor) -> tuple[Tensor, ...]:
+    """What a step of a network makes of a tensor; its results are the caller's own."""
+    if not used():
+        return step(x)
+    network: nn.Module = step.__self__  # type: ignore[attr-defined]
+    ready = _ready.setdefault(network, {})
+    key = step.__name__, tuple(x.shape), x.dtype
+    if key not in ready:
+        while len(ready) >= MOST:
+            ready.pop(next(iter(ready)))
+        ready[key] = _converted(step, x)
+    return ready[key](x)
+
+
+def _converted(step: Step, x: Tensor) -> Step:
+    """The step for tensors of this shape; itself where that fails."""
+    try:
+        model = _compiled(step, x)
+    except Exception as error:  # it works without; which operations a version cannot convert nobody can list
+        why = str(error).strip().partition("\n")[0]
+        sys.stderr.write(f"revisit: a network runs without OpenVINO, which is slower ({why})\n")
+        return step
+    request = model.create_infer_request()
+
+    def through(x: Tensor) -> tuple[Tensor, ...]:
+        request.infer([x.contiguous().numpy()], share_inputs=True)
+        count = len(model.outputs)
+        return tuple(torch.from_numpy(request.get_output_tensor(k).data.copy()) for k in range(count))
+
+    return through
+
+
+def _compiled(step: Step, x: Tensor) -> Any:
+    import openvino
+    from openvino.frontend import FrontEndManager
+    from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
+
+    # A pinned thread would share one core with those of all other workers.
+    config = {
+        "INFERENCE_NUM_THREADS": settings.threads(), "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32",
+        "ENABLE_CPU_PINNING": False,
+    }  # fmt: skip
+    core = _core()
+    machine = core.get_property("CPU", "FULL_DEVICE_NAME")
+    name = _name(step, x, [openvino.__version__, torch.__version__, config, machine])
+    known = made.found(name)
+    if known is not None:
+        return core.import_model(BytesIO(known), "CPU", config)
+    with warnings.catch_warnings(), torch.inference_mode():
+        warnings.simplefilter("ignore")  # what depends on the shape becomes a constant, as it should
+        traced = torch.jit.trace(_Traced(step), x, check_trace=False, strict=False)
+    frontend = FrontEndManager().load_by_framework("pytorch")
+    decoder = TorchScriptPythonDecoder(traced)  # must live until all is converted
+    model = frontend.convert(frontend.load(decoder))
+    model.reshape({model.inputs[0]: list(x.shape)})
+    compiled = core.compile_model(model, "CPU", config)
+    stream = BytesIO()
+    compiled.export_model(stream)
+    made.keep(name, stream.getvalue())
+    return compiled
+
+
+@cache
+def _core() -> Any:
+    import openvino
+
+    return openvino.Core()
+
+
+class _Traced(nn.Module):
+    """A step as a module, which is what can be traced."""
+
+    def __init__(self, step: Step) -> None:
+        super().__init__()
+        self.network, self.name = step.__self__, step.__name__  # type: ignore[attr-defined]
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        found: tuple[Tensor, ...] = getattr(self.network, self.name)(x)
+        return found
+
+
+def _name(step: Step, x: Tensor, machine: list[Any]) -> str:
+    """Tells all that a converted step depends on: its code, its weights, the shape, libraries and processor."""
+    network: nn.Module = step.__self__  # type: ignore[attr-defined]
+    code = inspect.getsource(sys.modules[type(network).__module__])
+    parts = hashlib.blake2b(repr((code, step.__qualname__, tuple(x.shape), x.dtype, machine)).encode(), digest_size=16)
+    for name, tensor in network.state_dict().items():
+        parts.update(name.encode())
+        parts.update(tensor.contiguous().numpy().data)
+    return parts.hexdigest()

@@ -1,0 +1,141 @@
+"""Networks by OpenVINO: torch's numbers, kept for the next run, and torch itself where it is off, missing or fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from revisit.core import MissingPrerequisite
+from revisit.networks import settings
+from revisit.weights import made
+
+torch = pytest.importorskip("torch", reason="networks run on torch")
+
+from revisit.networks import lpips, openvino, runtime, transnet  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(settings.OPENVINO, "on")
+    monkeypatch.setenv(settings.DEVICE, "cpu")
+    monkeypatch.delenv(settings.PRECISION, raising=False)
+    runtime.forget()
+    openvino._ready.clear()
+
+
+@pytest.fixture
+def installed() -> None:
+    pytest.importorskip("openvino", reason="needs OpenVINO: pip install 'revisit-bench[cpu]'")
+
+
+def network() -> Any:
+    """LPIPS on AlexNet with random weights."""
+    torch.manual_seed(3)
+    return lpips.Lpips(lpips.ALEX).requires_grad_(False).eval()
+
+
+def pictures(*shape: int) -> Any:
+    return torch.from_numpy(np.random.default_rng(5).integers(0, 256, shape).astype(np.uint8))
+
+
+def test_numbers_are_those_of_torch_also_from_the_cache(
+    installed: None, monkeypatch: pytest.MonkeyPatch, own_cache: Path
+) -> None:
+    net, shown = network(), pictures(1, 3, 43, 71)
+    with runtime.inference():
+        wanted = net._units(shown)
+        found = openvino.run(net._units, shown)
+        assert [one.shape for one in found] == [one.shape for one in wanted]
+        for one, other in zip(found, wanted, strict=True):
+            torch.testing.assert_close(one, other, atol=1e-5, rtol=0)
+        assert len(list(own_cache.glob("networks/*.made"))) == 1
+        first = [one.clone() for one in found]
+        openvino.run(net._units, 255 - shown)
+        assert all(torch.equal(one, other) for one, other in zip(found, first, strict=True))  # the caller's own
+
+        openvino._ready.clear()
+        monkeypatch.setattr(torch.jit, "trace", None)  # nothing is converted again
+        again = openvino.run(net._units, shown)
+        assert all(torch.equal(one, other) for one, other in zip(again, found, strict=True))
+
+
+def test_other_weights_are_another_network(installed: None) -> None:
+    net, shown = network(), pictures(1, 3, 43, 71)
+    names = [openvino._name(net._units, shown, [])]
+    net.get_parameter("net.slice5.10.bias")[0] += 1e-3
+    names += [openvino._name(net._units, one, []) for one in (shown, shown[..., 1:], shown.float())]
+    assert len(set(names)) == 4
+
+
+def test_torch_where_it_is_not_used(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    net, shown = network(), pictures(1, 3, 43, 71)
+
+    def fails(*_: Any) -> None:
+        raise RuntimeError("unknown operation\nand more")
+
+    monkeypatch.setattr(openvino, "_compiled", fails)
+    monkeypatch.setattr(openvino, "find_spec", lambda name: object())
+    with runtime.inference():
+        wanted = net._units(shown)
+        for _ in range(2):
+            assert all(map(torch.equal, openvino.run(net._units, shown), wanted))
+        assert capsys.readouterr().err.count("without OpenVINO, which is slower (unknown operation)") == 1
+        monkeypatch.setenv(settings.PRECISION, "float32")
+        assert not openvino.used() and runtime.described() == "cpu"
+        monkeypatch.delenv(settings.PRECISION)
+        assert openvino.used() and runtime.described() == "cpu, by OpenVINO"
+        monkeypatch.setattr(openvino, "find_spec", lambda name: None)
+        with pytest.raises(MissingPrerequisite, match=r"pip install 'revisit-bench\[cpu\]'"):
+            openvino.run(net._units, shown)
+        monkeypatch.setenv(settings.OPENVINO, "auto")
+        assert not openvino.used()
+        assert all(map(torch.equal, openvino.run(net._units, shown), wanted))
+
+
+def test_what_is_kept_is_whole_and_bounded(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(made, "MOST", 2)
+    for name in "abc":
+        made.keep(name, name.encode() * 100)
+    assert [made.found(name) for name in "abc"] == [None, b"b" * 100, b"c" * 100]
+    file = own_cache / "networks/c.made"
+    file.write_bytes(file.read_bytes()[:-1])
+    assert made.found("c") is None
+
+
+def test_transnet_joins_what_is_published() -> None:
+    """Four dilated convolutions and batch normalisation, by torch's own layers."""
+    torch.manual_seed(1)
+    dilated = transnet.Dilated(3, 2)
+    for tensor in (dilated.bn.running_mean, dilated.bn.running_var, dilated.bn.weight, dilated.bn.bias):
+        torch.nn.init.uniform_(tensor, 0.5, 2)
+    x = torch.randn(1, 3, 11, 5, 7)
+    parts = []
+    for dilation in transnet.DILATIONS:
+        over_picture, over_time = (dilated.get_parameter(f"Conv3D_{dilation}.layers.{k}.weight") for k in (0, 1))
+        wide = torch.nn.functional.conv3d(x, over_picture, padding=(0, 1, 1))
+        parts.append(torch.nn.functional.conv3d(wide, over_time, padding=(dilation, 0, 0), dilation=(dilation, 1, 1)))
+    wanted = dilated.eval().bn(torch.cat(parts, dim=1))[0].transpose(0, 1)
+    torch.testing.assert_close(transnet.Joined(dilated)(x[0].transpose(0, 1)), wanted, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.long
+def test_real_weights(installed: None, small_weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On noise, which is harder than pictures: within what the cards promise of every score."""
+    from revisit.networks import efficientnet_lite
+
+    shown, frames = pictures(2, 3, 192, 320), pictures(60, 27, 48, 3).numpy()
+    told = []
+    for asked in ("off", "on"):
+        monkeypatch.setenv(settings.OPENVINO, asked)
+        runtime.forget()
+        with runtime.inference():
+            distance = runtime.network("lpips_alex", lpips.lpips_alex)(shown[:1], shown[1:])
+            patches, whole = efficientnet_lite.described(shown)
+            cells = efficientnet_lite.last_maps(shown)
+            ends, _ = transnet.probabilities(runtime.network(transnet.ID, transnet.build), frames)
+        told.append([distance, patches, whole, cells, torch.from_numpy(ends)])
+    for one, other, apart in zip(*told, (1e-6, 1e-5, 1e-5, 1e-4, 1e-5), strict=True):
+        torch.testing.assert_close(one, other, atol=apart, rtol=0)
