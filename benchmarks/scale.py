@@ -4,8 +4,9 @@
 the same run, in seconds of the processor. Clips are tiny; a few of them are observed, and their evidence stands for
 that of the others, so that the time goes into what is measured.
 
-`python benchmarks/scale.py --overhead 500` observes all clips for real, 17 frames of 480p each, and tells what share of
-the processor time is the engine's own: everything but decoding, observers and metrics; then adds a metric to that run.
+`python benchmarks/scale.py --overhead 500 [--frames 33] [--workers 0]` observes all clips for real, at 480p, and tells
+what share of the processor time is the engine's own, starts included: everything but decoding, observers and metrics;
+then adds a metric to that run. Workers measure themselves.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from shares import run_apart
 
 SEEN = 20  # clips that are observed
 MODELS = 4
@@ -30,24 +33,32 @@ FRAMES, HEIGHT, WIDTH = 9, 48, 64
 OURS = str(Path(__file__).resolve().parent.parent / "src")
 
 
-def make_clips(
-    folder: Path, count: int, start: int = 0, frames: int = FRAMES, size: tuple[int, int] = (HEIGHT, WIDTH)
-) -> None:
-    """Clips of a view that goes away and comes back, each with other bytes."""
-    import cv2
+def make_clips(folder: Path, count: int, start: int = 0) -> None:
+    for k in range(start, start + count):
+        make_clip(folder, k, FRAMES, (HEIGHT, WIDTH))
 
+
+def make_clip(folder: Path, k: int, frames: int, size: tuple[int, int]) -> None:
+    """A clip of a view that goes away and comes back, each with other bytes."""
     from revisit.media import encode_mp4
 
     height, width = size
-    noise = np.random.default_rng(1).integers(0, 256, (height + 40, width + 12 * frames, 3), dtype=np.uint8)
-    wall = cv2.normalize(cv2.GaussianBlur(noise, (0, 0), 1.5), None, 0, 255, cv2.NORM_MINMAX)
+    path = folder / f"model{k % MODELS}" / f"scene{k // MODELS:05d}.mp4"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    view = np.roll(wall(height, width + 12 * frames), k // 40, axis=1)
+    view = view[k % 40 : k % 40 + height] // 2 + np.uint8(k % 64)
     way = [*range(frames // 2 + 1), *range(frames // 2 - 1, -1, -1)]
-    for k in range(start, start + count):
-        path = folder / f"model{k % MODELS}" / f"scene{k // MODELS:05d}.mp4"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        view = np.roll(wall, k // 40, axis=1)[k % 40 : k % 40 + height] // 2 + np.uint8(k % 64)
-        step = 4 * (1 + k % 3)
-        encode_mp4(path, [view[:, step * t : step * t + width] for t in way], 8)
+    step = 4 * (1 + k % 3)
+    encode_mp4(path, [view[:, step * t : step * t + width] for t in way], 8)
+
+
+@lru_cache
+def wall(height: int, width: int) -> np.ndarray:
+    """What the clips show."""
+    import cv2
+
+    noise = np.random.default_rng(1).integers(0, 256, (height + 40, width, 3), dtype=np.uint8)
+    return cv2.normalize(cv2.GaussianBlur(noise, (0, 0), 1.5), None, 0, 255, cv2.NORM_MINMAX)  # type: ignore[call-overload]
 
 
 def lend_evidence(videos: Path, seen: Path) -> None:
@@ -99,98 +110,29 @@ def plan_many(cases: int, metrics: int) -> None:
     print(json.dumps({**counts, "plan": planned, "with_folder": whole, "gb": memory}))
 
 
-def timed(spent: dict[str, float], name: str, fn: Any) -> Any:
-    """The same function, whose processor time is added up under a name; of calls within each other the outer counts."""
-    import functools
-    import time
-
-    @functools.wraps(fn)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if spent.get("within"):
-            return fn(*args, **kwargs)
-        spent["within"] = 1
-        started = time.process_time()
-        try:
-            return fn(*args, **kwargs)
-        finally:
-            spent[name] = spent.get(name, 0.0) + time.process_time() - started
-            spent["within"] = 0
-
-    return call
-
-
-def run_apart(videos: Path, run: Path, without: Sequence[str]) -> None:
-    """Evaluate as the command does, in this process; print what decoding, observers, metrics and the page took."""
-    from revisit.core import DERIVED, GATES, METRICS, SUITES, load_all
-    from revisit.engine import observe
-    from revisit.engine.request import Request
-    from revisit.report.html import write_report
-
-    load_all()
-    spent: dict[str, float] = {}
-    for registry in (METRICS, GATES, DERIVED):
-        for entry in registry.values():
-            object.__setattr__(entry, "fn", timed(spent, "metrics", entry.fn))
-    opening, watching = observe.open_clip, observe.watch
-
-    class Opened:
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            self.stream = timed(spent, "decoding", opening)(*args, **kwargs)
-
-        def __enter__(self) -> Any:
-            self.inner = timed(spent, "decoding", self.stream.__enter__)()
-            return self
-
-        def __exit__(self, *error: Any) -> Any:
-            return timed(spent, "decoding", self.stream.__exit__)(*error)
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.inner, name)
-
-        def __iter__(self) -> Any:
-            frames = iter(self.inner)
-            while (frame := timed(spent, "decoding", next)(frames, None)) is not None:
-                yield frame
-
-    class Watched:
-        def __init__(self, watcher: Any) -> None:
-            self.see = timed(spent, "observers", watcher.see)
-            self.finish = timed(spent, "observers", watcher.finish)
-
-    observe.open_clip = Opened  # type: ignore[assignment,misc]
-    observe.watch = lambda *args: Watched(timed(spent, "observers", watching)(*args))  # type: ignore[assignment]
-    suite = SUITES["folder"]
-    asked = [id for id in (*suite.metrics(), *suite.card.get("gates", ())) if id not in without]
-    made = Request.of(videos, metrics=asked).run(run, workers=0)
-    page = timed(spent, "page", write_report)
-    page(made)
-    spent.pop("within", None)
-    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    spent["decoding"] = spent.get("decoding", 0.0) + children.ru_utime + children.ru_stime
-    spent["all"] = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
-    print(json.dumps(spent))
-
-
-def show_overhead(source: str, clips: int, frames: int) -> None:
+def show_overhead(source: str, clips: int, frames: int, workers: int) -> None:
     """The engine's own share of a run in which everything is observed, and what one metric more costs after it."""
     with tempfile.TemporaryDirectory() as folder:
-        videos = Path(folder) / "videos"
-        make_clips(videos, clips, frames=frames, size=(480, 832))
+        videos, cache = Path(folder) / "videos", Path(folder) / "cache"
+        with ProcessPoolExecutor(max(workers, 1)) as pool:
+            for _ in pool.map(make_clip, [videos] * clips, range(clips), [frames] * clips, [(480, 832)] * clips):
+                pass
+        ready = "import revisit.report.html; from revisit.core import load_all; load_all()"
+        processor_time(source, ["-c", ready], cache)  # compiles it
         found = []
-        processor_time(
-            source,
-            ["-c", "import revisit.report.html; from revisit.core import load_all; load_all()"],
-            Path(folder) / "cache",
-        )
         for without in (["--without", "return_consistency"], []):
-            words = [str(Path(__file__).resolve()), "--apart", str(videos), str(Path(folder) / "run"), *without]
-            _, said = processor_time(source, words, Path(folder) / "cache")
+            words = ["--apart", str(videos), str(Path(folder) / "run"), "--workers", str(workers), *without]
+            _, said = processor_time(source, [str(Path(__file__).resolve()), *words], cache)
             found.append(json.loads(said.splitlines()[-1]))
     first, more = found
-    engine = first["all"] - sum(first[name] for name in ("decoding", "observers", "metrics"))
-    print(f"{clips} clips of {frames} frames, 480p, seconds of the processor")
-    for name, value in {**first, "engine, with start and page": engine, "one metric more": more["all"]}.items():
-        print(f"{name:50} {value:8.2f}   {value / first['all']:6.1%}")
+    whole = first.pop("all")
+    work = {name: first.pop(name) for name in ("decoding", "observers", "metrics")}
+    engine = whole - sum(work.values())
+    rest = {**first, "everything else": engine - sum(first.values())}
+    print(f"{clips} clips of {frames} frames, 480p, {workers} workers, seconds of the processor")
+    parts = {f"  {name}": value for name, value in sorted(rest.items(), key=lambda part: -part[1])}
+    for name, value in {**work, "engine": engine, **parts, "all": whole, "one metric more": more["all"]}.items():
+        print(f"{name:50} {value:8.2f}   {value / whole:6.1%}")
 
 
 def processor_time(source: str, arguments: list[str], cache: Path) -> tuple[float, str]:
@@ -251,16 +193,17 @@ def main() -> None:
     parser.add_argument("--clips", type=int, default=2000)
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--overhead", type=int, help="clips that are observed for real, for the engine's own share")
-    parser.add_argument("--frames", type=int, default=17, help="of each of them")
+    parser.add_argument("--frames", type=int, default=33, help="of each of them")
+    parser.add_argument("--workers", type=int, default=0, help="processes that observe them; 0: this one")
     parser.add_argument("--lend", nargs=2, type=Path)
     parser.add_argument("--apart", nargs=2, type=Path)
     parser.add_argument("--without", action="append", default=[])
     parser.add_argument("--plan", nargs=2, type=int)
     chosen = parser.parse_args()
     if chosen.apart:
-        return run_apart(*chosen.apart, chosen.without)
+        return run_apart(*chosen.apart, chosen.without, chosen.workers)
     if chosen.overhead:
-        return show_overhead(OURS, chosen.overhead, chosen.frames)
+        return show_overhead(OURS, chosen.overhead, chosen.frames, chosen.workers)
     if chosen.lend:
         return lend_evidence(*chosen.lend)
     if chosen.plan:

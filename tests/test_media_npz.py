@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from revisit.core import MediaError
+from revisit.engine.cache import coded, decoded
 from revisit.media import load_npz, save_npz
 
 ARRAYS: dict[str, np.ndarray] = {
@@ -183,3 +184,27 @@ def test_finite_only_when_asked(tmp_path: Path) -> None:
     assert np.isnan(load_npz(tmp_path / "a.npz")["x"][1])
     with pytest.raises(MediaError, match="'x' holds NaN or infinite values"):
         load_npz(tmp_path / "a.npz", finite=True)
+
+
+def test_evidence_is_stored_bit_for_bit_however_it_is_coded(tmp_path: Path) -> None:
+    """Half floats of few values become bytes; pictures, which do not shrink, stay as they are."""
+    rng = np.random.default_rng(3)
+    few = (rng.integers(-90, 160, (3, 4, 5, 83)) / 256).astype(np.float16)
+    odd = np.array([0.0, -0.0, np.nan, np.inf, 6e-8], np.float16)
+    arrays = {
+        "few": few.transpose(1, 0, 3, 2),
+        "odd": odd,
+        "none": np.zeros((0, 7), np.float16),
+        "one": np.float16(0.5)[()].reshape(()),
+        "many": rng.normal(size=4000).astype(np.float16),
+        "picture": rng.integers(0, 256, 40_000, dtype=np.uint8),
+    }
+    save_npz(tmp_path / "a.npz", coded(arrays), compress=True, level=1, seal=True)
+    with zipfile.ZipFile(tmp_path / "a.npz") as archive:
+        sizes = {member.filename: member.compress_size for member in archive.infolist()}
+    assert sizes["few:codes.npy"] < few.size + 200 and sizes["picture.npy"] < 40_200 and "many.npy" in sizes
+    back = decoded(load_npz(tmp_path / "a.npz"))
+    assert back.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert back[name].dtype == array.dtype and back[name].shape == array.shape
+        assert back[name].tobytes() == array.tobytes()

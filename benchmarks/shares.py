@@ -1,0 +1,146 @@
+"""Whose processor time it is: decoding, observers, metrics, and the parts of the engine, in all processes of a run."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import resource
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+FOLDER = "REVISIT_SHARES"  # where workers write what they spent
+
+
+class Shares:
+    """Seconds of this process by name: what is called within something else is charged to the inner of the two."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, float] = defaultdict(float)
+        self._within: list[str] = []
+        self._since = 0.0
+
+    def _charge(self) -> None:
+        now = time.process_time()
+        if self._within:
+            self.spent[self._within[-1]] += now - self._since
+        self._since = now
+
+    def of(self, name: str, fn: Any) -> Any:
+        """The same function, whose time is added up under a name."""
+
+        @functools.wraps(fn)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._charge()
+            self._within.append(name)
+            try:
+                return fn(*args, **kwargs)
+            finally:
+                self._charge()
+                self._within.pop()
+
+        return call
+
+
+def measured_here() -> Shares:
+    """Measure decoding, observers, packing and reading of evidence in this process from now on."""
+    from revisit.engine import observe
+    from revisit.engine.cache import EvidenceCache
+
+    shares = Shares()
+    opening, watching = observe.open_clip, observe.watch
+
+    class Opened:
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            self.stream = shares.of("decoding", opening)(*args, **kwargs)
+
+        def __enter__(self) -> Any:
+            self.inner = shares.of("decoding", self.stream.__enter__)()
+            return self
+
+        def __exit__(self, *error: Any) -> Any:
+            return shares.of("decoding", self.stream.__exit__)(*error)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+        def __iter__(self) -> Iterator[Any]:
+            frames = iter(self.inner)
+            following = shares.of("decoding", next)
+            while (frame := following(frames, None)) is not None:
+                yield frame
+
+    class Watched:
+        def __init__(self, watcher: Any) -> None:
+            self.see = shares.of("observers", watcher.see)
+            self.finish = shares.of("observers", watcher.finish)
+
+    observe.open_clip = Opened  # type: ignore[assignment,misc]
+    observe.watch = lambda *args: Watched(shares.of("observers", watching)(*args))  # type: ignore[assignment]
+    for part, name in (("packing evidence", "save"), ("reading evidence", "load"), ("reading evidence", "sound")):
+        setattr(EvidenceCache, name, shares.of(part, getattr(EvidenceCache, name)))
+    return shares
+
+
+def work(*args: Any) -> None:
+    """A worker that measures itself, and tells after each job what it has spent."""
+    started = time.process_time()
+    from revisit.engine import workers
+
+    shares, observing = measured_here(), workers.observe
+    shares.spent["start of workers"] = time.process_time()  # of the process: Python and imports, too
+    shares._since = started
+
+    def told(*job: Any) -> Iterator[Any]:
+        yield from observing(*job)
+        path = Path(os.environ[FOLDER]) / f"{os.getpid()}.json"
+        path.write_text(json.dumps(_with_children(shares.spent)))
+
+    workers.observe = told  # type: ignore[assignment]
+    workers._work(*args)
+
+
+def _with_children(spent: dict[str, float]) -> dict[str, float]:
+    """The same, where the processes that this one started decode."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {**spent, "decoding": spent.get("decoding", 0.0) + children.ru_utime + children.ru_stime}
+
+
+def run_apart(videos: Path, run: Path, without: list[str], workers: int) -> None:
+    """Evaluate as the command does; print what each part took, in this process and those it started."""
+    from revisit.core import DERIVED, GATES, METRICS, SUITES, load_all
+    from revisit.engine import run as running
+    from revisit.engine import score
+    from revisit.engine import workers as processes
+    from revisit.engine.request import Request
+    from revisit.report.html import write_report
+
+    load_all()
+    shares = measured_here()
+    for registry in (METRICS, GATES, DERIVED):
+        for entry in registry.values():
+            object.__setattr__(entry, "fn", shares.of("metrics", entry.fn))
+    score.save_npz = shares.of("values behind scores", score.save_npz)
+    shares.spent["start"] = time.process_time()
+    running.write_summary = shares.of("summary", running.write_summary)
+    processes._work = work  # type: ignore[assignment]
+    folder = run.parent / "shares"
+    folder.mkdir(exist_ok=True)
+    os.environ[FOLDER] = str(folder)
+    suite = SUITES["folder"]
+    asked = [id for id in (*suite.metrics(), *suite.card.get("gates", ())) if id not in without]
+    request = Request.of(videos, metrics=asked)
+    plan = shares.of("plan", type(request).plan)
+    type(request).plan = plan  # type: ignore[method-assign]
+    made = request.run(run, workers=workers)
+    shares.of("page", write_report)(made)
+    parts = [shares.spent if workers else _with_children(shares.spent)]
+    for path in folder.iterdir():
+        parts.append(json.loads(path.read_text()))
+        path.unlink()
+    spent = {name: sum(part.get(name, 0.0) for part in parts) for name in dict.fromkeys(n for p in parts for n in p)}
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    print(json.dumps({**spent, "all": sum(one.ru_utime + one.ru_stime for one in used)}))
