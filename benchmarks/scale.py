@@ -140,7 +140,8 @@ def processor_time(source: str, arguments: list[str], cache: Path) -> tuple[floa
 
     Bytecode is kept, as an installed package has it: the first command of a version also compiles it.
     """
-    env = {**os.environ, "PYTHONPATH": source, "REVISIT_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
+    paths = os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])
+    env = {**os.environ, "PYTHONPATH": paths, "REVISIT_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
     env |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(cache.parent / "bytecode")}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([sys.executable, *arguments], env=env, capture_output=True, text=True)
