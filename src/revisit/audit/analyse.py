@@ -1,15 +1,8 @@
 """Analyse: from the scores of a grid to what each metric does, kind of failure by kind of failure.
 
-All comparisons are with the same scenes under perfect memory. Per metric and kind of failure:
-
-- AUC: the chance that a clip of perfect memory scores better than one with the failure at full strength, over
-  all pairs of scenes; 1 always, 0.5 no difference, 0 the failure always scores better;
-- effect: the paired difference (failure minus perfect, same scene) over its deviation, with a bootstrap interval;
-- tau: Kendall's tau-b between strength and how much worse the score gets, over pairs of clips of one scene,
-  perfect memory being strength 0.
-
-A metric that describes without saying what is better is read in the direction that separates better, which is
-said. An unscored clip is neither good nor bad: it is counted, and left out of all three.
+All comparisons (AUC, effect and tau: docs/audit.md) are with the same scenes under perfect memory. A metric that
+describes without saying what is better is read in the direction that separates better, which is said. An unscored clip
+is neither good nor bad: it is counted, and left out of all three.
 """
 
 from __future__ import annotations

@@ -1,23 +1,12 @@
-"""Camera scripts: a line of text that says how the camera moves, compiled to exact poses.
+"""Camera scripts: a line of text that says how the camera moves, compiled to exact poses (docs/camera.md).
 
     yaw:right:60@40,yaw:left:60@40            out and back, 81 frames
     yaw:left:30+dolly:forward:0.5@20,hold@10  two moves at once, then a rest
 
-Steps follow each other, separated by commas; `@n` says over how many frames a step runs. A clip has
-one frame more than the sum, since the first frame is the view before anything moves (`script_path` also
-reads scripts that count it in). Degrees for `yaw`, `tilt` and `roll`, metres for `dolly`, `truck` and
-`crane`; `pitch`, `pan`, `static`, `backward`, `cw` and `ccw` are other names. An amount below zero goes the
-other way. `orbit` goes around a pivot by degrees while turning with it, so that the pivot stays where it
-is in the picture. docs/camera.md has a table of all words.
-
-`lights:down:1`, `lights:up:1`, `screen:in:1` and `screen:out:1` move no camera: they say how the light
-fades, and how far a screen has been drawn in front of the scene, as shares of all of it (see `levels`).
-
-Poses are OpenCV camera-to-world matrices (x right, y down, z forward, metres). Yaw turns about the
-vertical of the world, tilt about the camera's own right, roll about its line of sight; dolly and truck
-stay level, along and across the heading, as on a studio floor, and crane rises. Yaw and dolly at once follow
-a true arc, so a path does not depend on how many frames it is cut into, and a step followed by its opposite
-ends where it began.
+Poses are OpenCV camera-to-world matrices (x right, y down, z forward, metres). Yaw turns about the vertical of the
+world, tilt about the camera's own right, roll about its line of sight; dolly and truck stay level, along and across the
+heading, and crane rises. Yaw and dolly at once follow a true arc, so a path does not depend on how many frames it is
+cut into, and a step followed by its opposite ends where it began. `lights` and `screen` move no camera (see `levels`).
 """
 
 from __future__ import annotations

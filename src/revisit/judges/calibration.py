@@ -1,14 +1,8 @@
 """Calibration: how far a judge's answers can be trusted, measured on questions whose right answers are known.
 
-Agreement with the labels (accuracy, balanced accuracy, precision, recall, F1, kappa) in all and per subset; and four
-ways in which a judge can be wrong that agreement alone does not show:
-- repeats: does it give the same answer when asked again?
-- polarity: does it say yes too often, and does it contradict itself on a question and its opposite?
-- position: does its choice depend on the order in which the options are named?
-- blinded: is it no better than chance when every question is asked about another clip's frames? If it is, the words
-  of the questions give the answers away.
-Rates are about facts: a question of negative polarity asks for the opposite, and its answer is turned round.
-A question without a valid answer is counted as unanswered and is in no rate; it is never taken for a no.
+Agreement with the labels, and whether it holds when asked again, of a question and its opposite, with the options in
+another order, and of another clip's frames (docs/judge-calibration.md). Rates are about facts: the answer to a question
+of negative polarity is turned round. A question without a valid answer is in no rate; it is never taken for a no.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Labels: what people say is the right answer to a question about a clip, as CSV or JSON lines.
 
-A row has a clip (a path that starts at the file's folder), a question and a label; the other columns may be left out:
-form (`yes-no`, a range such as `1-5`, or words such as `red,green,blue`; yes-no if not given), subset (what the
-question is about), polarity (`positive` or `negative`), pair (a name that two questions share which ask for the same
-thing, so that one is answered by yes where the other is answered by no) and rater. Rows with the same clip and
-question are several people's: the most frequent label counts, and where there is none the question is left out.
+docs/judge-calibration.md describes the columns. Rows with the same clip and question are several people's: the most
+frequent label counts, and where there is none the question is left out.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
-"""Alignment: do the metrics and gates of a run go with what people say?
+"""Alignment: do the metrics and gates of a run go with what people say (docs/labels.md)?
 
-- win ratios (MBench, table 3): share of comparisons won per model, by people and by metric; rho and tau;
-- bridge (WRBench, tables 5 and 16): rho of verdicts and differences; decisions with a tie region, reversals; J, NJ;
-- trigger (MBench, table 6): a gate against people's yes and no: accuracy, precision, recall, F1, by subset;
-- answers (MemoBench, figure 4): people's majority against the bank's own answer, by scene and dimension;
-- strengths (Bradley and Terry): models by people's preferences, with intervals.
-
-People are the majority of their votes; full ties are left out and counted. "Both bad" is a tie. "Cannot judge" is no
-vote. The tie region is fitted on half of the scenes, drawn without a look at any label, and all figures that use it are
-of the other half. A metric for which less is better is turned round.
+Win ratios, bridges, triggers, answers and strengths. People are the majority of their votes; full ties are left out and
+counted. "Both bad" is a tie. "Cannot judge" is no vote. The tie region is fitted on half of the scenes, drawn without a
+look at any label, and all figures that use it are of the other half.
 """
 
 from __future__ import annotations

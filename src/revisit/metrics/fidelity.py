@@ -1,10 +1,4 @@
-"""Fidelity: how close is the clip to its reference, pixel by pixel, and in which phase is it lost?
-
-Evidence: `FrameFidelity`, at the size and with the alignment of its request. PSNR is
-10 log10(255^2 / MSE) per frame, averaged over frames; an identical frame counts as 99 dB. SSIM has
-families (docs/fidelity.md), and a protocol names the one it uses. LPIPS rests on `PerceptualDistance`,
-which takes a network. Where not every frame was compared, each counts by the frames that it stands for.
-All punish a small shift of the camera as hard as a wrong world: read them beside the camera's error.
+"""Fidelity: how close is the clip to its reference, pixel by pixel, and in which phase is it lost (docs/fidelity.md)?
 
 A `Measure` is one formula over pairs of frames, written here once. Which pairs count is chosen by a metric: below the
 whole clip, and what follows the return; the benchmarks choose in folders of their own (`suites/*/`).

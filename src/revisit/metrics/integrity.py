@@ -1,15 +1,9 @@
 """Integrity: is the picture stable from frame to frame, and from the first frame to the last?
 
-WRBench's visual integrity (eq. 3, 11-13) is the worse of
-
-- the similarity of the whole first and last frames, and
-- a low percentile over time of a low percentile over patches of how well patches of neighbouring
-  sampled frames find each other.
-
-`wr_integrity` reads a network's tokens (`IntegrityTokens`): DINOv2's in the paper set, EfficientNet's in the small one,
-which say so in every score. Numbers of two networks are not to be compared. Patches that hold padding do not count;
-upstream's extractor takes the middle of the frame instead (`small.integrity: {crop: true}`), in 16:9 half of its width.
-`visual_integrity_lite` takes the same form on classical descriptors (`PatchFeatures`), where the numbers lie elsewhere.
+WRBench's visual integrity (eq. 3, 11-13) is the worse of the similarity of the whole first and last frames, and a low
+percentile over time of a low percentile over patches of how well patches of neighbouring sampled frames find each
+other. `wr_integrity` reads a network's tokens, `visual_integrity_lite` classical descriptors: their numbers, and those
+of two networks, are not to be compared. Patches that hold padding do not count.
 """
 
 from __future__ import annotations

@@ -1,19 +1,9 @@
-"""Was the target hidden, and did it come back?
+"""Was the target hidden, and did it come back (docs/target-gate.md)?
 
 Where the set has a network that looks for the target, it decides (target_looks.py). Else the layout of edges and
-colours does (`TargetTrack`), and says "cannot tell" where appearance alone cannot decide: of a target that was neither
-seen to leave nor its place seen without it, of a return much less alike than it was before, of a place that was not
-seen well afterwards.
-
-The layout. A frame *shows* the target when something in it is more alike to the target
-than anything else in the clip's frames is (its lead over clutter), or when the box followed from the
-frames before still looks like it, as a whole or in one half. A frame *lacks* it when nothing stands
-out and the followed box has left the frame or no longer holds anything alike. Frames that do
-neither keep the state of the frame before: seen until shown to be gone, gone until shown to be back.
-
-The thresholds are differences of correlations, chosen by looking at about forty targets in real clips
-and not by a fit: while a target was away its lead mostly stayed below 0.1 (now and then 0.14), seen
-again it reached 0.13 to 0.6. No separate measurement of chance stands behind them.
+colours does: a frame *shows* the target, *lacks* it, or keeps the state of the frame before. The thresholds are
+differences of correlations, chosen by looking at about forty targets in real clips and not by a fit: while a target was
+away its lead mostly stayed below 0.1 (now and then 0.14), seen again it reached 0.13 to 0.6.
 """
 
 from __future__ import annotations

@@ -1,15 +1,7 @@
-"""The target gate with a network's eyes: hidden, returned or never hidden, from `TargetLooks`.
-
-A looked-at frame *shows* the target when some window in it is like it (0.5) and no less like it than like the
-background of the first frame. It *lacks* it when the best window is more like the background, or hardly like the target
-at all. One that changes in view grows unlike all of its views: a frame between shows it if it goes on from a frame that
-does, at about the same place, with about the same picture, and can still be told from the background. Other frames
-between keep the state before them, and are counted.
+"""The target gate with a network's eyes: hidden, returned or never hidden, from `TargetLooks` (docs/target-gate.md).
 
 What comes back is another question than what goes away. The network says "something like it": another person at the
-same place is like the one who left. So a return counts only if it is clear (margin and likeness, in the upper quartile
-of its frames); a faint one is "cannot tell", and so is a long time without an answer. Where the first frame holds a
-look-alike, a frame shows the target only with half of the margin that it had in its first frames.
+same place is like the one who left. So a return counts only if it is clear; a faint one is "cannot tell".
 """
 
 from __future__ import annotations

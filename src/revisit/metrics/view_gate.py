@@ -1,13 +1,8 @@
-"""The view gate: did the first view leave the frame, for how long, and did it come back?
-
-Evidence: `ViewLinks`, which compares every sampled frame with every other one by two independent cues.
-*Points* (matched features that one similarity explains) are exact but need texture; *structure*
-(gradient directions under the best shift) needs little, and sees neither brightness nor colour. Where neither
-joins two frames, the chain of links through the frames between them tells how far the camera went.
+"""The view gate: did the first view leave the frame, for how long, and did it come back (docs/view-gate.md)?
 
 How much is lost is measured as a strip: the widest band along one side of the first view that is outside the
 frame. A turn by a quarter of the picture loses a quarter on one side; the same area lost to a slow zoom is a
-thin rim all around, behind which nothing disappears. docs/view-gate.md explains each threshold.
+thin rim all around, behind which nothing disappears.
 """
 
 from __future__ import annotations

@@ -1,15 +1,9 @@
-"""Intervals: how far a mean or a share may be from what more clips would give.
+"""Intervals: how far a mean or a share may be from what more clips would give (docs/statistics.md).
 
-Clips of one scene are not independent, so scenes are counted, not clips. A mean has the cluster-robust standard error
-that is unbiased for clusters of any sizes (CR2; Bell and McCaffrey 2002) and Student's t with the degrees of freedom
-that go with it. Skewed values, such as scores that crowd below a ceiling, need more room on one side: each end is the
-farther one of Student's and of Hall's (1992), who takes the skew out of t, up to twice as far. In simulation that
-covers 92 to 98 % at 10, 20 and 40 clusters where Student's t alone covers 88 to 96 %, and a percentile bootstrap 83 to
-92 %; docs/statistics.md says of which values.
-
-Values that are only ever one end of their range or the other, such as 0 and 1, are shares: two more of each are added
-(Agresti and Coull 1998) to as many independent ones as the clusters are worth (Korn and Graubard 1998): three of three
-is no certainty. Shares of independent things: Wilson's interval. All at 95 % unless said otherwise.
+Clips of one scene are not independent, so scenes are counted, not clips: the standard error is CR2 (Bell and McCaffrey
+2002), with Student's t. Skewed values need more room on one side: each end is the farther one of Student's and of
+Hall's (1992), up to twice as far. Values that are only ever one end of their range or the other are shares: two more of
+each are added (Agresti and Coull 1998) to as many independent ones as the clusters are worth (Korn and Graubard 1998).
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Places: the folder of weights on this machine: $REVISIT_WEIGHTS, or `weights` in $REVISIT_CACHE if it
-has one, or in the user's cache.
+"""Places: the folder of weights on this machine (docs/weights.md).
 
 <root>/<id>/<file>          pulled; receipt.json beside it says from where, and what its bytes were
 <root>/<id>/<file>          put there by hand, without a receipt
 <root>/<id>.safetensors     put there by hand (or .onnx, .pth, .pt); comes before what was pulled
-
-$REVISIT_WEIGHTS_<ID>, such as REVISIT_WEIGHTS_DINOV3_BASE, names the folder of one entry wherever it lies.
 """
 
 from __future__ import annotations

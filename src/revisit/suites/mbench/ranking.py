@@ -1,15 +1,8 @@
-"""Ranking: axes and total of every model, and who may be ranked by them.
+"""Ranking: axes and total of every model, and who may be ranked by them (docs/mbench.md).
 
-Setting T ranks by M-Score, by its lower end where triggers are unknown; setting A by reliability. Models are compared
-on the dimensions of which every model that may be ranked has a value, so that nobody gains by having no score where
-others have one; the rest is named as left out.
-
-A model that does nothing is never first: it is not ranked. In T none of its clips is known to pose the test. In A a
-model needs half of its clips to pose it, because the mean of the others would be one of exceptions. Where nobody was
-asked which clips pose the test, nobody is ranked. The paper ranks everybody in A, and so do its protocols.
-
-Models with the same value share a rank. `ungated` is what the ranking would be without the gate: the mean over all
-scored clips, and the rank by it, of all models.
+Setting T ranks by M-Score, by its lower end where triggers are unknown; setting A by reliability; both on the
+dimensions of which every model that may be ranked has a value. A model that does nothing is not ranked, so it is never
+first.
 """
 
 from __future__ import annotations

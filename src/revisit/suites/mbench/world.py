@@ -1,17 +1,8 @@
-"""MBench: a set with its samples, and the videos and camera artifacts of models.
+"""MBench: a set with its samples, and the videos and camera artifacts of models, in the layout of docs/mbench.md.
 
-dataset.yaml
-samples/{subset}/{sample_id}/{sample.json, source_video.mp4, first_frame.png, reference.png}
-models/{model}/samples.jsonl
-models/{model}/outputs/{subset}/{sample_id}/{condition_id}/video.mp4
-models/{model}/artifacts/{subset}/{sample_id}/{condition_id}/da3/{results.npz, input_images/%06d.png}
-
-A film is called {subset}__{sample_id}__{condition_id}. In an action-conditioned set (MBench-A) the condition is
-{action}_{length}, such as left_then_right_3s; in one by text (MBench-T) it is `text`, and samples tell the film in five
-parts. A set holds films of one setting.
-The artifact holds what a depth and pose network would give, here exactly: depth, world-to-camera poses and intrinsics
-of every fourth frame, all on the grid of its images; `convention` and `frame_indices` say so, because files in the
-wild do not. Depth is that of the place along the model's own camera path, with the target as it really is.
+A film is called {subset}__{sample_id}__{condition_id}; a set holds films of one setting. The artifact holds exactly
+what a depth and pose network would give of every fourth frame; `convention` and `frame_indices` say so, because files
+in the wild do not. Depth is that of the place along the model's own camera path, with the target as it really is.
 """
 
 from __future__ import annotations

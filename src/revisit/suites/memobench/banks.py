@@ -2,13 +2,7 @@
 
 A clip's file `{scene}-{number}-questions.csv` has one row with five JSON lists: the questions as written, a judge's
 answers about the true clip, about a clip known to fail, about the same clip with a hint at its failure, and the final
-questions. Numbers are the only key: texts may differ between the lists. Lines end in CR LF.
-
-Filters (arXiv 2606.27537, section 3.5; what they do in the published bank: docs/memobench-vqa.md):
-
-1. `ground_truth_filter` keeps what the true clip passes;
-2. `failure_filter` keeps what the failure clip is judged alike with and without the hint;
-3. `review_filter` keeps what a person approved; `thin_dimensions` says where too few are left.
+questions. Numbers are the only key: texts may differ between the lists. docs/memobench-vqa.md tells of the filters.
 """
 
 from __future__ import annotations

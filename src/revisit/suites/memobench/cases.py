@@ -1,13 +1,7 @@
 """Cases: builds a case from a generated clip and everything known about it.
 
-The words that a detector is asked for the target with move ORS by a factor of ten, so they belong to the protocol:
-
-- `upstream`: of a synthetic clip what its prompt says after the first "sees" up to the mark "(subject)", whatever
-  stands between (a comma too), and on to the next full stop or comma; of a real clip its `subject`;
-- `paper`: the `subject`, "the target object's text description";
-- `corrected`: a short noun phrase, which is what text-prompted detectors are made for: of a synthetic clip what stands
-  before the mark in its clause, which a comma ends ("a pig"); of a real clip its `subject` without a participle left
-  hanging at its end ("a test tube filled" is "a test tube").
+The words that a detector is asked for the target with move ORS by a factor of ten, so they belong to the protocol
+(`ors_prompt`; docs/memobench-metrics.md).
 """
 
 from __future__ import annotations

@@ -1,16 +1,8 @@
-"""Layouts: finds the clips of a model in all supported folder layouts, in a fixed order of precedence.
+"""Layouts: finds the clips of a model in all supported folder layouts, in a fixed order of precedence (`KINDS`).
 
-A clip has a folder, `{Scene}/{clip}` or `{clip}`, in `Synthetic/` or `Real/` or directly in the tree of the model. In
-order of precedence it is
-
-1. `frames`: images in `<folder>/frames/`;
-2. `samples-rgb`: images in `<folder>/samples-rgb/`;
-3. `images`: images directly in the folder;
-4. `video`: `<folder>/video.mp4`;
-5. `file`: `<folder>.mp4`.
-
-Frames come first because a video beside them is a compressed copy; `prefer=video` turns to 4 and 5 first, as the
-public evaluator does. Within a kind the documented place and spelling come first. What was ignored is reported.
+A clip has a folder, `{Scene}/{clip}` or `{clip}`, in `Synthetic/` or `Real/` or directly in the tree of the model.
+Frames come first because a video beside them is a compressed copy; `prefer=video` turns that round, as the public
+evaluator does. What was ignored is reported (docs/memobench.md).
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""The leaderboard of MemoBench: its columns, and boards from result files of the public scripts.
+"""The leaderboard of MemoBench: its columns, and boards from result files of the public scripts (docs/leaderboard.md).
 
 Result files are read whole: every eval file of a model, not only the newest; of two rows for one clip the one in the
-file that is last by name counts. Numbers are taken as they stand, on the scales of the public files; the object
-reappearance score stays on 0-1, as the paper prints it.
-
-The paper's tables were made by an unknown version of the public evaluator, with networks that are not those of our lite
-set, over clips that are not stated per cell: another protocol. They are shown on separate boards and never ranked with
-other runs.
+file that is last by name counts. The paper's tables are another protocol, and never ranked with other runs.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 """The question pipeline: from a prompt and a first frame to the questions that a clip is scored with.
 
-1. A judge writes 24 questions (six per dimension, three of each polarity) from the prompt and the first frame.
-2. It answers them about the true clip; what the true clip does not pass is dropped.
-3. It answers the rest about a clip that is known to fail, without and with a hint at what is wrong; what it judges
-   differently is dropped. Without such a clip this step is left out, and said so.
-4. Where a dimension has fewer than two left, further questions are asked for, in at most `rounds` rounds.
-5. A person reviews what is left (`review_sheet`, `read_reviews`); `revisit eval --judge` scores clips with it.
-
-The filters are those of `banks`. A question without a valid answer is dropped, never counted as a no.
+A judge writes questions, answers them about the true clip and about one that is known to fail, and those that the
+filters of `banks` leave go to a person (docs/memobench-vqa.md). A question without a valid answer is dropped, never a
+no.
 """
 
 from __future__ import annotations

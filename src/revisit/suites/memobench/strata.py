@@ -1,15 +1,11 @@
 """Strata: categories of clips, from their prompts or from the user's own file, and tables over them.
 
-    trajectory    how the camera goes (Table S2). Of real clips the prompt says it plainly, and the counts are those
-                  printed (56, 51 and 57); of synthetic ones a U-turn is named (68, as printed), and the others are
-                  told by what the observer does: 44 head turns, 41 vertical and 43 forward, where the paper has 41,
-                  29 and 58
-    process       what happens to the object of a real clip, one of the paper's seven categories. The dataset does not
-                  say it: it is told where the words of just one category occur in the prompt, and left open elsewhere
+    trajectory    how the camera goes (Table S2), from what the prompt says
+    process       what happens to the object of a real clip: told where the words of just one of the paper's seven
+                  categories occur in the prompt, and left open elsewhere
     environment   of a synthetic scene; only a file tells it
 
-`categories=FILE` is a CSV with the columns clip (an id such as 007 or Barnyard_005, or a scene), and process,
-environment or trajectory; it comes before the words.
+`categories=FILE` (docs/memobench.md) comes before the words.
 """
 
 from __future__ import annotations

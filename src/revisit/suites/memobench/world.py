@@ -1,14 +1,8 @@
-"""MemoBench: its dataset with ground truth, and generated clips, as the suite `memobench` reads them.
-
-data/Synthetic_processed/{Scene}/{Scene}_{NNN}/{RGB{n}/*.jpg, {n}/{poses,intrinsics}.npy, camera_full{n}.csv}
-data/Synthetic_processed/Synthetic_ExitReenter.xlsx, data/sam3_metadata/{synthetic,real}_metadata.csv
-data/Real_Raw/{NNN}/{{NNN}.mp4, FRAMES/*.jpg, raw/{NNN}_mapanything.npz}, data/Real_Raw/Real_ExitReenter.xlsx
-output/{model}/Synthetic/{Scene}/{Scene}_{NNN}/{video.mp4, poses.npz}
-output/{model}/Real/{NNN}/{frames/*.png, poses.npz}
-targets.json: where the target is in the first frame, for gates that need to know (the benchmark has no such file)
+"""MemoBench: its dataset with ground truth, and generated clips, in the layout of docs/memobench.md.
 
 A film called {Scene}_{NNN} is a synthetic clip, one called {NNN} a real one. Positions of synthetic clips are in
-centimetres, as the dataset's engine has them. Depth, which no metric reads, is not written.
+centimetres, as the dataset's engine has them. Depth, which no metric reads, is not written. targets.json, which the
+benchmark does not have, says where the target is in the first frame.
 """
 
 from __future__ import annotations

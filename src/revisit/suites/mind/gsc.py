@@ -1,7 +1,4 @@
-"""gsc, generated scene consistency: a clip that goes out and back, compared with itself in reverse.
-
-Frame i is compared with frame n-1-i; of an odd number the frame in the middle is its own partner and is left out. The
-engine keeps the outbound half on disk, so memory does not grow with the clip.
+"""gsc, generated scene consistency: a clip that goes out and back, compared with itself in reverse (docs/mind.md).
 
 A clip that does not move returns to everything and would win. So the change from the first frame to the middle
 (`motion_mse`, values from 0 to 1) guards the score. Below 3e-4, that is 35 dB, two pictures differ no more than the

@@ -1,13 +1,8 @@
-"""Mind: a small dataset in MIND's layout, with predictions by models whose faults are known exactly.
+"""Mind: a small dataset in MIND's layout (docs/mind.md), with predictions by models whose faults are known exactly.
 
-<folder>/MIND-Data/{1st_data,3rd_data}/test/{mem_test,action_space_test}/<name>/{video.mp4,action.json[,images.txt]}
-<folder>/MIND-Data/{1st_data,3rd_data}/test/mirror_test/{<name>.png,-<keys>.json}
-<folder>/predictions/<model>/{1st_data,3rd_data}/<test>/<name>/{video.mp4,poses.npz}
-
-Keys move an actor by exact steps: 3 cm along or across its heading, 2 degrees of turn, 1 degree of tilt; in a varied
-action space, told by a name such as data-0-2.0x-100, by so many times 3 cm, and by 2 degrees for an angle of 200. In
-the third person the camera follows half a metre behind. Videos are lossless, so that a copy of the truth is one to the
-bit. Poses of predictions live in a turned, shifted and scaled world, as those of a pose network would.
+Keys move an actor by exact steps; a name such as data-0-2.0x-100 tells a varied action space. In the third person the
+camera follows half a metre behind. Videos are lossless, so that a copy of the truth is one to the bit. Poses of
+predictions live in a turned, shifted and scaled world, as those of a pose network would.
 """
 
 from __future__ import annotations

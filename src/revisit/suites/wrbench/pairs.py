@@ -1,12 +1,7 @@
 """Preference pairs: two models' clips of one record, and which one a rule prefers, for training rewards.
 
-Only dynamic clips are compared with dynamic ones: the record asks for a motion, and both cameras moved. There is a rule
-per measure (both clips have a score; smaller differences than a margin are ties), and the paper's rule `displacement`:
-the clip whose camera turned farther to the asked side, where its picture holds together as well as the other's and both
-returns can be judged. Every pair says what the gates found, so that a reward never learns from a return that nobody
-could judge.
-
-Everything is read from scores under the names of their measures (`metrics.by_measure`).
+There is a rule per measure, and the paper's rule `displacement` (docs/wrbench.md). Every pair says what the gates
+found, so that a reward never learns from a return that nobody could judge.
 """
 
 from __future__ import annotations

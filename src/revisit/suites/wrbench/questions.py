@@ -1,13 +1,8 @@
 """WRBench (arXiv 2606.20545): probes of one event, and the gate that says whether a return can be judged.
 
-Ten probes in four dimensions, place and state, seen and seen again: each dimension has probes whose right answer is
-yes and probes whose right answer is no, and the score is the mean probability of the right answer (eq. 4-6). The gate
-is another question, asked of the same frames and kept apart from the probes: for every whole second, can the subject
-be judged? A second look, with a wider notion of what counts, is taken only where the first finds no return.
-
-Before each question stands what the video was asked to show: the event, scene, subject, camera and what should be in
-view, without a word on style. The wording is our own (`OURS`), so numbers are comparable with published ones only in
-kind; a file of the user's may bring another (`wording` reads it), which is part of the protocol.
+The gate is another question, asked of the same frames and kept apart from the probes; a second look, with a wider
+notion of what counts, is taken only where the first finds no return. The wording is our own (`OURS`); a file of the
+user's may bring another (`wording` reads it), which is part of the protocol (docs/wrbench.md).
 """
 
 from __future__ import annotations

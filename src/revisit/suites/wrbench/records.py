@@ -1,13 +1,6 @@
-"""Event-view records: tasks crossed with cameras, as each kind of interface can be asked.
+"""Event-view records: tasks crossed with cameras, as each kind of interface can be asked (docs/wrbench.md).
 
-| interface | cameras | records |
-|---|---|---|
-| `path` | static, yaw by 30 and 60 degrees, left first and right first | 500 |
-| `moving_path` | the same without static | 400 |
-| `words` | static, yaw left first, yaw right first, in words | 300 |
-
-Further scopes (pan, arc, orbit) may be asked for by name. An id is <family>__<event>__<camera>, and in a table of
-several models <id>@<model>, so that no two clips share one.
+An id is <family>__<event>__<camera>, and in a table of several models <id>@<model>, so that no two clips share one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Situations: the row of the funnel that a clip belongs to, from a disobedient camera to a correct return.
 
-What the camera was asked comes first: one that was asked to rest, and rests, is right; one that was asked to turn may
-have turned in full, in part, to the wrong side or not at all. Only of a clip that looked away is it asked what came
-back. With a reference that shows the truth, the diagnosis tells that. Without one, the judge's answers do: a subject
-that is back where it should be and as it should be, or back and reset. Where neither knows, it says so.
+What the camera was asked comes first; only of a clip that looked away is it asked what came back: by the diagnosis
+where a reference shows the truth, else by the judge's answers (docs/wrbench.md).
 """
 
 from __future__ import annotations

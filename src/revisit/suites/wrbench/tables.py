@@ -1,10 +1,7 @@
 """WRBench's tables: one row per model, support beside conditional means, and never a single score without its parts.
 
-- support: the share of outputs in which the subject was hidden, returned and could be judged;
-- the returned measures are means over these outputs alone, marked as sparse (a dagger in the paper) where fewer than 10
-  are left, or fewer than a tenth;
-- Avg: the plain mean of alignment, integrity, the two visible and the two returned measures. Precision and support
-  are not in it. Where a stand-in (odometry, other descriptors) has to serve, that is another Avg, which says so.
+Returned measures are means over the outputs whose return can be judged, and sparse where these are few. Avg is the
+plain mean of `AVERAGED`; where a stand-in has to serve, that is another Avg, which says so (docs/wrbench.md).
 """
 
 from __future__ import annotations

@@ -1,15 +1,8 @@
 """WRBench: an event suite in the form of Natural-25, and generated videos with the camera they were asked for.
 
-natural25/{families,variants}.jsonl, scene_events_25x4.csv, first_frames_manifest.json, first_frames/{family}.png
-videos/{model}/{video_id}.{mp4, target_c2w.npy, camera_trajectory.json, camera.json}
-manifest.json                    the list that its evaluation is given; its own scripts take one model at a time
-poses/{model}/{video_id}.npz     where the camera really was (the benchmark has no such file)
-targets.json                     where the target is in the first frame (likewise)
-
-A film is called {family}__{tier}__{camera}: a family is a place with its target, a tier says what happens (T0 nothing,
-T1 it moves, T2_div_a its state changes, T2_div_b both), a camera is yaw60_LR, first left then back right, or yaw60_RL.
-Of static cameras there are no films, because nothing would be hidden. Targets are camera-to-world poses in OpenCV axes,
-seen from the first, without any model's gain.
+A film is called {family}__{tier}__{camera}. Of static cameras there are no films, because nothing would be hidden.
+poses/ (where the camera really was) and targets.json are ours: the benchmark has no such files. Targets of the camera
+are camera-to-world poses in OpenCV axes, seen from the first, without any model's gain.
 """
 
 from __future__ import annotations

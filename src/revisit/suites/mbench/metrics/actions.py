@@ -1,15 +1,8 @@
 """Actions of MBench: what the camera is asked to do, phase after phase, from its name or from the dataset.
 
-A name is read as far as it goes, and never further:
-
-    left, left_360            one direction through the clip
-    static, wait              the camera rests
-    left_then_right           two directions, each for half of the clip: the way back is the way out reversed
-    left_then_wait_then_right exit, wait, reenter. The name does not say how long to wait, and need not: the halves of
-                              the clip have one direction each, and a camera that rests is not wrong in either
-
-Every other sequence has phases whose lengths the name does not tell; the dataset must. It declares phases with lengths
-that are relative to each other: `[{left: 4}, {wait: 2}, {right: 4}]`.
+A name is read as far as it goes, and never further: `left_360`, `static`, `left_then_right` (half of the clip each) and
+`left_then_wait_then_right`, whose wait has no length that counts. Of other sequences the dataset declares phases with
+lengths relative to each other: `[{left: 4}, {wait: 2}, {right: 4}]`.
 """
 
 from __future__ import annotations

@@ -1,20 +1,9 @@
-"""Camera interaction of MBench: does the camera move as it was told?
+"""Camera interaction of MBench: does the camera move as it was told (docs/mbench-metrics.md)?
 
-Evidence: `GeometryTrack`, and the action of the case (`left_then_right`, `left_360`, `static`, ...), phase by phase as
-`actions` reads it. From each pose to the next the camera's motion as it sees it itself (OpenCV: x
-right, y down, z ahead) is
-
+From each pose to the next the camera's motion as it sees it itself (OpenCV: x right, y down, z ahead) is
     v = R_i^T (C_{i+1} - C_i) / depth of the scene,    w = axis-angle of R_i^T R_{i+1}, in radians
-
 and its cosine with the ideal motion is taken (eq. 16, 17): left is w_y = -1, right +1, forward v_z = +1, backward -1.
-The paper writes left as +1, which is the same motion told of world-to-camera matrices (their w is -R w); `paper`
-computes with these: v = t_{i+1} - t_i, w of R_{i+1} R_i^T, all steps counted.
-
-Steps shorter than a tenth of the clip's median (of its fast steps, where it is told to wait) are left out and counted:
-a pause is no wrong direction. Each phase has its declared share of the clip; the second half of a way there and back
-begins at the middle. In a wait of declared length a step is worth 1 minus its size over the median of steps that move;
-`paper`, whose cosine is not defined there, leaves it out. The score is the mean, 0 where it is negative; a camera that
-should move and rests altogether scores 0. Size and speed of the motion do not count otherwise.
+`paper` computes with world-to-camera matrices (v = t_{i+1} - t_i, w of R_{i+1} R_i^T), of which left is +1.
 """
 
 from __future__ import annotations

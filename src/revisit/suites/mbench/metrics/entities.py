@@ -1,15 +1,7 @@
-"""Entities of MBench: does the object keep its texture, the person the face and the clothes?
+"""Entities of MBench: does the object keep its texture, the person the face and the clothes (docs/mbench-metrics.md)?
 
-Evidence: descriptors of networks: `ObjectFeatures`, `FaceFeatures`, `BodyFeatures`. The score is the mean
-cosine of the descriptors of a track with their mean (eq. 5, 6), over tracks.
-
-Two descriptors at a right angle still have a cosine of 0.71 with their mean, so this number moves little; the facts
-hold `return_score`, the cosine between the means before and after the camera turned back, which moves more.
-Frames that do not show the object are not averaged. Faces form tracks by greedy matching, frame by frame, with the
-last and the mean descriptor of each track. The least cosine belongs to the network and comes with its faces: 0.15, as
-published, is for ArcFace; other networks bring people closer together. `same_face` puts another one in its place. A
-track counts with two faces and a tenth of the frames; its bodies count with it, where there are two at least. `paper`
-counts every track, also one of a single face, whose cosine with itself is 1.
+The score is the mean cosine of the descriptors of a track with their mean (eq. 5, 6), over tracks. It moves little: two
+descriptors at a right angle still have a cosine of 0.71 with their mean. `return_score` in the facts moves more.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Object geometry of MBench: does the target return in the shape it had?
+"""Object geometry of MBench: does the target return in the shape it had (docs/mbench-metrics.md)?
 
-Evidence: `WarpedViews` (the late frame of each pair, brought to the place of the early one by depth and poses) and
-`ObjectRegion` (the target's mask in the early frame; a box around it where nobody segmented it, which then also holds
-some of what stands around). SSIM of both pictures (Gauss 11, sigma 1.5, grey) is averaged over the target's pixels
-that both frames see, five pixels in from their edge, so that no window reaches what is not the target or not seen.
-
-`paper` multiplies both pictures with the mask first and takes SSIM over the whole frame (eq. 4): the zeros around the
-target are equal in both, so a small target scores near 1 whatever becomes of it. The facts hold that number too.
+SSIM (Gauss 11, sigma 1.5, grey) of the early frame and the late one warped to it, over the target's pixels that both
+see, five pixels in from their edge, so that no window reaches what is not the target or not seen. `paper` multiplies
+both with the mask first (eq. 4), so that a small target scores near 1 whatever becomes of it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""Prompt interaction of MBench: does each segment of the clip show what its caption says?
+"""Prompt interaction of MBench: does each segment of the clip show what its caption says (docs/mbench-metrics.md)?
 
-Evidence: `TextFeatures`, descriptors of frames and captions by a CLIP network, from a file. The score is the mean over
-segments of the mean cosine of their frames with their caption (eq. 15); the paper prints it times 100. Cosines of CLIP
-lie around 0.2 to 0.35 for captions that fit: compare models, do not read it as a share. MBench's own study found
-hardly any agreement with people (Spearman 0.19).
+Cosines of CLIP lie around 0.2 to 0.35 for captions that fit: compare models, do not read it as a share.
 """
 
 from __future__ import annotations

@@ -1,16 +1,8 @@
 """Rendering consistency of MBench: does the view return in the light and the style it was left in?
 
-Lighting (`LabStats`, `FoldPairs`): means of CIELAB over segments of the way out and of the way back,
-
-    D = mean over pairs of alpha |dL| + (1 - alpha) ||d(a, b)||,    score = exp(-D / tau)   (eq. 9-12)
-
-In setting A a segment is a frame of a pair with its two neighbours on either side; in setting T it is the first and the
-last fifth of the clip. alpha and tau are not published: 0.5 and 10 in true CIELAB units (L from 0 to 100) are ours.
-
-Style (`GramDistances`): Gram matrices of frames, of VGG-19 in the paper, of VGG16 in the small set. `corrected` takes
-||dG|| / (||G|| + ||G'||), between 0 and 1, over neighbouring frames of the sample; `paper` takes ||dG|| (eq. 13),
-whose size depends on how the matrices are normalised. Neighbours tell of flicker, not of memory: the facts hold the
-same for pairs out and back as `return_score`.
+Lighting: D = mean over pairs of alpha |dL| + (1 - alpha) ||d(a, b)||, score = exp(-D / tau) (eq. 9-12); alpha and tau
+are not published: 0.5 and 10 are ours. Style: ||dG|| / (||G|| + ||G'||) of Gram matrices of neighbouring frames, ||dG||
+under `paper` (eq. 13), which tells of flicker and not of memory. docs/mbench-metrics.md has the decisions.
 """
 
 from __future__ import annotations

@@ -1,17 +1,10 @@
 """Spatial consistency of MBench: do the points of a view stand where the poses of the return demand?
 
-Evidence: `GeometryTrack` (poses, intrinsics) and `PairMatches` (points that match between frames out and back).
-
     epipolar       E = mean distance of matches to the lines their partners draw, both images (eq. 7)
     reprojection   E = mean distance of matches to the points triangulated from them, both images (eq. 8)
     score          exp(-E / tau) of each pair, and the mean over pairs
 
-`corrected` counts E in pixels of a picture with a longer side of 504, leaves out the worst tenth of the matches and
-takes tau = 5, which the benchmark's own example of output implies; `paper` takes all matches, the grid's own pixels
-and tau = 1. Two cameras in one place have no epipolar lines: the distance to where a pure turn carries the match is
-taken then, and told. The reprojection error is about half the epipolar one by construction.
-Both see how poses and pictures fit, not what is shown: where poses were estimated from the same pictures, a wrong
-world with a consistent one of its own passes.
+docs/mbench-metrics.md tells how the rules `corrected` and `paper` differ, and what was measured.
 """
 
 from __future__ import annotations

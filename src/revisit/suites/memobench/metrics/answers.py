@@ -1,16 +1,7 @@
-"""Answers: the share of a bank's questions that a clip passes, by dimension.
+"""Answers: the share of a bank's questions that a clip passes, by dimension (docs/memobench-vqa.md).
 
-Evidence: `JudgeAnswers`. A positive question passes with yes, a negative one with no (arXiv 2606.27537, section 3.5).
-The score of a dimension is its pass rate in percent; a model's score is the mean over clips, not over questions.
-
-Rules:
-
-- `corrected`, and `paper`, which says nothing of omissions: unanswered questions leave the denominator and are
-  counted; the facts hold the interval from "all of them fail" to "all of them pass". A clip on which the judge got a
-  control question wrong is unscored.
-- `upstream`: the judge's own list is scored, as the public script does. Dimension and order are those that the judge
-  echoes, an entry counts as often as it occurs, a number written as text makes its question positive, anything but
-  exactly yes or no (in any case) fails, and omitted questions shrink the denominator. Rounded to 4 decimals.
+A positive question passes with yes, a negative one with no. `corrected` and `paper` leave unanswered questions out of
+the denominator and count them; `upstream` scores the judge's own list as the public script does, faults included.
 """
 
 from __future__ import annotations

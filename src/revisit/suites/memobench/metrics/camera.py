@@ -1,21 +1,12 @@
-"""Camera controllability of MemoBench: did the camera turn as the true one did?
-
-Evidence: `SeenCamera` (a file of poses where one was given, else odometry) and `TruePoseTrack`. The true poses are
-resampled to the clip's frames by the nearest of them; both paths are laid onto each other in the first frame. With e_i
-the angle between the two cameras in frame i,
+"""Camera controllability of MemoBench: did the camera turn as the true one did (docs/memobench-metrics.md)?
 
     100 * max(0, 1 - E / max(Theta, 10 degrees)),  E = root mean square of e_i,  Theta = net true rotation   (Eq. 7)
 
-Theta is the angle between the first and the last true view, so the scale of the score is the kind of path: a camera
-that goes out and comes back has a budget of 10 degrees, a U-turn one of 180. A camera that never moves scores 42 on an
-even turn of any size, and 100 where the true one rests. The number alone therefore says little, and the facts hold what
-a resting camera would score on the same path (`static_score`), the score by the way turned instead of the net angle
-(`path_score`, again with its `static_path_score`), and the share of the resting camera's error that is gone
-(`better_than_static`: 1 perfect, 0 no better than not moving). Translation is not compared.
-
-The true poses of real clips are an estimator's. The paper smooths them; the public evaluator loads them as they are,
-and no script of it smooths. `smooth` is the width in frames (0: as they are), set by `paper` only, and the facts say
-how far the path was moved by it. The paper does not tell its filter; ours is a Gaussian over rotations.
+with e_i the angle between the two cameras in frame i, laid onto each other in the first. The path decides the scale,
+and a camera that never moves scores 42 on an even turn; so the facts hold what a resting camera would get
+(`static_score`), both by the way turned (`path_score`), and `better_than_static`. `smooth` is set by `paper` only: that
+paper smooths the poses of real clips, which are an estimator's, and does not tell its filter; ours is a Gaussian over
+rotations.
 """
 
 from __future__ import annotations

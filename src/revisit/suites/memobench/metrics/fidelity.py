@@ -1,14 +1,8 @@
 """Pixel fidelity of MemoBench: the clip beside the true video, as a whole and in each phase.
 
-Evidence: `FrameFidelity` and `PerceptualDistance`, with the reference aligned by phases (metrics/phase_pairs): the
-whole clip onto the whole reference, and each phase onto its own. The score is that of the whole clip, and needs no
-phases; where there are some, the facts hold the visible, hidden and returned one and the drop from the first to the
-last of them (Table S6): positive where the return is worse.
-
-PSNR is over all channels with a peak of 255, 99 dB for an identical frame. SSIM is of the family `gray_border`. The
-paper names VGG for LPIPS and the public evaluator takes AlexNet: `paper` and `upstream` insist on theirs, `corrected`
-takes the one that was observed and names it. Upstream counts the frame that two phases share in both of them.
-All punish a camera that is off as hard as a wrong world: read them beside the camera's error.
+The score is that of the whole clip and needs no phases; the facts hold each phase and the drop from the visible to the
+returned one. The paper names VGG for LPIPS and the public evaluator takes AlexNet: `paper` and `upstream` insist on
+theirs. Upstream counts the frame that two phases share in both of them (docs/memobench-metrics.md).
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
-"""Geo3D consistency of MemoBench: does the depth of the scene stay alike within a phase?
-
-Evidence: `DepthMaps`. A map is put on 0-1 by its own range and taken as one long unit vector; the cosine of two maps
-is their likeness. Three frames of the visible and of the returned phase (first, middle, last) give two pairs each.
+"""Geo3D consistency of MemoBench: does the depth of the scene stay alike within a phase (docs/memobench-metrics.md)?
 
     100 * (0.7 * mean of both phases' means + 0.3 * the smallest cosine)   (Eq. 5)
 
-All values are positive, so unrelated maps reach 0.7 and more: only differences between models say something. A camera
-that moves changes its depth without any fault. The paper says "consecutive depth maps"; its supplement (Table S7)
-lists the three samples. `corrected` takes every frame once, where upstream repeats frames of a short phase, whose
-copies are alike; a phase of one frame is Unscored, where upstream counts 0.
+of successive maps of three frames of the visible and of the returned phase, each put on 0-1 by its own range.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
 """Object identity consistency of MemoBench: do the patches of the returned view look like those of the first frame?
 
-Evidence: `IdentityTokens`. Patches are compared at the same position of the frame, by the cosine of their descriptors
-held within 0 and 1; of each frame the 40 % most similar count, because the target fills a part of it only.
-
     100 * (0.7 * mean over frames of their mean + 0.3 * the smallest of all of them)   (Eq. 4)
 
-The same position is not the same place: a camera that stops a few degrees short loses, one that never moved wins. And
-the 40 % that fit best need not be the target: whatever fills less than the other 60 % may vanish unnoticed.
-Nine frames are sampled from the returned phase; a phase of fewer frames repeats some upstream, and `corrected` takes
-each frame once.
+of the cosines of the 40 % most similar patches at the same position, which is not the same place: a camera that stops a
+few degrees short loses, one that never moved wins (docs/memobench-metrics.md).
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
-"""Visual quality and prompt fidelity of MemoBench: ratings of single frames by networks.
+"""Visual quality and prompt fidelity of MemoBench: ratings of single frames by networks (docs/memobench-metrics.md).
 
     visual quality   (N(aesthetic) + N(quality)) / 2, each mean over frames put on 0-100 (Eq. 2)
     image reward     100 * mean of the sigmoid of ImageReward over five frames (section 3.4)
-
-The aesthetic score is put on 0-100 from its range 1 to 10 as the paper prints it; upstream takes 0 to 10, which adds
-3 points to visual quality at a score of 4.5. Where one half was not observed, upstream takes the other one alone,
-under the same name; `corrected` and `paper` are then Unscored. Upstream samples every fourth frame (`step`); the others
-take every frame that was rated. ImageReward reads 35 tokens of a prompt: it never sees what these prompts say of the
-return.
 """
 
 from __future__ import annotations

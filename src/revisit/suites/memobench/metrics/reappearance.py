@@ -1,16 +1,10 @@
 """Object reappearance score (ORS) of MemoBench: is the target found again in the frames of the return?
 
-Evidence: `Detections`, the masks that a detector returned when it was asked for the target by name. Of a frame's
-masks those that cover 0.05 % to 50 % of it count, and where there is none, those up to 70 %; the best of them is the
-frame's confidence, and a frame without any has none.
-
     ORS = (sum of the confidences) / (number of returned frames)   (Eq. 6)
 
-It is the share of returned frames in which the target is found times the mean confidence there. Upstream takes every
-mask that the detector returns, however unsure (threshold 0), so that nearly every frame "finds" it and ORS is a mean
-confidence; so does the paper as printed. `corrected` counts masks above a confidence of 0.5, the usual default of such
-detectors, and wants the file to say with which words it was asked, since they move ORS by a factor of ten.
-A target that never left the view is found, too: the facts hold how often it is found while it should be hidden.
+A frame's confidence is that of its best mask of a plausible size. Upstream and the paper count every mask, however
+unsure; `corrected` those above 0.5, the usual default of such detectors, and wants the file to say with which words it
+was asked, since they move ORS by a factor of ten (docs/memobench-metrics.md).
 """
 
 from __future__ import annotations

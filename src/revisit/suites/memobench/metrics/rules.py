@@ -1,13 +1,7 @@
 """MemoBench's rules: which frames form a phase, which of them are sampled, and how raw values are scaled.
 
-Every metric of the chapters memo_* takes `rule`:
-
-- `corrected` (the default): what the paper means, without the faults of the public evaluator;
-- `paper`: as printed (arXiv 2606.27537, section 3.4);
-- `upstream`: as the public evaluator computes it, faults, rounding and all.
-
-Phases are those of the case: visible before `hidden`, hidden before `returned`, returned from there on. Upstream
-shares their boundary frames: V = [0, h], D = [h, r], R = [r, N-1].
+Every metric of the suite takes `rule`: `corrected` (the default), `paper` or `upstream` (docs/memobench-metrics.md).
+Phases are those of the case; upstream shares their boundary frames: V = [0, h], D = [h, r], R = [r, N-1].
 """
 
 from __future__ import annotations

@@ -1,16 +1,10 @@
 """Motion smoothness of MemoBench: does flow carry each sampled frame into the next, before and after the absence?
 
-Evidence: `WarpErrors`, pairs of frames within the visible and the returned phase. e is the mean absolute difference
-of a pair (0-1) and tau = 0.15; the hidden phase is left out.
-
     corrected, paper   100 * exp(-e / tau), e pooled over all pairs of both phases (Eq. 3)
     upstream           mean over the phases of exp(-e / tau), e pooled within each; 0 for a phase of less than 3 samples
 
-`corrected` samples the later frame where the flow leads and compares it with the earlier one, without the pixels that
-leave the frame or are covered; its pairs are a quarter of a second apart (4 frames at 16 frames a second, the rate of
-most published models). `paper` and `upstream` read the flow the wrong way round, 4 frames apart whatever the rate: see
-docs/memobench-metrics.md. A phase with less than two pairs is no zero but Unscored, except upstream.
-A camera that rests is perfectly smooth under every rule.
+e is the mean absolute difference of a pair (0-1), tau = 0.15. `paper` and `upstream` read the flow the wrong way round:
+docs/memobench-metrics.md shows what that does. A camera that rests is perfectly smooth under every rule.
 """
 
 from __future__ import annotations

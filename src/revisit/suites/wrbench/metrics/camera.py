@@ -1,19 +1,10 @@
-"""Camera: did the camera do what it was asked to?
+"""Camera: did the camera do what it was asked to (docs/wrbench.md)? Three questions, never merged:
 
-Evidence: `SeenCamera` (a file of poses where one was given, else odometry) against `AskedCamera`, one pose per frame of
-the clip: the path that came with it as a file, less the gain that its maker amplified it by, else its script. Three
-questions, never merged:
-
-- precision (CamPrec): how close to the requested path, for generators that were given a path. With the mean rotation
-  error r in degrees and the translation error e, relative to the path and up to one scale, exp(-(r / 45 + e)); 0 if the
-  farthest yaw (or sideways way) is weak or on the wrong side.
-- alignment (CamAlign): how much of the requested yaw was turned, to the requested side. It can also be asked of
-  generators that were only told.
+- precision (CamPrec): how close to the requested path: with the mean rotation error r in degrees and the translation
+  error e, relative to the path and up to one scale, exp(-(r / 45 + e)); 0 if the farthest yaw (or sideways way) is weak
+  or on the wrong side;
+- alignment (CamAlign): how much of the requested yaw was turned, to the requested side;
 - static hold: how still a camera was that should rest.
-
-WRBench, arXiv 2606.20545; its public code at 629595d. `corrected` compares paths of unequal length, divides the yaw by
-the requested one, and says what a resting camera would get; `upstream` keeps the public code's rules, and its targets
-with their gain. Neither asks whether the camera came back: the view gate does.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Probes: are visible and returned things in the right place and state?
+"""Probes: are visible and returned things in the right place and state (docs/wrbench.md)?
 
-Evidence: `ProbeAnswers` to a few yes-or-no probes per axis, some worded so that yes is right and some so that no
-is. A probe counts with the judge's probability of the right answer, p_yes or 1 - p_yes, taken from the
-log-probabilities of its answer token; where a judge gives none, a plain yes or no counts as 1 or 0, and the facts
-say so. The score is the mean over the probes of an axis (WRBench eq. 4-6, arXiv 2606.20545). A probe without an
-answer leaves the axis unscored: half of a balanced pair is not balanced. The two returned axes are asked only where
-the re-observation gate is open.
+A probe counts with the judge's probability of the right answer; where a judge gives none, a plain yes or no counts as 1
+or 0. The score is the mean over the probes of an axis (WRBench eq. 4-6, arXiv 2606.20545). A probe without an answer
+leaves the axis unscored: half of a balanced pair is not balanced.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """Re-observation: was the subject hidden, did it return, and can the return be judged?
 
-Evidence: `Judgeability`, yes or no for each second of the clip, from a judge that does not score. The rule on the
-ordered seconds is WRBench's (arXiv 2606.20545): the subject must have been judgeable; the first second without it
-after that hides it; any judgeable second after that is its return. A clip whose first look does not get there is looked
+The rule on the ordered seconds is WRBench's (arXiv 2606.20545): the subject must have been judgeable; the first second
+without it after that hides it; any judgeable second after that is its return. A clip that does not get there is looked
 at again with more evidence; then its seconds and the judge's own word both have to agree, for place and state alike.
-
-A second long occlusion counts as hidden, whatever hid it; the pixel gates (`view_return`, `target_return`) are asked
-beside this one and ask something stricter.
 """
 
 from __future__ import annotations
