@@ -12,8 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from revisit.stats.intervals import Estimate, ends_interval, estimate
-from revisit.stats.student import t_quantile
+from revisit.stats.intervals import Estimate, ends_interval, estimate, t_quantile
 
 REPEATS, RESAMPLES = 3000, 300
 CLUSTERS = (6, 10, 20, 40)

@@ -13,12 +13,11 @@ import pytest
 
 from revisit.core import Case, Clip, Record, UsageError
 from revisit.labels import shapes
-from revisit.labels.agree import agreement
+from revisit.labels.agree import agreement, qualities
 from revisit.labels.align import alignment, votes_of
 from revisit.labels.export import files_of, preferences, reviews, targets
 from revisit.labels.items import dimensions_of, items_of
 from revisit.labels.label import Box, Label, lines, read_labels
-from revisit.labels.quality import qualities
 from revisit.labels.sampling import least_certain, sample, survey
 from revisit.labels.tables import agreement_tables, alignment_tables
 from revisit.results import Results

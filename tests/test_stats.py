@@ -19,8 +19,9 @@ from revisit.stats.intervals import (
     of_ends,
     share_interval,
     straightened,
+    t_quantile,
+    t_tail,
 )
-from revisit.stats.student import t_quantile, t_tail
 
 
 @pytest.mark.parametrize("df", [1, 1.4, 2, 3, 4, 7.25, 12, 30, 101, 250.5])

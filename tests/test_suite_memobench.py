@@ -718,7 +718,7 @@ def scores_of(**models) -> Results:
 
 
 def test_an_order_needs_differences_that_hold_clip_by_clip():
-    from revisit.suites.memobench.sentences import order, sentences
+    from revisit.suites.memobench.summary import order, sentences
 
     # Two models that are equally far apart on every clip, though the clips themselves differ by far more.
     clips = np.array([10.0, 20, 30, 40, 50, 60])

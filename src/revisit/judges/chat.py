@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,7 +28,6 @@ from revisit.judges.budget import words_of
 from revisit.judges.pictures import as_video
 from revisit.judges.probability import p_yes
 from revisit.judges.questions import Many, Question, Record, YesNo
-from revisit.judges.secret import Secret, find_secret
 from revisit.judges.wording import RULES, after, before, fingerprint
 
 LARGEST_REPLY = 4 << 20  # bytes
@@ -250,3 +251,45 @@ def _usage(counted: Any) -> Usage:
     tokens = [found.get(name) for name in ("prompt_tokens", "completion_tokens")]
     tokens_in, tokens_out = (value if isinstance(value, int) and value >= 0 else 0 for value in tokens)
     return Usage(1, tokens_in, tokens_out)
+
+
+SHOWN = "[key]"
+
+
+@dataclass(frozen=True, repr=False)
+class Secret:
+    """A key that shows itself to nobody but `reveal`."""
+
+    _value: str
+
+    def __repr__(self) -> str:
+        return SHOWN
+
+    __str__ = __repr__
+
+    def reveal(self) -> str:
+        return self._value
+
+    def redact(self, text: str) -> str:
+        """The text without the key, which a server may have echoed."""
+        return text.replace(self._value, SHOWN) if self._value else text
+
+
+def find_secret(variable: str = "", file: Path | None = None) -> Secret:
+    """The key from an environment variable or a file; an empty one where neither is named."""
+    if variable and file is not None:
+        raise UsageError("give either key_env or key_file for the judge's key, not both")
+    if file is not None:
+        try:
+            value = file.expanduser().read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{file}: the judge's key cannot be read ({type(error).__name__})") from None
+    else:
+        value = os.environ.get(variable, "").strip() if variable else ""
+        if variable and not value:
+            raise UsageError(f"the judge's key is read from ${variable}, which is not set: export {variable}=...")
+    if any(character.isspace() or not character.isprintable() or ord(character) > 126 for character in value):
+        raise UsageError(
+            "the judge's key contains spaces or special characters; a key is one word of plain ASCII characters"
+        )
+    return Secret(value)

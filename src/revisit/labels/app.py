@@ -20,11 +20,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from revisit.core import RevisitError, UsageError
 from revisit.core.texts import counted
 from revisit.labels import forms
+from revisit.labels.agree import rater_rows
 from revisit.labels.export import exported
 from revisit.labels.items import JUDGEABLE, Item
 from revisit.labels.label import BACK, CANNOT, GONE
 from revisit.labels.project import Project
-from revisit.labels.quality import rater_rows
 from revisit.labels.queue import Queue, swapped
 from revisit.labels.store import Rater, Store
 from revisit.web.media import media_response

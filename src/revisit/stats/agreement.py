@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.stats.student import t_quantile
+from revisit.stats.intervals import t_quantile
 
 Weights = Literal["nominal", "linear", "quadratic"]
 Scale = Literal["nominal", "ordinal", "interval"]

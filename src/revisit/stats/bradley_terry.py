@@ -15,7 +15,7 @@ from statistics import NormalDist
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.stats.student import t_quantile
+from revisit.stats.intervals import t_quantile
 
 MOST_STEPS = 100
 

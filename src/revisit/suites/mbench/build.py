@@ -22,12 +22,57 @@ import yaml
 from revisit.core import RevisitError
 from revisit.judges.asker import Asker
 from revisit.judges.asking import Frames
+from revisit.judges.questions import Choice, Many, Number, Question, Rating, Record, Schema, Text
 from revisit.media.files import write_lines, write_text
 from revisit.suites import authoring
-from revisit.suites.mbench import questions_build as questions
 from revisit.suites.mbench.dataset import CARD, PLACES
 from revisit.suites.mbench.jobs import ASSIGNMENTS
 from revisit.suites.mbench.names import SETTINGS
+
+PARTS = 5
+CHALLENGES = {
+    "entity": "somebody or something is hidden for a while, changes its looks, or moves in a complicated way",
+    "environment": "the camera moves a lot, the layout of the place changes, or the background is busy",
+    "causal": "something changes its physical state, or one event leads to another",
+}
+
+
+def rate_question() -> Question:
+    """How much a video asks of each kind of memory."""
+    listed = "\n".join(f"- {name}: {what}" for name, what in CHALLENGES.items())
+    text = (
+        "These are frames of one video, in order. A generator will have to go on with it and remember it. Rate for "
+        f"each of these how much of it the video has, from 1 (none) to 5 (very much):\n{listed}"
+    )
+    return Question("mbench.select", text, Record({name: Rating() for name in CHALLENGES}))
+
+
+def describe_question() -> Question:
+    """What a video shows, and the one thing to remember."""
+    text = (
+        "These are frames of one video, in order. Describe the scene and what happens, with the looks and places of "
+        "everybody and everything that matters, in the order of time. Name the one person or thing that is best "
+        "followed: its kind, a short name, its core looks as single words or short phrases, and where the middle of it "
+        "is in the first frame, from 0 (left, top) to 1 (right, bottom)."
+    )
+    fields: dict[str, Schema] = {
+        "caption": Text(2000), "kind": Choice(("human", "object")), "name": Text(80),
+        "attributes": Many(Text(60), 1, 6), "x": Number(), "y": Number(),
+    }  # fmt: skip
+    return Question("mbench.describe", text, Record(fields))
+
+
+def segments_question(caption: str, name: str) -> Question:
+    """The description in five consecutive parts, in which the target leaves and comes back."""
+    text = (
+        f"These are frames of one video, in order. It is described so: {caption}\nTell it in {PARTS} consecutive parts "
+        "of about five seconds each, one short paragraph per part, without a word about the camera. In the second part "
+        f"the {name} goes out of view, in the third it is not in view and time goes on, in the fourth it comes back "
+        "into view, in the fifth it is fully there again, as it must be by then. Say what it looks like whenever it is "
+        "in view."
+    )
+    return Question("mbench.segments", text, Many(Text(800), PARTS, PARTS))
+
 
 LEAST = 3  # of 5: a video that challenges no kind of memory more than a little is left out
 SECONDS = 25
@@ -73,12 +118,12 @@ class Told:
 def ask(asker: Asker, video: Path, look: Callable[[Path], Frames]) -> Told | str:
     """What the judge says of a video, or why it is left out."""
     frames = look(video)
-    ratings = _answer(asker, frames, questions.select(), video)
+    ratings = _answer(asker, frames, rate_question(), video)
     challenge = max(ratings, key=lambda name: (ratings[name], -list(ratings).index(name)))
     if ratings[challenge] < LEAST:
         return f"{video.name}: no challenge to memory is rated {LEAST} or more ({_listed(ratings)})"
-    facts = _answer(asker, frames, questions.describe(), video)
-    parts = _answer(asker, frames, questions.segments(facts["caption"], facts["name"]), video)
+    facts = _answer(asker, frames, describe_question(), video)
+    parts = _answer(asker, frames, segments_question(facts["caption"], facts["name"]), video)
     subset = facts["kind"] if challenge == "entity" else challenge
     digest = hashlib.sha256(video.read_bytes()).hexdigest()[:8]
     return Told(

@@ -10,12 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from revisit.core import Case, Clip, Rejected, Target, UsageError
-from revisit.core.texts import parts
+from revisit.core.texts import parse_yaml, parts
 from revisit.media import VIDEO_SUFFIXES
 from revisit.media.files import is_file
 from revisit.suites.mbench.dataset import CARD, Dataset, Item, Problem, open_dataset, png_size
-from revisit.suites.mbench.wording import read_wording, words_for
+from revisit.suites.mbench.names import SUBSETS
 
 SOURCE = "source_video"
 POINT = 0.2  # side of the square around a point, as a share of the frame's shorter side: its size is not known
@@ -234,3 +236,30 @@ def _title(item: str, model: str) -> str:
 def _reason(problem: Problem) -> str:
     place = problem.file if problem.line is None else f"{problem.file}:{problem.line}"
     return f"{problem.kind}: {problem.text} ({place})"
+
+
+IDS = (*(f"trigger.{subset}" for subset in SUBSETS), "progress")
+LONGEST = 20_000  # characters
+
+
+def read_wording(path: Path) -> dict[str, str]:
+    """The user's own wording of the judge's questions, by question id; one that is left out is asked in our words."""
+    if not path.is_file():
+        raise UsageError(f"{path}: there is no such file of questions")
+    try:
+        content = parse_yaml(path.read_text(encoding="utf-8-sig"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise UsageError(f"{path}: this is neither YAML nor JSON") from None
+    if not isinstance(content, dict) or not content:
+        raise UsageError(f"{path}: expected question ids with their wording; the ids are {', '.join(IDS)}")
+    for id, words in content.items():
+        if id not in IDS:
+            raise UsageError(f"{path}: unknown question {str(id)[:80]!r}; the ids are {', '.join(IDS)}")
+        if not isinstance(words, str) or not 0 < len(words.strip()) <= LONGEST:
+            raise UsageError(f"{path}: {id} is {str(words)[:60]!r}; expected the wording of a question")
+    return {id: words.strip() for id, words in content.items()}
+
+
+def words_for(wording: dict[str, str], subset: str) -> dict[str, str]:
+    """What a case of a subset is asked with."""
+    return {id: words for id, words in wording.items() if id in (f"trigger.{subset}", "progress")}

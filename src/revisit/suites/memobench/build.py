@@ -19,10 +19,10 @@ from revisit.core import Clip, RevisitError, UsageError
 from revisit.geometry.rotations import geodesic, smoothed
 from revisit.judges.asker import Asker
 from revisit.judges.asking import Frames
+from revisit.judges.questions import Question, Record, Text
 from revisit.media import announced_frames, open_clip, save_npz
 from revisit.suites import authoring
 from revisit.suites.memobench.keyframes import problem_of
-from revisit.suites.memobench.questions_build import subject
 from revisit.suites.memobench.sheets import read_table
 
 SMOOTH = 1.5  # frames: the width of the smoothing of turns
@@ -162,3 +162,14 @@ def _pictures(video: Path, folder: Path) -> None:
         for frame in stream:
             name = folder / f"frame_{frame.index + 1:04d}.jpg"
             cv2.imwrite(str(name), np.ascontiguousarray(frame.rgb[..., ::-1]), [cv2.IMWRITE_JPEG_QUALITY, 95])
+
+
+def subject() -> Question:
+    """A short phrase for the target, and the prompt of the clip."""
+    text = (
+        "These are frames of one video, in order: the camera looks at something, turns away from it, and comes back. "
+        "Name what it comes back to as a short noun phrase of at most six words, with an article and without a verb. "
+        "Then tell the video in three or four sentences: what is seen at first, how the camera turns away and comes "
+        "back, and what goes on with the thing meanwhile."
+    )
+    return Question("memobench.subject", text, Record({"subject": Text(60), "prompt": Text(900)}))

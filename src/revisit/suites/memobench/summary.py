@@ -5,18 +5,19 @@ Notes tell which of several places a clip was taken from, and where files of the
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from revisit.core import METRICS
+from revisit.core.texts import counted
 from revisit.results import Results
-from revisit.results.results import Limits, cell_of
+from revisit.results.results import Limits, cell_of, mean_of
 from revisit.results.tables import Table, standard_summary, table
+from revisit.stats.intervals import mean_interval
 from revisit.suites.memobench.answers import answered_tables
 from revisit.suites.memobench.exports import SCORE, Place, value_at
 from revisit.suites.memobench.metrics import FIDELITY, is_sign
-from revisit.suites.memobench.sentences import sentences
 from revisit.suites.memobench.sheets import SHEETS
 from revisit.suites.memobench.strata import ors_tables, trajectory_table
 
@@ -91,3 +92,103 @@ def _table(results: Results, id: str, title: str, note: str, columns: Columns, h
         if found:
             rows.append((model, cells))
     return [table(title, note, columns, rows)] if rows else []
+
+
+Scores = dict[str, dict[tuple[str, str], float]]  # model -> (sample, split) -> score
+
+FOUND = (
+    # gate, label, what it means
+    ("target_return", "never hidden", "The target was never hidden, so the clip does not pose the test"),
+    ("target_return", "hidden, not returned", "The target was hidden and did not come back"),
+    ("target_return", "hidden, returned", "The target was hidden and came back"),
+    ("view_return", "never left", "The first view never left the frame"),
+)
+OUTCOME = "event_outcome"
+UNDONE, DONE = 1 / 3, 1 / 2  # below, twice as near to the first view as to the truth; above, nearer to the truth
+MOST_PAIRS = 12
+
+
+def sentences(results: Results) -> list[str]:
+    """Sentences about all models together."""
+    said = []
+    for gate, label, words in FOUND:
+        if found := _with_label(results, gate, label):
+            said.append(f"{words}: {found}.")
+    return [*said, *filter(None, [_outcomes(results), *(order(id, results) for id in FIDELITY)])]
+
+
+def order(id: str, results: Results) -> str | None:
+    """The models by their mean with intervals and numbers of clips, and which of them are apart.
+
+    Two are apart only if the interval of their score differences, clip by clip, excludes zero; those of all pairs hold
+    together at 95 % (Bonferroni). A ranking of means alone does not count.
+    """
+    scores = _scores(id, results)
+    if len(scores) < 2:
+        return None
+    metric = METRICS[id]
+    ranked = sorted(scores, key=lambda model: _mean(scores[model]), reverse=bool(metric.higher_is_better))
+    shown = []
+    for model in ranked:
+        mean, found = mean_of([(value, sample) for (sample, _), value in scores[model].items()], metric.range)
+        span = "no interval" if found is None else "{:.3g} to {:.3g}".format(*found)
+        shown.append(f"{model} {mean:.4g} ({span}, {counted(len(scores[model]), 'clip')})")
+    pairs = _apart(ranked, scores)
+    if pairs:
+        more = f" and {len(pairs) - MOST_PAIRS} more pairs" if len(pairs) > MOST_PAIRS else ""
+        apart = (
+            "Clip by clip, over all pairs together: "
+            + ", ".join(f"{a} is ahead of {b}" for a, b in pairs[:MOST_PAIRS])
+            + more
+        )
+    else:
+        apart = "Clip by clip no two of them differ at 95 %: these clips do not give a ranking"
+    return f"{metric.title}, best mean first: {'; '.join(shown)}. {apart}."
+
+
+def _apart(ranked: Sequence[str], scores: Scores) -> list[tuple[str, str]]:
+    pairs = []
+    level = 1 - 0.05 / max(len(ranked) * (len(ranked) - 1) // 2, 1)
+    for k, better in enumerate(ranked):
+        for worse in ranked[k + 1 :]:
+            shared = [key for key in scores[better] if key in scores[worse]]
+            differences = [scores[better][key] - scores[worse][key] for key in shared]
+            found = mean_interval(differences, [sample for sample, _ in shared], level) if differences else None
+            if found is not None and not found[0] <= 0 <= found[1]:
+                pairs.append((better, worse))
+    return pairs
+
+
+def _outcomes(results: Results) -> str | None:
+    """Whether the return shows what had happened meanwhile."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for model, mine in _scores(OUTCOME, results).items():
+        value = _mean(mine)
+        kind = "reset" if value < UNDONE else "nearer to the truth" if value > DONE else "in between"
+        groups[kind].append(f"{model} {value:.2f} ({counted(len(mine), 'clip')})")
+    if not groups:
+        return None
+    parts = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in groups.items())
+    return f"After the return, from 0 (as if nothing had happened) to 1 (as in the truth): {parts}."
+
+
+def _with_label(results: Results, gate: str, label: str) -> str:
+    """Models and in how many of their clips a gate came to a finding."""
+    findings = [record for record in results.about(gate) if record.label]
+    asked = Counter(record.case.model for record in findings)
+    counts = Counter(record.case.model for record in findings if record.label == label)
+    ranked = sorted(counts, key=lambda model: (-counts[model], model))
+    return ", ".join(f"{model} {counts[model]} of {asked[model]}" for model in ranked)
+
+
+def _scores(id: str, results: Results) -> Scores:
+    """The scores of the models that have some, in the order of their names."""
+    found: Scores = {}
+    for record in sorted(results.scores(id), key=lambda record: record.case.model):
+        assert record.value is not None
+        found.setdefault(record.case.model, {})[record.case.sample, record.case.subset] = record.value
+    return found
+
+
+def _mean(scores: dict[tuple[str, str], float]) -> float:
+    return sum(scores.values()) / len(scores)

@@ -6,17 +6,21 @@ clips shows it in its coverage.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from revisit.results import Results
+from revisit.core import METRICS
+from revisit.results import Cell, Results
 from revisit.results.funnel import Stage, memory_stage, stage
-from revisit.results.tables import standard_summary
-from revisit.suites.mind import spaces
+from revisit.results.results import Entry
+from revisit.results.tables import Table, standard_summary, table
+from revisit.stats.intervals import difference_interval
 from revisit.suites.mind.measures import KEYS
-from revisit.suites.mind.read import PERSPECTIVES, TESTS
+from revisit.suites.mind.read import PERSPECTIVES, TESTS, action_space
+from revisit.suites.mind.selection import MAIN, SHARED, VARIED
 
 MEMORY = (*KEYS["lcm"].values(), *KEYS["gsc"].values())
 
@@ -31,7 +35,7 @@ def summarise(results: Results) -> dict[str, Any]:
         places=("subset", "condition"),
     )
     return standard | {
-        "tables": spaces.tables(results, list(standard["metrics"])),
+        "tables": space_tables(results, list(standard["metrics"])),
         "actions": {model: _actions(mine) for model, mine in results.groups().items()},
     }
 
@@ -68,3 +72,58 @@ def _actions(results: Results) -> Mapping[str, Mapping[str, float]]:
         }
         for group, values in sorted(sums.items())
     }
+
+
+Space = tuple[bool, float, float]  # varied, speed and angle; the latter inf where the name tells none
+
+
+def space_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
+    """Scores by action space, and the gap between shared and varied ones; none where no clip varies it."""
+    main = results.where(condition=MAIN)
+    asked = [id for id in metrics if main.expected(id)]
+    if not asked or not any(case.condition == VARIED for case in main.cases):
+        return []
+    models = main.groups()
+    titles = [METRICS[id].title for id in asked]
+    return [
+        table(
+            "Scores by action space",
+            "speed and angle from the names of the recordings; mem_test has the shared action space",
+            titles,
+            [
+                (f"{model}, {_named(*space)}", [part.cell(id) for id in asked])
+                for model, mine in models.items()
+                for space, part in mine.groups(_space).items()  # the shared one first, then by speed and angle
+            ],
+        ),
+        table(
+            "Varied minus shared action spaces",
+            "action_space_test minus mem_test, with Welch's 95 % interval and the numbers of clips",
+            titles,
+            [(model, [_gap(mine, id) for id in asked]) for model, mine in models.items()],
+        ),
+    ]
+
+
+def _space(entry: Entry) -> Space:
+    """The action space of a clip, made or missing, by the name of its recording."""
+    name = entry.id.removesuffix(f"@{entry.model}").rpartition("/")[2]
+    told = action_space(name, entry.condition)
+    return entry.condition == VARIED, told.get("speed", math.inf), told.get("angle", math.inf)
+
+
+def _named(varied: bool, speed: float, angle: float) -> str:
+    told = "" if math.isinf(speed) else f"{speed:g}x, angle {angle:g}"
+    return " ".join(filter(None, ["varied" if varied else "shared", told]))
+
+
+def _gap(results: Results, id: str) -> Cell:
+    shared, varied = (
+        [record.value for record in results.scores(id) if record.value is not None and record.case.condition == test]
+        for test in (SHARED, VARIED)
+    )
+    n, of = len(shared) + len(varied), results.expected(id)
+    if not shared or not varied:
+        return Cell(n, of)
+    difference = sum(varied) / len(varied) - sum(shared) / len(shared)
+    return Cell(n, of, difference, difference_interval(varied, shared))

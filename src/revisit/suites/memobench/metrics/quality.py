@@ -1,7 +1,7 @@
 """Visual quality and prompt fidelity of MemoBench: ratings of single frames by networks (docs/memobench-metrics.md).
 
-    visual quality   (N(aesthetic) + N(quality)) / 2, each mean over frames put on 0-100 (Eq. 2)
-    image reward     100 * mean of the sigmoid of ImageReward over five frames (section 3.4)
+visual quality   (N(aesthetic) + N(quality)) / 2, each mean over frames put on 0-100 (Eq. 2)
+image reward     100 * mean of the sigmoid of ImageReward over five frames (section 3.4)
 """
 
 from __future__ import annotations
