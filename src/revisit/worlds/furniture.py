@@ -158,15 +158,12 @@ def _any(rng: np.random.Generator, palette: Palette) -> tx.Colour:
     return palette.colours[int(rng.integers(len(palette.colours)))]
 
 
-def _framed(inner: tx.Paint, frame: tx.Paint) -> tx.Paint:
+@tx.painted
+def _framed(rng: np.random.Generator, width: float, height: float, inner: tx.Paint, frame: tx.Paint) -> np.ndarray:
     """Paint with a border of another paint."""
-
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        edge = 0.04
-        image = frame(rng, width, height)
-        middle = inner(rng, width - 2 * edge, height - 2 * edge)
-        border = int(edge * tx.TEXELS)
-        image[border : border + middle.shape[0], border : border + middle.shape[1]] = middle
-        return image
-
-    return paint
+    edge = 0.04
+    image = frame(rng, width, height)
+    middle = inner(rng, width - 2 * edge, height - 2 * edge)
+    border = int(edge * tx.TEXELS)
+    image[border : border + middle.shape[0], border : border + middle.shape[1]] = middle
+    return image

@@ -15,61 +15,49 @@ FACE = 640  # texels across one face of the sky
 HILLS = ((0.135, (0.58, 0.68, 0.74)), (0.105, (0.42, 0.56, 0.44)))  # how high above the horizon, and their colour
 
 
-def coarse(paint: tx.Paint) -> tx.Paint:
+@tx.painted
+def coarse(rng: np.random.Generator, width: float, height: float, paint: tx.Paint) -> np.ndarray:
     """A paint at half the texels per metre, its features twice as large."""
-
-    def larger(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        return paint(rng, width / 2, height / 2)
-
-    return larger
+    return paint(rng, width / 2, height / 2)
 
 
-def grass(colour: tx.Colour = (0.30, 0.47, 0.18)) -> tx.Paint:
+@tx.painted
+def grass(rng: np.random.Generator, width: float, height: float, colour: tx.Colour = (0.3, 0.47, 0.18)) -> np.ndarray:
     """A lawn: blades of many greens, patches, daisies and fallen leaves."""
-
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        rows, columns = _size(width, height)
-        canvas = np.full((rows, columns, 3), 255 * np.asarray(colour), np.float32)
-        canvas *= 1 + 0.16 * tx.noise(rng, (rows, columns), (70, 70), 5)[..., None]
-        image = np.clip(canvas, 0, 255).astype(np.uint8)
-        area = width * height
-        _scatter(rng, image, int(150 * area), colour, (0.55, 1.6), long=(2, 6), short=(1, 2), turn=(60, 120))
-        for bright in (
-            (0.96, 0.95, 0.90),
-            (0.98, 0.85, 0.25),
-            (0.62, 0.36, 0.16),
-            (0.75, 0.52, 0.22),
-            (0.40, 0.62, 0.30),
-        ):
-            _scatter(rng, image, int(2.6 * area), bright, (0.9, 1.1), long=(2, 6), short=(2, 6))
-        return image.astype(np.float32) / 255
-
-    return paint
+    rows, columns = _size(width, height)
+    canvas = np.full((rows, columns, 3), 255 * np.asarray(colour), np.float32)
+    canvas *= 1 + 0.16 * tx.noise(rng, (rows, columns), (70, 70), 5)[..., None]
+    image = np.clip(canvas, 0, 255).astype(np.uint8)
+    area = width * height
+    _scatter(rng, image, int(150 * area), colour, (0.55, 1.6), long=(2, 6), short=(1, 2), turn=(60, 120))
+    for bright in (
+        (0.96, 0.95, 0.90),
+        (0.98, 0.85, 0.25),
+        (0.62, 0.36, 0.16),
+        (0.75, 0.52, 0.22),
+        (0.40, 0.62, 0.30),
+    ):
+        _scatter(rng, image, int(2.6 * area), bright, (0.9, 1.1), long=(2, 6), short=(2, 6))
+    return image.astype(np.float32) / 255
 
 
-def gravel(colour: tx.Colour = (0.66, 0.61, 0.54)) -> tx.Paint:
+@tx.painted
+def gravel(rng: np.random.Generator, width: float, height: float, colour: tx.Colour = (0.66, 0.61, 0.54)) -> np.ndarray:
     """Pebbles of many sizes and greys."""
-
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        image = np.full((*_size(width, height), 3), np.round(150 * np.asarray(colour)), np.uint8)
-        _scatter(rng, image, int(230 * width * height), colour, (0.6, 1.35), long=(2, 7), short=(2, 7))
-        return image.astype(np.float32) / 255
-
-    return paint
+    image = np.full((*_size(width, height), 3), np.round(150 * np.asarray(colour)), np.uint8)
+    _scatter(rng, image, int(230 * width * height), colour, (0.6, 1.35), long=(2, 7), short=(2, 7))
+    return image.astype(np.float32) / 255
 
 
-def leaves(colour: tx.Colour = (0.16, 0.34, 0.13)) -> tx.Paint:
+@tx.painted
+def leaves(rng: np.random.Generator, width: float, height: float, colour: tx.Colour = (0.16, 0.34, 0.13)) -> np.ndarray:
     """Dense foliage: overlapping leaves, light above dark."""
-
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        shape = max(int(height * 140), 8), max(int(width * 140), 8), 3
-        image = np.full(shape, np.round(110 * np.asarray(colour)), np.uint8)
-        for layer in (0.7, 1.0, 1.35, 1.7):
-            count = int(80 * width * height) + 6
-            _scatter(rng, image, count, colour, (0.75 * layer, 1.25 * layer), long=(5, 12), short=(3, 6))
-        return image.astype(np.float32) / 255
-
-    return paint
+    shape = max(int(height * 140), 8), max(int(width * 140), 8), 3
+    image = np.full(shape, np.round(110 * np.asarray(colour)), np.uint8)
+    for layer in (0.7, 1.0, 1.35, 1.7):
+        count = int(80 * width * height) + 6
+        _scatter(rng, image, count, colour, (0.75 * layer, 1.25 * layer), long=(5, 12), short=(3, 6))
+    return image.astype(np.float32) / 255
 
 
 def _scatter(
@@ -96,24 +84,21 @@ def _scatter(
         cv2.ellipse(image, (x, y), tuple(axis), angle, 0, 360, tuple(tint), -1, cv2.LINE_AA)
 
 
-def fence(colour: tx.Colour) -> tx.Paint:
+@tx.painted
+def fence(rng: np.random.Generator, width: float, height: float, colour: tx.Colour) -> np.ndarray:
     """Upright boards of unequal width and shade, with gaps, nails and two rails."""
-
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        image = tx.wood(colour, plank=0.13, along="y")(rng, width, height)
-        rows, columns = image.shape[:2]
-        at = 0.0
-        while at < width:
-            left, right = int(at * tx.TEXELS), int((at + 0.13) * tx.TEXELS)
-            image[:, left:right] *= rng.uniform(0.75, 1.2)
-            image[:, left : left + 3] *= 0.35
-            for rail in (0.22, 0.78):
-                row = int(rail * rows)
-                image[row : row + 4, min(left + 12, columns - 3) : left + 16] *= 0.3
-            at += 0.13
-        return np.clip(image, 0, 1)
-
-    return paint
+    image = tx.wood(colour, plank=0.13, along="y")(rng, width, height)
+    rows, columns = image.shape[:2]
+    at = 0.0
+    while at < width:
+        left, right = int(at * tx.TEXELS), int((at + 0.13) * tx.TEXELS)
+        image[:, left:right] *= rng.uniform(0.75, 1.2)
+        image[:, left : left + 3] *= 0.35
+        for rail in (0.22, 0.78):
+            row = int(rail * rows)
+            image[row : row + 4, min(left + 12, columns - 3) : left + 16] *= 0.3
+        at += 0.13
+    return np.clip(image, 0, 1)
 
 
 def paving(colour: tx.Colour = (0.70, 0.66, 0.60)) -> tx.Paint:

@@ -227,72 +227,59 @@ TARGETS: dict[str, Target] = {
 BY_SEED = tuple(TARGETS)[:10]  # among which a seed chooses: kinds added later leave the worlds of seeds as they are
 
 
-def _gores(colours: tuple[tx.Colour, ...]) -> tx.Paint:
+@tx.painted
+def _gores(rng: np.random.Generator, width: float, height: float, colours: tuple[tx.Colour, ...]) -> np.ndarray:
     """Stripes from pole to pole, with stars of unequal size on them."""
-
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        image = tx.plain(colours[0])(rng, width, height)
-        columns = image.shape[1]
-        count = 2 * len(colours)
-        for k in range(count):
-            image[:, k * columns // count : (k + 1) * columns // count] = colours[k % len(colours)]
-        image[: int(0.09 * image.shape[0])] = image[-int(0.09 * image.shape[0]) :] = colours[2]
-        return _dotted(rng, image, colours[0], share=0.4)
-
-    return paint
+    image = tx.plain(colours[0])(rng, width, height)
+    columns = image.shape[1]
+    count = 2 * len(colours)
+    for k in range(count):
+        image[:, k * columns // count : (k + 1) * columns // count] = colours[k % len(colours)]
+    image[: int(0.09 * image.shape[0])] = image[-int(0.09 * image.shape[0]) :] = colours[2]
+    return _dotted(rng, image, colours[0], share=0.4)
 
 
-def _spots(ground: tx.Colour, spot: tx.Colour) -> tx.Paint:
+@tx.painted
+def _spots(rng: np.random.Generator, width: float, height: float, ground: tx.Colour, spot: tx.Colour) -> np.ndarray:
     """Spots of unequal size on a plain ground."""
-
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        return _dotted(rng, tx.plain(ground)(rng, width, height), spot, share=1.0)
-
-    return paint
+    return _dotted(rng, tx.plain(ground)(rng, width, height), spot, share=1.0)
 
 
-def _ribboned(paper: tx.Paint, ribbon: tx.Colour, at: float = 0.5) -> tx.Paint:
+@tx.painted
+def _ribboned(
+    rng: np.random.Generator, width: float, height: float, paper: tx.Paint, ribbon: tx.Colour, at: float = 0.5
+) -> np.ndarray:
     """Paper with a ribbon from top to bottom, at a share of its width."""
-
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        image = paper(rng, width, height)
-        middle, half = int(at * image.shape[1]), max(int(0.025 * tx.TEXELS), 2)
-        image[:, middle - half : middle + half] = ribbon
-        return image
-
-    return paint
+    image = paper(rng, width, height)
+    middle, half = int(at * image.shape[1]), max(int(0.025 * tx.TEXELS), 2)
+    image[:, middle - half : middle + half] = ribbon
+    return image
 
 
-def _filled(level: float) -> tx.Paint:
+@tx.painted
+def _filled(rng: np.random.Generator, width: float, height: float, level: float) -> np.ndarray:
     """Glass with marks, and juice up to a share of its height."""
-
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        rows, columns = 136, 320
-        image = np.full((rows, columns, 3), (0.78, 0.87, 0.90), np.float32)
-        image[:, ::40] = image[:, 1::40] = (0.90, 0.95, 0.97)
-        top = (1 - level) * rows
-        # The row that the level crosses is juice in part, so that every change of level shows.
-        wet = np.clip(np.arange(rows) + 1 - top, 0, 1)[:, None, None].astype(np.float32)
-        bubbles = _dotted(rng, np.full_like(image, JUICE), (1.0, 0.72, 0.30), share=0.5)
-        image = image * (1 - wet) + bubbles * wet
-        for mark in range(1, 10):
-            row = rows - int(mark * rows / 10)
-            length = 14 if mark % 5 else 24
-            for start in range(8, columns, 40):
-                image[row : row + 2, start : start + length] = (0.12, 0.20, 0.32)
-        return image
-
-    return paint
+    rows, columns = 136, 320
+    image = np.full((rows, columns, 3), (0.78, 0.87, 0.90), np.float32)
+    image[:, ::40] = image[:, 1::40] = (0.90, 0.95, 0.97)
+    top = (1 - level) * rows
+    # The row that the level crosses is juice in part, so that every change of level shows.
+    wet = np.clip(np.arange(rows) + 1 - top, 0, 1)[:, None, None].astype(np.float32)
+    bubbles = _dotted(rng, np.full_like(image, JUICE), (1.0, 0.72, 0.30), share=0.5)
+    image = image * (1 - wet) + bubbles * wet
+    for mark in range(1, 10):
+        row = rows - int(mark * rows / 10)
+        length = 14 if mark % 5 else 24
+        for start in range(8, columns, 40):
+            image[row : row + 2, start : start + length] = (0.12, 0.20, 0.32)
+    return image
 
 
-def _lowest(paint: tx.Paint, share: float) -> tx.Paint:
+@tx.painted
+def _lowest(rng: np.random.Generator, width: float, height: float, paint: tx.Paint, share: float) -> np.ndarray:
     """The lowest share of a paint: what is left of a thing that gets shorter from the top."""
-
-    def lower(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        image = paint(rng, width, height / share)
-        return image[-max(round(share * len(image)), 4) :]
-
-    return lower
+    image = paint(rng, width, height / share)
+    return image[-max(round(share * len(image)), 4) :]
 
 
 def _flame(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
@@ -302,32 +289,29 @@ def _flame(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
     return np.tile(top * share + bottom * (1 - share), (1, 16, 1)).astype(np.float32)
 
 
-def _face(skin: tx.Colour) -> tx.Paint:
+@tx.painted
+def _face(rng: np.random.Generator, width: float, height: float, skin: tx.Colour) -> np.ndarray:
     """A head unrolled: eyes, brows, nose, mouth and cheeks in the middle of the front, hair above and behind."""
+    import cv2
 
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        import cv2
-
-        head = np.full((256, 512, 3), np.round(np.array(skin) * 255), np.uint8)
-        hair, dark = (74, 44, 26), (36, 26, 30)
-        head[:74] = hair
-        for x in range(512):
-            behind = abs(x - 256) / 256
-            head[: int(74 + 130 * np.clip((behind - 0.38) * 6, 0, 1) + 5 * np.sin(x / 5)), x] = hair
-        for side in (-1, 1):
-            x = 256 + 34 * side
-            cv2.ellipse(head, (256 + 50 * side, 154), (18, 12), 0, 0, 360, (240, 150, 130), -1, cv2.LINE_AA)
-            cv2.ellipse(head, (x, 118), (17, 12), 0, 0, 360, (250, 250, 248), -1, cv2.LINE_AA)
-            cv2.circle(head, (x, 119), 8, (62, 110, 70), -1, cv2.LINE_AA)
-            cv2.circle(head, (x, 119), 4, dark, -1, cv2.LINE_AA)
-            cv2.ellipse(head, (x, 102), (20, 8), 0, 190, 350, dark, 4, cv2.LINE_AA)
-        cv2.ellipse(head, (256, 138), (8, 6), 0, 0, 180, (196, 128, 100), 4, cv2.LINE_AA)
-        cv2.ellipse(head, (256, 158), (28, 16), 0, 10, 170, (176, 40, 48), 6, cv2.LINE_AA)
-        for x, y in ((-60, 140), (-52, 148), (64, 142), (56, 150)):
-            cv2.circle(head, (256 + x, y), 2, (176, 110, 84), -1, cv2.LINE_AA)
-        return (head / np.float32(255)).astype(np.float32)
-
-    return paint
+    head = np.full((256, 512, 3), np.round(np.array(skin) * 255), np.uint8)
+    hair, dark = (74, 44, 26), (36, 26, 30)
+    head[:74] = hair
+    for x in range(512):
+        behind = abs(x - 256) / 256
+        head[: int(74 + 130 * np.clip((behind - 0.38) * 6, 0, 1) + 5 * np.sin(x / 5)), x] = hair
+    for side in (-1, 1):
+        x = 256 + 34 * side
+        cv2.ellipse(head, (256 + 50 * side, 154), (18, 12), 0, 0, 360, (240, 150, 130), -1, cv2.LINE_AA)
+        cv2.ellipse(head, (x, 118), (17, 12), 0, 0, 360, (250, 250, 248), -1, cv2.LINE_AA)
+        cv2.circle(head, (x, 119), 8, (62, 110, 70), -1, cv2.LINE_AA)
+        cv2.circle(head, (x, 119), 4, dark, -1, cv2.LINE_AA)
+        cv2.ellipse(head, (x, 102), (20, 8), 0, 190, 350, dark, 4, cv2.LINE_AA)
+    cv2.ellipse(head, (256, 138), (8, 6), 0, 0, 180, (196, 128, 100), 4, cv2.LINE_AA)
+    cv2.ellipse(head, (256, 158), (28, 16), 0, 10, 170, (176, 40, 48), 6, cv2.LINE_AA)
+    for x, y in ((-60, 140), (-52, 148), (64, 142), (56, 150)):
+        cv2.circle(head, (256 + x, y), 2, (176, 110, 84), -1, cv2.LINE_AA)
+    return (head / np.float32(255)).astype(np.float32)
 
 
 def _dotted(rng: np.random.Generator, image: np.ndarray, colour: tx.Colour, share: float) -> np.ndarray:

@@ -1,21 +1,33 @@
 """Procedural paint: images made of seeded noise, never tiled, so that no two patches look alike.
 
 A `Paint` is a function (rng, width, height in metres) -> float32 RGB image in 0..1 at `TEXELS` texels
-per metre. The functions below return one each, for given colours. Repetition would break feature
-matching, so every brick, plank, leaf and book is drawn by itself.
+per metre. The functions below give one each for their further arguments, such as colours (`painted`). Repetition would
+break feature matching, so every brick, plank, leaf and book is drawn by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeAlias
 
 import numpy as np
 
 Paint = Callable[[np.random.Generator, float, float], np.ndarray]
 Colour: TypeAlias = Sequence[float] | np.ndarray
+P = ParamSpec("P")
 
 TEXELS = 200.0  # per metre: one screen pixel of a 480p frame at 3.5 m
+
+
+def painted(draw: Callable[Concatenate[np.random.Generator, float, float, P], np.ndarray]) -> Callable[P, Paint]:
+    """A function of what follows the size, such as colours, that gives the paint: `wood(brown)(rng, 2.0, 1.0)`."""
+
+    @wraps(draw)
+    def paint_of(*args: P.args, **named: P.kwargs) -> Paint:
+        return lambda rng, width, height: draw(rng, width, height, *args, **named)
+
+    return paint_of
 
 
 def noise(rng: np.random.Generator, shape: tuple[int, int], grain: tuple[float, float], octaves: int = 4) -> np.ndarray:
@@ -32,266 +44,247 @@ def noise(rng: np.random.Generator, shape: tuple[int, int], grain: tuple[float, 
     return cv2.resize(total, shape[::-1], interpolation=cv2.INTER_CUBIC) / np.float32(0.6 * np.sqrt(power))
 
 
-def plaster(colour: Colour, roughness: float = 0.035) -> Paint:
+@painted
+def plaster(
+    rng: np.random.Generator, width: float, height: float, colour: Colour, roughness: float = 0.035
+) -> np.ndarray:
     """A painted wall with patches, strokes and specks."""
-
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        image = _flat(colour, width, height)
-        shape = image.shape[:2]
-        _shade(image, roughness * noise(rng, shape, (90, 90), 6))
-        return _speckle(rng, image, count=int(60 * width * height), size=(0.004, 0.012), strength=0.16)
-
-    return paint
+    image = _flat(colour, width, height)
+    shape = image.shape[:2]
+    _shade(image, roughness * noise(rng, shape, (90, 90), 6))
+    return _speckle(rng, image, count=int(60 * width * height), size=(0.004, 0.012), strength=0.16)
 
 
-def wallpaper(colour: Colour, motifs: Sequence[Colour]) -> Paint:
+@painted
+def wallpaper(
+    rng: np.random.Generator, width: float, height: float, colour: Colour, motifs: Sequence[Colour]
+) -> np.ndarray:
     """Leaves and petals scattered over a plain ground, each with its own size, turn and tint."""
+    import cv2
 
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        import cv2
-
-        canvas = _canvas(_flat(colour, width, height))
-        for _ in range(int(26 * width * height)):
-            x, y = rng.uniform(0, width), rng.uniform(0, height)
-            turn, size = rng.uniform(0, 360), rng.uniform(0.03, 0.10)
-            tint = _byte(_vary(rng, _any(rng, motifs), 0.10))
-            for leaf in range(int(rng.integers(1, 6))):
-                angle = turn + leaf * rng.uniform(38, 64)
-                centre = (
-                    x + 0.8 * size * np.cos(np.radians(angle)),
-                    y + 0.8 * size * np.sin(np.radians(angle)),
-                )
-                axes = (int(size * TEXELS), int(size * TEXELS * rng.uniform(0.22, 0.45)))
-                cv2.ellipse(canvas, _texel(centre), axes, angle, 0, 360, tint, -1, cv2.LINE_AA)
-            cv2.circle(
-                canvas, _texel((x, y)), int(size * TEXELS * 0.3), _byte(_vary(rng, colour, 0.2)), -1, cv2.LINE_AA
+    canvas = _canvas(_flat(colour, width, height))
+    for _ in range(int(26 * width * height)):
+        x, y = rng.uniform(0, width), rng.uniform(0, height)
+        turn, size = rng.uniform(0, 360), rng.uniform(0.03, 0.10)
+        tint = _byte(_vary(rng, _any(rng, motifs), 0.10))
+        for leaf in range(int(rng.integers(1, 6))):
+            angle = turn + leaf * rng.uniform(38, 64)
+            centre = (
+                x + 0.8 * size * np.cos(np.radians(angle)),
+                y + 0.8 * size * np.sin(np.radians(angle)),
             )
-        image = _float(canvas)
-        _shade(image, 0.03 * noise(rng, image.shape[:2], (40, 40), 5))
-        return image
+            axes = (int(size * TEXELS), int(size * TEXELS * rng.uniform(0.22, 0.45)))
+            cv2.ellipse(canvas, _texel(centre), axes, angle, 0, 360, tint, -1, cv2.LINE_AA)
+        cv2.circle(canvas, _texel((x, y)), int(size * TEXELS * 0.3), _byte(_vary(rng, colour, 0.2)), -1, cv2.LINE_AA)
+    image = _float(canvas)
+    _shade(image, 0.03 * noise(rng, image.shape[:2], (40, 40), 5))
+    return image
 
-    return paint
 
-
-def bricks(colour: Colour, mortar: Colour) -> Paint:
+@painted
+def bricks(rng: np.random.Generator, width: float, height: float, colour: Colour, mortar: Colour) -> np.ndarray:
     """Courses of bricks of unequal length and colour."""
+    import cv2
 
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        import cv2
-
-        canvas = _canvas(_flat(mortar, width, height))
-        top = -rng.uniform(0, 0.05)
-        while top < height:
-            course = rng.uniform(0.075, 0.10)
-            left = -rng.uniform(0, 0.25)
-            while left < width:
-                length = rng.uniform(0.15, 0.30)
-                corner = _texel((left + 0.012, top + 0.012))
-                tint = _byte(_vary(rng, colour, 0.13, 0.04))
-                cv2.rectangle(canvas, corner, _texel((left + length, top + course)), tint, -1)
-                left += length
-            top += course
-        image = _float(canvas)
-        _shade(image, 0.06 * noise(rng, image.shape[:2], (24, 24), 5))
-        return _speckle(rng, image, count=int(90 * width * height), size=(0.004, 0.012), strength=0.2)
-
-    return paint
+    canvas = _canvas(_flat(mortar, width, height))
+    top = -rng.uniform(0, 0.05)
+    while top < height:
+        course = rng.uniform(0.075, 0.10)
+        left = -rng.uniform(0, 0.25)
+        while left < width:
+            length = rng.uniform(0.15, 0.30)
+            corner = _texel((left + 0.012, top + 0.012))
+            tint = _byte(_vary(rng, colour, 0.13, 0.04))
+            cv2.rectangle(canvas, corner, _texel((left + length, top + course)), tint, -1)
+            left += length
+        top += course
+    image = _float(canvas)
+    _shade(image, 0.06 * noise(rng, image.shape[:2], (24, 24), 5))
+    return _speckle(rng, image, count=int(90 * width * height), size=(0.004, 0.012), strength=0.2)
 
 
-def wood(colour: Colour, plank: float = 0.14, along: str = "x") -> Paint:
+@painted
+def wood(
+    rng: np.random.Generator, width: float, height: float, colour: Colour, plank: float = 0.14, along: str = "x"
+) -> np.ndarray:
     """Planks with grain and knots; `along` is the direction they run, x or y."""
-
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        if along == "y":
-            return np.ascontiguousarray(_planks(rng, height, width, colour, plank).transpose(1, 0, 2))
-        return _planks(rng, width, height, colour, plank)
-
-    return paint
+    if along == "y":
+        return np.ascontiguousarray(_planks(rng, height, width, colour, plank).transpose(1, 0, 2))
+    return _planks(rng, width, height, colour, plank)
 
 
-def fabric(colour: Colour, stripes: Sequence[Colour] = ()) -> Paint:
+@painted
+def fabric(
+    rng: np.random.Generator, width: float, height: float, colour: Colour, stripes: Sequence[Colour] = ()
+) -> np.ndarray:
     """Woven cloth, plain or with stripes of unequal width."""
-
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        image = _flat(colour, width, height)
-        shape = image.shape[:2]
-        at = 0.0
-        while stripes and at < width:
-            band = rng.uniform(0.02, 0.09)
-            if rng.random() < 0.6:
-                span = slice(int(at * TEXELS), int((at + band) * TEXELS))
-                image[:, span] = _vary(rng, _any(rng, stripes), 0.08)
-            at += band
-        _shade(image, 0.05 * noise(rng, shape, (60, 60), 3) + 0.05 * noise(rng, shape, (4, 4), 2))
-        return _speckle(rng, image, count=int(140 * width * height), size=(0.005, 0.016), strength=0.2)
-
-    return paint
+    image = _flat(colour, width, height)
+    shape = image.shape[:2]
+    at = 0.0
+    while stripes and at < width:
+        band = rng.uniform(0.02, 0.09)
+        if rng.random() < 0.6:
+            span = slice(int(at * TEXELS), int((at + band) * TEXELS))
+            image[:, span] = _vary(rng, _any(rng, stripes), 0.08)
+        at += band
+    _shade(image, 0.05 * noise(rng, shape, (60, 60), 3) + 0.05 * noise(rng, shape, (4, 4), 2))
+    return _speckle(rng, image, count=int(140 * width * height), size=(0.005, 0.016), strength=0.2)
 
 
-def rug(colours: Sequence[Colour]) -> Paint:
+@painted
+def rug(rng: np.random.Generator, width: float, height: float, colours: Sequence[Colour]) -> np.ndarray:
     """A rug: nested borders around a field of scattered diamonds."""
+    import cv2
 
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        import cv2
-
-        canvas = _canvas(_flat(colours[0], width, height))
-        inset = 0.0
-        for i in range(4):
-            tint = _byte(_vary(rng, colours[i % len(colours)], 0.06))
-            cv2.rectangle(canvas, _texel((inset, inset)), _texel((width - inset, height - inset)), tint, -1)
-            inset += rng.uniform(0.02, 0.05) * min(width, height)
-        for _ in range(int(45 * width * height)):
-            x, y = rng.uniform(inset, width - inset), rng.uniform(inset, height - inset)
-            wide, high = rng.uniform(0.02, 0.11, 2)
-            for shrink in (1.0, 0.6, 0.3):
-                corners = [
-                    (x - wide * shrink, y),
-                    (x, y - high * shrink),
-                    (x + wide * shrink, y),
-                    (x, y + high * shrink),
-                ]
-                tint = _byte(_vary(rng, _any(rng, colours), 0.08))
-                cv2.fillConvexPoly(canvas, np.array([_texel(c) for c in corners]), tint, cv2.LINE_AA)
-        image = _float(canvas)
-        _shade(image, 0.07 * noise(rng, image.shape[:2], (5, 5), 2) + 0.03 * noise(rng, image.shape[:2], (50, 50), 2))
-        return image
-
-    return paint
+    canvas = _canvas(_flat(colours[0], width, height))
+    inset = 0.0
+    for i in range(4):
+        tint = _byte(_vary(rng, colours[i % len(colours)], 0.06))
+        cv2.rectangle(canvas, _texel((inset, inset)), _texel((width - inset, height - inset)), tint, -1)
+        inset += rng.uniform(0.02, 0.05) * min(width, height)
+    for _ in range(int(45 * width * height)):
+        x, y = rng.uniform(inset, width - inset), rng.uniform(inset, height - inset)
+        wide, high = rng.uniform(0.02, 0.11, 2)
+        for shrink in (1.0, 0.6, 0.3):
+            corners = [
+                (x - wide * shrink, y),
+                (x, y - high * shrink),
+                (x + wide * shrink, y),
+                (x, y + high * shrink),
+            ]
+            tint = _byte(_vary(rng, _any(rng, colours), 0.08))
+            cv2.fillConvexPoly(canvas, np.array([_texel(c) for c in corners]), tint, cv2.LINE_AA)
+    image = _float(canvas)
+    _shade(image, 0.07 * noise(rng, image.shape[:2], (5, 5), 2) + 0.03 * noise(rng, image.shape[:2], (50, 50), 2))
+    return image
 
 
-def art(colours: Sequence[Colour], margin: Colour | None = (0.95, 0.94, 0.90)) -> Paint:
+@painted
+def art(
+    rng: np.random.Generator,
+    width: float,
+    height: float,
+    colours: Sequence[Colour],
+    margin: Colour | None = (0.95, 0.94, 0.9),
+) -> np.ndarray:
     """An abstract poster: a sky of two colours, discs, hills and strokes, inside a paper margin."""
+    import cv2
 
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        import cv2
-
-        image = _flat(colours[0], width, height)
-        high, wide = image.shape[:2]
-        ramp = np.linspace(0, 1, high, dtype=np.float32)[:, None, None]
-        first, second = (np.asarray(colours[i], np.float32) for i in rng.choice(len(colours), 2, replace=False))
-        canvas = _canvas(np.broadcast_to(first * (1 - ramp) + second * ramp, image.shape))
-        for _ in range(int(rng.integers(2, 5))):
-            centre = (rng.uniform(0.1, 0.9) * width, rng.uniform(0.1, 0.6) * height)
-            radius = int(rng.uniform(0.06, 0.22) * wide)
-            cv2.circle(canvas, _texel(centre), radius, _byte(_vary(rng, _any(rng, colours), 0.15)), -1, cv2.LINE_AA)
-        x = np.arange(wide)
-        for level in np.sort(rng.uniform(0.4, 0.95, int(rng.integers(3, 6)))):
-            ridge = level * high + 0.09 * high * noise(rng, (1, wide), (1, wide / 3), 4)[0]
-            outline = np.concatenate([np.stack([x, ridge], 1), [[wide, high], [0, high]]]).astype(np.int32)
-            cv2.fillPoly(canvas, [outline], _byte(_vary(rng, _any(rng, colours), 0.2)), cv2.LINE_AA)
-        for _ in range(int(rng.integers(6, 16))):
-            ends = rng.uniform(0, 1, (2, 2)) * (width, height)
-            tint = _byte(_vary(rng, _any(rng, colours), 0.25))
-            cv2.line(canvas, _texel(ends[0]), _texel(ends[1] * 0.3 + ends[0] * 0.7), tint, 2, cv2.LINE_AA)
-        if margin is not None:
-            border = max(2, int(0.06 * min(high, wide)))
-            cv2.rectangle(canvas, (0, 0), (wide - 1, high - 1), _byte(margin), 2 * border)
-        image = _float(canvas)
-        _shade(image, 0.03 * noise(rng, image.shape[:2], (14, 14), 4))
-        return image
-
-    return paint
+    image = _flat(colours[0], width, height)
+    high, wide = image.shape[:2]
+    ramp = np.linspace(0, 1, high, dtype=np.float32)[:, None, None]
+    first, second = (np.asarray(colours[i], np.float32) for i in rng.choice(len(colours), 2, replace=False))
+    canvas = _canvas(np.broadcast_to(first * (1 - ramp) + second * ramp, image.shape))
+    for _ in range(int(rng.integers(2, 5))):
+        centre = (rng.uniform(0.1, 0.9) * width, rng.uniform(0.1, 0.6) * height)
+        radius = int(rng.uniform(0.06, 0.22) * wide)
+        cv2.circle(canvas, _texel(centre), radius, _byte(_vary(rng, _any(rng, colours), 0.15)), -1, cv2.LINE_AA)
+    x = np.arange(wide)
+    for level in np.sort(rng.uniform(0.4, 0.95, int(rng.integers(3, 6)))):
+        ridge = level * high + 0.09 * high * noise(rng, (1, wide), (1, wide / 3), 4)[0]
+        outline = np.concatenate([np.stack([x, ridge], 1), [[wide, high], [0, high]]]).astype(np.int32)
+        cv2.fillPoly(canvas, [outline], _byte(_vary(rng, _any(rng, colours), 0.2)), cv2.LINE_AA)
+    for _ in range(int(rng.integers(6, 16))):
+        ends = rng.uniform(0, 1, (2, 2)) * (width, height)
+        tint = _byte(_vary(rng, _any(rng, colours), 0.25))
+        cv2.line(canvas, _texel(ends[0]), _texel(ends[1] * 0.3 + ends[0] * 0.7), tint, 2, cv2.LINE_AA)
+    if margin is not None:
+        border = max(2, int(0.06 * min(high, wide)))
+        cv2.rectangle(canvas, (0, 0), (wide - 1, high - 1), _byte(margin), 2 * border)
+    image = _float(canvas)
+    _shade(image, 0.03 * noise(rng, image.shape[:2], (14, 14), 4))
+    return image
 
 
-def books(colours: Sequence[Colour], case: Colour, shelves: int = 4) -> Paint:
+@painted
+def books(
+    rng: np.random.Generator, width: float, height: float, colours: Sequence[Colour], case: Colour, shelves: int = 4
+) -> np.ndarray:
     """The front of a bookcase: shelves full of upright and leaning books, with gaps and ornaments."""
+    import cv2
 
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        import cv2
-
-        canvas = _canvas(_flat(np.asarray(case) * 0.35, width, height))
-        board, pitch = 0.03, height / shelves
-        for shelf in range(shelves):
-            bottom = (shelf + 1) * pitch - board
-            left = board
-            while left < width - board - 0.02:
-                thick, tall = rng.uniform(0.02, 0.06), rng.uniform(0.55, 0.9) * (pitch - board)
-                right = min(left + thick, width - board)
-                if rng.random() < 0.10:
-                    left += rng.uniform(0.03, 0.10)
-                    continue
-                lean = rng.choice([0.0, 0.0, 0.0, 0.025])
-                tint = _vary(rng, _any(rng, colours), 0.16)
-                spine = [(left + lean, bottom - tall), (right + lean, bottom - tall), (right, bottom), (left, bottom)]
-                cv2.fillConvexPoly(canvas, np.array([_texel(p) for p in spine]), _byte(tint), cv2.LINE_AA)
-                label = _byte(np.clip(tint + rng.choice([-0.3, 0.35]), 0, 1))
-                for band in rng.uniform(0.12, 0.9, int(rng.integers(1, 4))):
-                    at = bottom - tall * band
-                    stop = _texel((right - 0.005, at + rng.uniform(0.004, 0.03)))
-                    cv2.rectangle(canvas, _texel((left + 0.005, at)), stop, label, -1)
-                left = right + lean + 0.002
-            cv2.rectangle(
-                canvas, _texel((0, bottom)), _texel((width, bottom + board)), _byte(_vary(rng, case, 0.04)), -1
-            )
-        sides = int(board * TEXELS)
-        canvas[:, :sides] = canvas[:, -sides:] = _byte(case)
-        canvas[:sides] = _byte(case)
-        image = _float(canvas)
-        _shade(image, 0.05 * noise(rng, image.shape[:2], (10, 10), 3))
-        return image
-
-    return paint
+    canvas = _canvas(_flat(np.asarray(case) * 0.35, width, height))
+    board, pitch = 0.03, height / shelves
+    for shelf in range(shelves):
+        bottom = (shelf + 1) * pitch - board
+        left = board
+        while left < width - board - 0.02:
+            thick, tall = rng.uniform(0.02, 0.06), rng.uniform(0.55, 0.9) * (pitch - board)
+            right = min(left + thick, width - board)
+            if rng.random() < 0.10:
+                left += rng.uniform(0.03, 0.10)
+                continue
+            lean = rng.choice([0.0, 0.0, 0.0, 0.025])
+            tint = _vary(rng, _any(rng, colours), 0.16)
+            spine = [(left + lean, bottom - tall), (right + lean, bottom - tall), (right, bottom), (left, bottom)]
+            cv2.fillConvexPoly(canvas, np.array([_texel(p) for p in spine]), _byte(tint), cv2.LINE_AA)
+            label = _byte(np.clip(tint + rng.choice([-0.3, 0.35]), 0, 1))
+            for band in rng.uniform(0.12, 0.9, int(rng.integers(1, 4))):
+                at = bottom - tall * band
+                stop = _texel((right - 0.005, at + rng.uniform(0.004, 0.03)))
+                cv2.rectangle(canvas, _texel((left + 0.005, at)), stop, label, -1)
+            left = right + lean + 0.002
+        cv2.rectangle(canvas, _texel((0, bottom)), _texel((width, bottom + board)), _byte(_vary(rng, case, 0.04)), -1)
+    sides = int(board * TEXELS)
+    canvas[:, :sides] = canvas[:, -sides:] = _byte(case)
+    canvas[:sides] = _byte(case)
+    image = _float(canvas)
+    _shade(image, 0.05 * noise(rng, image.shape[:2], (10, 10), 3))
+    return image
 
 
-def drawers(colour: Colour, rows: int, columns: int) -> Paint:
+@painted
+def drawers(
+    rng: np.random.Generator, width: float, height: float, colour: Colour, rows: int, columns: int
+) -> np.ndarray:
     """The front of a cabinet: wooden drawers with dark joints and bright knobs."""
+    import cv2
 
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        import cv2
-
-        canvas = _canvas(_planks(rng, width, height, colour, height / rows))
-        for row in range(rows):
-            for column in range(columns):
-                x0, y0 = column * width / columns, row * height / rows
-                x1, y1 = x0 + width / columns, y0 + height / rows
-                dark = _byte(np.asarray(colour) * 0.35)
-                cv2.rectangle(canvas, _texel((x0 + 0.015, y0 + 0.015)), _texel((x1 - 0.015, y1 - 0.015)), dark, 2)
-                centre = ((x0 + x1) / 2, (y0 + y1) / 2)
-                cv2.circle(canvas, _texel(centre), 5, _byte((0.25, 0.2, 0.15)), -1, cv2.LINE_AA)
-                cv2.circle(canvas, _texel(centre), 4, _byte((0.9, 0.78, 0.45)), -1, cv2.LINE_AA)
-        return _float(canvas)
-
-    return paint
+    canvas = _canvas(_planks(rng, width, height, colour, height / rows))
+    for row in range(rows):
+        for column in range(columns):
+            x0, y0 = column * width / columns, row * height / rows
+            x1, y1 = x0 + width / columns, y0 + height / rows
+            dark = _byte(np.asarray(colour) * 0.35)
+            cv2.rectangle(canvas, _texel((x0 + 0.015, y0 + 0.015)), _texel((x1 - 0.015, y1 - 0.015)), dark, 2)
+            centre = ((x0 + x1) / 2, (y0 + y1) / 2)
+            cv2.circle(canvas, _texel(centre), 5, _byte((0.25, 0.2, 0.15)), -1, cv2.LINE_AA)
+            cv2.circle(canvas, _texel(centre), 4, _byte((0.9, 0.78, 0.45)), -1, cv2.LINE_AA)
+    return _float(canvas)
 
 
-def landscape() -> Paint:
+@painted
+def landscape(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
     """What a window shows: a bright sky with clouds over hills and trees, behind a cross of bars."""
+    import cv2
 
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        import cv2
-
-        image = _flat((0.62, 0.80, 0.96), width, height)
-        high, wide = image.shape[:2]
-        clouds = np.clip(noise(rng, (high, wide), (high / 3, wide / 2), 6) * 0.5 + 0.1, 0, 1)[..., None]
-        image += (1 - image) * clouds
-        canvas = _canvas(image)
-        x = np.arange(wide)
-        for level, tint in ((0.5, (0.55, 0.68, 0.72)), (0.64, (0.42, 0.60, 0.42)), (0.8, (0.28, 0.46, 0.25))):
-            ridge = level * high + 0.06 * high * noise(rng, (1, wide), (1, wide / 2), 5)[0]
-            outline = np.concatenate([np.stack([x, ridge], 1), [[wide, high], [0, high]]]).astype(np.int32)
-            cv2.fillPoly(canvas, [outline], _byte(_vary(rng, tint, 0.05)), cv2.LINE_AA)
-        for _ in range(14):
-            centre = (rng.uniform(0, width), rng.uniform(0.72, 0.95) * height)
-            radius = int(rng.uniform(0.02, 0.07) * high)
-            cv2.circle(canvas, _texel(centre), radius, _byte(_vary(rng, (0.2, 0.36, 0.18), 0.1)), -1, cv2.LINE_AA)
-        bar = _byte((0.93, 0.92, 0.88))
-        for k in (0, 0.5, 1):
-            cv2.line(canvas, _texel((k * width, 0)), _texel((k * width, height)), bar, 9)
-            cv2.line(canvas, _texel((0, k * height)), _texel((width, k * height)), bar, 9)
-        return _float(canvas)
-
-    return paint
+    image = _flat((0.62, 0.80, 0.96), width, height)
+    high, wide = image.shape[:2]
+    clouds = np.clip(noise(rng, (high, wide), (high / 3, wide / 2), 6) * 0.5 + 0.1, 0, 1)[..., None]
+    image += (1 - image) * clouds
+    canvas = _canvas(image)
+    x = np.arange(wide)
+    for level, tint in ((0.5, (0.55, 0.68, 0.72)), (0.64, (0.42, 0.60, 0.42)), (0.8, (0.28, 0.46, 0.25))):
+        ridge = level * high + 0.06 * high * noise(rng, (1, wide), (1, wide / 2), 5)[0]
+        outline = np.concatenate([np.stack([x, ridge], 1), [[wide, high], [0, high]]]).astype(np.int32)
+        cv2.fillPoly(canvas, [outline], _byte(_vary(rng, tint, 0.05)), cv2.LINE_AA)
+    for _ in range(14):
+        centre = (rng.uniform(0, width), rng.uniform(0.72, 0.95) * height)
+        radius = int(rng.uniform(0.02, 0.07) * high)
+        cv2.circle(canvas, _texel(centre), radius, _byte(_vary(rng, (0.2, 0.36, 0.18), 0.1)), -1, cv2.LINE_AA)
+    bar = _byte((0.93, 0.92, 0.88))
+    for k in (0, 0.5, 1):
+        cv2.line(canvas, _texel((k * width, 0)), _texel((k * width, height)), bar, 9)
+        cv2.line(canvas, _texel((0, k * height)), _texel((width, k * height)), bar, 9)
+    return _float(canvas)
 
 
-def plain(colour: Colour, roughness: float = 0.03) -> Paint:
+@painted
+def plain(rng: np.random.Generator, width: float, height: float, colour: Colour, roughness: float = 0.03) -> np.ndarray:
     """One colour with a faint grain, for small things."""
-
-    def paint(rng: np.random.Generator, width: float, height: float) -> np.ndarray:
-        image = _flat(colour, width, height)
-        _shade(image, roughness * noise(rng, image.shape[:2], (12, 12), 3))
-        return image
-
-    return paint
+    image = _flat(colour, width, height)
+    _shade(image, roughness * noise(rng, image.shape[:2], (12, 12), 3))
+    return image
 
 
 def _planks(rng: np.random.Generator, width: float, height: float, colour: Colour, plank: float) -> np.ndarray:
