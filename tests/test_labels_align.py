@@ -283,12 +283,12 @@ def test_shapes_of_other_tools(tmp_path):
     )
     rows = shapes.to_wrbench(labels)
     assert {row["y"] for row in rows} == {-1, 0, 1} and all(row["judgeable"] for row in rows)
-    back = shapes.from_wrbench(rows)
+    back = shapes.from_rows(rows, "wrbench")
     assert [(one.case, one.other, one.rater, one.answer) for one in back] == [
         (one.case, one.other, one.rater, one.answer) for one in labels
     ]
     assert agreement(back).rows[0].ac1.value == agreement(labels).rows[0].ac1.value
-    mbench = shapes.from_mbench(shapes.to_mbench([trigger, *labels]))
+    mbench = shapes.from_rows(shapes.to_mbench([trigger, *labels]), "mbench")
     assert (mbench[0].case, mbench[0].answer, mbench[0].task) == ("object:s0:left_10s@a", "yes", "trigger")
     assert [one.answer for one in mbench[1:]] == [one.answer for one in labels]
     marks = Label(
@@ -321,7 +321,7 @@ def test_shapes_of_other_tools(tmp_path):
         with pytest.raises(UsageError):
             shapes.from_label_studio(wrong)
     with pytest.raises(UsageError, match="row 1"):
-        shapes.from_wrbench([{"y": 5}])
+        shapes.from_rows([{"y": 5}], "wrbench")
 
 
 def test_parquet_and_all_files(tmp_path):

@@ -241,52 +241,37 @@ def _lines(ticks: Sequence[str], models: Mapping[str, Sequence[Mapping[str, Any]
     def y(value: float) -> float:
         return top + (height - top - bottom) * (high - value) / (high - low)
 
-    parts = []
+    parts: list[Markup] = []
+
+    def draw(shape: str, *values: object) -> None:
+        parts.append(Markup(shape).format(*values))
+
     for value in (low + pad, (low + high) / 2, high - pad):
-        parts.append(
-            Markup('<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(
-                left, width - right, y(value), y(value)
-            )
-        )
-        parts.append(
-            Markup('<text class="tick" x="{}" y="{:.1f}" text-anchor="end">{}</text>').format(
-                left - 8, y(value) + 4, number(value)
-            )
-        )
+        at = y(value)
+        draw('<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>', left, width - right, at, at)
+        draw('<text class="tick" x="{}" y="{:.1f}" text-anchor="end">{}</text>', left - 8, at + 4, number(value))
     for position, tick in enumerate(ticks):
-        parts.append(
-            Markup('<text class="tick" x="{:.1f}" y="{}" text-anchor="middle">{}</text>').format(
-                x(position), height - 8, tick
-            )
-        )
+        draw('<text class="tick" x="{:.1f}" y="{}" text-anchor="middle">{}</text>', x(position), height - 8, tick)
     ends_at: dict[str, tuple[int, float, float]] = {}  # model -> colour, x and y of its last point
     for k, (model, points) in enumerate(models.items()):
         seen = [(x(i), point) for i, point in enumerate(points) if "mean" in point]
         if not seen:
             continue
+        colour = k % 6
         shift = 3.0 * (k - (len(models) - 1) / 2)  # so that intervals of equal values do not hide each other
         for at, point in seen:
             if point.get("interval"):
-                first, last = (y(max(min(end, high), low)) for end in point["interval"])
-                parts.append(
-                    Markup('<line class="reach m{}" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>').format(
-                        k % 6, at + shift, at + shift, first, last
-                    )
-                )
-            parts.append(
-                Markup('<circle class="m{}" cx="{:.1f}" cy="{:.1f}" r="3.5"/>').format(
-                    k % 6, at + shift, y(point["mean"])
-                )
-            )
+                ends = [y(max(min(end, high), low)) for end in point["interval"]]
+                reach = '<line class="reach m{}" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>'
+                draw(reach, colour, at + shift, at + shift, *ends)
+            draw('<circle class="m{}" cx="{:.1f}" cy="{:.1f}" r="3.5"/>', colour, at + shift, y(point["mean"]))
         joined = " L".join(f"{at + shift:.1f} {y(point['mean']):.1f}" for at, point in seen)
-        parts.append(Markup('<path class="m{}" d="M{}"/>').format(k % 6, joined))
-        ends_at[model] = k % 6, seen[-1][0], y(seen[-1][1]["mean"]) + 4
+        draw('<path class="m{}" d="M{}"/>', colour, joined)
+        ends_at[model] = colour, seen[-1][0], y(seen[-1][1]["mean"]) + 4
     lowest = 0.0
     for model, (colour, at, label) in sorted(ends_at.items(), key=lambda item: item[1][2]):
         lowest = max(label, lowest + 13)  # names stand below each other
-        parts.append(
-            Markup('<text class="name m{}" x="{:.1f}" y="{:.1f}">{}</text>').format(colour, at + 22, lowest, model)
-        )
+        draw('<text class="name m{}" x="{:.1f}" y="{:.1f}">{}</text>', colour, at + 22, lowest, model)
     return Markup('<svg class="lines" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
         width, height, f"One line per model over {', '.join(ticks)}", Markup("").join(parts)
     )

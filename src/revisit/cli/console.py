@@ -166,7 +166,7 @@ def summary(content: Mapping[str, Any], all: bool = False) -> None:
     if judged:
         verdict(judged, content)
     for extra in content.get("headline", []):
-        _further_table(extra)
+        further_table(extra)
     if all or not judged:
         _all_scores(content)
     for sentence in content.get("sentences", []):
@@ -174,7 +174,7 @@ def summary(content: Mapping[str, Any], all: bool = False) -> None:
     if all or not judged:
         parts(content.get("parts", {}), content["metrics"])
         for extra in content.get("tables", []):
-            _further_table(extra)
+            further_table(extra)
     diagnoses(content.get("diagnosis") or {})
     if all or not judged:
         _unscored(content["models"])
@@ -325,7 +325,7 @@ def _named(words: Sequence[str]) -> str:
     return ", ".join(words[:NAMED]) + (f" and {len(words) - NAMED} more" if len(words) > NAMED else "")
 
 
-def _further_table(extra: Mapping[str, Any]) -> None:
+def further_table(extra: Mapping[str, Any]) -> None:
     """Print a table of a suite: of scores, or of texts. Rows that are a detail are left to the report."""
     typer.echo(clean(f"{extra['title']} ({extra['note']})"))
     rows = [[row["name"], *map(cell, row["cells"])] for row in extra["rows"] if not row.get("detail")]

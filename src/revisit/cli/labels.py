@@ -45,6 +45,8 @@ def agree(
     store: str = STORE,
 ) -> None:
     """Measure agreement and quality of raters: Gwet AC1, AC2, Cohen, Fleiss, Krippendorff, by dimension and scene."""
+    from dataclasses import asdict
+
     from revisit.labels.agree import agreement
     from revisit.labels.reading import labels_in
     from revisit.labels.tables import agreement_tables, heat_table
@@ -52,9 +54,9 @@ def agree(
 
     report = agreement(labels_in(labels, store))
     if out is not None:
-        write_json(out, report.as_json())
+        write_json(out, asdict(report))
     if json:
-        console.data(report.as_json())
+        console.data(asdict(report))
         return
     _show([*agreement_tables(report), *heat_table(report)])
     if report.examples:
@@ -87,5 +89,4 @@ def align(
 def _show(tables: list[dict[str, Any]]) -> None:
     for one in tables:
         if one["rows"]:
-            typer.echo(console.clean(f"{one['title']} ({one['note']})"))
-            console.table(["", *one["columns"]], [[row["name"], *row["cells"]] for row in one["rows"]], numbers=True)
+            console.further_table(one)

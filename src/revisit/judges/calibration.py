@@ -11,7 +11,7 @@ import random
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +119,7 @@ def _scores(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, Any]:
     rated = [(value, row.right) for row, value in known if isinstance(row.question.schema, Rating)]
     chosen = [(value, row.right) for row, value in known if isinstance(row.question.schema, Choice)]
     if plain:
-        found["yes_no"] = yes_no_agreement(*_columns(plain)).as_json()
+        found["yes_no"] = asdict(yes_no_agreement(*_columns(plain)))
     if rated:
         said, right = _columns(rated)
         off = [a - b for a, b in rated]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -66,9 +66,6 @@ class Report:
     raters: tuple[Quality, ...]
     labels: int
     examples: int
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def agreement(labels: Sequence[Label]) -> Report:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from revisit.core import METRICS, UsageError
@@ -181,14 +181,14 @@ def _bridge(
         calibration = [pair for pair in pairs if pair.scene in chosen]
         rest = [pair for pair in pairs if pair.scene not in chosen]
         fitted_on = len(calibration)
-        held = decisions(rest, fit_tie_region(calibration)).as_json()
+        held = asdict(decisions(rest, fit_tie_region(calibration)))
         found = pair_rho(rest)
         held_rho = found[0] if found else None
     told = list(judged.values()) if judged is not None else []
     from revisit.labels.agree import table
 
     return Bridge(
-        votes[0].dimension, metric, len(decided), len(pairs), ratios.as_json() if ratios else None,
+        votes[0].dimension, metric, len(decided), len(pairs), asdict(ratios) if ratios else None,
         rho[0] if rho else None, fitted_on, held_rho, held,
         with_interval(lambda some: gwet_ac(some, categories=[-1, 0, 1]), table(labels)[0]).value if labels else None,
         judgeability([g for g, _ in told], [p for _, p in told]) if told else None,
@@ -214,7 +214,7 @@ def _triggers(results: Results, labels: Sequence[Label], gates: Sequence[str]) -
         for name in dict.fromkeys((votes[0].subset or "clips", "all")):
             rows[name].append((record.status == "open", most == "yes"))
     found = {
-        name: yes_no_agreement([g for g, _ in pairs], [p for _, p in pairs]).as_json() for name, pairs in rows.items()
+        name: asdict(yes_no_agreement([g for g, _ in pairs], [p for _, p in pairs])) for name, pairs in rows.items()
     }
     if "all" in found:
         found["all"]["undecided"] = unknown

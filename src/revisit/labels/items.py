@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -64,16 +64,6 @@ class Item:
     gold: Mapping[str, str] = field(default_factory=dict)  # question -> known answer
     example: bool = False
     note: str = ""  # why the known answer is right
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Item:
-        asked = tuple(Asked(**{**one, "answers": tuple(one["answers"])}) for one in content["questions"])
-        pairs = tuple((heading, text) for heading, text in content["context"])
-        tuples = {"cases": tuple(content["cases"]), "captions": tuple(content["captions"])}
-        return cls(**{**content, **tuples, "questions": asked, "context": pairs})
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,11 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from revisit.core import Case, UsageError
 from revisit.core.texts import parse_json
@@ -75,13 +78,9 @@ class Project:
     def item(self, id: str) -> Item | None:
         return self._by_id.get(id)
 
-    @property
+    @cached_property
     def _by_id(self) -> dict[str, Item]:
-        known: dict[str, Item] | None = self.__dict__.get("_items")
-        if known is None:
-            known = {item.id: item for item in self.items}
-            object.__setattr__(self, "_items", known)
-        return known
+        return {item.id: item for item in self.items}
 
     @property
     def store(self) -> str:
@@ -134,17 +133,14 @@ def open_project(folder: Path) -> Project:
     content = parse_json(path.read_text(encoding="utf-8"))
     if content.get("schema") != SCHEMA:
         raise UsageError(f"{path}: schema {content.get('schema')!r}; this Revisit reads {SCHEMA}")
-    settings = Settings(
-        **{**content["settings"], **{n: tuple(content["settings"][n]) for n in ("tasks", "dimensions")}}
-    )
     return Project(
         folder,
-        settings,
+        msgspec.convert(content["settings"], Settings),
         {entry["id"]: case_from_json(entry) for entry in content["cases"]},
         content["digests"],
-        {id: Shot(**shot) for id, shot in content["shots"].items()},
+        msgspec.convert(content["shots"], dict[str, Shot]),
         {name: Path(path) for name, path in content["files"].items()},
-        tuple(Item.from_json(item) for item in content["items"]),
+        msgspec.convert(content["items"], tuple[Item, ...]),
         content["secret"],
         content["guide"],
         tuple(content["runs"]),
@@ -167,7 +163,7 @@ def _write(project: Project) -> None:
             "digests": dict(project.digests),
             "shots": {id: asdict(shot) for id, shot in project.shots.items()},
             "files": {name: str(file) for name, file in project.files.items()},
-            "items": [item.as_json() for item in project.items],
+            "items": [asdict(item) for item in project.items],
         },
     )
     path.chmod(0o600)  # it holds the key that forms are signed with

@@ -88,7 +88,7 @@ def aligned(run: Path, paths: Sequence[Path], chosen: Sequence[str], seed: int, 
             *([f"{found.split_votes} pairs with a full tie of votes are left out"] if found.split_votes else []),
         ],
         "alignment": asdict(found),
-        "agreement": report.as_json(),
+        "agreement": asdict(report),
     }
     write_json(run / PEOPLE, content)
     return Aligned(content, write_report(opened))

@@ -62,57 +62,48 @@ def to_mbench(labels: Iterable[Label]) -> list[dict[str, Any]]:
     return rows
 
 
-def from_wrbench(rows: Sequence[Mapping[str, Any]]) -> list[Label]:
-    """Labels of rows as `to_wrbench` writes them."""
+def from_rows(rows: Sequence[Mapping[str, Any]], shape: str) -> list[Label]:
+    """Labels of rows as `to_wrbench` or `to_mbench` writes them."""
+    read_row, name = {"wrbench": (_from_wrbench, "WRBench"), "mbench": (_from_mbench, "MBench")}[shape]
     made = []
     for number, row in enumerate(rows, 1):
         try:
-            judged = bool(row.get("judgeable", True)) and row["y"] is not None
-            answer = (
-                {1: "a", 0: "both_bad" if row.get("both_bad") else "tie", -1: "b"}[int(row["y"])] if judged else CANNOT
-            )
-            sample, _, condition = str(row["record"]).partition("/")
-            made.append(
-                Label(
-                    "pairwise", str(row["pair_id"]), str(row["annotator"]), str(row["metric"]), answer,
-                    str(row["video_a"]), str(row["model_a"]), sample, condition=condition, other=str(row["video_b"]),
-                    other_model=str(row["model_b"]), dimension=str(row["metric"]),
-                )
-            )  # fmt: skip
+            made.append(read_row(row))
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(
-                f"row {number} is not a label in WRBench's format: {error!s} is missing or invalid"
+                f"row {number} is not a label in {name}'s format: {error!s} is missing or invalid"
             ) from None
     return made
 
 
-def from_mbench(rows: Sequence[Mapping[str, Any]]) -> list[Label]:
-    """Labels of rows as `to_mbench` writes them; cases are called as the suite calls them."""
-    made = []
-    for number, row in enumerate(rows, 1):
-        try:
-            ids = [str(row[name]) for name in ("subset", "sample_id", "condition_id")]
-            who, item = str(row["annotator"]), ":".join(ids)
-            facts: dict[str, Any] = {"subset": ids[0], "sample": ids[1], "condition": ids[2]}
-            if row.get("type") == "trigger" or "triggered" in row:
-                model = str(row["model_id"])
-                case = f"{item}@{model}"
-                said = "yes" if row["triggered"] else "no"
-                made.append(Label("trigger", case, who, "trigger", said, case, model, dimension="trigger", **facts))
-            else:
-                one, other, dimension = str(row["model_a"]), str(row["model_b"]), str(row["dimension"])
-                answer = {"a": "a", "b": "b", "tie": "tie"}[str(row["preference"]).lower()]
-                made.append(
-                    Label(
-                        "pairwise", f"{item}@{one}@{other}", who, dimension, answer, f"{item}@{one}", one,
-                        other=f"{item}@{other}", other_model=other, dimension=dimension, **facts,
-                    )
-                )  # fmt: skip
-        except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(
-                f"row {number} is not a label in MBench's format: {error!s} is missing or invalid"
-            ) from None
-    return made
+def _from_wrbench(row: Mapping[str, Any]) -> Label:
+    judged = bool(row.get("judgeable", True)) and row["y"] is not None
+    tied = "both_bad" if row.get("both_bad") else "tie"
+    answer = {1: "a", 0: tied, -1: "b"}[int(row["y"])] if judged else CANNOT
+    sample, _, condition = str(row["record"]).partition("/")
+    return Label(
+        "pairwise", str(row["pair_id"]), str(row["annotator"]), str(row["metric"]), answer, str(row["video_a"]),
+        str(row["model_a"]), sample, condition=condition, other=str(row["video_b"]), other_model=str(row["model_b"]),
+        dimension=str(row["metric"]),
+    )  # fmt: skip
+
+
+def _from_mbench(row: Mapping[str, Any]) -> Label:
+    """Cases are called as the suite calls them."""
+    ids = [str(row[name]) for name in ("subset", "sample_id", "condition_id")]
+    who, item = str(row["annotator"]), ":".join(ids)
+    facts: dict[str, Any] = {"subset": ids[0], "sample": ids[1], "condition": ids[2]}
+    if row.get("type") == "trigger" or "triggered" in row:
+        model = str(row["model_id"])
+        case = f"{item}@{model}"
+        said = "yes" if row["triggered"] else "no"
+        return Label("trigger", case, who, "trigger", said, case, model, dimension="trigger", **facts)
+    one, other, dimension = str(row["model_a"]), str(row["model_b"]), str(row["dimension"])
+    answer = {"a": "a", "b": "b", "tie": "tie"}[str(row["preference"]).lower()]
+    return Label(
+        "pairwise", f"{item}@{one}@{other}", who, dimension, answer, f"{item}@{one}", one, other=f"{item}@{other}",
+        other_model=other, dimension=dimension, **facts,
+    )  # fmt: skip
 
 
 def to_label_studio(labels: Iterable[Label]) -> list[dict[str, Any]]:
@@ -258,4 +249,4 @@ def read(path: Path, shape: str) -> list[Label]:
             rows = [parse_json(line) for line in text.split("\n") if line.strip()]
         except ValueError:
             raise UsageError(f"{path}: not JSON") from None
-        return from_wrbench(rows) if shape == "wrbench" else from_mbench(rows)
+        return from_rows(rows, shape)

@@ -67,17 +67,8 @@ class Answer:
 
     @property
     def content(self) -> str:
-        return json.dumps(
-            {
-                "answers": dict(self.answers),
-                "frames": dict(self.frames),
-                "boxes": list(self.boxes),
-                "texts": dict(self.texts),
-                "comment": self.comment,
-            },
-            ensure_ascii=False,
-            allow_nan=False,
-        )
+        kept = {name: getattr(self, name) for name in ("answers", "frames", "boxes", "texts", "comment")}
+        return json.dumps(kept, ensure_ascii=False, allow_nan=False)
 
 
 class Store:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
@@ -48,9 +48,6 @@ class YesNoAgreement:
     recall: float | None
     f1: float | None
     kappa: float | None
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def yes_no_agreement(said: Sequence[bool], right: Sequence[bool]) -> YesNoAgreement:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -51,9 +51,6 @@ class WinRatios:
     rho_interval: Interval | None  # over resampled scenes
     tau_interval: Interval | None
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Decisions:
@@ -68,9 +65,6 @@ class Decisions:
     weighted_kappa: float | None  # linear: a tie is nearer to a preference than its opposite is
     reversals: int
     preferred: int  # pairs in which people prefer one
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def win_ratios(pairs: Sequence[tuple[str, str, float]]) -> tuple[dict[str, float], dict[str, int]]:
