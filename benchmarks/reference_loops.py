@@ -229,7 +229,7 @@ def ours(clips: Sequence[Path], reference: Path, count: int, suites: Sequence[st
         for suite, rule, ssim in (("MIND", MIND, "ssim_torchmetrics"), ("MemoBench", MEMO, "ssim_gray_border")):
             if suite in suites:
                 pixels = revisit.observe(shown, "lite.fidelity", reference=truth, fps=FPS, **rule)
-                sized = {name: rule[name] for name in ("resize", "long_side") if name in rule}
+                sized = {name: rule[name] for name in ("resize", "long_side", "rate") if name in rule}
                 network = revisit.observe(shown, "torch.lpips_alex", reference=truth, fps=FPS, **sized)
                 found |= {f"{suite} PSNR": psnr_per_frame(pixels.mse), f"{suite} SSIM": getattr(pixels, ssim)}
                 found[f"{suite} LPIPS"] = network.distance

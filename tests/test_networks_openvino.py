@@ -46,27 +46,27 @@ def test_numbers_are_those_of_torch_also_from_the_cache(
 ) -> None:
     net, shown = network(), pictures(1, 3, 43, 71)
     with runtime.inference():
-        wanted = net._units(shown)
-        found = openvino.run(net._units, shown)
+        wanted = net.channels_last(shown)
+        found = openvino.run(net.channels_last, shown)
         assert [one.shape for one in found] == [one.shape for one in wanted]
         for one, other in zip(found, wanted, strict=True):
             torch.testing.assert_close(one, other, atol=1e-5, rtol=0)
         assert len(list(own_cache.glob("networks/*.made"))) == 1
         first = [one.clone() for one in found]
-        openvino.run(net._units, 255 - shown)
+        openvino.run(net.channels_last, 255 - shown)
         assert all(torch.equal(one, other) for one, other in zip(found, first, strict=True))  # the caller's own
 
         openvino._ready.clear()
         monkeypatch.setattr(torch.jit, "trace", None)  # nothing is converted again
-        again = openvino.run(net._units, shown)
+        again = openvino.run(net.channels_last, shown)
         assert all(torch.equal(one, other) for one, other in zip(again, found, strict=True))
 
 
 def test_other_weights_are_another_network(installed: None) -> None:
     net, shown = network(), pictures(1, 3, 43, 71)
-    names = [openvino._name(net._units, shown, [])]
+    names = [openvino._name(net.channels_last, shown, [])]
     net.get_parameter("net.slice5.10.bias")[0] += 1e-3
-    names += [openvino._name(net._units, one, []) for one in (shown, shown[..., 1:], shown.float())]
+    names += [openvino._name(net.channels_last, one, []) for one in (shown, shown[..., 1:], shown.float())]
     assert len(set(names)) == 4
 
 
@@ -79,9 +79,9 @@ def test_torch_where_it_is_not_used(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setattr(openvino, "_compiled", fails)
     monkeypatch.setattr(openvino, "find_spec", lambda name: object())
     with runtime.inference():
-        wanted = net._units(shown)
+        wanted = net.channels_last(shown)
         for _ in range(2):
-            assert all(map(torch.equal, openvino.run(net._units, shown), wanted))
+            assert all(map(torch.equal, openvino.run(net.channels_last, shown), wanted))
         assert capsys.readouterr().err.count("without OpenVINO, which is slower (unknown operation)") == 1
         monkeypatch.setenv(settings.PRECISION, "float32")
         assert not openvino.used() and runtime.described() == "cpu"
@@ -89,10 +89,10 @@ def test_torch_where_it_is_not_used(monkeypatch: pytest.MonkeyPatch, capsys: pyt
         assert openvino.used() and runtime.described() == "cpu, by OpenVINO"
         monkeypatch.setattr(openvino, "find_spec", lambda name: None)
         with pytest.raises(MissingPrerequisite, match=r"pip install 'revisit-bench\[cpu\]'"):
-            openvino.run(net._units, shown)
+            openvino.run(net.channels_last, shown)
         monkeypatch.setenv(settings.OPENVINO, "auto")
         assert not openvino.used()
-        assert all(map(torch.equal, openvino.run(net._units, shown), wanted))
+        assert all(map(torch.equal, openvino.run(net.channels_last, shown), wanted))
 
 
 def test_what_is_kept_is_whole_and_bounded(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,3 +139,9 @@ def test_real_weights(installed: None, small_weights: Path, monkeypatch: pytest.
         told.append([distance, patches, whole, cells, torch.from_numpy(ends)])
     for one, other, apart in zip(*told, (1e-6, 1e-5, 1e-5, 1e-4, 1e-5), strict=True):
         torch.testing.assert_close(one, other, atol=apart, rtol=0)
+
+
+def test_five_by_threes() -> None:
+    conv = torch.nn.Conv2d(3, 4, 5, padding=2).requires_grad_(False)
+    x = torch.randn(2, 3, 11, 14)
+    torch.testing.assert_close(lpips.by_threes(conv, x), conv(x), atol=1e-5, rtol=1e-5)

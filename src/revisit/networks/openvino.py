@@ -1,9 +1,9 @@
 """Steps of networks by OpenVINO, where it is installed and networks run on a CPU: the same sums in less time.
 
 Sums stay float32, but are added up in another order, and convolutions of 3 x 3 take fewer multiplications (Winograd):
-results differ as those of two processors do. LPIPS takes 0.6 of torch's time on an ARM core, EfficientNet-Lite0 0.7,
-TransNetV2 0.5. A step is traced and converted once for each shape, which takes one to four seconds; the result is kept
-in the cache of this machine. `REVISIT_OPENVINO=off` and `--precision float32` leave everything to torch.
+results differ as those of two processors do. Of torch's time on an ARM core LPIPS takes 0.45, EfficientNet-Lite0 0.7
+and TransNetV2 0.55. A step is traced and converted once for each shape, which takes one to four seconds; the result is
+kept in the cache of this machine. `REVISIT_OPENVINO=off` and `--precision float32` leave everything to torch.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ given, and the second shows what became of it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,8 @@ def one_size(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Both pictures at one size: float32 from 0 to 255 by the rule `mind`, else 8-bit."""
     if resize == "mind":
-        return cover(pair[0].rgb, *MIND_SIZE), cover(pair[1].rgb, *MIND_SIZE)
+        shown, truth = (one.once(("cover", *MIND_SIZE), partial(cover, one.rgb, *MIND_SIZE)) for one in pair)
+        return shown, truth
     if resize == "quick":
         rows, columns = pair[0].rgb.shape[:2]
         size = fitting(columns, rows, min(long_side or max(rows, columns), max(rows, columns)))
