@@ -40,6 +40,7 @@ LIBRARIES = {
         "torch": "BSD-3-Clause and others", "transformers": "Apache-2.0", "safetensors": "Apache-2.0",
         "onnxruntime": "MIT",
     },
+    "cpu": {"openvino": "Apache-2.0"},
     "poses": {"pycolmap": "BSD-3-Clause"},
     "figures": {"matplotlib": "PSF-based"},
     "ray": {"ray": "Apache-2.0", "fsspec": "BSD-3-Clause"},
