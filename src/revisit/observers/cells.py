@@ -33,25 +33,30 @@ def cells_of(rgb: np.ndarray) -> np.ndarray:
 
     rows, columns = rgb.shape[0] // CELL, rgb.shape[1] // CELL
     lab = cv2.cvtColor(rgb[: rows * CELL, : columns * CELL], cv2.COLOR_RGB2LAB)
-    light = np.ascontiguousarray(lab[..., 0])
+    light = cv2.extractChannel(lab, 0)
     across, down = cv2.Sobel(light, cv2.CV_16S, 1, 0, ksize=1), cv2.Sobel(light, cv2.CV_16S, 0, 1, ksize=1)
-    edge = (across.astype(np.intp) * STEPS + down + EDGES // 2).ravel()
-    direction, own, next_share = (table[edge] for table in _edges())
-    place = _first_bins(rows, columns) + direction
+    edge = across.ravel().astype(np.intp)
+    edge *= STEPS
+    edge += down.ravel()
+    edge += EDGES // 2
+    direction, own, next_share = (table.take(edge, mode="clip") for table in _edges())
+    place = np.add(_first_bins(rows, columns), direction, out=edge)
     count = rows * columns * (DIRECTIONS + 1)
     pooled = np.bincount(place, own, count)
-    place += 1
-    pooled += np.bincount(place, next_share, count)
+    pooled[1:] += np.bincount(place, next_share, count)[:-1]
     pooled = pooled.reshape(rows, columns, DIRECTIONS + 1)
     pooled[..., 0] += pooled[..., DIRECTIONS]  # the bin after the last is the first
 
-    directions = (pooled[..., :DIRECTIONS] / CELL**2).astype(np.float32)
+    made = np.empty((rows, columns, CHANNELS), np.float32)
+    directions, colour = made[..., :DIRECTIONS], made[..., DIRECTIONS + 1 :]
+    directions[:] = pooled[..., :DIRECTIONS]
     total = directions @ np.ones(DIRECTIONS, np.float32)
     directions /= (cv2.blur(total, (3, 3)) + np.float32(FAINT_EDGE))[..., None]
-    colour = cv2.resize(lab.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA)
+    made[..., DIRECTIONS] = np.log(total + np.float32(FAINT_EDGE))
+    colour[:] = cv2.resize(lab.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA)
     colour -= GREY
     colour /= COLOURS
-    return np.concatenate([directions, np.log(total + np.float32(FAINT_EDGE))[..., None], colour], axis=2)
+    return made
 
 
 @lru_cache(maxsize=1)
@@ -60,7 +65,7 @@ def _edges() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     A direction and its opposite are one: a full turn passes the bins twice.
     """
-    across, down = np.mgrid[-255:256, -255:256] / 255.0
+    across, down = np.mgrid[-255:256, -255:256] / 255.0 / CELL**2  # the mean of a cell is the sum of these
     strength = np.hypot(across, down).ravel()
     angle = np.arctan2(down, across).ravel() % np.pi * (DIRECTIONS / np.pi)
     bin = np.minimum(angle.astype(np.intp), DIRECTIONS - 1)
@@ -93,7 +98,7 @@ class Whitening:
         """(rows, columns, 13) deviations, none longer than `LARGEST`."""
         white = (cells - self.mean).reshape(-1, CHANNELS) @ self.turn
         length = np.sqrt(np.einsum("nc,nc->n", white, white))
-        white *= (np.minimum(length, LARGEST) / np.maximum(length, 1e-6))[:, None]
+        white *= (LARGEST / np.maximum(length, np.float32(LARGEST)))[:, None]
         return np.asarray(white, dtype=np.float32).reshape(cells.shape)
 
 
@@ -124,31 +129,43 @@ class View:
         least = (max(side + probe // 2 + 1, probe) for side, probe in zip((rows, columns), largest_probe, strict=True))
         self.padded = cv2.getOptimalDFTSize(next(least)), cv2.getOptimalDFTSize(next(least))
         self.spectrum = spectrum_of(white, self.padded)
-        self._square = np.einsum("yxc,yxc->yx", white, white)
+        self.square = np.einsum("yxc,yxc->yx", white, white)
 
-    def energy(self, weight: np.ndarray) -> np.ndarray:
-        """Weighted energy of the window around each cell."""
+
+class Window:
+    """The weight of each cell of a probe. It is a sum of few products of a column and a row, which are quick to apply."""
+
+    def __init__(self, weight: np.ndarray) -> None:
+        self.weight = weight.astype(np.float32)
+        columns, sizes, rows = np.linalg.svd(weight.astype(np.float64))
+        self._parts = [(rows[k], columns[:, k] * size) for k, size in enumerate(sizes) if size > 1e-6 * sizes[0]]
+
+    def energy(self, view: View) -> np.ndarray:
+        """Weighted energy of a view in the window around each cell."""
         import cv2
 
-        return np.asarray(cv2.filter2D(self._square, cv2.CV_32F, weight, borderType=cv2.BORDER_CONSTANT))
+        square, border = view.square, cv2.BORDER_CONSTANT
+        parts = [cv2.sepFilter2D(square, cv2.CV_32F, row, column, borderType=border) for row, column in self._parts]
+        return np.asarray(sum(parts))
 
 
 class Probe:
-    """A piece of a picture to look for, with the weight of each of its cells."""
+    """A piece of a picture to look for, in a window."""
 
-    def __init__(self, piece: np.ndarray, weight: np.ndarray) -> None:
+    def __init__(self, piece: np.ndarray, window: Window) -> None:
         self.rows, self.columns = piece.shape[:2]
-        self.weight = weight.astype(np.float32)
-        self.energy = ((piece**2).sum(-1) * weight).astype(np.float32)
+        self.window = window
+        self.weighted = piece * window.weight[..., None]
+        self.energy = (piece * self.weighted).sum(-1)
         # an even number of cells has no middle one: the correlation belongs half a cell up and left
         self.off = np.array([(self.columns + 1) % 2, (self.rows + 1) % 2]) / -2
-        self.weighted = piece * weight[..., None]
         self._prepared: dict[tuple[int, int, int, int], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def prepared(self, view: View) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For views of this shape: spectrum of the probe, its energy inside at each cell, and what that is worth.
+        """For views of this shape: spectrum of the probe, the least energy that counts at each cell, and what is gained.
 
-        A small remainder inside agrees with anything, so its worth falls with the share inside and is 0 below a third.
+        Where a probe reaches over the border only what is inside is compared. A small remainder inside agrees with
+        anything, so its worth falls with the share inside and is 0 below a third.
         """
         import cv2
 
@@ -158,27 +175,26 @@ class Probe:
             ones = np.ones((rows, columns), np.float32)
             inside = cv2.filter2D(ones, cv2.CV_32F, self.energy, borderType=cv2.BORDER_CONSTANT)
             share = inside / max(float(self.energy.sum()), 1e-6)
-            worth = np.where(share < 1 / 3, 0, np.sqrt(np.clip(share / 0.75, 0, 1))).astype(np.float32)
+            worth = np.where(share < 1 / 3, 0, np.sqrt(np.clip(share / 0.75, 0, 1)))
             centred = np.zeros((*view.padded, CHANNELS), np.float32)
             centred[: self.rows, : self.columns] = self.weighted
             centred = np.roll(centred, (-(self.rows // 2), -(self.columns // 2)), (0, 1))
-            self._prepared[key] = np.conj(spectrum_of(centred, view.padded)), inside, worth
+            least = np.maximum(FAINTEST * inside, 1e-6).astype(np.float32)
+            gained = (worth / np.sqrt(np.maximum(inside, 1e-6))).astype(np.float32)
+            self._prepared[key] = np.conj(spectrum_of(centred, view.padded)), least, gained
         return self._prepared[key]
 
-    def similarity(self, view: View, energy: np.ndarray) -> np.ndarray:
-        """(rows, columns) correlation with the probe centred on each cell; `energy` as `View.energy(weight)`."""
-        return similarities([self], view, energy)[0]
 
-
-def similarities(probes: Sequence[Probe], view: View, energy: np.ndarray) -> np.ndarray:
-    """(probes, rows, columns) correlation with each probe, of one weight, centred on each cell.
-
-    Where a probe reaches over the border only what is inside is compared.
-    """
+def similarities(probes: Sequence[Probe], view: View) -> np.ndarray:
+    """(probes, rows, columns) correlation with each probe centred on each cell."""
     rows, columns = view.white.shape[:2]
     known = [probe.prepared(view) for probe in probes]
-    products = np.stack([np.einsum("cyx,cyx->yx", view.spectrum, spectrum) for spectrum, _, _ in known])
-    found = np.fft.irfft2(products, s=view.padded)[:, :rows, :columns]
-    for value, (_, inside, worth) in zip(found, known, strict=True):
-        value *= worth / np.sqrt(np.maximum(inside * np.maximum(energy, FAINTEST * inside), 1e-6))
-    return np.asarray(found, dtype=np.float32)
+    products = np.empty((len(probes), *view.spectrum.shape[1:]), np.complex64)
+    for product, (spectrum, _, _) in zip(products, known, strict=True):
+        np.einsum("cyx,cyx->yx", view.spectrum, spectrum, out=product)
+    found = np.fft.irfft2(products, s=view.padded)[:, :rows, :columns].astype(np.float32, copy=False)
+    energy = {window: window.energy(view) for window in {probe.window for probe in probes}}
+    for value, probe, (_, least, gained) in zip(found, probes, known, strict=True):
+        present = np.maximum(energy[probe.window], least)
+        value *= np.divide(gained, np.sqrt(present, out=present), out=present)
+    return found

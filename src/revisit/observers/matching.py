@@ -28,6 +28,7 @@ CELLS = (8, 6)  # columns and rows of the grid on which points are spread and su
 RATIO = 0.78  # best to second-best distance of descriptors
 TOLERANCE = 0.04  # of the width: room for parallax and perspective, which a similarity cannot express
 STRUCTURE_WIDTH = 64
+COARSE = 3  # descriptors keep the waves across their 4 x 4 fields that count less than this: 6 of 16, 0.9 of the variance
 LEAST_MATCHES = 8  # pictures of different places agree on 6 at most (see docs/view-gate.md)
 LEAST_OVERLAP = 0.25  # below it a correlation of gradients rests on too few cells to mean anything
 
@@ -37,7 +38,7 @@ class Points:
     """Points of a frame: positions in pixels of the working size, unit descriptors, cell of the grid."""
 
     xy: np.ndarray  # (n, 2)
-    descriptors: np.ndarray  # (n, 128)
+    descriptors: np.ndarray  # (n, 48)
     cell: np.ndarray  # (n,)
     size: tuple[int, int]  # width, height
 
@@ -61,7 +62,7 @@ NOTHING = Link(0, 0, 0.0, np.eye(3))
 
 
 def find_points(gray: np.ndarray) -> Points:
-    """Well spread corners of a grey picture, with square-rooted descriptors (RootSIFT).
+    """Well spread corners of a grey picture, with square-rooted descriptors (RootSIFT), of which the coarse part is kept.
 
     SIFT's own search for points costs more than all the rest, most of it for scales finer than the picture; corners
     at two scales are found again as well. They are described upright: a camera that rolls is rare.
@@ -83,11 +84,25 @@ def find_points(gray: np.ndarray) -> Points:
         for x, y in np.zeros((0, 2)) if corners is None else corners.reshape(-1, 2) * scale + (scale - 1) / 2:
             found.append(cv2.KeyPoint(float(x), float(y), 4.0 * scale, 0.0, 1.0, octave | FIRST_LAYER))
     if not found:
-        return Points(np.zeros((0, 2)), np.zeros((0, 128), np.float32), np.zeros(0, int), (width, height))
+        return Points(np.zeros((0, 2)), np.zeros((0, len(_waves())), np.float32), np.zeros(0, int), (width, height))
     found, raw = cv2.SIFT_create().compute(even, found)  # type: ignore[attr-defined]
     xy = np.array([point.pt for point in found])
-    descriptors = np.sqrt(raw / np.maximum(raw.sum(axis=1, keepdims=True), 1e-9))
-    return Points(xy, descriptors.astype(np.float32), _cells(xy, (width, height)), (width, height))
+    rooted = np.sqrt(raw / np.maximum(raw.sum(axis=1, keepdims=True), 1e-9)).astype(np.float32)
+    descriptors = rooted @ _waves().T
+    descriptors /= np.maximum(np.linalg.norm(descriptors, axis=1, keepdims=True), 1e-9)
+    return Points(xy, descriptors, _cells(xy, (width, height)), (width, height))
+
+
+@lru_cache(maxsize=1)
+def _waves() -> np.ndarray:
+    """(48, 128) what is kept of descriptors: each of the 8 directions in coarse cosine waves over the 4 x 4 fields.
+
+    Nearly the same points match (97 %), in little more than a third of the time.
+    """
+    order, place = np.mgrid[:4, :4]
+    wave = np.cos(np.pi * order * (place + 0.5) / 4) * np.where(order, np.sqrt(1 / 2), 1 / 2)
+    kept = [np.kron(np.outer(wave[u], wave[v]).ravel(), np.eye(8)) for u in range(4) for v in range(4) if u + v < COARSE]
+    return np.concatenate(kept).astype(np.float32)
 
 
 def _cells(xy: np.ndarray, size: tuple[int, int]) -> np.ndarray:
@@ -129,17 +144,14 @@ def link(a: Points, b: Points, pairs: np.ndarray | None = None) -> Link:
     scale = float(np.hypot(found[0, 0], found[1, 0]))
     if not 0.25 < scale < 4:
         return NOTHING
-    inside = mask.ravel().astype(bool)
-    warp = _fractions(np.vstack([found, [0, 0, 1]]), a.size, b.size)
-    landed = landing(warp, a.xy / a.size)
-    visible = np.all((landed >= 0) & (landed <= 1), axis=1)
+    inside = mask.ravel() > 0
+    x, y = found[:, :2] @ a.xy.T + found[:, 2:]
+    visible = (x >= 0) & (x <= b.size[0]) & (y >= 0) & (y <= b.size[1])
     with_points = len(set(a.cell[visible].tolist()))
     confirmed = len(set(a.cell[pairs[inside, 0]].tolist()))
+    warp = np.eye(3)
+    warp[:2] = found * [*a.size, 1.0] / np.array(b.size)[:, None]
     return Link(int(inside.sum()), len(pairs), min(confirmed / max(with_points, 1), 1.0), warp)
-
-
-def _fractions(matrix: np.ndarray, a: tuple[int, int], b: tuple[int, int]) -> np.ndarray:
-    return np.asarray(np.diag([1 / b[0], 1 / b[1], 1.0]) @ matrix @ np.diag([a[0], a[1], 1.0]))
 
 
 def landing(warp: np.ndarray, xy: np.ndarray) -> np.ndarray:
@@ -154,6 +166,7 @@ class Structure:
 
     spectrum: np.ndarray  # of both its parts
     strength: np.ndarray  # root of the energy in the area that is common under each shift
+    reverse: np.ndarray  # the same under each shift the other way
     shape: tuple[int, int]  # rows, columns
 
 
@@ -176,7 +189,9 @@ def structure(gray: np.ndarray, hidden: np.ndarray | None = None) -> Structure:
     shape = (2 * rows, 2 * STRUCTURE_WIDTH)
     energy = np.fft.irfft2(np.fft.rfft2(np.abs(field) ** 2, shape) * _whole(rows, STRUCTURE_WIDTH), shape)
     parts = np.fft.rfft2(np.stack([field.real, field.imag]), shape).astype(np.complex64)
-    return Structure(parts, np.sqrt(np.maximum(energy, 0)).astype(np.float32), (rows, STRUCTURE_WIDTH))
+    strength = np.sqrt(np.maximum(energy, 0)).astype(np.float32)
+    reverse = np.roll(strength[::-1, ::-1], (1, 1), axis=(0, 1))
+    return Structure(parts, strength, reverse, (rows, STRUCTURE_WIDTH))
 
 
 def correlate(a: Structure, b: Structure) -> tuple[float, float, tuple[float, float]]:
@@ -195,17 +210,24 @@ def correlate_all(a: Structure, others: Sequence[Structure]) -> list[tuple[float
         return []
     rows, columns = a.shape
     shape = 2 * rows, 2 * columns
-    products = np.stack([(a.spectrum * b.spectrum.conj()).sum(axis=0) for b in others])
-    plain = np.fft.irfft2(products, shape).astype(np.float32)
+    products = np.empty((len(others), *a.spectrum.shape[1:]), np.complex64)
+    mine = a.spectrum.conj()
+    for b, product in zip(others, products, strict=True):
+        np.einsum("pyx,pyx->yx", mine, b.spectrum, out=product)
+    plain = np.fft.irfft2(np.conj(products, out=products), shape).astype(np.float32, copy=False)
     root, too_little = _overlaps(rows, columns)
     found = []
     for b, score in zip(others, plain, strict=True):
         # strength of b in the common area: b shifted the other way
-        score *= root / np.maximum(a.strength * np.roll(b.strength[::-1, ::-1], (1, 1), axis=(0, 1)), 1e-3)
-        score[too_little] = -1.0
+        common = a.strength * b.reverse
+        np.maximum(common, 1e-3, out=common)
+        score *= np.divide(root, common, out=common)
+        np.putmask(score, too_little, -1.0)
         y, x = divmod(int(score.argmax()), shape[1])
         peak = float(score[y, x])
-        score[np.ix_(np.arange(y - 4, y + 5) % shape[0], np.arange(x - 5, x + 6) % shape[1])] = -1.0
+        across = np.arange(x - 5, x + 6) % shape[1]
+        for row in range(y - 4, y + 5):
+            score[row % shape[0], across] = -1.0
         dy = y if y < rows else y - 2 * rows
         dx = x if x < columns else x - 2 * columns
         found.append((peak, peak - float(score.max()), (-dx / columns, -dy / rows)))

@@ -15,6 +15,7 @@ with what was there before it went away. Memory does not grow with the clip.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, Target, every, observer
 from revisit.evidence.target import TargetTrack
-from revisit.observers.cells import CELL, FAINTEST, Probe, View, Whitening, cells_of, cut_out, similarities
+from revisit.observers.cells import CELL, FAINTEST, Probe, View, Whitening, Window, cells_of, cut_out, similarities
 from revisit.observers.pictures import FLOW_SIDE, Flows, fitted, gray_at, scaled
 
 LONG_SIDE = 416  # half of 832, a common width
@@ -254,6 +255,27 @@ def motion(
     )
 
 
+@dataclass(frozen=True)
+class Grid:
+    """Centres, in fractions of the frame, of a probe laid on each cell."""
+
+    x: np.ndarray  # of each column
+    y: np.ndarray  # of each row
+
+    def at(self, where: tuple[int, int]) -> np.ndarray:
+        """The centre of a row and column."""
+        return np.array([self.x[where[1]], self.y[where[0]]])
+
+    def within(self, centre: np.ndarray, reach: np.ndarray, closed: bool = False) -> tuple[slice, slice]:
+        """Rows and columns nearer than `reach` to a place in both directions, or as near as that."""
+        sides = ("left", "right") if closed else ("right", "left")
+        spans = []
+        for places, middle, far in ((self.y, centre[1], reach[1]), (self.x, centre[0], reach[0])):
+            first, after = (int(np.searchsorted(places, middle + way, side)) for way, side in zip((-far, far), sides))
+            spans.append(slice(first, max(first, after)))
+        return spans[0], spans[1]
+
+
 class Search:
     """Looks for one target in frame after frame."""
 
@@ -261,7 +283,7 @@ class Search:
         self.size = np.array([box[2] - box[0], box[3] - box[1]])
         self.start = Spot(np.array([box[0] + box[2], box[1] + box[3]]) / 2, 1.0)
         self.frozen = False
-        self._grids: dict[tuple[int, ...], np.ndarray] = {}
+        self._grids: dict[tuple[int, ...], Grid] = {}
         self.remembered = -np.inf
         self.settled, self.travelled = self.start, 0.0  # where the surroundings were last seen around the target
         shape = np.array([rgb.shape[1], rgb.shape[0]])
@@ -280,7 +302,8 @@ class Search:
         at_first = self.views[self.sizes.index(1.0)]
         centre = self._cell(self.start.centre, at_first)
         piece = cut_out(at_first.white, centre, rows, columns)
-        self.looks = [Probe(piece, self.weight)]
+        self.window = Window(self.weight)
+        self.looks = [Probe(piece, self.window)]
         self.common = self._elsewhere(self.looks[0], self.start)
         self.texture = float(np.sqrt((piece**2).sum(-1) * self.weight).sum() / self.weight.sum())
         self.surroundings = surroundings_probe(at_first.white, centre, (rows, columns), ring)
@@ -300,29 +323,32 @@ class Search:
         """Where the target, and its place, are in this frame; `expected` is where motion carried it."""
         self.views = self._views(rgb, (self.surroundings.rows, self.surroundings.columns))
         trust = np.where(np.arange(len(self.looks)) < EARLY_LOOKS, 1.0, LATE_TRUST).astype(np.float32)
-        looks = []
+        looks, place_maps = [], []
         for view in self.views:
-            maps = similarities(self.looks, view, view.energy(self.weight))
-            looks.append(maps * trust[:, None, None])
+            maps = similarities([*self.looks, self.surroundings], view)
+            looks.append(maps[:-1] * trust[:, None, None])
+            place_maps.append(maps[-1])
         best = [layer.max(0) for layer in looks]
         grids = [self._centres(view, self.looks[0]) for view in self.views]
         near, near_at, near_first, near_early = -1.0, expected, -1.0, -1.0
+        half = self.size * expected.scale / 2
         for grid, layer, size, each in zip(grids, best, self.sizes, looks, strict=True):
-            off = (grid - expected.centre) / (self.size * expected.scale / 2)
-            close = (np.abs(off) < 1.2).all(-1)
-            if abs(np.log(size / expected.scale)) < 0.51 and close.any():
-                score = np.where(close, layer * (0.6 + 0.4 * np.exp(-0.5 * (off**2).sum(-1))), -1)
-                at = np.unravel_index(int(score.argmax()), score.shape)
+            close = grid.within(expected.centre, 1.2 * half)
+            if abs(np.log(size / expected.scale)) < 0.51 and layer[close].size:
+                across = np.exp(-0.5 * ((grid.x[close[1]] - expected.centre[0]) / half[0]) ** 2)
+                down = np.exp(-0.5 * ((grid.y[close[0]] - expected.centre[1]) / half[1]) ** 2)
+                score = layer[close] * (0.6 + 0.4 * np.outer(down, across))
+                row, column = divmod(int(score.argmax()), score.shape[1])
+                at = close[0].start + row, close[1].start + column
                 if layer[at] > near:
-                    near, near_at = float(layer[at]), Spot(grid[at], size)
+                    near, near_at = float(layer[at]), Spot(grid.at(at), size)
                     near_first = float(each[0, at[0], at[1]])
                     near_early = float(each[:EARLY_LOOKS, at[0], at[1]].max())
         peak, level, where = highest(best)
-        peak_at = Spot(grids[level][where], self.sizes[level])
-        place_maps = [self.surroundings.similarity(v, v.energy(self.surroundings.weight)) for v in self.views]
+        peak_at = Spot(grids[level].at(where), self.sizes[level])
         place_grids = [self._centres(view, self.surroundings) for view in self.views]
         place, chosen, there = highest(place_maps)
-        place_at = Spot(place_grids[chosen][there], self.sizes[chosen])
+        place_at = Spot(place_grids[chosen].at(there), self.sizes[chosen])
         return Sighting(
             near=near,
             near_at=near_at,
@@ -358,37 +384,37 @@ class Search:
                 best = max(best, float((product / np.sqrt(np.maximum(own * other, 1e-12)))[:, tells].max()))
         return best
 
-    def _centres(self, view: View, probe: Probe) -> np.ndarray:
-        """(rows, columns, 2) centre, in fractions of the frame, of the probe laid on each cell."""
+    def _centres(self, view: View, probe: Probe) -> Grid:
+        """Centres of the probe laid on each cell."""
         rows, columns = view.white.shape[:2]
         key = rows, columns, probe.rows, probe.columns
         if key not in self._grids:
-            y, x = np.mgrid[:rows, :columns]
-            self._grids[key] = (np.stack([x, y], -1) + 0.5 + probe.off) / [columns, rows]
+            x, y = (np.arange(columns) + 0.5 + probe.off[0]) / columns, (np.arange(rows) + 0.5 + probe.off[1]) / rows
+            self._grids[key] = Grid(x, y)
         return self._grids[key]
 
-    def _value(self, maps: list[np.ndarray], grids: list[np.ndarray], spot: Spot) -> float:
+    def _value(self, maps: list[np.ndarray], grids: list[Grid], spot: Spot) -> float:
         """Best value within a cell or a sixth of the target around a spot, at the nearest sizes."""
-        found = [-1.0]
+        found = -1.0
         for grid, values, size in zip(grids, maps, self.sizes, strict=True):
             if abs(np.log(size / spot.scale)) < 0.36:
                 cell = 1.0 / np.array(values.shape[::-1])
-                close = (np.abs(grid - spot.centre) <= np.maximum(cell, self.size * spot.scale / 6)).all(-1)
-                found.extend(values[close].tolist())
-        return float(max(found))
+                close = values[grid.within(spot.centre, np.maximum(cell, self.size * spot.scale / 6), closed=True)]
+                found = max(found, float(close.max())) if close.size else found
+        return found
 
-    def _clear_of(self, spot: Spot, maps: list[np.ndarray], grids: list[np.ndarray]) -> float:
+    def _clear_of(self, spot: Spot, maps: Sequence[np.ndarray], grids: list[Grid]) -> float:
         """Best value of a window that does not touch the one at the spot."""
-        found = [0.0]
+        found = 0.0
         for grid, values, size in zip(grids, maps, self.sizes, strict=True):
-            apart = (np.abs(grid - spot.centre) > self.size * (spot.scale + size) * 0.45).any(-1)
-            if apart.any():
-                found.append(float(values[apart].max()))
-        return max(found)
+            rows, columns = grid.within(spot.centre, self.size * (spot.scale + size) * 0.45, closed=True)
+            sides = values[: rows.start], values[rows.stop :], values[rows, : columns.start], values[rows, columns.stop :]
+            found = max([found, *(float(side.max()) for side in sides if side.size)])
+        return found
 
     def _elsewhere(self, look: Probe, spot: Spot) -> float:
         """Best similarity of a look in the present frame, clear of the spot it was taken from."""
-        maps = [look.similarity(view, view.energy(self.weight)) for view in self.views]
+        maps = [similarities([look], view)[0] for view in self.views]
         return self._clear_of(spot, maps, [self._centres(view, look) for view in self.views])
 
     def setting(self, spot: Spot, seen: Sighting, camera: float) -> str:
@@ -418,7 +444,7 @@ class Search:
         level = int(np.argmin(np.abs(np.log(np.array(self.sizes) / spot.scale))))
         view = self.views[level]
         piece = cut_out(view.white, self._cell(spot.centre, view), *self.weight.shape)
-        look = Probe(piece, self.weight)
+        look = Probe(piece, self.window)
         if self._elsewhere(look, spot) > max(COMMON, self.common + 0.1):
             return
         if len(self.looks) == EARLY_LOOKS + LATE_LOOKS:
@@ -432,9 +458,7 @@ class Search:
 
     def colour(self, rgb: np.ndarray, box: np.ndarray) -> float:
         """Overlap of the colours in a box with those of the remembered look that shares most."""
-        here = colours_in(rgb, box)
-        plain = colour_shares(here)
-        return max(colour_overlap(here, look, plain, shares) for look, shares in self.colours)
+        return max(colour_overlaps(colours_in(rgb, box), self.colours))
 
     def facts(self, clip: ClipInfo) -> dict[str, Any]:
         """Size and texture of the target: whether it can be judged at all."""
@@ -460,7 +484,7 @@ def surroundings_probe(white: np.ndarray, centre: np.ndarray, inner: tuple[int, 
     weight = cut_out(np.ones((*white.shape[:2], 1), np.float32), centre, *outer)[..., 0]
     top, left = (outer[0] - inner[0]) // 2, (outer[1] - inner[1]) // 2
     weight[top : top + inner[0], left : left + inner[1]] = 0
-    return Probe(cut_out(white, centre, *outer), weight)
+    return Probe(cut_out(white, centre, *outer), Window(weight))
 
 
 def colours_in(rgb: np.ndarray, box: np.ndarray) -> np.ndarray:
@@ -474,25 +498,29 @@ def colours_in(rgb: np.ndarray, box: np.ndarray) -> np.ndarray:
     return np.asarray(cv2.cvtColor(grid, cv2.COLOR_RGB2LAB).reshape(-1, 3).astype(np.float32))
 
 
-def colour_overlap(
-    here: np.ndarray, there: np.ndarray, plain: np.ndarray | None = None, known: np.ndarray | None = None
-) -> float:
-    """Common share of two sets of colours, 0-1, as they are or once a common tint is taken away.
+def colour_overlap(here: np.ndarray, there: np.ndarray) -> float:
+    """Common share of two sets of colours, 0-1, as they are or once a common tint is taken away."""
+    return colour_overlaps(here, [(there, colour_shares(there))])[0]
 
-    `plain` and `known` are `colour_shares` of both, where somebody has them already.
-    """
-    tint = np.clip(there.mean(0) - here.mean(0), -TINT, TINT)
-    plain = colour_shares(here) if plain is None else plain
-    known = colour_shares(there) if known is None else known
-    return max(float(np.minimum(shares, known).sum()) for shares in (plain, colour_shares(here + tint)))
+
+def colour_overlaps(here: np.ndarray, known: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[float]:
+    """`colour_overlap` with each of several sets of colours, of which the shares are known."""
+    tints = np.clip(np.stack([there.mean(0) for there, _ in known]) - here.mean(0), -TINT, TINT)
+    plain, tinted = colour_shares(here), colour_shares(here + tints[:, None])
+    return [
+        float(max(np.minimum(plain, shares).sum(), np.minimum(mine, shares).sum()))
+        for mine, (_, shares) in zip(tinted, known, strict=True)
+    ]
 
 
 def colour_shares(lab: np.ndarray) -> np.ndarray:
-    """(256,) shares of 4 lightnesses x 8 x 8 hues and chromas."""
-    light = np.clip(lab[:, 0] // 64, 0, 3).astype(int)
+    """(..., 256) shares of 4 lightnesses x 8 x 8 hues and chromas, of (..., n, 3) colours."""
+    light = np.clip(lab[..., 0] // 64, 0, 3)
     # a and b of real scenes stay within +-64; grey, at 128, lies in the middle of a bin and not on its edge
-    hues = np.clip((lab[:, 1:] - 56) // 16, 0, 7).astype(int)
-    return np.bincount(light * 64 + hues[:, 0] * 8 + hues[:, 1], minlength=256) / len(lab)
+    hues = np.clip((lab[..., 1:] - 56) // 16, 0, 7)
+    bins = (light * 64 + hues[..., 0] * 8 + hues[..., 1]).astype(int).reshape(-1, lab.shape[-2])
+    counts = np.stack([np.bincount(row, minlength=256) for row in bins]) / lab.shape[-2]
+    return counts.reshape(*lab.shape[:-2], 256)
 
 
 def empty_track(clip: ClipInfo, target: Target) -> TargetTrack:

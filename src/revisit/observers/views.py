@@ -56,11 +56,13 @@ def views(clip: ClipInfo) -> Sight:
             found = link(points[i], points[j], matches.get((i, j)))
             inliers[i, j] = inliers[j, i] = found.inliers
             support[i, j] = support[j, i] = found.support
-            warp[i, j], warp[j, i] = found.warp, np.linalg.inv(found.warp)
+            warp[i, j] = found.warp
         for j, (peak, ahead, at) in enumerate(correlate_all(fields[i], fields[i + 1 :]), i + 1):
             dense[i, j] = dense[j, i] = peak
             lead[i, j] = lead[j, i] = ahead
             shift[i, j], shift[j, i] = at, (-at[0], -at[1])
+    later, earlier = np.triu_indices(n, 1)[::-1]
+    warp[later, earlier] = np.linalg.inv(warp[earlier, later].astype(np.float64))
     change = [np.abs(a.astype(np.float32) - b).mean() / 255 for a, b in pairwise(greys)]
     return ViewLinks(
         index=np.array(index, np.int64), time=np.array(time), points=np.array([len(p.xy) for p in points], np.int64),
