@@ -133,7 +133,7 @@ class View:
 
 
 class Window:
-    """The weight of each cell of a probe. It is a sum of few products of a column and a row, which are quick to apply."""
+    """The weight of each cell of a probe: a sum of few products of a column and a row, which are quick to apply."""
 
     def __init__(self, weight: np.ndarray) -> None:
         self.weight = weight.astype(np.float32)
@@ -149,6 +149,14 @@ class Window:
         return np.asarray(sum(parts))
 
 
+def halves(cells: np.ndarray) -> np.ndarray:
+    """(..., 4) sums over the upper, lower, left and right half of (..., rows, columns)."""
+    rows, columns = cells.shape[-2] // 2, cells.shape[-1] // 2
+    down, across = cells.sum(-1), cells.sum(-2)
+    parts = (down[..., :rows], down[..., rows:], across[..., :columns], across[..., columns:])
+    return np.stack([part.sum(-1) for part in parts], axis=-1)
+
+
 class Probe:
     """A piece of a picture to look for, in a window."""
 
@@ -157,12 +165,13 @@ class Probe:
         self.window = window
         self.weighted = piece * window.weight[..., None]
         self.energy = (piece * self.weighted).sum(-1)
+        self.halves = halves(self.energy)
         # an even number of cells has no middle one: the correlation belongs half a cell up and left
         self.off = np.array([(self.columns + 1) % 2, (self.rows + 1) % 2]) / -2
         self._prepared: dict[tuple[int, int, int, int], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def prepared(self, view: View) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For views of this shape: spectrum of the probe, the least energy that counts at each cell, and what is gained.
+        """For views of this shape: spectrum of the probe, the least energy that counts at each cell, and its gain.
 
         Where a probe reaches over the border only what is inside is compared. A small remainder inside agrees with
         anything, so its worth falls with the share inside and is 0 below a third.
@@ -192,7 +201,9 @@ def similarities(probes: Sequence[Probe], view: View) -> np.ndarray:
     products = np.empty((len(probes), *view.spectrum.shape[1:]), np.complex64)
     for product, (spectrum, _, _) in zip(products, known, strict=True):
         np.einsum("cyx,cyx->yx", view.spectrum, spectrum, out=product)
-    found = np.fft.irfft2(products, s=view.padded)[:, :rows, :columns].astype(np.float32, copy=False)
+    # the inverse transform, of the rows that are asked for only
+    down = np.fft.ifft(products, axis=1)[:, :rows]
+    found = np.fft.irfft(down, view.padded[1], axis=2)[:, :, :columns].astype(np.float32, copy=False)
     energy = {window: window.energy(view) for window in {probe.window for probe in probes}}
     for value, probe, (_, least, gained) in zip(found, probes, known, strict=True):
         present = np.maximum(energy[probe.window], least)

@@ -26,11 +26,13 @@ GRID = 6  # pixels between the points whose motion is explained
 TEXTURED = 3.0  # gray levels per pixel: below it flow follows noise
 TOLERANCE = 1.5  # pixels: of the way back, and of the homography
 LEAST_POINTS = 24
+TRIALS = 80  # of a random search for a homography: enough where half of the points agree
 ENOUGH_POINTS = 150  # to find a homography; more cost time only
 LEAST_SHARE = 0.3  # of the points: pictures of different places agree on a tenth
 LEAST_OVERLAP = 0.25
 ENOUGH = 0.6  # share at which no other start is tried
 FAR = 4.0  # pixels: a coarse shift nearer than this to no shift is no other start
+LEAST_LEAD = 0.03  # of a coarse shift over the next best: with less it is a guess, and one in seventy joined
 SCALES = 3  # of detail, each half the size of the one before
 SMOOTH = 1 / 16  # of the longer side: deviation of the window over which parallax is averaged
 
@@ -62,7 +64,7 @@ APART, SAME = Join(np.eye(3), 0.0), Join(np.eye(3), 1.0)
 
 
 @observer(
-    id="lite.departures", version=4, kind="sequence", makes=Departures, frames=per_second(8, at_most=AT_MOST),
+    id="lite.departures", version=5, kind="sequence", makes=Departures, frames=per_second(8, at_most=AT_MOST),
     pairs=True, sets=("lite",),
 )  # fmt: skip
 def departures(clip: ClipInfo) -> Sight:
@@ -149,9 +151,9 @@ def join(maker: Any, a: Look, b: Look) -> Join:
     found = join_from(maker, a, b, (0.0, 0.0))
     if found.share >= ENOUGH:
         return found
-    _, _, (x, y) = correlate(a.edges, b.edges)
+    _, lead, (x, y) = correlate(a.edges, b.edges)
     start = x * a.gray.shape[1], y * a.gray.shape[0]
-    other = join_from(maker, a, b, start) if float(np.hypot(*start)) >= FAR else APART
+    other = join_from(maker, a, b, start) if lead >= LEAST_LEAD and float(np.hypot(*start)) >= FAR else APART
     best = found if found.share >= other.share else other
     return best if best.share >= LEAST_SHARE else APART
 
@@ -173,7 +175,9 @@ def join_from(maker: Any, a: Look, b: Look, start: tuple[float, float]) -> Join:
         return APART
     cv2.setRNGSeed(0)
     some = np.flatnonzero(good)[:: max(1, int(good.sum()) // ENOUGH_POINTS)]
-    warp, agrees = cv2.findHomography(a.points[some], moved[some], cv2.RANSAC, TOLERANCE, maxIters=150, confidence=0.99)
+    warp, agrees = cv2.findHomography(
+        a.points[some], moved[some], cv2.RANSAC, TOLERANCE, maxIters=TRIALS, confidence=0.99
+    )
     if warp is None or agrees is None or not plausible(warp, width, height):
         return APART
     landed = cv2.perspectiveTransform(a.points[None], warp)[0]

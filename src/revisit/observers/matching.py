@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -23,12 +22,13 @@ POINTS = (180, 60)  # per frame and scale: enough to cover a frame, few enough t
 APART = 6  # pixels between corners of one scale
 FAINTEST_CORNER = 0.003  # of the strongest one
 FAINTEST = 2.5  # grey levels, deviation around a corner: below it lies noise
+SIZE = 3.2  # pixels, of a corner as SIFT counts it: its descriptor sees 24 times as many a side
 FIRST_LAYER = 1 << 8  # of the scale, as SIFT numbers them in a point's octave
 CELLS = (8, 6)  # columns and rows of the grid on which points are spread and support is counted
 RATIO = 0.78  # best to second-best distance of descriptors
 TOLERANCE = 0.04  # of the width: room for parallax and perspective, which a similarity cannot express
 STRUCTURE_WIDTH = 64
-COARSE = 3  # descriptors keep the waves across their 4 x 4 fields that count less than this: 6 of 16, 0.9 of the variance
+COARSE = 3  # descriptors keep the waves over their 4 x 4 fields that count less than this: 6 of 16
 LEAST_MATCHES = 8  # pictures of different places agree on 6 at most (see docs/view-gate.md)
 LEAST_OVERLAP = 0.25  # below it a correlation of gradients rests on too few cells to mean anything
 
@@ -62,7 +62,7 @@ NOTHING = Link(0, 0, 0.0, np.eye(3))
 
 
 def find_points(gray: np.ndarray) -> Points:
-    """Well spread corners of a grey picture, with square-rooted descriptors (RootSIFT), of which the coarse part is kept.
+    """Well spread corners of a grey picture, with the coarse part of square-rooted descriptors (RootSIFT).
 
     SIFT's own search for points costs more than all the rest, most of it for scales finer than the picture; corners
     at two scales are found again as well. They are described upright: a camera that rolls is rare.
@@ -74,19 +74,22 @@ def find_points(gray: np.ndarray) -> Points:
     smooth = cv2.GaussianBlur(even, (0, 0), 1.0).astype(np.float32)
     variance = cv2.blur(smooth * smooth, (9, 9)) - np.square(cv2.blur(smooth, (9, 9)))
     textured = (variance >= FAINTEST**2).astype(np.uint8)
-    found: list[Any] = []
+    found: list[cv2.KeyPoint] = []
     for octave, most in enumerate(POINTS):
         scale = 2**octave
         size = max(1, width // scale), max(1, height // scale)
         picture = cv2.resize(even, size, interpolation=cv2.INTER_AREA)
         mask = cv2.resize(textured, size, interpolation=cv2.INTER_NEAREST)
         corners = cv2.goodFeaturesToTrack(picture, most, FAINTEST_CORNER, APART, mask=mask)
-        for x, y in np.zeros((0, 2)) if corners is None else corners.reshape(-1, 2) * scale + (scale - 1) / 2:
-            found.append(cv2.KeyPoint(float(x), float(y), 4.0 * scale, 0.0, 1.0, octave | FIRST_LAYER))
+        if corners is not None:
+            at = corners.reshape(-1, 2) * scale + (scale - 1) / 2
+            found += cv2.KeyPoint.convert(at.tolist(), SIZE * scale, octave=octave | FIRST_LAYER)
     if not found:
         return Points(np.zeros((0, 2)), np.zeros((0, len(_waves())), np.float32), np.zeros(0, int), (width, height))
+    for point in found:
+        point.angle = 0.0
     found, raw = cv2.SIFT_create().compute(even, found)  # type: ignore[attr-defined]
-    xy = np.array([point.pt for point in found])
+    xy = cv2.KeyPoint.convert(found).astype(np.float64)
     rooted = np.sqrt(raw / np.maximum(raw.sum(axis=1, keepdims=True), 1e-9)).astype(np.float32)
     descriptors = rooted @ _waves().T
     descriptors /= np.maximum(np.linalg.norm(descriptors, axis=1, keepdims=True), 1e-9)
@@ -101,8 +104,8 @@ def _waves() -> np.ndarray:
     """
     order, place = np.mgrid[:4, :4]
     wave = np.cos(np.pi * order * (place + 0.5) / 4) * np.where(order, np.sqrt(1 / 2), 1 / 2)
-    kept = [np.kron(np.outer(wave[u], wave[v]).ravel(), np.eye(8)) for u in range(4) for v in range(4) if u + v < COARSE]
-    return np.concatenate(kept).astype(np.float32)
+    kept = [np.outer(wave[u], wave[v]) for u in range(4) for v in range(4) if u + v < COARSE]
+    return np.kron(np.reshape(kept, (-1, 16)), np.eye(8)).astype(np.float32)
 
 
 def _cells(xy: np.ndarray, size: tuple[int, int]) -> np.ndarray:

@@ -42,6 +42,7 @@ ASKED = 60  # points that such a track has
 SETTLED = 1e-7  # radians: a turn that changes less has been found
 TINY = 1e-5  # radians and directions: steps of numerical derivatives
 TRIALS = 100  # of a random search; more only help where nothing fits, and cost seconds
+ESSENTIAL_TRIALS = 50  # of the one whose answer is a start among others
 TIGHT = 1.0  # pixels at the working size
 LENS_TOLERANCE = 1.5  # pixels, for the geometry that tells the field of view
 FAR_OFF = 30.0  # degrees: parallax does not move a pose further from the best turn; the wrong one of two solutions does
@@ -64,7 +65,7 @@ class Track:
 
 
 @observer(
-    id="lite.odometry", version=5, kind="sequence", makes=CameraPath, frames=every(at_most=AT_MOST),
+    id="lite.odometry", version=6, kind="sequence", makes=CameraPath, frames=every(at_most=AT_MOST),
     size=SIZE,    sets=("lite",),
 )  # fmt: skip
 def odometry(clip: ClipInfo) -> Sight:
@@ -341,7 +342,7 @@ def relative_pose(
     starts = [(turn, near[1]), near] if near else [(turn, axis) for axis in np.eye(3)]
     if not near:
         cv2.setRNGSeed(0)
-        essential, mask = cv2.findEssentialMat(a, b, np.eye(3), cv2.RANSAC, 0.99, 0.5 * tolerance, TRIALS)
+        essential, mask = cv2.findEssentialMat(a, b, np.eye(3), cv2.RANSAC, 0.99, 0.5 * tolerance, ESSENTIAL_TRIALS)
         if essential is not None and essential.shape == (3, 3):
             _, found, step, _ = cv2.recoverPose(essential, a, b, np.eye(3), mask=mask)
             starts.append((np.asarray(found), np.asarray(step).ravel()))
@@ -379,11 +380,11 @@ class Rays:
 
 
 def _cross(step: np.ndarray) -> np.ndarray:
-    x, y, z = step.tolist()
-    return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    """(..., 3, 3) that multiply as the cross product with vectors (..., 3) does."""
+    return np.asarray((step @ AXES.reshape(3, 9)).reshape(*step.shape[:-1], 3, 3))
 
 
-AXES = np.stack([_cross(axis) for axis in np.eye(3)])
+AXES = np.cross(np.eye(3)[:, None], np.eye(3)).transpose(0, 2, 1)  # what multiplies as the product with each axis
 
 
 def essential_of(turn: np.ndarray, step: np.ndarray) -> np.ndarray:
@@ -405,11 +406,12 @@ def refine(rays: Rays, turn: np.ndarray, step: np.ndarray, scale: float) -> tupl
     for _ in range(12):
         across = np.linalg.svd(step[None])[2][1:]  # two directions across the translation
         # how the essential matrix changes with a turn about each axis, and with the translation along each direction
-        changes = np.concatenate([_cross(step) @ AXES @ turn, [_cross(way) @ turn for way in across]])
+        changes = np.concatenate([_cross(step) @ AXES, _cross(across)]) @ turn
         jacobian = (rays.errors(essential + TINY * changes) - error) / TINY
         weighted = jacobian / (1 + (error / scale) ** 2)
         normal = weighted @ jacobian.T
-        change = -np.linalg.solve(normal + damping * np.diag(np.diag(normal) + 1e-9), weighted @ error)
+        normal.flat[::6] += damping * (normal.flat[::6] + 1e-9)
+        change = -np.linalg.solve(normal, weighted @ error)
         change = np.clip(change, -0.2, 0.2)
         moved = step + change[3:] @ across
         tried = cv2.Rodrigues(change[:3])[0] @ turn, moved / np.sqrt(moved @ moved)

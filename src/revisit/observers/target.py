@@ -17,14 +17,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, Target, every, observer
 from revisit.evidence.target import TargetTrack
-from revisit.observers.cells import CELL, FAINTEST, Probe, View, Whitening, Window, cells_of, cut_out, similarities
-from revisit.observers.pictures import FLOW_SIDE, Flows, fitted, gray_at, scaled
+from revisit.observers.cells import (
+    CELL,
+    FAINTEST,
+    Probe,
+    View,
+    Whitening,
+    Window,
+    cells_of,
+    cut_out,
+    halves,
+    similarities,
+)
+from revisit.observers.pictures import FLOW_SIDE, Flows, fitted, gray_at, lengths, middle, scaled
 
 LONG_SIDE = 416  # half of 832, a common width
 SEARCH_SIDE = LONG_SIDE  # the largest picture searched; finer ones cost much and add nothing for targets of this size
@@ -96,7 +108,7 @@ class Sighting:
 
 @observer(
     id="lite.target",
-    version=3,
+    version=4,
     kind="sequence",
     makes=TargetTrack,
     frames=every(at_most=300),
@@ -167,21 +179,13 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
             }
         )
         last, moved = float(frame.time), STILL
-        calm = last >= SETTLES and (missed > LOST_AFTER or seen.near >= OTHER_LOOK)
+        calm = last >= SETTLES and (search.frozen or seen.near >= OTHER_LOOK)
         frame = yield
     columns: dict[str, Any] = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return TargetTrack(**columns, **search.facts(clip))
 
 
 STEPS = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)])  # in cells: how far off a half may be
-
-
-def _halves(cells: np.ndarray) -> np.ndarray:
-    """(..., 4) sums over the upper, lower, left and right half of (..., rows, columns)."""
-    rows, columns = cells.shape[-2] // 2, cells.shape[-1] // 2
-    down, across = cells.sum(-1), cells.sum(-2)
-    parts = (down[..., :rows], down[..., rows:], across[..., :columns], across[..., columns:])
-    return np.stack([part.sum(-1) for part in parts], axis=-1)
 
 
 STILL = Motion(np.zeros(2), 1.0, 1.0, 0.0)
@@ -217,15 +221,14 @@ def motion(
 
     height, width = before.shape
     size = np.array([width, height])
-    y, x = np.mgrid[4:height:8, 4:width:8]
-    start = np.c_[x.ravel(), y.ravel()]
+    start = _lattice(width, height)
     shift = there[start[:, 1], start[:, 0]]
     end = start + shift
     landed = np.clip(end.round().astype(int), 0, size - 1)
-    error = np.linalg.norm(shift + back[landed[:, 1], landed[:, 0]], axis=1)
+    error = lengths(*(shift + back[landed[:, 1], landed[:, 0]]).T)
     change = np.abs(after[landed[:, 1], landed[:, 0]].astype(int) - before[start[:, 1], start[:, 0]])
     good = (end >= 0).all(1) & (end < size).all(1) & (change < 25)
-    good &= error < np.maximum(1.0, 0.1 * np.linalg.norm(shift, axis=1))
+    good &= error < np.maximum(1.0, 0.1 * lengths(*shift.T))
 
     centre, half = (box[:2] + box[2:]) / 2 * size, (box[2:] - box[:2]) / 2 * size
     core = (np.abs(start - centre) < 0.75 * half).all(1)
@@ -240,11 +243,10 @@ def motion(
     growth = float(np.sqrt(abs(np.linalg.det(matrix[:, :2]))))
     trusted = core & good
     if not lost and trusted.sum() >= max(4, 0.2 * core.sum()):
-        step = np.median(shift[trusted], axis=0)
-        old = np.linalg.norm(start[trusted] - np.median(start[trusted], 0), axis=1)
-        new = np.linalg.norm(end[trusted] - np.median(end[trusted], 0), axis=1)
+        step = _middle_point(shift[trusted])
+        old, new = (lengths(*(points - _middle_point(points)).T) for points in (start[trusted], end[trusted]))
         spread = old > 2
-        growth = float(np.median(new[spread] / old[spread])) if spread.sum() > 3 else 1.0
+        growth = middle(new[spread] / old[spread]) if spread.sum() > 3 else 1.0
     else:
         step = carried
     return Motion(
@@ -253,6 +255,18 @@ def motion(
         flow=float(trusted.sum() / max(1, core.sum())),
         camera=float(np.linalg.norm(carried) / width),
     )
+
+
+@lru_cache(maxsize=8)
+def _lattice(width: int, height: int) -> np.ndarray:
+    """(n, 2) x and y of every eighth pixel."""
+    y, x = np.mgrid[4:height:8, 4:width:8]
+    return np.stack([x.ravel(), y.ravel()], axis=1)
+
+
+def _middle_point(points: np.ndarray) -> np.ndarray:
+    """The median of points (n, 2) in both directions."""
+    return np.array([middle(points[:, 0]), middle(points[:, 1])])
 
 
 @dataclass(frozen=True)
@@ -270,8 +284,10 @@ class Grid:
         """Rows and columns nearer than `reach` to a place in both directions, or as near as that."""
         sides = ("left", "right") if closed else ("right", "left")
         spans = []
-        for places, middle, far in ((self.y, centre[1], reach[1]), (self.x, centre[0], reach[0])):
-            first, after = (int(np.searchsorted(places, middle + way, side)) for way, side in zip((-far, far), sides))
+        for places, at, far in ((self.y, centre[1], reach[1]), (self.x, centre[0], reach[0])):
+            first, after = (
+                int(places.searchsorted(at + way, side)) for way, side in zip((-far, far), sides, strict=True)
+            )
             spans.append(slice(first, max(first, after)))
         return spans[0], spans[1]
 
@@ -374,15 +390,12 @@ class Search:
         if not 0 <= centre[0] < view.white.shape[1] or not 0 <= centre[1] < view.white.shape[0]:
             return -1.0
         pieces = np.stack([cut_out(view.white, centre + step, rows, columns) for step in STEPS])
-        theirs = _halves(np.einsum("pyxc,pyxc->pyx", pieces, pieces) * self.weight)
-        best = -1.0
-        for look in self.looks:
-            own, other = _halves(look.energy), np.maximum(theirs, FAINTEST * _halves(look.energy))
-            product = _halves(np.einsum("yxc,pyxc->pyx", look.weighted, pieces))
-            tells = own > 0.3 * float(look.energy.sum())  # a half that holds little of the target says nothing
-            if tells.any():
-                best = max(best, float((product / np.sqrt(np.maximum(own * other, 1e-12)))[:, tells].max()))
-        return best
+        theirs = halves(np.einsum("pyxc,pyxc->pyx", pieces, pieces) * self.weight)
+        own = np.stack([look.halves for look in self.looks])[:, None]
+        product = halves(np.einsum("lyxc,pyxc->lpyx", np.stack([look.weighted for look in self.looks]), pieces))
+        alike = product / np.sqrt(np.maximum(own * np.maximum(theirs, FAINTEST * own), 1e-12))
+        tells = own > 0.15 * own.sum(-1, keepdims=True)  # a half that holds little of the target says nothing
+        return float(np.where(tells, alike, -1.0).max())
 
     def _centres(self, view: View, probe: Probe) -> Grid:
         """Centres of the probe laid on each cell."""
@@ -408,7 +421,12 @@ class Search:
         found = 0.0
         for grid, values, size in zip(grids, maps, self.sizes, strict=True):
             rows, columns = grid.within(spot.centre, self.size * (spot.scale + size) * 0.45, closed=True)
-            sides = values[: rows.start], values[rows.stop :], values[rows, : columns.start], values[rows, columns.stop :]
+            sides = (
+                values[: rows.start],
+                values[rows.stop :],
+                values[rows, : columns.start],
+                values[rows, columns.stop :],
+            )
             found = max([found, *(float(side.max()) for side in sides if side.size)])
         return found
 

@@ -27,7 +27,7 @@ LEAST_COVER = 0.3  # of the textured cells move in a step that tells the camera'
 
 
 @observer(
-    id="lite.views", version=3, kind="sequence", makes=ViewLinks, frames=VIEWED, size=SIZE,
+    id="lite.views", version=4, kind="sequence", makes=ViewLinks, frames=VIEWED, size=SIZE,
     sets=("lite",),
 )  # fmt: skip
 def views(clip: ClipInfo) -> Sight:
