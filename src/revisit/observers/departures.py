@@ -195,7 +195,8 @@ def plausible(warp: np.ndarray, width: int, height: int) -> bool:
     if (corners[:, 2] <= 0.2).any():
         return False
     x, y = (corners[:, :2] / corners[:, 2:]).T
-    area = 0.5 * float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1))) / (width * height)
+    after = [1, 2, 3, 0]
+    area = 0.5 * float(x @ y[after] - y @ x[after]) / (width * height)
     return 0.2 < area < 5
 
 

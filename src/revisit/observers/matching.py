@@ -216,7 +216,7 @@ def correlate_all(a: Structure, others: Sequence[Structure]) -> list[tuple[float
     products = np.empty((len(others), *a.spectrum.shape[1:]), np.complex64)
     mine = a.spectrum.conj()
     for b, product in zip(others, products, strict=True):
-        np.einsum("pyx,pyx->yx", mine, b.spectrum, out=product)
+        np.multiply(mine, b.spectrum).sum(axis=0, out=product)
     plain = np.fft.irfft2(np.conj(products, out=products), shape).astype(np.float32, copy=False)
     root, too_little = _overlaps(rows, columns)
     found = []

@@ -40,7 +40,7 @@ from revisit.observers.pictures import FLOW_SIDE, Flows, fitted, gray_at, length
 
 LONG_SIDE = 416  # half of 832, a common width
 SEARCH_SIDE = LONG_SIDE  # the largest picture searched; finer ones cost much and add nothing for targets of this size
-SETTLES = 0.5  # seconds at the start in which every frame is searched: that is when most is learnt
+SETTLES = 0.5  # seconds at the start, and after a return, in which every frame is searched
 SEARCH_GAP = 0.06  # seconds between searches of whole frames, unless the target changes; motion is followed in all
 TARGET_PX = 48  # the target is looked at with about so many pixels a side: 12 cells, enough for its layout
 SIZES = (0.71, 1.0, 1.41, 2.0, 2.83)  # of the target against its first view
@@ -125,6 +125,7 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
     search = Search(scaled(first, LONG_SIDE), target.box)
     spot, missed, last, before = search.start, 0.0, float(first.time), first
     moved, calm = STILL, False  # since the last search; whether that found nothing new
+    absent = 0.0  # when it was last lost
     rows: list[dict[str, Any]] = []
     frame = first
     while frame is not None:
@@ -179,7 +180,10 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
             }
         )
         last, moved = float(frame.time), STILL
-        calm = last >= SETTLES and (search.frozen or seen.near >= OTHER_LOOK)
+        if missed > LOST_AFTER:
+            absent = last
+        settled = search.frozen and last - absent >= SETTLES  # after a loss no look is learnt any more
+        calm = last >= SETTLES and (missed > LOST_AFTER or seen.near >= OTHER_LOOK or settled)
         frame = yield
     columns: dict[str, Any] = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return TargetTrack(**columns, **search.facts(clip))
@@ -326,10 +330,13 @@ class Search:
         self.colours = [self._colours(rgb, self.start)]  # of each look, with their shares
 
     def _views(self, rgb: np.ndarray, largest_probe: tuple[int, int]) -> list[View]:
+        import cv2
+
         views = []
+        picture = cv2.cvtColor(rgb, cv2.COLOR_RGB2RGBA)  # which `fitted` would make of every size
         for size in self.sizes:  # each smaller picture is made from the one before
-            rgb = shrunk(rgb, self.side / size)
-            views.append(View(self.whiten(cells_of(rgb)), largest_probe))
+            picture = shrunk(picture, self.side / size)
+            views.append(View(self.whiten(cells_of(picture)), largest_probe))
         return views
 
     def _cell(self, centre: np.ndarray, view: View) -> np.ndarray:
