@@ -384,7 +384,7 @@ def _cross(step: np.ndarray) -> np.ndarray:
     return np.asarray((step @ AXES.reshape(3, 9)).reshape(*step.shape[:-1], 3, 3))
 
 
-AXES = np.cross(np.eye(3)[:, None], np.eye(3)).transpose(0, 2, 1)  # what multiplies as the product with each axis
+AXES = np.cross(np.eye(3), np.eye(3)[:, None])  # (3, 3, 3) what multiplies as the cross product with each axis
 
 
 def essential_of(turn: np.ndarray, step: np.ndarray) -> np.ndarray:
