@@ -89,7 +89,7 @@ def find_points(gray: np.ndarray) -> Points:
     for point in found:
         point.angle = 0.0
     found, raw = cv2.SIFT_create().compute(even, found)  # type: ignore[attr-defined]
-    xy = cv2.KeyPoint.convert(found).astype(np.float64)
+    xy = np.array(cv2.KeyPoint.convert(found), np.float64)
     rooted = np.sqrt(raw / np.maximum(raw.sum(axis=1, keepdims=True), 1e-9)).astype(np.float32)
     descriptors = rooted @ _waves().T
     descriptors /= np.maximum(np.linalg.norm(descriptors, axis=1, keepdims=True), 1e-9)

@@ -306,7 +306,7 @@ def path(
     warm: tuple[int, np.ndarray, np.ndarray] | None = None  # the last pose against the same key frame
     for track in map(thinned, tracks):
         start, end = track.start / f, track.end / f
-        near = None if track.closes or not warm or warm[0] != track.key else warm[1:]
+        near = None if not warm or warm[0] != track.key else warm[1:]
         turn, step, count = relative_pose(start, end, TIGHT / f, near)
         warm = None if turn is None or step is None else (track.key, turn, step)
         base = rotation[track.key]

@@ -286,14 +286,12 @@ class Grid:
 
     def within(self, centre: np.ndarray, reach: np.ndarray, closed: bool = False) -> tuple[slice, slice]:
         """Rows and columns nearer than `reach` to a place in both directions, or as near as that."""
-        sides = ("left", "right") if closed else ("right", "left")
-        spans = []
-        for places, at, far in ((self.y, centre[1], reach[1]), (self.x, centre[0], reach[0])):
-            first, after = (
-                int(places.searchsorted(at + way, side)) for way, side in zip((-far, far), sides, strict=True)
-            )
-            spans.append(slice(first, max(first, after)))
-        return spans[0], spans[1]
+
+        def span(places: np.ndarray, at: float, far: float) -> slice:
+            first = int(places.searchsorted(at - far, "left" if closed else "right"))
+            return slice(first, max(first, int(places.searchsorted(at + far, "right" if closed else "left"))))
+
+        return span(self.y, centre[1], reach[1]), span(self.x, centre[0], reach[0])
 
 
 class Search:
@@ -540,9 +538,9 @@ def colour_overlaps(here: np.ndarray, known: Sequence[tuple[np.ndarray, np.ndarr
 
 def colour_shares(lab: np.ndarray) -> np.ndarray:
     """(..., 256) shares of 4 lightnesses x 8 x 8 hues and chromas, of (..., n, 3) colours."""
-    light = np.clip(lab[..., 0] // 64, 0, 3)
+    light = np.clip(np.floor(lab[..., 0] / 64), 0, 3)
     # a and b of real scenes stay within +-64; grey, at 128, lies in the middle of a bin and not on its edge
-    hues = np.clip((lab[..., 1:] - 56) // 16, 0, 7)
+    hues = np.clip(np.floor((lab[..., 1:] - 56) / 16), 0, 7)
     bins = (light * 64 + hues[..., 0] * 8 + hues[..., 1]).astype(int).reshape(-1, lab.shape[-2])
     counts = np.stack([np.bincount(row, minlength=256) for row in bins]) / lab.shape[-2]
     return counts.reshape(*lab.shape[:-2], 256)
