@@ -28,7 +28,8 @@ from revisit.weights import made
 
 MOST = 8  # shapes of one network that are kept ready in memory
 Step = Callable[[Tensor], tuple[Tensor, ...]]  # a method of a network
-_ready: WeakKeyDictionary[nn.Module, dict[Any, Step]] = WeakKeyDictionary()
+# Converted steps by network, name and shape; None where that failed.
+_ready: WeakKeyDictionary[nn.Module, dict[Any, Step | None]] = WeakKeyDictionary()
 
 
 def used() -> bool:
@@ -56,17 +57,17 @@ def run(step: Step, x: Tensor) -> tuple[Tensor, ...]:
         while len(ready) >= MOST:
             ready.pop(next(iter(ready)))
         ready[key] = _converted(step, x)
-    return ready[key](x)
+    return (ready[key] or step)(x)
 
 
-def _converted(step: Step, x: Tensor) -> Step:
-    """The step for tensors of this shape; itself where that fails."""
+def _converted(step: Step, x: Tensor) -> Step | None:
+    """The step for tensors of this shape; nothing where that fails."""
     try:
         model = _compiled(step, x)
     except Exception as error:  # it works without; which operations a version cannot convert nobody can list
         why = str(error).strip().partition("\n")[0]
         sys.stderr.write(f"revisit: a network runs without OpenVINO, which is slower ({why})\n")
-        return step
+        return None
     request = model.create_infer_request()
 
     def through(x: Tensor) -> tuple[Tensor, ...]:
