@@ -14,10 +14,10 @@ frame by frame:
 - Lighting: scikit-image's CIELAB of whole frames.
 
 Told are seconds of the processor on one thread, those of decoding processes among them: each suite by itself, and all
-together, where ours decodes every video once. The loops run on torch, as the evaluators do, and ours by OpenVINO where it
-is installed (`REVISIT_OPENVINO=off` leaves it out). On the same frames every number must be equal to a stated tolerance, or
-else the script fails. Over clips they differ a little more, because the loops' frames come from swscale and ours from
-the stated arithmetic of docs/media.md.
+together, where ours decodes every video once. LPIPS runs on torch in the loops, as in the evaluators, and by OpenVINO
+in ours where it is installed (`REVISIT_OPENVINO=off` leaves it out). On the same frames every number must be equal to a
+stated tolerance, or else the script fails. Over clips they differ a little more, because the loops' frames come from
+swscale and ours from the stated arithmetic of docs/media.md.
 """
 
 from __future__ import annotations
