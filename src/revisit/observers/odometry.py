@@ -308,6 +308,8 @@ def path(
         start, end = track.start / f, track.end / f
         near = None if not warm or warm[0] != track.key else warm[1:]
         turn, step, count = relative_pose(start, end, TIGHT / f, near)
+        if turn is None and near:  # a jump between the two: nothing near is right
+            turn, step, count = relative_pose(start, end, TIGHT / f)
         warm = None if turn is None or step is None else (track.key, turn, step)
         base = rotation[track.key]
         if turn is None:
