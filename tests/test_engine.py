@@ -34,7 +34,7 @@ from revisit.engine.needs import ObserverSet
 from revisit.engine.observe import alignment
 from revisit.engine.plan import make_plan
 from revisit.engine.run import evaluate, rescore
-from revisit.results.files import RecordWriter, latest
+from revisit.results.files import Lines, RecordWriter
 from revisit.results.run import Run
 from revisit.results.tables import standard_summary as summarise
 
@@ -337,14 +337,14 @@ def test_records_never_hold_numbers_that_are_not(tmp_path):
         Score(float("nan"))
     with RecordWriter(tmp_path / "r.jsonl") as writer, pytest.raises(ValueError, match="JSON compliant"):
         writer.append(Record(case("a.mp4"), "m", False, "scored", float("inf")))
-    assert latest(tmp_path / "r.jsonl") == {}
+    assert Lines(tmp_path / "r.jsonl").newest == {}
 
 
 def test_the_last_record_of_a_question_counts(tmp_path):
     with RecordWriter(tmp_path / "r.jsonl") as writer:
         for value in (1, 2):
             writer.append(Record(case("a.mp4"), "m", False, "scored", value))
-    assert [line.score for line in latest(tmp_path / "r.jsonl").values()] == [2]
+    assert [mine["m"].score for mine in Lines(tmp_path / "r.jsonl").newest.values()] == [2]
 
 
 def test_a_writer_knows_whether_others_write(tmp_path):

@@ -183,14 +183,14 @@ def test_lines_are_read_on_where_reading_stopped(tmp_path):
     first, second, third = (json.dumps({"case": case, "metric": "m", **said}) + "\n" for case in "aba")
     path.write_text(first + second[:20])
     lines = Lines(path)
-    assert list(lines.newest) == [("a", "metric", "m")]
+    assert {case: list(mine) for case, mine in lines.newest.items()} == {"a": ["m"]}
     before = lines.stamp("a")
     with path.open("a") as file:
         file.write(second[20:] + third.replace("scored", "failed"))
-    assert [line.status for line in lines.refresh().newest.values()] == ["failed", "scored"]
+    assert [mine["m"].status for mine in lines.refresh().newest.values()] == ["failed", "scored"]
     assert lines.stamp("a") not in (before, "") and lines.stamp("a") == Lines(path).stamp("a")
     path.write_text('{"case": "c", "gate": "g", "status": "open", "key": "\\udc80"}\n')  # anew, with half a character
-    assert list(lines.refresh().newest) == [("c", "gate", "g")]
+    assert [(case, list(mine)) for case, mine in lines.refresh().newest.items()] == [("c", ["g"])]
 
 
 def test_a_video_that_has_not_changed_is_not_read_again(tmp_path, monkeypatch):

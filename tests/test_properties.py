@@ -43,7 +43,7 @@ from revisit.engine.plan import make_plan
 from revisit.evidence.judged import JudgeFrames
 from revisit.media import encode_mp4
 from revisit.observers.sets import load_roles
-from revisit.results.files import RecordWriter, case_from_json, case_to_json, from_line, latest, to_line
+from revisit.results.files import Lines, RecordWriter, case_from_json, case_to_json, from_line, to_line
 from revisit.results.tables import standard_summary
 from revisit.suites.clips import read_manifest
 from tests.conftest import moving_frames
@@ -387,8 +387,8 @@ def test_records_survive_their_file(made):
         with RecordWriter(path) as writer:
             for record in made:
                 writer.append(record)
-        known = latest(path)
-        last = {(record.case.id, "gate" if record.is_gate else "metric", record.question): record for record in made}
+        known = {(case, id): line for case, mine in Lines(path).newest.items() for id, line in mine.items()}
+        last = {(record.case.id, record.question): record for record in made}
         assert known.keys() == last.keys()
         for key, record in last.items():
             assert from_line(known[key], record.case) == record

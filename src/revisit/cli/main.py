@@ -94,7 +94,7 @@ def main(
 
 def run() -> None:
     """Entry point: known errors are one line; anything else is a bug and shows where."""
-    gc.set_threshold(100_000, 20, 100)  # records live as long as the command: looking for cycles in them finds none
+    gc.set_threshold(500_000, 20, 100)  # records live as long as the command: looking for cycles in them finds none
     try:
         app()
         sys.stdout.flush()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from revisit.core.cases import Case
 from revisit.core.reasons import Reason
+from revisit.core.texts import parse_json
 
 Status = Literal["scored", "unscored", "failed", "open", "closed", "unsure"]
 GATE_STATES = ("open", "closed", "unsure")
@@ -35,6 +36,16 @@ class Record:
     units: str = ""  # file with the values per frame, in the folder of the run
     n_units: int = 0
     seconds: float = 0.0
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The facts of a record that was read from a file: they are taken apart when somebody asks for them."""
+            if name != "facts" or "facts_as_read" not in vars(self):
+                raise AttributeError(name)
+            found = parse_json(bytes(vars(self).pop("facts_as_read"))) or {}
+            object.__setattr__(self, "facts", found)
+            return found
 
     @property
     def scored(self) -> bool:

@@ -13,8 +13,10 @@ from typing import Any
 
 from revisit import weights
 from revisit.core import DERIVED, GATES, Case, Derived, Gate, Metric, Observer, UsageError, digest, evidence_id
+from revisit.core.protocol import canonical, digest_of_bytes
 from revisit.media import DECODING_RULE
 
+CLIP = "\0"  # where the digest of a clip comes, which is hexadecimal
 Parameters = Mapping[str, Mapping[str, Any]]  # metric, gate, evidence or observer id -> parameters
 
 
@@ -32,7 +34,21 @@ class ObserverSet:
         if known is None or known[0] is not chosen:
             known = chosen, parameters_of(observer, chosen), observer_facts(observer, chosen)
             self._facts[observer.id] = known
+            self._around.pop(observer.id, None)
         return known[1:]
+
+    def address(self, observer: str, facts: Mapping[str, Any]) -> str:
+        """The digest of these facts, which are the same for all clips of an observer but for the clip."""
+        if observer not in self._around:
+            before, _, after = canonical({**facts, "clip": CLIP}).partition(canonical(CLIP))
+            self._around[observer] = before, after
+        before, after = self._around[observer]
+        return digest_of_bytes(f'{before}"{facts["clip"]}"{after}'.encode(), 40)
+
+    @cached_property
+    def _around(self) -> dict[str, tuple[str, str]]:
+        """The text of an observer's facts, before and after the clip."""
+        return {}
 
     @cached_property
     def _facts(self) -> dict[str, tuple[Parameters, dict[str, Any], dict[str, Any]]]:

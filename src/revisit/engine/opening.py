@@ -8,25 +8,29 @@ refused: its numbers do not go beside these.
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from revisit.core import Case, Gate, Metric, Unscored, UsageError, Verdict, evidence_id
+from revisit.core import Case, Gate, Metric, Unscored, UsageError, Verdict, digest, evidence_id
 from revisit.core.records import GATE_STATES
 from revisit.core.texts import parse_json
 from revisit.engine.claims import Others
 from revisit.engine.needs import observed_kinds, short_hash
 from revisit.engine.plan import Plan
 from revisit.media.files import replacing
-from revisit.results.files import SCHEMA, Answer, Lines, Question, from_line, parsed, rows_of, write_rows
+from revisit.results.files import SCHEMA, Answer, Lines, from_line, parsed, rows_of, write_rows
 
 Content = Mapping[str, Any]  # of a plan.json
+Failed = Mapping[tuple[str, str], Answer]  # by case and question
 OURS = (
     "run.json",
     "plan.json",
+    "settled.json",
     "records.jsonl",
     "answers.jsonl",
     "summary.json",
@@ -45,7 +49,7 @@ class Opened:
     whole: Content  # of plan.json: this plan, and what earlier calls asked besides
     questions: dict[str, list[Metric | Gate]]  # case id -> what has no valid answer yet
     lines: Lines  # the answers there are
-    failed: Mapping[Question, Answer]  # what had failed when the run was opened
+    failed: Failed  # what had failed when the run was opened
 
     @property
     def plan_file(self) -> Path:
@@ -59,20 +63,19 @@ class Opened:
         """Keys of the evidence that the open questions of a case need, with what a page shows of it."""
         return self.plan.keys_for(case, self.questions[case.id])
 
-    def open_questions(self, case: Case, failed: Mapping[Question, Answer]) -> list[Metric | Gate]:
+    def open_questions(self, case: Case, failed: Failed) -> list[Metric | Gate]:
         """What has no valid answer yet; what had failed earlier is asked again."""
 
         askers = self.plan.askers_of(case)
         keys = self.plan.record_keys(case, askers)
-        newest, found = self.lines.newest, []
+        newest, found = self.lines.newest.get(case.id, {}), []
         for asker in askers:
-            about = case.id, "metric" if isinstance(asker, Metric) else "gate", asker.id
-            line = newest.get(about)
+            line = newest.get(asker.id)
             if (
                 line is None
                 or line.key != keys[asker.id]
                 or line.schema != SCHEMA  # earlier answers have no kinds of reasons
-                or (line.status == "failed" and failed.get(about) == line)
+                or (line.status == "failed" and failed.get((case.id, asker.id)) == line)
             ):
                 found.append(asker)
         return found
@@ -82,7 +85,7 @@ class Opened:
         again = {asker.id for asker in self.questions[case.id]}
         found: dict[str, Verdict | Unscored] = {}
         for gate in self.plan.askers_of(case):
-            line = self.lines.newest.get((case.id, "gate", gate.id))
+            line = self.lines.newest.get(case.id, {}).get(gate.id)
             if isinstance(gate, Metric) or gate.id in again or line is None or line.status == "failed":
                 continue
             record = from_line(line, case)
@@ -129,10 +132,46 @@ def opened(
     lines = Lines(out / "records.jsonl")
     # What failed may have failed a moment ago, with the others: who joins does not ask it again.
     asked_again = {} if joins else lines.newest
-    failed = {about: line for about, line in asked_again.items() if line.status == "failed"}
+    failed = {
+        (case, id): line for case, mine in asked_again.items() for id, line in mine.items() if line.status == "failed"
+    }
     begun = Opened(out, plan, whole, {}, lines, failed)
-    begun.questions.update({case.id: begun.open_questions(case, failed) for case in plan.cases})
+    settled = Settled(begun)
+    begun.questions.update(
+        {case.id: [] if settled.has(case) else begun.open_questions(case, failed) for case in plan.cases}
+    )
+    if not joins:
+        settled.keep()
     return begun
+
+
+class Settled:
+    """Cases of which everything was answered when the run was opened last, in settled.json.
+
+    Each has the digest of all that its answers depend on, and of their lines: to compare it is to ask 48 answers at
+    once. Without the file, or with a damaged one, every answer is looked at.
+    """
+
+    def __init__(self, begun: Opened) -> None:
+        self.begun, self.path = begun, begun.folder / "settled.json"
+        said = _said(self.path)
+        asked = [[asker.id, begun.plan.asker_hash(asker), begun.plan.kinds[asker.id]] for asker in begun.plan.askers]
+        self.basis = digest([SCHEMA, asked], 40)
+        known = said.get("cases") if said.get("basis") == self.basis else None
+        self.known: dict[str, Any] = known if isinstance(known, dict) else {}
+        self.now: dict[str, str] = {}
+
+    def has(self, case: Case) -> bool:
+        """Whether nothing is open in a case, as far as is known."""
+        told = hashlib.sha256(self.begun.plan.answers_depend_on(case))
+        told.update(self.begun.lines.stamp(case.id).encode())
+        self.now[case.id] = told.hexdigest()
+        return self.known.get(case.id) == self.now[case.id]
+
+    def keep(self) -> None:
+        found = {id: told for id, told in self.now.items() if not self.begun.questions[id]}
+        if found != self.known:
+            write_rows(self.path, {"basis": self.basis, "cases": found})
 
 
 def reopened(out: Path, plan: Plan) -> Opened:
@@ -222,8 +261,9 @@ def _forget(out: Path, questions: set[tuple[str, str]]) -> None:
     """Take answers that do not hold any more out of the records."""
     if not questions:
         return
-    lines, answers = parsed((out / "records.jsonl").read_bytes())
-    kept = [raw for raw, answer in zip(lines, answers, strict=True) if answer.about[::2] not in questions]
+    text, answers, ends = parsed((out / "records.jsonl").read_bytes())
+    lines = (text[begin:end] for begin, end in pairwise(ends))
+    kept = [raw for raw, answer in zip(lines, answers, strict=True) if (answer.case, answer.question) not in questions]
     with replacing(out / "records.jsonl") as temporary:
         temporary.write_bytes(b"".join(kept))
 

@@ -102,7 +102,7 @@ class Plan:
         return {}
 
     @cached_property
-    def _kinds(self) -> dict[str, tuple[str, ...]]:
+    def kinds(self) -> dict[str, tuple[str, ...]]:
         """Ids of the evidence that observers make for each metric and gate."""
         return {asker.id: tuple(sorted(map(evidence_id, observed_kinds(asker)))) for asker in self.askers}
 
@@ -111,7 +111,7 @@ class Plan:
         if not askers:
             return set()
         wanted = self.wanted[case.id]
-        kinds = {*ALWAYS, *(kind for asker in askers for kind in self._kinds[asker.id])}
+        kinds = {*ALWAYS, *(kind for asker in askers for kind in self.kinds[asker.id])}
         keys = {key for kind, key in wanted.keys.items() if kind in kinds}
         shown = (self.tasks[key][2].shown for key in keys)
         return {*keys, *(task.key for task in shown if task is not None), *wanted.reference.values()}
@@ -130,18 +130,23 @@ class Plan:
         The digest of `{"asker": …, "case": …, "evidence": …}`, put together from texts that answers of a case share.
         """
         wanted = self.wanted[case.id]
-        said = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
-        told = canonical({**said, "annotations": dict(case.annotations)}).encode()
+        told = canonical(_said(case)).encode()
         absent = {id: reason.sentence for id, reason in wanted.absent.items()}
         evidence: dict[tuple[str, ...], bytes] = {}
         keys = {}
         for asker in askers:
-            kinds = self._kinds[asker.id]
+            kinds = self.kinds[asker.id]
             if kinds not in evidence:
                 parts = (f'"{id}":{canonical(wanted.keys.get(id) or absent.get(id))}' for id in kinds)
                 evidence[kinds] = b'%b,"evidence":{%b}}' % (told, ",".join(parts).encode())
             keys[asker.id] = digest_of_bytes(self._beginnings[asker.id] + evidence[kinds], 24)
         return keys
+
+    def answers_depend_on(self, case: Case) -> bytes:
+        """All that the addresses of a case's answers are made of, beside what is asked."""
+        wanted, asked = self.wanted[case.id], [asker.id for asker in self.askers_of(case)]
+        absent = {id: reason.sentence for id, reason in wanted.absent.items()}
+        return canonical([_said(case), dict(wanted.keys), absent, asked]).encode()
 
     @cached_property
     def _beginnings(self) -> dict[str, bytes]:
@@ -313,6 +318,12 @@ def make_plan(
         unreadable, wanted, tasks, clips, limit if left_out else None, total,
         {case.id: by_path[case.reference] for case in cases if case.reference in by_path}, entries.remarks,
     )  # fmt: skip
+
+
+def _said(case: Case) -> dict[str, Any]:
+    """What metrics may read of a case."""
+    said = {name: getattr(case, name) for name in ("phases", "camera", "prompt", "condition")}
+    return {**said, "annotations": dict(case.annotations)}
 
 
 def _of_protocol(observers: ObserverSet, wanted: Mapping[str, str]) -> ObserverSet:

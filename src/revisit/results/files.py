@@ -12,20 +12,22 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from functools import lru_cache
-from itertools import groupby
+from itertools import accumulate, groupby
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from revisit.core import Case, Clip, Reason, Record, Target, UsageError
 from revisit.core.texts import parse_json
 from revisit.media.files import append, write_text
 
 SCHEMA = 2
+NO_FACTS = msgspec.Raw(b"{}")
 Line = dict[str, Any]  # a record as its line has it
-Question = tuple[str, str, str]  # case, "metric" or "gate", id
 _FACTS_OF_CASE = ("model", "sample", "subset", "condition", "seed")  # in each line, for who reads the file alone
 
 
@@ -53,6 +55,13 @@ def to_line(record: Record) -> Line:
     return line | {"seconds": record.seconds}
 
 
+class Said(msgspec.Struct, gc=False):
+    """A reason that was read."""
+
+    kind: str
+    sentence: str
+
+
 class Answer(msgspec.Struct, gc=False):
     """A line that was read. A line in which one of these is missing or of another type is damaged, and asked again."""
 
@@ -65,8 +74,8 @@ class Answer(msgspec.Struct, gc=False):
     score: float | int | None = None
     raw: float | int | None = None
     label: str = ""
-    reason: dict[str, str] | str | None = None
-    facts: dict[str, Any] | None = None
+    reason: Said | str | None = None
+    facts: msgspec.Raw = NO_FACTS  # most of a line, which few ask for
     version: int = 0
     protocol: str = ""
     units: str = ""
@@ -74,8 +83,13 @@ class Answer(msgspec.Struct, gc=False):
     seconds: float = 0.0
 
     @property
-    def about(self) -> Question:
-        return (self.case, "metric", self.metric or "") if self.gate is None else (self.case, "gate", self.gate)
+    def question(self) -> str:
+        return self.metric or self.gate or ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is about a question, and its facts have names."""
+        return (self.metric is not None or self.gate is not None) and memoryview(self.facts)[0] in b"{n"
 
 
 def from_line(line: Answer, case: Case) -> Record:
@@ -85,16 +99,18 @@ def from_line(line: Answer, case: Case) -> Record:
             f"the run was written by a newer Revisit (records of schema {line.schema}); this one reads {SCHEMA}"
         )
     said = line.reason or None
-    if isinstance(said, dict):
-        reason: Reason | None = _reason(said["kind"], said["sentence"])
+    if isinstance(said, Said):
+        reason: Reason | None = _reason(said.kind, said.sentence)
     else:
         reason = None if said is None else Reason(_OF_STATE.get(line.status, "unsorted"), said)
     record = object.__new__(Record)  # a run has many: to set its frozen fields one by one takes longer than to read it
-    vars(record).update(
-        case=case, question=line.about[2], is_gate=line.gate is not None, status=line.status, value=line.score,
-        raw=line.raw, label=line.label, reason=reason, facts=line.facts or {}, version=line.version,
-        protocol=line.protocol, key=line.key, units=line.units, n_units=line.n_units, seconds=line.seconds,
-    )  # fmt: skip
+    facts = {
+        "case": case, "question": line.question, "is_gate": line.gate is not None, "status": line.status,
+        "value": line.score, "raw": line.raw, "label": line.label, "reason": reason, "facts_as_read": line.facts,
+        "version": line.version, "protocol": line.protocol, "key": line.key, "units": line.units,
+        "n_units": line.n_units, "seconds": line.seconds,
+    }  # fmt: skip
+    object.__setattr__(record, "__dict__", facts)
     return record
 
 
@@ -112,8 +128,8 @@ class Lines:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.newest: dict[Question, Answer] = {}
-        self._told: dict[Any, Any] = {}  # case -> the running digest of its lines
+        self.newest: dict[str, dict[str, Answer]] = {}  # case -> metric or gate -> its line
+        self._told: dict[str, Any] = {}  # case -> the running digest of its lines
         self.read, self._file = 0, -1  # bytes taken in, of which file
         self.refresh()
 
@@ -135,12 +151,16 @@ class Lines:
             new = file.read()
         new = new[: new.rfind(b"\n") + 1]  # a last line without an end is torn by a kill, or about to be written
         self.read += len(new)
-        lines, answers = parsed(new)
-        self.newest.update({answer.about: answer for answer in answers})
-        for case, numbers in groupby(range(len(answers)), lambda number: answers[number].case):
-            mine = list(numbers)  # answers of a case lie together
-            told = self._told.setdefault(case, hashlib.sha256())
-            told.update(b"".join(lines[mine[0] : mine[-1] + 1]))
+        new, answers, ends = parsed(new)
+        done = 0
+        for case, some in groupby(answers, attrgetter("case")):  # answers of a case lie together
+            mine = self.newest.setdefault(case, {})
+            before = done
+            for answer in some:
+                mine[answer.question] = answer
+                done += 1
+            text = memoryview(new)[ends[before] : ends[done]]
+            self._told.setdefault(case, hashlib.sha256()).update(text)
         return self
 
     def stamp(self, case: str) -> str:
@@ -148,39 +168,37 @@ class Lines:
         return self._told[case].hexdigest() if case in self._told else ""
 
 
-def parsed(text: bytes) -> tuple[list[bytes], list[Answer]]:
-    """Lines, and what each says; those that are none, such as one torn by a kill, are left out."""
-    lines = text.splitlines(keepends=True)
+def parsed(text: bytes) -> tuple[bytes, list[Answer], list[int]]:
+    """Lines, what each says, and where they begin and end; those that are none, such as one torn by a kill, go."""
     try:
-        found = msgspec.json.Decoder(Answer).decode_lines(text)
-        if len(found) == len(lines) and all(map(_asks, found)):
-            return lines, found
+        text.decode()  # the decoder does not look into facts, where half a character may be
+        found = _DECODER.decode_lines(text)
+        ends = [0, *(np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) + 1).tolist()]
+        if len(found) + 1 == len(ends) and all(answer.whole for answer in found):
+            return text, found, ends
     except (ValueError, RecursionError):
         pass
-    kept = [(raw, answer) for raw in lines if (answer := _answer(raw)) is not None]
-    return [raw for raw, _ in kept], [answer for _, answer in kept]
+    kept = [(raw, answer) for raw in text.splitlines(keepends=True) if (answer := _answer(raw)) is not None]
+    ends = [0, *accumulate(len(raw) for raw, _ in kept)]
+    return b"".join(raw for raw, _ in kept), [answer for _, answer in kept], ends
 
 
 def _answer(raw: bytes) -> Answer | None:
     try:
-        found = to_answer(parse_json(raw))
+        return to_answer(parse_json(raw))
     except ValueError:
         return None
-    return found if _asks(found) else None
-
-
-def _asks(answer: Answer) -> bool:
-    return answer.metric is not None or answer.gate is not None
 
 
 def to_answer(line: Line) -> Answer:
     """What a line says; ValueError for a damaged one."""
-    return msgspec.convert(line, Answer)
+    found = _DECODER.decode(json.dumps(line))
+    if not found.whole:
+        raise ValueError("it is about no question, or its facts have no names")
+    return found
 
 
-def latest(path: Path) -> dict[Question, Answer]:
-    """The newest line of each question."""
-    return Lines(path).newest
+_DECODER = msgspec.json.Decoder(Answer)
 
 
 class RecordWriter:

@@ -133,12 +133,14 @@ class Results:
         records: Iterable[Record] | Answers,
         rejected: Sequence[Rejected] = (),
         *,
-        asks: Asks = lambda question, entry: True,
+        asks: Asks | None = None,
         folder: Path | None = None,
         series: Mapping[tuple[str, str], Series] | None = None,
         name: str = "",
     ) -> None:
-        """`asks` says whether a question is asked of an entry of the dataset; `folder` holds the files of `units`.
+        """`asks` says whether a question is asked of an entry of the dataset; without it all are.
+
+        `folder` holds the files of `units`.
 
         Records that come by case are listed only when somebody asks for a list: a run has many, and a table needs few.
         """
@@ -150,7 +152,7 @@ class Results:
         else:
             self._listed = tuple(records)
         self._about: dict[str, list[Record]] = {}
-        self.asks, self.folder, self.name = asks, folder, name
+        self._asks, self.folder, self.name = asks, folder, name
         self._series = series or {}
         self._whole = self  # of which this is a part
         self.said: dict[str, Any] = {}  # what was made of all of these once, for others who ask
@@ -194,9 +196,14 @@ class Results:
     def _asked(self) -> dict[str, bool]:
         """Metrics and gates in the order of the records, and whether each is a gate."""
         found: dict[str, bool] = {}
-        for record in self._each():
-            if record.question not in found:
-                found[record.question] = record.is_gate
+        if self._listed is not None:
+            for record in self.records:
+                found.setdefault(record.question, record.is_gate)
+            return found
+        for mine in (self._by_case.get(case.id, {}) for case in self.cases):
+            if not mine.keys() <= found.keys():  # most clips are asked the same
+                for id, record in mine.items():
+                    found.setdefault(id, record.is_gate)
         return found
 
     @cached_property
@@ -258,7 +265,7 @@ class Results:
         cases = {case.id: replace(case, truth=False) for case in self.truths}
         records = [replace(record, case=cases[record.case.id]) for record in self._of_truth]
         return Results(
-            tuple(cases.values()), records, asks=self.asks, folder=self.folder, series=self._series, name=self.name
+            tuple(cases.values()), records, asks=self._asks, folder=self.folder, series=self._series, name=self.name
         )
 
     @property
@@ -356,11 +363,11 @@ class Results:
         reasons: Counter[str] = Counter()
         failed = 0
         for record in self._answers(metric):
-            if not self.asks(metric, record.case):
+            if self._asks is not None and not self._asks(metric, record.case):
                 continue
-            if record.value is not None and record.scored:
+            if record.value is not None and record.status == "scored":
                 scored.append((record.value, record.case.sample))
-            elif record.failed:
+            elif record.status == "failed":
                 failed += 1
             elif record.reason is not None:
                 reasons[record.reason.kind] += 1
@@ -387,7 +394,11 @@ class Results:
 
     def expected(self, question: str) -> int:
         """How many clips are asked, missing and refused ones included."""
-        return sum(self.asks(question, entry) for entry in self.entries)
+        return sum(self.asks(question, entry) for entry in self.entries) if self._asks else len(self.entries)
+
+    def asks(self, question: str, entry: Entry) -> bool:
+        """Whether a question is asked of an entry of the dataset."""
+        return self._asks is None or self._asks(question, entry)
 
     def mean(self, metric: str, by: str = "model", common: bool = False) -> dict[Any, Cell]:
         """A cell per group. With `common`, over the clips that every model has a score of."""
@@ -465,10 +476,11 @@ class Results:
     def lacking(self, question: str) -> Reason | None:
         """Why nobody could be asked: for all clips something was not given, or this set or machine has it not."""
         answers = [record for record in self.about(question) if record.status != "failed"]
-        reasons = [record.reason for record in answers]
-        kinds = {reason.kind if reason else "" for reason in reasons}
-        first = reasons[0] if len(kinds) == 1 else None
-        return first if first is not None and first.lacking and all(r.status == "unscored" for r in answers) else None
+        first = answers[0].reason if answers else None
+        if first is None or not first.lacking:
+            return None
+        same = all(r.status == "unscored" and r.reason is not None and r.reason.kind == first.kind for r in answers)
+        return first if same else None
 
     def was_asked(self, *questions: str) -> bool:
         """Whether some of these were asked of some of the clips, and something could be asked at all."""
@@ -551,7 +563,7 @@ class Results:
             kept = {case.id for case in truths}
             records = (*records, *(record for record in self._of_truth if record.case.id in kept))
         made = Results(
-            (*mine, *truths), records, tuple(rejected), asks=self.asks, folder=self.folder, series=self._series,
+            (*mine, *truths), records, tuple(rejected), asks=self._asks, folder=self.folder, series=self._series,
             name=self.name,
         )  # fmt: skip
         made._whole = self._whole

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from revisit.core import SUITES, Case, Rejected, UsageError
+from revisit.core import SUITES, Case, Record, Rejected, UsageError
 from revisit.core.texts import parse_json, reading
 from revisit.results.files import Lines, case_from_json, from_line
 from revisit.results.results import Results
@@ -82,21 +82,18 @@ def results_of(out: Path, plan: Mapping[str, Any], known: Iterable[Case] = (), l
     """
     now = {case.id: case for case in known}
     cases = [now.get(entry["id"]) or case_from_json(entry) for entry in plan["cases"]]
-    questions = [("gate", id) for id in plan["gates"]] + [("metric", id) for id in plan["metrics"]]
+    questions = [*plan["gates"], *plan["metrics"]]
     newest = (lines.refresh() if lines else Lines(out / "records.jsonl")).newest
-    answers = {
-        case.id: {
-            about[1]: from_line(line, case)
-            for about in questions
-            if (line := newest.get((case.id, *about))) is not None
-        }
-        for case in cases
-    }
+    answers: dict[str, dict[str, Record]] = {}
+    for case in cases:
+        mine = newest.get(case.id, {})
+        answers[case.id] = {id: from_line(mine[id], case) for id in questions if id in mine}
+    suite = SUITES[plan["suite"]] if plan["suite"] in SUITES else None
     return Results(
         cases,
         answers,
         [Rejected(**entry) for entry in plan["rejected"]],
-        asks=SUITES[plan["suite"]].asks if plan["suite"] in SUITES else lambda question, entry: True,
+        asks=suite.asks if suite is not None and suite.card.get("asked_of") else None,
         folder=out,
         name=out.resolve().name,
     )
