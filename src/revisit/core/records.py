@@ -43,9 +43,9 @@ class Record:
             """The facts of a record that was read from a file: they are taken apart when somebody asks for them."""
             if name != "facts" or "facts_as_read" not in vars(self):
                 raise AttributeError(name)
-            found = parse_json(bytes(vars(self).pop("facts_as_read"))) or {}
-            object.__setattr__(self, "facts", found)
-            return found
+            found = parse_json(bytes(vars(self)["facts_as_read"]))
+            object.__setattr__(self, "facts", found if isinstance(found, dict) else {})
+            return self.facts
 
     @property
     def scored(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from revisit.core import Case, Clip, Rejected, Remark, RevisitError, Suite, UsageError, digest
+from revisit.core import Case, Rejected, Remark, RevisitError, Suite, UsageError, digest
 from revisit.core.texts import mended
 from revisit.results.files import case_to_json
 
@@ -54,7 +54,7 @@ def writable(entry: Case | Rejected | Remark) -> Case | Rejected | Remark:
         json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
         for clip in filter(None, (entry.clip, entry.reference)):
             str(clip.path).encode()
-        case_to_json(replace(entry, clip=Clip(Path()), reference=None))
+        case_to_json(entry)
     except UnicodeEncodeError:
         why = "a name or text of it is not UTF-8; rename the file, or mend the text"
     except RecursionError:

@@ -8,7 +8,6 @@ written, so that it never speaks of a page that a kill left half done.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import revisit
 from revisit.core import digest
 from revisit.core.texts import parse_json
 from revisit.media.files import replacing
+from revisit.report.overlays import SHOWN
 
 if TYPE_CHECKING:
     from revisit.report.book import Book, Scene
@@ -64,7 +64,7 @@ def read_parts(folder: Path, basis: str) -> dict[str, Part]:
 def write_parts(folder: Path, basis: str, parts: Mapping[str, Part]) -> None:
     with replacing(folder / NAME) as temporary:
         content = {"basis": basis, "scenes": {key: vars(part) for key, part in parts.items()}}
-        temporary.write_text(json.dumps(content, separators=(",", ":"), allow_nan=False), encoding="utf-8")
+        temporary.write_bytes(msgspec.json.encode(content))
 
 
 def drop_others(folder: Path, wanted: Collection[str]) -> None:
@@ -94,7 +94,8 @@ def made_of(book: Book, scene: Scene, lines: Lines, there: Collection[str]) -> s
     for case in {case.id: case for case in (*scene.cases, *truths) if case is not None}.values():
         planned = book.planned[case.id]
         told.update(msgspec.json.encode([planned, book.diagnoses.get(case.id), lines.stamp(case.id)]))
-        evidence = (*planned.get("evidence", {}).values(), *planned.get("reference_evidence", {}).values())
+        parts = (planned.get(name, {}) for name in ("evidence", "reference_evidence"))
+        evidence = [key for part in parts for kind, key in part.items() if kind in SHOWN]
         units = [record.units for record in book.results.of(case).values() if record.units]
         told.update(bytes(key in book.cache for key in evidence))
         told.update(bytes(name in there for name in units))

@@ -26,6 +26,10 @@ MASK_SIDE = 64  # cells of the longer side of a drawn mask
 PAIRS = 6
 POINTS = 60  # of a pair
 JUDGES = ("judge_answers", "probe_answers", "trigger_answer", "progress_ratings", "judgeability")
+SHOWN = {
+    *("thumbnails", "frame_facts", "target_track", "object_region", "object_masks", "pair_matches", "geometry_track"),
+    *("judge_frames", *JUDGES),
+}  # all evidence that a scene is made from; `kept` looks whether it is there
 
 
 def overlays(evidence: Mapping[str, str], cache: EvidenceCache) -> list[dict[str, Any]]:
@@ -64,6 +68,7 @@ def judged(evidence: Mapping[str, str], cache: EvidenceCache, places: Videos) ->
 
 def _load(id: str, evidence: Mapping[str, str], cache: EvidenceCache) -> Any:
     """The evidence of a kind, which a benchmark may have brought; None where there is none."""
+    assert id in SHOWN
     key = plain_key(evidence, id)
     return cache.load(EVIDENCE[id], key) if key and id in EVIDENCE else None
 

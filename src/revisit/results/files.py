@@ -87,9 +87,8 @@ class Answer(msgspec.Struct, gc=False):
         return self.metric or self.gate or ""
 
     @property
-    def whole(self) -> bool:
-        """Whether it is about a question, and its facts have names."""
-        return (self.metric is not None or self.gate is not None) and memoryview(self.facts)[0] in b"{n"
+    def asks(self) -> bool:
+        return self.metric is not None or self.gate is not None
 
 
 def from_line(line: Answer, case: Case) -> Record:
@@ -171,16 +170,23 @@ class Lines:
 def parsed(text: bytes) -> tuple[bytes, list[Answer], list[int]]:
     """Lines, what each says, and where they begin and end; those that are none, such as one torn by a kill, go."""
     try:
-        text.decode()  # the decoder does not look into facts, where half a character may be
+        text.isascii() or text.decode()  # the decoder does not look into facts, where half a character may be
         found = _DECODER.decode_lines(text)
-        ends = [0, *(np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) + 1).tolist()]
-        if len(found) + 1 == len(ends) and all(answer.whole for answer in found):
+        ends = _ends(np.frombuffer(text, np.uint8))
+        if len(found) + 1 == len(ends) and all(answer.asks for answer in found):
             return text, found, ends
     except (ValueError, RecursionError):
         pass
     kept = [(raw, answer) for raw in text.splitlines(keepends=True) if (answer := _answer(raw)) is not None]
     ends = [0, *accumulate(len(raw) for raw, _ in kept)]
     return b"".join(raw for raw, _ in kept), [answer for _, answer in kept], ends
+
+
+def _ends(text: np.ndarray) -> list[int]:
+    """Where lines begin and end, found piece by piece: a mask of the whole file would not fit into the processor."""
+    starts = range(0, len(text), 1 << 18)
+    found = [np.flatnonzero(text[start : start + (1 << 18)] == ord("\n")) + start + 1 for start in starts]
+    return [0, *(np.concatenate(found).tolist() if found else ())]
 
 
 def _answer(raw: bytes) -> Answer | None:
@@ -193,8 +199,8 @@ def _answer(raw: bytes) -> Answer | None:
 def to_answer(line: Line) -> Answer:
     """What a line says; ValueError for a damaged one."""
     found = _DECODER.decode(json.dumps(line))
-    if not found.whole:
-        raise ValueError("it is about no question, or its facts have no names")
+    if not found.asks:
+        raise ValueError("it is about no question")
     return found
 
 

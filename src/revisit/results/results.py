@@ -475,12 +475,18 @@ class Results:
 
     def lacking(self, question: str) -> Reason | None:
         """Why nobody could be asked: for all clips something was not given, or this set or machine has it not."""
-        answers = [record for record in self.about(question) if record.status != "failed"]
-        first = answers[0].reason if answers else None
-        if first is None or not first.lacking:
-            return None
-        same = all(r.status == "unscored" and r.reason is not None and r.reason.kind == first.kind for r in answers)
-        return first if same else None
+        first: Reason | None = None
+        for record in self.about(question):
+            if record.status == "failed":
+                continue
+            reason = record.reason
+            if record.status != "unscored" or reason is None:
+                return None
+            if first is None:
+                first = reason
+            if reason is not first and reason.kind != first.kind:
+                return None
+        return first if first is not None and first.lacking else None
 
     def was_asked(self, *questions: str) -> bool:
         """Whether some of these were asked of some of the clips, and something could be asked at all."""
