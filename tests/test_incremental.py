@@ -12,6 +12,7 @@ from revisit.core import METRICS, Clip, Gate, digest, evidence_id
 from revisit.engine import digests
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.needs import observed_kinds
+from revisit.engine.opening import opened
 from revisit.engine.request import Request
 from revisit.media import clip_digest, encode_mp4
 from revisit.report.html import write_report
@@ -175,6 +176,27 @@ def test_addresses_of_answers_are_the_digests_of_what_they_rest_on(grown):
                 "case": {**said, "annotations": dict(case.annotations)},
             }
             assert keys[asker.id] == digest(facts, 24)
+
+
+def test_settled_cases_are_believed_only_with_the_lines_they_were_seen_with(grown):
+    settled, records = grown.out / "settled.json", grown.out / "records.jsonl"
+
+    def open_now():
+        plan = Request.of(grown.videos, metrics=FEW).plan()
+        begun = opened(grown.out, plan, fresh=False, request=None, adds=None)
+        return sorted(f"{case} {asker.id}" for case, askers in begun.questions.items() for asker in askers)
+
+    assert open_now() == [] and len(json.loads(settled.read_bytes())["cases"]) == 3
+    lines = records.read_bytes().splitlines(keepends=True)
+    lost = json.loads(lines[2])
+    asked = [f"{lost['case']} {lost.get('metric') or lost['gate']}"]
+    for damage in (lines[2][:30] + b"\n", lines[2].replace(b'"facts"', b'"facts": {"x": "\xff"}, "f"'), b""):
+        records.write_bytes(b"".join([*lines[:2], damage, *lines[3:]]))
+        assert open_now() == asked
+    records.write_bytes(b"".join(lines))
+    for content in (b"", b"[]", b'{"basis": 1, "cases": []}', settled.read_bytes()[:-40]):
+        settled.write_bytes(content)
+        assert open_now() == []
 
 
 def test_lines_are_read_on_where_reading_stopped(tmp_path):
