@@ -1,13 +1,8 @@
 """Makers: who makes the clip of a job. A command for every job, one process kept alive for many jobs, or a function.
 
-All of them get the job as JSON (`Job.as_json`) and write a clip to its `out`:
-
-- `OneShot`: a command line with placeholders, split into arguments before they are filled in, so that no prompt can
-  become a command;
-- `Live`: a process that loads its weights once. It gets one job per line on stdin and answers each with a line on
-  stdout, {"id": ..., "status": "done"} or {"id": ..., "error": "why"}; it may say {"ready": true} when it has loaded.
-  Whatever else it prints is kept as its last words;
-- `Called`: a Python function, which may also return the frames.
+All of them get the job as JSON (`Job.as_json`) and write a clip to its `out`; docs/generate.md has what a process that
+is kept alive (`Live`) reads and answers. Command lines are split into arguments before they are filled in, so that no
+prompt can become a command.
 """
 
 from __future__ import annotations

@@ -47,6 +47,18 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
+def json_lines(text: str) -> Iterator[tuple[int, Any]]:
+    """Number and content of each line that is not blank; None for what is no JSON."""
+    # Not splitlines(): JSON may hold other line ends, such as U+2028, inside its strings.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                content = parse_json(line)
+            except ValueError:
+                content = None
+            yield number, content
+
+
 def parse_yaml(text: str) -> Any:
     """The content of YAML from outside; YAMLError for whatever is none."""
     import yaml

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.texts import parse_json, reading
+from revisit.core.texts import json_lines, reading
 from revisit.judges.questions import Choice, Malformed, Question, Rating, Schema, YesNo
 
 KNOWN = ("clip", "question", "label", "form", "subset", "polarity", "pair", "rater", "about")
@@ -81,15 +81,10 @@ def schema_of(form: str) -> Schema:
 
 def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
     rows = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            try:
-                row = parse_json(line)
-            except ValueError:
-                row = None
-            if not isinstance(row, dict):
-                raise UsageError(f"{path}, line {number}: expected a JSON object with clip, question and label")
-            rows.append(row)
+    for number, row in json_lines(text):
+        if not isinstance(row, dict):
+            raise UsageError(f"{path}, line {number}: expected a JSON object with clip, question and label")
+        rows.append(row)
     return rows
 
 

@@ -1,16 +1,10 @@
-"""The probability of yes, from the log-probabilities that a server gives with its reply.
+"""The probability of yes, from the log-probabilities that a server gives with its reply (docs/judges.md).
 
 p_yes = e^Y / (e^Y + e^N), where Y and N are log-sum-exp over the spellings of yes and of no ("Yes", " yes",
-"YES.", ...) among the alternatives at the token that begins the answer. The rules where servers differ:
-
-- no log-probabilities (null), or none at the answer's token: there is no p_yes, and the reason is kept;
-- entries that hold several tokens (a server merges tokens that are no whole characters) are read as they come: the
-  answer is looked up in their joined text, and where a word is split over entries there is no p_yes;
-- a masked token (-9999, or -inf) has probability 0;
-- where only one of the two words is among the alternatives, the other is taken to be as likely as the least likely
-  alternative that is listed, or as all that are not listed together, whichever is less; that is said.
-
-Without p_yes the plain answer counts as 1 or 0, and metrics count how often that happened.
+"YES.", ...) among the alternatives at the token that begins the answer. Where only one of the two words is among them,
+the other is taken to be as likely as the least likely alternative that is listed, or as all that are not listed
+together, whichever is less; that is said. Entries that hold several tokens are read as they come: the answer is looked
+up in their joined text, and where a word is split over entries there is no p_yes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Which judge: a YAML file, the url of a server, or a file of recorded answers.
+"""Which judge: a YAML file, the url of a server, or a file of recorded answers (docs/judges.md).
 
-`--judge judge.yaml` says everything; `--judge http://127.0.0.1:8000/v1` takes the model from $REVISIT_JUDGE_MODEL
-and the key, if there is one, from $REVISIT_JUDGE_KEY; `--judge runs/x/answers.jsonl` replays that run's answers.
-A key never stands in a file that we read as settings, nor on a command line.
-
-A judge file may name other judges for some roles (`roles: {gate: other.yaml}`): who opens the gates need not be who
-scores. A role is an observer that asks (probes, judgeability, vqa, trigger, progress), or `gate` for those of gates.
+A key never stands in a file that we read as settings, nor on a command line. A judge file may name other judges for
+some roles (`roles: {gate: other.yaml}`): an observer that asks (probes, vqa, trigger, ...), or `gate` for those of
+gates.
 """
 
 from __future__ import annotations

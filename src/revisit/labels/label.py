@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.texts import parse_json, reading
+from revisit.core.texts import json_lines, reading
 
 SCHEMA = 1
 TASKS = ("trigger", "pairwise", "answer", "review", "marks", "failure")
@@ -123,15 +123,9 @@ def read_labels(paths: Sequence[Path]) -> list[Label]:
         if not path.is_file():
             raise UsageError(f"{path}: no such file; `revisit labels export` writes labels.jsonl")
         with reading(path, "a file of labels"):
-            for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
-                if line.strip():
-                    where = f"{path}, line {number}"
-                    try:
-                        content = parse_json(line)
-                    except ValueError:
-                        raise UsageError(f"{where}: not JSON; expected a label per line") from None
-                    label = from_line(content, where)
-                    found.append(_moved(label, partial(_below, path.parent)))
+            for number, content in json_lines(path.read_text(encoding="utf-8-sig")):
+                label = from_line(content, f"{path}, line {number}")
+                found.append(_moved(label, partial(_below, path.parent)))
     return found
 
 

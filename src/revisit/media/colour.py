@@ -1,15 +1,7 @@
-"""Colour: decoded planes to RGB and back, by arithmetic that gives the same pixels on every machine.
+"""Colour: decoded planes to RGB and back, by arithmetic that gives the same pixels on every machine (docs/media.md).
 
-Decoders are exact, so the planes of a frame are the same everywhere; what swscale makes of them is not. Rules
-- RGB is luma and chroma, each times its weight, summed, rounded to the nearest level and clipped to 0..255.
-- The weights are those of the matrix the frame names: BT.601, BT.709, FCC, SMPTE 240M or BT.2020. Where it names
-  none it is BT.601, whatever the size: so do OpenCV, decord and torchvision, with which the benchmarks read clips.
-- The range is the one the frame names. Where it names none, RGB, grey and the formats called yuvj have full range and
-  the others limited range.
-- A chroma sample counts for all the pixels it was taken from: no interpolation, no siting.
-- More than 8 bits become 8 in the same step. Transparency is dropped; transfer functions are left alone.
-
-Two ways lead there. 8-bit 4:2:0 in BT.601 and limited range, nearly every clip, goes through OpenCV, in whole numbers
+Decoders are exact, so the planes of a frame are the same everywhere; what swscale makes of them is not. Two ways lead
+there. 8-bit 4:2:0 in BT.601 and limited range, nearly every clip, goes through OpenCV, in whole numbers
 with weights of three decimals and samples below black as black; that is fast, and within 0.2 levels of the exact sum.
 All else adds up whole numbers of 1/64 levels in 16 bits: of chroma, and of luma above 8 bits, from tables with an entry
 for each sample value; of 8-bit luma by its weight in 1/128. That is within 0.1 levels of the exact sum.

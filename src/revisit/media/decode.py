@@ -1,17 +1,8 @@
-"""Decode: the frames of a clip, in order, decoded in a separate process.
+"""Decode: the frames of a clip, in order, decoded in a separate process, by the rules of docs/media.md.
 
-Rules
-- Frames are taken one by one as coded, in presentation order; none is duplicated or dropped.
-- Seconds come from the timestamps and count from the first frame. A variable rate is kept and
-  noted; `fps` is the average rate. Folders of frames have the rate of `Clip.fps`, or 24.
-- Of a clip that starts later, the frames before are decoded, because later ones build on them, and go nowhere:
-  there is no seeking, since where a seek ends depends on how the file was written. Of a clip with an end of its
-  own, nothing behind the last wanted frame is decoded.
-- A rotation by a multiple of 90 degrees in the display matrix of a video is applied. Pixels that
-  are not square are not resampled; a note says so. Sizes stay as they are, odd ones too.
-- Every pixel format (10 bit, 4:4:4, grey) becomes 8-bit RGB by the rules of `colour.py`, the same on every machine.
-- A clip that breaks midway is an error, never a shorter clip, also when no frame behind the break is wanted,
-  unless the clip ends before.
+Of a clip that starts later, the frames before are decoded, because later ones build on them, and go nowhere:
+there is no seeking, since where a seek ends depends on how the file was written. Of a clip with an end of its
+own, nothing behind the last wanted frame is decoded.
 
 Decoders have bugs that hostile files use, so each clip is decoded by a fresh process (`worker.py`)
 that has limited memory and processor time, holds the clip and a pipe, and can open nothing else.

@@ -1,15 +1,10 @@
-"""Camera: did the camera follow the true path? Camera paths against true ones.
+"""Camera: did the camera follow the true path? Camera paths against true ones (docs/poses.md).
 
-Evidence: `PoseTrack` (the clip's) and `TruePoseTrack` (the dataset's), joined by frame number; where the true file
-counts from another frame than the clip, the case says so (`true_poses_from`: the true number of frame 0).
-A path estimated from pictures has its own world and unit, so it is aligned with the true one (Umeyama, Sim(3))
-before lengths are compared. Lengths are in the unit of the true path, angles in degrees.
-
-A rotation and translation of the world cancel in steps (RPE), so only the scale of the alignment matters there, and
-rotations need none at all. A clip whose camera rests has no scale, but needs none: its error is the requested step. If
-the true camera rests, the scale is undetermined: Unscored.
-`CameraPath` (what the picture shows, see lite.odometry) has turns and no lengths: only its rotations are compared.
-Definitions: Sturm et al. 2012, and docs/poses.md.
+A path estimated from pictures has its own world and unit, so it is aligned with the true one (Umeyama, Sim(3)) before
+lengths are compared. A rotation and translation of the world cancel in steps (RPE), so only the scale of the alignment
+matters there, and rotations need none at all. A clip whose camera rests has no scale, but needs none: its error is the
+requested step. If the true camera rests, the scale is undetermined: Unscored. `CameraPath` (what the picture shows) has
+turns and no lengths: only its rotations are compared.
 """
 
 from __future__ import annotations

@@ -2,15 +2,9 @@
 
 Kappa is 1 - (observed disagreement) / (disagreement expected by chance), with every disagreement counted alike
 (nominal), by its distance (linear) or by the square of that (quadratic). 1 is full agreement, 0 is chance.
-
-Many raters: a row per thing that was rated, a column per rater, None where a rater did not rate it.
-
-- Gwet's AC1 (2008) and its weighted form AC2 stay meaningful where nearly everybody gives the same rating;
-- Fleiss' kappa (1971), also with gaps;
-- Krippendorff's alpha, nominal, ordinal (by how many ratings lie between two) or of numbers;
-- Cohen's kappa of more than two raters is the mean over the pairs of raters (Light 1971).
-
-Intervals leave out one thing (or one cluster of things, such as a scene) at a time: the jackknife, with Student's t.
+Many raters: a row per thing that was rated, a column per rater, None where a rater did not rate it. Gwet's AC1 (2008)
+and AC2 stay meaningful where nearly everybody gives the same rating; Cohen's kappa of more than two raters is the mean
+over their pairs (Light 1971). Intervals are the jackknife's over things or clusters of them, with Student's t.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
-"""Alignment: do a metric's differences go the way that people prefer?
+"""Alignment: do a metric's differences go the way that people prefer (docs/labels.md)?
 
 A comparison is of two clips, first and second. People's verdict on it is 1 (the first is better), 0 (a tie) or -1, and
-the metric's difference is score(first) - score(second), turned so that more is better.
-
-- Model level (MBench, table 3): both become win ratios per model, a tie counting half; rho and tau between them.
-- Pair level (WRBench, tables 5 and 16): Spearman's rho between verdicts and differences; and decisions: differences
-  within the tie region, |difference| <= tau, are ties. `tau` is fitted on some scenes and reported on others. A
-  reversal is a decision for the clip that people find worse.
-- Judgeable or not (WRBench, table 16): J is the share of what people can judge that the gate lets pass, NJ the share of
-  what they cannot judge that it holds back, and their mean.
+the metric's difference is score(first) - score(second), turned so that more is better. Differences within the tie
+region, |difference| <= tau, are ties; `tau` is fitted on some scenes and reported on others. A reversal is a decision
+for the clip that people find worse. Of a gate, J is the share of what people can judge that it lets pass, NJ the share
+of what they cannot judge that it holds back.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The files that the public evaluator writes, from the results of a run: for existing tools.
-
-    items.jsonl                        one line per evaluated item
-    metrics/<name>/units.jsonl         one line per frame, pair or whatever the score aggregates
-    metrics/<name>/items.jsonl         one line per item
-    metrics/<name>/summary.json        one group per model
+"""The files that the public evaluator writes, from the results of a run: for existing tools (docs/mbench.md).
 
 Every `scores` has the same keys: `score` (0-1), `score_raw` where it is another number, and in setting T, where a judge
 was asked, `triggered` and `trigger_score`. An item that does not pose the test has no score, and one of which nobody
@@ -26,6 +21,10 @@ from revisit.suites.mbench.records import Answers, Posed, answers_of
 from revisit.suites.mbench.scoring import Standing
 
 FOLDER = "metrics"
+BESIDE = (  # what a group's scores rest on: fields of a Standing
+    "n", "of", "posed", "not_posed", "unknown", "reliability", "reliability_interval", "coverage", "m_score",
+    "m_interval", "strict", "ungated",
+)  # fmt: skip
 
 
 def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, Any]:
@@ -116,18 +115,7 @@ def group(answers: Answers, model: str, dimension: Dimension, made: Standing) ->
             scores["trigger_score"] = sum(sure) / len(sure)
     return {
         **scores,
-        "n": made.n,
-        "of": made.of,
-        "posed": made.posed,
-        "not_posed": made.not_posed,
-        "unknown": made.unknown,
-        "reliability": made.reliability,
-        "reliability_interval": made.reliability_interval,
-        "coverage": made.coverage,
-        "m_score": made.m_score,
-        "m_interval": made.m_interval,
-        "strict": made.strict,
-        "ungated": made.ungated,
+        **{name: getattr(made, name) for name in BESIDE},
     }
 
 

@@ -21,8 +21,7 @@ from revisit.geometry.script_path import timed_path
 from revisit.media.files import write_lines
 from revisit.suites.mbench.dataset import ANCHORS, CARD, LIST, NEEDED, Dataset, Item, is_name, open_dataset
 from revisit.suites.mbench.metrics.actions import WAIT, asked_of
-from revisit.suites.mbench.names import SETTINGS
-from revisit.suites.mbench.package import read_assignments
+from revisit.suites.mbench.package import listed, read_assignments
 from revisit.suites.mbench.read import segments_of
 
 ASSIGNMENTS = "assignments.jsonl"
@@ -169,10 +168,10 @@ def _list(home: Path, setting: str, jobs: Sequence[Job]) -> None:
 
 
 def _row(home: Path, setting: str, job: Job) -> Mapping[str, Any]:
-    inside = job.out.relative_to(home) if job.out.is_relative_to(home) else job.out.relative_to(home.parents[1])
+    row = dict(zip(NEEDED, (job.subset, job.sample, job.condition), strict=True))
     return {
-        "item_id": job.id, "dataset_id": SETTINGS[setting], "subset": job.subset, "sample_id": job.sample,
-        "condition_id": job.condition, "model_id": job.model,
-        "media": {"videos": [{"path": inside.as_posix(), "role": "generated"}]},
-        "artifacts": {}, "annotations": {}, "metadata": {},
-    }  # fmt: skip
+        **listed(home.parents[1], setting, job.model, row, job.out),
+        "artifacts": {},
+        "annotations": {},
+        "metadata": {},
+    }

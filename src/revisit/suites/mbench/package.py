@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.texts import parse_json
+from revisit.core.texts import json_lines
 from revisit.media.files import replacing, write_lines
 from revisit.suites.mbench.dataset import LIST, NEEDED, Dataset, is_name
 from revisit.suites.mbench.names import SETTINGS
@@ -75,7 +75,7 @@ def package(
             kept += 1
         else:
             missing.append(id)
-        known[id] = {**known.get(id, {}), **_row(data, model, row, id, place)}
+        known[id] = {**known.get(id, {}), **listed(data.root, data.setting, model, row, place)}
     write_lines(home / LIST, known.values())
     return Packaged(placed, kept, tuple(missing))
 
@@ -85,14 +85,8 @@ def read_assignments(path: Path, data: Dataset) -> Iterator[dict[str, str]]:
     if not path.is_file():
         raise UsageError(f"{path}: there is no such list of assignments")
     seen = set()
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            content = parse_json(line)
-            row = {name: content[name] for name in NEEDED}
-        except (ValueError, TypeError, KeyError):
-            row = {}
+    for number, content in json_lines(path.read_text(encoding="utf-8-sig")):
+        row = {name: content.get(name) for name in NEEDED} if isinstance(content, dict) else {}
         if not row or not all(map(is_name, row.values())) or row["subset"] not in data.subsets:
             raise UsageError(
                 f"{path}:{number}: expected subset ({', '.join(data.subsets)}), sample_id and condition_id as names"
@@ -148,12 +142,13 @@ def _find(videos: Path, row: Mapping[str, str], patterns: Sequence[str]) -> Path
     return None
 
 
-def _row(data: Dataset, model: str, row: Mapping[str, str], id: str, place: Path) -> dict[str, Any]:
-    home = data.root / "models" / model
-    path = place.relative_to(home) if place.is_relative_to(home) else place.relative_to(data.root)
+def listed(root: Path, setting: str, model: str, row: Mapping[str, str], place: Path) -> dict[str, Any]:
+    """The line of a model's list for a clip: `row` has its subset, sample and condition."""
+    home = root / "models" / model
+    path = place.relative_to(home) if place.is_relative_to(home) else place.relative_to(root)
     return {
-        "item_id": id,
-        "dataset_id": SETTINGS[data.setting],
+        "item_id": ":".join(row[name] for name in NEEDED),
+        "dataset_id": SETTINGS[setting],
         **row,
         "model_id": model,
         "media": {"videos": [{"path": path.as_posix(), "role": "generated"}]},
@@ -163,10 +158,7 @@ def _row(data: Dataset, model: str, row: Mapping[str, str], id: str, place: Path
 def _rows_of(path: Path) -> dict[str, dict[str, Any]]:
     """Lines that the list of the model already has, by item; of an item that is there twice the last one."""
     found: dict[str, dict[str, Any]] = {}
-    for line in path.read_text(encoding="utf-8-sig").split("\n") if path.is_file() else ():
-        try:
-            row = parse_json(line)
+    for _, row in json_lines(path.read_text(encoding="utf-8-sig")) if path.is_file() else ():
+        if isinstance(row, dict) and set(NEEDED) <= row.keys():
             found[":".join(str(row[name]) for name in NEEDED)] = row
-        except (ValueError, TypeError, KeyError):
-            continue
     return found

@@ -1,14 +1,8 @@
 """The CSV files that the public MemoBench scripts write, from the records of a run: for existing tools.
 
-    memobench_csv/outputs/<model>/eval_<mode>_<protocol>.csv    one row per clip, 48 columns
-    memobench_csv/ors_results/<model>/ors_scores.csv
-    memobench_csv/vqa_results/<model>/<scene>-<number>.csv      and overall.csv
-    memobench_csv/leaderboard.csv                               one row per model
-    radar.svg                                                   the figure of the models' scores (radar.py)
-
-Columns, their order, units and decimals are the public ones; what was not measured is an empty cell, never 0. Instead
-of a time, the name of an eval file holds the protocol, so that equal work gives equal files. Numbers are those of the
-run's protocol: only `upstream` is meant to be set beside the public evaluator's.
+Columns, their order, units and decimals are the public ones (docs/leaderboard.md); what was not measured is an empty
+cell, never 0. Instead of a time, the name of an eval file holds the protocol, so that equal work gives equal files.
+Numbers are those of the run's protocol: only `upstream` is meant to be set beside the public evaluator's.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""The wording of the judge's questions, from the user's own file.
+"""The wording of the judge's questions, from the user's own file (docs/memobench-vqa.md).
 
 Our words are our own, so numbers compare with published ones in kind only. Whoever has upstream's repository may ask
 with its words: `from_repository` takes them out of its script, and the file it makes stays with the user.
-
-    questions: |   asks for the questions about a clip; {prompt} is the prompt of the clip
-    judge: |       asks all questions about a video; {questions} is their list as JSON
-    hinted: |      the same with what is known to be wrong: {questions} and {hint}
 """
 
 from __future__ import annotations

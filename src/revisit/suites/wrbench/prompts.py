@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from revisit.core import UsageError
-from revisit.core.texts import parse_json
+from revisit.core.texts import json_lines, parse_json
 
 EVENTS = {"rests": "none", "moves": "spatial", "changes": "state_only", "both": "full"}  # our event -> its factor
 TIERS = {
@@ -189,15 +189,10 @@ def _lines(path: Path, key: str = "", optional: bool = False) -> list[dict[str, 
             f"{path}: no such file; the published prompts are families.jsonl and variants.jsonl in one folder"
         )
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
-        if line.strip():
-            try:
-                row = parse_json(line)
-                if key:
-                    row[key]
-            except (ValueError, KeyError, TypeError) as error:
-                raise UsageError(f"{path}:{number}: expected a JSON object{f' with {key}' if key else ''}") from error
-            rows.append(row)
+    for number, row in json_lines(path.read_text(encoding="utf-8")):
+        if not isinstance(row, dict) or (key and key not in row):
+            raise UsageError(f"{path}:{number}: expected a JSON object{f' with {key}' if key else ''}")
+        rows.append(row)
     return rows
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from revisit.core import Case, Clip, Rejected, Target, UsageError, digest
 from revisit.core.cases import CEILING
-from revisit.core.texts import parse_json
+from revisit.core.texts import json_lines, parse_json
 from revisit.media import natural_order
 from revisit.metrics.camera_request import Request, request_of
 from revisit.suites.clips import MANIFEST, find_clips, read_manifest
@@ -274,13 +274,10 @@ def _records(path: Path, required: bool) -> dict[str, dict[str, Any]]:
             raise UsageError(f"{path}: no such file; --option records names the file that listed the records")
         return {}
     found = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
-        if line.strip():
-            try:
-                row = parse_json(line)
-                found[plain_record(str(row["id"]))] = row
-            except (ValueError, KeyError, TypeError) as error:
-                raise UsageError(f"{path}:{number}: expected a JSON object with an id") from error
+    for number, row in json_lines(path.read_text(encoding="utf-8")):
+        if not isinstance(row, dict) or "id" not in row:
+            raise UsageError(f"{path}:{number}: expected a JSON object with an id")
+        found[plain_record(str(row["id"]))] = row
     return found
 
 

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from revisit.core import Case, Clip, Rejected, UsageError
-from revisit.core.texts import parse_json
+from revisit.core.texts import json_lines, parse_json
 from revisit.suites.wrbench.prompts import TIERS
 from revisit.suites.wrbench.records import CAMERAS, case_of, condition_of, plain_record
 
@@ -198,18 +198,9 @@ def _rows(path: Path) -> Iterator[tuple[str, Any]]:
             raise UsageError(f"{path}: expected a JSON list of videos")
         entries = [(f"{path.name} entry {k}", row) for k, row in enumerate(rows, start=1)]
     else:
-        entries = [
-            (f"{path.name} line {k}", _json(line)) for k, line in enumerate(text.split("\n"), start=1) if line.strip()
-        ]
+        entries = [(f"{path.name} line {k}", row) for k, row in json_lines(text)]
     for where, row in entries:
         yield where, row if isinstance(row, dict) else Rejected(where, "expected an object with video_id and path")
-
-
-def _json(line: str) -> Any:
-    try:
-        return parse_json(line)
-    except ValueError:
-        return None
 
 
 def _first_row(path: Path) -> Mapping[str, Any] | None:
@@ -217,7 +208,7 @@ def _first_row(path: Path) -> Mapping[str, Any] | None:
     try:
         if path.suffix == ".jsonl":
             with path.open(encoding="utf-8-sig") as file:
-                row = _json(file.readline(1_000_000))
+                row = parse_json(file.readline(1_000_000))
         elif path.suffix == ".json":
             rows = parse_json(path.read_text(encoding="utf-8-sig"))
             row = rows[0] if isinstance(rows, list) and rows else None

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
+from revisit.core import InvalidEvidence, Metric, Score, Series, Unscored, metric
 from revisit.evidence.mbench import GeometryTrack, PairMatches
 from revisit.geometry.poses import invert
 from revisit.geometry.two_view import (
@@ -208,37 +208,31 @@ def other_reading(
     return {"error_if_mixed_up": float(np.mean(means)), "warning": warning}
 
 
-@metric(
-    id="mb_spatial_epipolar", version=1, title="Epipolar consistency", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(GeometryTrack, PairMatches), suites=("mbench",), paper=f"{PAPER} eq. 7",
-    upstream="spatial_epipolar", responds_to=("changed layout", "moved furniture", "wrong poses"),
-    blind_to=("colour and light", "motion along the epipolar lines", "places without texture"),
-)  # fmt: skip
-def spatial_epipolar(
-    track: GeometryTrack,
-    matches: PairMatches,
-    *,
-    rule: str = "corrected",
-    tau: float | None = None,
-    least_matches: int = LEAST_MATCHES,
-) -> Score | Unscored:
-    """exp(-E / tau) with E the symmetric epipolar distance of matches between frames out and back, in pixels."""
-    return over_pairs(track, matches, epipolar_errors, rule, tau, least_matches)
+def spatial(name: str, equation: int, errors_of: Callable[[View], np.ndarray], distance: str) -> Metric:
+    """The metric of one distance between matches and what the poses demand."""
+
+    def scored(
+        track: GeometryTrack,
+        matches: PairMatches,
+        *,
+        rule: str = "corrected",
+        tau: float | None = None,
+        least_matches: int = LEAST_MATCHES,
+    ) -> Score | Unscored:
+        return over_pairs(track, matches, errors_of, rule, tau, least_matches)
+
+    return metric(
+        id=f"mb_spatial_{name}", version=1, title=f"{name.capitalize()} consistency", unit="score", range=(0, 1),
+        higher_is_better=True, needs=(GeometryTrack, PairMatches), suites=("mbench",), paper=f"{PAPER} eq. {equation}",
+        upstream=f"spatial_{name}", responds_to=("changed layout", "moved furniture", "wrong poses"),
+        blind_to=("colour and light", "motion along the epipolar lines", "places without texture"),
+        doc=f"exp(-E / tau) with E the {distance}, in pixels.",
+    )(scored)  # fmt: skip
 
 
-@metric(
-    id="mb_spatial_reprojection", version=1, title="Reprojection consistency", unit="score", range=(0, 1),
-    higher_is_better=True, needs=(GeometryTrack, PairMatches), suites=("mbench",), paper=f"{PAPER} eq. 8",
-    upstream="spatial_reprojection", responds_to=("changed layout", "moved furniture", "wrong poses"),
-    blind_to=("colour and light", "motion along the epipolar lines", "places without texture"),
-)  # fmt: skip
-def spatial_reprojection(
-    track: GeometryTrack,
-    matches: PairMatches,
-    *,
-    rule: str = "corrected",
-    tau: float | None = None,
-    least_matches: int = LEAST_MATCHES,
-) -> Score | Unscored:
-    """exp(-E / tau) with E the distance of matches to their triangulated points, both images, in pixels."""
-    return over_pairs(track, matches, reprojection_errors, rule, tau, least_matches)
+spatial_epipolar = spatial(
+    "epipolar", 7, epipolar_errors, "symmetric epipolar distance of matches between frames out and back"
+)
+spatial_reprojection = spatial(
+    "reprojection", 8, reprojection_errors, "distance of matches to their triangulated points, both images"
+)
