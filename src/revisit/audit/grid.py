@@ -12,17 +12,11 @@ a clip that is there is whole.
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-import queue
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 import revisit
 from revisit.core import UsageError
@@ -32,11 +26,12 @@ from revisit.results.files import write_json
 from revisit.worlds.events import EVENTS
 from revisit.worlds.exam import Story
 from revisit.worlds.film import Film, play
+from revisit.worlds.layouts.common import true_frames
 from revisit.worlds.places import make_world
 from revisit.worlds.scripts import script_text
 from revisit.worlds.truth import save_truth
+from revisit.worlds.workers import Progress, Tell, side_by_side
 
-Progress = Callable[[int, int, str], None]
 SIZE = (240, 416)
 FRAMES, FPS = 33, 8.0  # four seconds: as long as the clips that models make, and cheap to look at
 GRID = 1  # raise it when the same seed gives another film: earlier clips are then rendered again
@@ -121,14 +116,10 @@ def render_grid(
         Job(folder, seed, tuple(cells if middle is None or seed in middle else full), size, away)
         for seed in dict.fromkeys(seeds)
     ]
-    total, done, lines = sum(len(job.cells) + 1 for job in jobs), 0, []
-    for told in _render(jobs, workers):
-        if isinstance(told, list):
-            lines += told
-        else:
-            done += 1
-            if progress is not None:
-                progress(done, total, told)
+    steps = sum(len(job.cells) + 1 for job in jobs)
+    with one_thread_each():
+        made = side_by_side(_shoot, jobs, workers, steps, progress)
+    lines = [line for some in made for line in some]
     order = {model_name(*cell): position for position, cell in enumerate([(TRUTH, 0.0), *cells])}
     lines.sort(key=lambda line: (order[line["model"]], line["id"]))
     manifest = folder / "manifest.jsonl"
@@ -158,47 +149,8 @@ def _same_films(folder: Path, facts: dict[str, Any], fresh: bool) -> None:
     write_json(path, facts)
 
 
-def _render(jobs: Sequence[Job], workers: int | None) -> Iterator[str | list[dict[str, Any]]]:
-    """A word for each clip that is there, and for each job the lines of the manifest."""
-    workers = min(os.cpu_count() or 1, len(jobs)) if workers is None else min(workers, len(jobs))
-    if workers < 2:
-        for job in jobs:
-            yield from _shoot(job)
-        return
-    context = multiprocessing.get_context("spawn")  # as the engine does: OpenCV and libav do not survive a fork
-    with context.Manager() as manager, one_thread_each():
-        said = manager.Queue()
-        with ProcessPoolExecutor(workers, mp_context=context) as pool:
-            waiting: set[Future[None]] = {pool.submit(_shoot_aside, job, said) for job in jobs}
-            try:
-                while waiting:
-                    done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-                    yield from _heard(said)
-                    for future in done:
-                        future.result()
-                yield from _heard(said)
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _heard(said: Any) -> Iterator[Any]:
-    while True:
-        try:
-            yield said.get_nowait()
-        except queue.Empty:
-            return
-
-
-def _shoot_aside(job: Job, said: Any) -> None:
-    import cv2
-
-    cv2.setNumThreads(1)
-    for told in _shoot(job):
-        said.put(told)
-
-
-def _shoot(job: Job) -> Iterator[str | list[dict[str, Any]]]:
-    """Render what is missing of a scene; where nothing is, the film is not even made."""
+def _shoot(job: Job, tell: Tell) -> list[dict[str, Any]]:
+    """Render what is missing of a scene, and return its lines of the manifest; where nothing is, no film is made."""
     from revisit.worlds.failures import generate
 
     name = scene_name(job.seed)
@@ -211,20 +163,20 @@ def _shoot(job: Job) -> Iterator[str | list[dict[str, Any]]]:
         encode_mp4(truth, true_frames(shown), FPS)
         write_json(card, _card(shown, name, job.seed))
     facts = json.loads(card.read_text(encoding="utf-8"))
-    yield f"{name}: truth"
+    tell(f"{name}: truth")
     lines = [_line(facts, TRUTH, 0.0)]
     for kind, strength in job.cells:
         model = model_name(kind, strength)
         if kind in facts["does_not_apply"]:
-            yield f"{name}: {model} does not apply"
+            tell(f"{name}: {model} does not apply")
             continue
         line = _line(facts, kind, strength)
         if not (job.folder / line["video"]).is_file():
             shown = shown or film(job.seed, size=job.size, away=job.away)
             encode_mp4(job.folder / line["video"], generate(kind, shown, strength, job.seed), FPS)
         lines.append(line)
-        yield f"{name}: {model}"
-    yield lines
+        tell(f"{name}: {model}")
+    return lines
 
 
 def _card(shown: Film, name: str, seed: int) -> dict[str, Any]:
@@ -255,9 +207,3 @@ def _line(facts: dict[str, Any], kind: str, strength: float) -> dict[str, Any]:
     # what MemoBench's metrics ask of a case
     fault |= {"frames": facts["frames"], "gt_frames": facts["frames"], "gt_phases": scene["phases"]}
     return {**scene, "model": model, "video": f"{folder}/{scene['id']}.mp4", "annotations": fault}
-
-
-def true_frames(shown: Film) -> Iterator[np.ndarray]:
-    """The frames of the truth."""
-    for frame in range(len(shown)):
-        yield shown.truth(frame).rgb

@@ -14,16 +14,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from revisit.audit.grid import FPS, PERFECT, TRUTH, Progress, film, render_grid, scene_name
+from revisit.audit.grid import FPS, PERFECT, TRUTH, film, render_grid, scene_name
 from revisit.audit.run import plan_of
 from revisit.core import METRICS, Case, UsageError
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.media import encode_mp4
+from revisit.media.files import write_lines
 from revisit.results import Results
 from revisit.results.files import write_json
 from revisit.stats.ranks import kendall_tau
 from revisit.worlds.failures import generate
+from revisit.worlds.workers import Progress
 
 AWAY = (0, 16, 48)  # frames that the camera rests away: 0, 2 and 6 seconds on top of the turn
 STEADY = ("vanish", "colour_drift", "state_reset")
@@ -54,7 +56,7 @@ def horizon(
         entries = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
         entries += [_faded(folder, line) for line in entries if line["model"] == f"{PERFECT}@0"]
         lines += [_moved(line, folder.name) for line in entries if not line["model"].startswith(TRUTH)]
-    (out / "horizon" / "manifest.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(out / "horizon" / "manifest.jsonl", lines, ascii=True)
     plan = plan_of(out / "horizon", set, ("folder",), metrics)
     run = evaluate(plan, out / "horizon-run", workers=workers, fresh=fresh, progress=observed)
     found = {

@@ -16,7 +16,7 @@ from typing import Any
 
 import revisit
 from revisit.audit.analyse import analyse
-from revisit.audit.grid import FPS, FRAMES, SIZE, Progress, render_grid
+from revisit.audit.grid import FPS, FRAMES, SIZE, render_grid
 from revisit.core import SUITES, UsageError
 from revisit.engine.needs import ObserverSet
 from revisit.engine.opening import hash_of
@@ -28,6 +28,7 @@ from revisit.observers.sets import load_roles, read_set
 from revisit.results.files import write_json
 from revisit.results.run import Run
 from revisit.worlds.failures import FAILURES, FLOORS
+from revisit.worlds.workers import Progress
 
 STRENGTHS = (0.5, 1.0)  # and 0, which is perfect memory
 SEEDS = 4

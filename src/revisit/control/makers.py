@@ -25,6 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from revisit.core import UsageError
+from revisit.core.texts import json_or_none
 from revisit.core.threads import started
 from revisit.media import encode_mp4
 
@@ -238,10 +239,7 @@ def _listen(process: subprocess.Popen[bytes], lines: queue.SimpleQueue[bytes | N
 
 
 def _answer(line: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
+    found = json_or_none(line)
     return found if isinstance(found, dict) else {}
 
 

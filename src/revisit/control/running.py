@@ -36,7 +36,7 @@ from revisit.core.texts import parse_json
 from revisit.core.threads import started as begun
 from revisit.geometry.camera_script import parse_script
 from revisit.geometry.poses import trajectory
-from revisit.media import Limits, announced_frames, file_digest, open_clip
+from revisit.media import Limits, announced_frames, file_digest, open_clip, write_picture
 from revisit.media.digest import quick_digest
 from revisit.media.files import is_file, replacing, write_text
 
@@ -282,8 +282,6 @@ def known_of(clip: Path) -> dict[str, Any] | None:
 
 def first_frame(job: Job, home: Path) -> Path | None:
     """The picture a job starts from; where it is a frame of a video, it is taken out of it, once."""
-    import cv2
-
     if not isinstance(job.image, Clip):
         return job.image
     source = job.image
@@ -294,8 +292,7 @@ def first_frame(job: Job, home: Path) -> Path | None:
             frame = next(iter(stream), None)
         if frame is None:
             raise UsageError(f"{source.path} has no frame {source.start}, where the clip should begin")
-        with replacing(path) as temporary:
-            cv2.imwrite(str(temporary), np.ascontiguousarray(frame.rgb[..., ::-1]))
+        write_picture(path, frame.rgb)
     return path
 
 

@@ -47,16 +47,20 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
+def json_or_none(text: str | bytes) -> Any:
+    """The content of JSON from outside; None for whatever is none."""
+    try:
+        return parse_json(text)
+    except ValueError:
+        return None
+
+
 def json_lines(text: str) -> Iterator[tuple[int, Any]]:
     """Number and content of each line that is not blank; None for what is no JSON."""
     # Not splitlines(): JSON may hold other line ends, such as U+2028, inside its strings.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            try:
-                content = parse_json(line)
-            except ValueError:
-                content = None
-            yield number, content
+            yield number, json_or_none(line)
 
 
 def parse_yaml(text: str) -> Any:
@@ -70,6 +74,16 @@ def parse_yaml(text: str) -> Any:
         return mended(content)
     except (RecursionError, ValueError, TypeError, OverflowError) as error:  # too deep, or no date or number
         raise yaml.YAMLError(f"it cannot be read ({type(error).__name__})") from None
+
+
+def yaml_file(path: Path, called: str = "not YAML") -> Any:
+    """The content of a YAML file from outside; a UsageError says what it is `called` where it is none."""
+    import yaml
+
+    try:
+        return parse_yaml(path.read_text(encoding="utf-8-sig"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise UsageError(f"{path}: this is {called}") from None
 
 
 def own_yaml(text: str) -> Any:

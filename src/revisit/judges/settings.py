@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from revisit.core import GATES, OBSERVERS, UsageError
 from revisit.core.registry import Registry
-from revisit.core.texts import parse_yaml
+from revisit.core.texts import yaml_file
 from revisit.judges.asker import Asker, Patience
 from revisit.judges.asking import Judge
 from revisit.judges.budget import Budget, Limit, Price
@@ -99,10 +98,7 @@ def choose_judge(said: str, *, for_role: bool = False) -> ChosenJudge:
         )
     if path.suffix == ".jsonl":
         return _from_settings({"kind": "replay", "path": path.name}, said, path.parent)
-    try:
-        content = parse_yaml(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError):
-        raise UsageError(f"{path}: this is not YAML") from None
+    content = yaml_file(path)
     if not isinstance(content, dict):
         raise UsageError(f"{path}: expected names and values, such as `url: http://127.0.0.1:8000/v1`")
     if for_role and content.get("roles"):

@@ -2,7 +2,7 @@
 
 from revisit.media.decode import ClipStream, Wanted, open_clip
 from revisit.media.digest import clip_digest, file_digest
-from revisit.media.encode import encode_mp4
+from revisit.media.encode import encode_mp4, write_picture
 from revisit.media.folder import natural as natural_order
 from revisit.media.length import announced_frames
 from revisit.media.limits import Limits
@@ -16,5 +16,5 @@ IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 __all__ = [
     "DECODING_RULE", "IMAGE_SUFFIXES", "VIDEO_SUFFIXES", "ClipStream", "Limits", "Wanted", "announced_frames",
     "clip_digest", "encode_mp4", "file_digest", "load_npz", "natural_order", "npz_shapes", "open_clip", "require_seal",
-    "save_npz",
+    "save_npz", "write_picture",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Encode: frames to an mp4 file, the same bytes for the same frames."""
+"""Encode: frames to an mp4 file, the same bytes for the same frames; and a frame to a picture."""
 
 from __future__ import annotations
 
@@ -42,6 +42,15 @@ def encode_mp4(path: Path, frames: Iterable[np.ndarray], fps: float, crf: int = 
                 raise MediaError(f"{path.name}: there are no frames to encode; a clip needs at least one")
             container.mux(stream.encode())
     return written
+
+
+def write_picture(path: Path, rgb: np.ndarray, quality: int = 95) -> None:
+    """Write an RGB picture, whole or not at all; `quality` is that of a JPEG."""
+    import cv2
+
+    options = [cv2.IMWRITE_JPEG_QUALITY, quality] if path.suffix == ".jpg" else []
+    with replacing(path) as temporary:
+        cv2.imwrite(str(temporary), np.ascontiguousarray(rgb[..., ::-1]), options)
 
 
 def _frame(rgb: np.ndarray) -> Any:

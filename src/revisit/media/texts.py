@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from revisit.core import MediaError
 from revisit.core.texts import parse_json
+from revisit.media.files import replacing
 
 MOST_BYTES = 256 << 20
+WRITTEN = "docProps/core.xml"  # the part of a spreadsheet that says when it was written
+HOUR = re.compile(rb">\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ<")
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
@@ -37,6 +42,25 @@ def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]], newline: str
     made = io.StringIO(newline="")
     csv.writer(made, lineterminator=newline).writerows([columns, *rows])
     return made.getvalue()
+
+
+def write_sheet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a spreadsheet (xlsx) with a head; the same bytes for the same rows."""
+    from openpyxl import Workbook
+
+    book = Workbook()
+    page = book.active
+    assert page is not None
+    for row in (columns, *rows):
+        page.append(list(row))
+    dated = io.BytesIO()
+    book.save(dated)
+    with replacing(path) as temporary, ZipFile(dated) as parts, ZipFile(temporary, "w") as undated:
+        for name in parts.namelist():
+            part = parts.read(name)
+            if name == WRITTEN:
+                part = HOUR.sub(b">1980-01-01T00:00:00Z<", part)
+            undated.writestr(ZipInfo(name), part, ZIP_DEFLATED)
 
 
 def read_json(path: Path, expected: str) -> dict[str, Any]:

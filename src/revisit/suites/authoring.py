@@ -17,7 +17,7 @@ import numpy as np
 from revisit.core import Clip, UsageError, digest
 from revisit.core.texts import parse_json
 from revisit.media import VIDEO_SUFFIXES, file_digest, natural_order, open_clip
-from revisit.media.files import replacing, write_text
+from revisit.media.files import write_text
 from revisit.media.texts import csv_text
 
 CARD, READABLE = "dataset-card.json", "DATASET.md"
@@ -122,30 +122,9 @@ def frame(video: Path, number: int) -> np.ndarray:
         return next(iter(stream)).rgb
 
 
-def write_picture(path: Path, rgb: np.ndarray) -> None:
-    """A picture file, whole or not at all."""
-    import cv2
-
-    with replacing(path) as temporary:
-        cv2.imwrite(str(temporary), np.ascontiguousarray(rgb[..., ::-1]))
-
-
 def write_json(path: Path, content: Any) -> None:
     """A JSON file."""
     write_text(path, json.dumps(content, indent=1, ensure_ascii=False))
-
-
-def write_sheet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A spreadsheet (xlsx)."""
-    from openpyxl import Workbook
-
-    book = Workbook()
-    page = book.active
-    assert page is not None
-    for row in ([*columns], *([*row] for row in rows)):
-        page.append(row)
-    with replacing(path) as temporary:
-        book.save(temporary)
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]], newline: str = "\r\n") -> None:

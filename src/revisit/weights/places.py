@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from revisit.core.texts import parse_json
+from revisit.core.texts import json_or_none, parse_json
 from revisit.media.files import replacing
 from revisit.media.places import cache_root, user_cache
 from revisit.weights.lock import Entry, LockedFile
@@ -157,10 +157,7 @@ def receipt_of(folder: Path) -> dict[str, Any] | None:
 @lru_cache(maxsize=256)
 def _parsed(path: Path, changed: int) -> dict[str, Any]:
     """A receipt; an unreadable one names no files, so that they are pulled again."""
-    try:
-        found = parse_json(path.read_text(encoding="utf-8"))
-    except ValueError:
-        return {}
+    found = json_or_none(path.read_bytes())
     return found if isinstance(found, dict) else {}
 
 

@@ -8,7 +8,6 @@ manifest.jsonl        one line per clip, as the folder suite reads it
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,13 +17,14 @@ from threading import Lock
 from typing import Any
 
 from revisit.media import encode_mp4
+from revisit.media.files import write_lines
 from revisit.worlds.events import EVENTS
 from revisit.worlds.film import play
 from revisit.worlds.models import MODELS, generate
 from revisit.worlds.places import make_room
 from revisit.worlds.truth import save_truth
+from revisit.worlds.workers import Progress
 
-Progress = Callable[[int, int, str], None]
 OUT_AND_BACK = "yaw:{away}:60@40,yaw:{back}:60@40"
 OUT_AND_BACK_STEPPING = "yaw:{away}:60+truck:{away}:0.4@40,yaw:{back}:60+truck:{back}:0.4@40"
 
@@ -80,10 +80,7 @@ def render_demo(
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
         lines = [line for scene in pool.map(shoot, enumerate(scenes)) for line in scene]
     manifest = folder / "manifest.jsonl"
-    text = "".join(
-        json.dumps(line) + "\n" for line in sorted(lines, key=lambda line: list(MODELS).index(line["model"]))
-    )
-    manifest.write_text(text, encoding="utf-8")
+    write_lines(manifest, sorted(lines, key=lambda line: list(MODELS).index(line["model"])), ascii=True)
     return manifest
 
 

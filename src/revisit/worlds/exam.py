@@ -11,8 +11,7 @@ then (state). A question whose answer the failure leaves open is not asked.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,16 +19,17 @@ from typing import Any
 import numpy as np
 
 from revisit.media import encode_mp4
+from revisit.media.files import write_lines
 from revisit.worlds.describe import questions_about, save_description
 from revisit.worlds.events import EVENTS
 from revisit.worlds.failures import camera_path, failure, generate
 from revisit.worlds.film import Film, play
 from revisit.worlds.paths import seen_from
 from revisit.worlds.places import make_world
+from revisit.worlds.workers import Progress
 
 SIZE, FRAMES, FPS = (144, 256), 25, 8.0  # as small as the target can still be told
 FIRST = 2000  # added to a scene's number: no place of the demo or the audit is among these
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def render_exam(
     if progress is not None:
         progress(len(stories), len(stories), "done")
     path = folder / "labels.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    write_lines(path, lines, ascii=True)
     return path
 
 

@@ -243,15 +243,15 @@ def partial_return(film: Film, strength: float, rng: np.random.Generator) -> np.
     return film.poses[np.minimum(np.arange(len(film)), turning + round((1 - strength) * (last - turning)))]
 
 
-def _filmed(path: Callable[[Film, float, np.random.Generator], np.ndarray]) -> Making:
-    """The frames of a camera that takes another path."""
+def _camera(title: str, what: str, path: Callable[[Film, float, np.random.Generator], np.ndarray]) -> Failure:
+    """The failure of a camera that takes another path."""
 
     def frames(film: Film, strength: float, rng: np.random.Generator) -> Frames:
         taken = seen_from(film, path(film, strength, rng))
         for frame, state in enumerate(story.without_jumps(taken)):
             yield taken.shot(frame, state).rgb
 
-    return frames
+    return Failure(title, what, frames, camera_returns, path)
 
 
 # Floors: what no metric may reward
@@ -300,23 +300,11 @@ def happens_in_view(film: Film) -> bool:
 PERFECT = Failure("perfect memory", "nothing: every frame is the truth", perfect)
 
 FAILURES: dict[str, Failure] = {
-    "frozen_camera": Failure(
-        "camera frozen", "the camera stops on its way out", _filmed(frozen_camera), camera_returns, frozen_camera
-    ),
-    "timid_camera": Failure(
-        "camera timid", "the camera makes only part of its turn", _filmed(timid_camera), camera_returns, timid_camera
-    ),
-    "camera_drift": Failure(
-        "camera drifts", "the camera strays from its script", _filmed(camera_drift), camera_returns, camera_drift
-    ),
-    "late_return": Failure(
-        "camera returns late", "the camera waits too long before it turns back", _filmed(late_return), camera_returns,
-        late_return,
-    ),
-    "partial_return": Failure(
-        "camera returns in part", "the camera stops on its way back", _filmed(partial_return), camera_returns,
-        partial_return,
-    ),
+    "frozen_camera": _camera("camera frozen", "the camera stops on its way out", frozen_camera),
+    "timid_camera": _camera("camera timid", "the camera makes only part of its turn", timid_camera),
+    "camera_drift": _camera("camera drifts", "the camera strays from its script", camera_drift),
+    "late_return": _camera("camera returns late", "the camera waits too long before it turns back", late_return),
+    "partial_return": _camera("camera returns in part", "the camera stops on its way back", partial_return),
     "vanish": Failure("object vanishes", "the target is gone on return", vanish),
     "colour_drift": Failure("identity drifts: colour", "the target returns in other colours", colour_drift),
     "texture_drift": Failure("identity drifts: texture", "the target returns with another pattern", texture_drift),

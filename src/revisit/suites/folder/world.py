@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from revisit.worlds.demo import SCENES, Progress, render_demo
+from revisit.media.files import write_lines
+from revisit.worlds.demo import SCENES, render_demo
 from revisit.worlds.film import Film
-from revisit.worlds.layouts.common import Model, Row, Tell, each_that_applies, json_lines, true_frames, video
+from revisit.worlds.layouts.common import Model, Row, each_that_applies, true_frames, video
 from revisit.worlds.layouts.orders import CAST, DEMOS, Layout, Order, layout, place_of
 from revisit.worlds.truth import save_truth
+from revisit.worlds.workers import Progress, Tell
 
 
 def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: int, tell: Tell) -> Row:
@@ -48,7 +50,7 @@ def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: in
 
 def index(folder: Path, rows: Sequence[Row]) -> None:
     """Write the manifest."""
-    json_lines(folder / "manifest.jsonl", [line for row in rows for line in row["lines"]])
+    write_lines(folder / "manifest.jsonl", [line for row in rows for line in row["lines"]], ascii=True)
 
 
 def films(seed: int) -> list[Order]:

@@ -23,6 +23,7 @@ from revisit.core import RevisitError
 from revisit.judges.asker import Asker
 from revisit.judges.asking import Frames
 from revisit.judges.questions import Choice, Many, Number, Question, Rating, Record, Schema, Text
+from revisit.media import write_picture
 from revisit.media.files import write_lines, write_text
 from revisit.suites import authoring
 from revisit.suites.mbench.dataset import CARD, PLACES
@@ -192,8 +193,8 @@ def _sample(place: Path, one: Told, setting: str, number: int) -> None:
     place.mkdir(parents=True)
     shutil.copyfile(one.video, place / f"source_video{one.video.suffix.lower()}")
     first = authoring.frame(one.video, 0)
-    authoring.write_picture(place / "first_frame.png", first)
-    authoring.write_picture(place / "reference.png", authoring.frame(one.video, -1))
+    write_picture(place / "first_frame.png", first)
+    write_picture(place / "reference.png", authoring.frame(one.video, -1))
     height, width = first.shape[:2]
     anchor = {
         "center_x": round(one.place[0] * width, 1), "center_y": round(one.place[1] * height, 1), "width": width,

@@ -16,10 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from revisit.core import UsageError
-from revisit.core.texts import parse_json, parse_yaml
+from revisit.core.texts import json_or_none, yaml_file
 from revisit.media.files import is_file, write_text
 from revisit.suites.mbench.metrics.actions import declared_phases
 from revisit.suites.mbench.names import SETTINGS, SUBSETS
@@ -125,7 +123,7 @@ class Dataset:
         path = self.root / ANCHORS
         if not path.is_file():
             return {}
-        content = _json(path.read_text(encoding="utf-8-sig"))
+        content = json_or_none(path.read_text(encoding="utf-8-sig"))
         if not isinstance(content, dict):
             raise UsageError(
                 f"{path}: expected sample ids with anchors, such as {{'sample_1': {{'center_x': 10, ...}}}}"
@@ -136,7 +134,7 @@ class Dataset:
     def prepared(self) -> list[Path]:
         """Folders that hold pose artifacts beside those of the models: named by the user, or noted by `prepare`."""
         path = self.root / ARTIFACTS
-        noted = _json(path.read_text(encoding="utf-8-sig")) if path.is_file() else {"folders": []}
+        noted = json_or_none(path.read_text(encoding="utf-8-sig")) if path.is_file() else {"folders": []}
         folders = _mapping(noted).get("folders")
         if not (isinstance(folders, list) and all(isinstance(folder, str) for folder in folders)):
             raise UsageError(f'{path}: expected {{"folders": [paths]}}, as `revisit mbench prepare --output` writes it')
@@ -193,7 +191,7 @@ class Dataset:
                 text = f"the sample {sample} is in samples/{elsewhere[0]}, not in samples/{subset}; correct the subset"
                 return {}, [Problem("wrong subset", where, None, "", text)]
             return {}, [Problem("no sample", where, None, "", "there is no such file; every item needs a sample")]
-        content = _json(path.read_text(encoding="utf-8-sig", errors="replace"))
+        content = json_or_none(path.read_text(encoding="utf-8-sig", errors="replace"))
         if not isinstance(content, dict):
             return {}, [Problem("not JSON", where, None, "", "expected one JSON object with sample_id and subset")]
         found = []
@@ -211,7 +209,7 @@ class Dataset:
         for number, line in enumerate(text.split("\n"), start=1):
             if not line.strip():
                 continue
-            row = _json(line) if len(line) <= LONGEST else None
+            row = json_or_none(line) if len(line) <= LONGEST else None
             problem = self._row_problem(row)
             if problem is not None:
                 yield Problem(problem[0], file, number, str(_mapping(row).get("item_id", ""))[:200], problem[1])
@@ -343,7 +341,9 @@ def note_artifacts(data: Dataset, folder: Path) -> str:
     listed = place.relative_to(data.root).as_posix() if place.is_relative_to(data.root) else str(place)
     path = data.root / ARTIFACTS
     try:
-        known = _mapping(_json(path.read_text(encoding="utf-8-sig"))).get("folders", []) if path.is_file() else []
+        known = (
+            _mapping(json_or_none(path.read_text(encoding="utf-8-sig"))).get("folders", []) if path.is_file() else []
+        )
         write_text(path, json.dumps({"folders": list(dict.fromkeys([*known, listed]))}, indent=1) + "\n")
     except OSError:
         return f"the dataset cannot be written to; eval finds the artifacts with --artifacts {folder}"
@@ -356,10 +356,7 @@ def open_dataset(source: Path, roots: Sequence[Path] = (), artifacts: Sequence[P
     path = source / CARD
     if not path.is_file():
         raise UsageError(f"{source}: no {CARD} in it; a dataset of MBench has {CARD}, samples/ and models/<id>/{LIST}")
-    try:
-        card = parse_yaml(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError):
-        raise UsageError(f"{path}: this is not YAML") from None
+    card = yaml_file(path)
     found = {name: setting for setting, name in SETTINGS.items()}.get(str(_mapping(card).get("dataset_id", "")).lower())
     if found is None:
         told = _mapping(card).get("dataset_id")
@@ -392,13 +389,6 @@ def png_size(path: Path) -> tuple[int, int] | None:
     if len(head) < 24 or not head.startswith(b"\x89PNG\r\n\x1a\n"):
         return None
     return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
-
-
-def _json(text: str) -> Any:
-    try:
-        return parse_json(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

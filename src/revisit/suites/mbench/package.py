@@ -86,7 +86,7 @@ def read_assignments(path: Path, data: Dataset) -> Iterator[dict[str, str]]:
         raise UsageError(f"{path}: there is no such list of assignments")
     seen = set()
     for number, content in json_lines(path.read_text(encoding="utf-8-sig")):
-        row = {name: content.get(name) for name in NEEDED} if isinstance(content, dict) else {}
+        row: dict[str, Any] = {name: content.get(name) for name in NEEDED} if isinstance(content, dict) else {}
         if not row or not all(map(is_name, row.values())) or row["subset"] not in data.subsets:
             raise UsageError(
                 f"{path}:{number}: expected subset ({', '.join(data.subsets)}), sample_id and condition_id as names"

@@ -10,10 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from revisit.core import Case, Clip, Rejected, Target, UsageError
-from revisit.core.texts import parse_yaml, parts
+from revisit.core.texts import parts, yaml_file
 from revisit.media import VIDEO_SUFFIXES
 from revisit.media.files import is_file
 from revisit.suites.mbench.dataset import CARD, Dataset, Item, Problem, open_dataset, png_size
@@ -246,10 +244,7 @@ def read_wording(path: Path) -> dict[str, str]:
     """The user's own wording of the judge's questions, by question id; one that is left out is asked in our words."""
     if not path.is_file():
         raise UsageError(f"{path}: there is no such file of questions")
-    try:
-        content = parse_yaml(path.read_text(encoding="utf-8-sig"))
-    except (yaml.YAMLError, UnicodeDecodeError):
-        raise UsageError(f"{path}: this is neither YAML nor JSON") from None
+    content = yaml_file(path, "neither YAML nor JSON")
     if not isinstance(content, dict) or not content:
         raise UsageError(f"{path}: expected question ids with their wording; the ids are {', '.join(IDS)}")
     for id, words in content.items():

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from revisit.core import Clip, MediaError, UsageError
-from revisit.core.texts import parse_json
+from revisit.core.texts import json_or_none, parse_json
 from revisit.media import clip_digest
 from revisit.media.files import replacing
 from revisit.results import Results
@@ -186,10 +186,12 @@ def _of_archive(archive: zipfile.ZipFile) -> list[str]:
     names = set(archive.namelist())
     if FILE not in names:
         return [*found, f"there is no {FILE} at the root of the zip file"]
-    found += _of_content(_parsed(archive.read(FILE)))
+    found += _of_content(json_or_none(archive.read(FILE)))
     for name in sorted(names & allowed - {FILE}):
         texts = [archive.read(name)] if name.endswith(".json") else archive.read(name).splitlines()
-        bad = next((n for n, text in enumerate(texts, 1) if text.strip() and not isinstance(_parsed(text), dict)), None)
+        bad = next(
+            (n for n, text in enumerate(texts, 1) if text.strip() and not isinstance(json_or_none(text), dict)), None
+        )
         if bad is not None:
             found.append(f"{name}: {'it' if name.endswith('.json') else f'line {bad}'} is not a JSON object")
     return found
@@ -219,10 +221,3 @@ def _of_content(content: Any) -> list[str]:
 def _is_link(text: str) -> bool:
     parts: Sequence[str] = urlsplit(text)
     return parts[0] in ("http", "https") and bool(parts[1])
-
-
-def _parsed(data: bytes) -> Any:
-    try:
-        return parse_json(data)
-    except (ValueError, RecursionError):
-        return None

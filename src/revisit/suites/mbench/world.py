@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from revisit.media.files import write_lines, write_text
 from revisit.worlds.events import EVENTS
 from revisit.worlds.film import Film
 from revisit.worlds.layouts import common
-from revisit.worlds.layouts.common import Model, Row, Tell
+from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.layouts.orders import CAST, Layout, Order, layout, place_of
 from revisit.worlds.paths import seen_from
+from revisit.worlds.workers import Tell
 
 SUBSETS = {
     "environment": "The place while the camera goes and returns.",
@@ -89,7 +91,7 @@ def _sample(place: Path, id: str, subset: str, film: Film, condition: str) -> No
     else:
         content["metadata"] |= {"object_anchor": anchor, "object_name": name}
         content["annotations"]["action"] = film.script
-    common.text(place / "sample.json", json.dumps(content, indent=1))
+    write_text(place / "sample.json", json.dumps(content, indent=1))
 
 
 def _parts(film: Film) -> list[str]:
@@ -138,10 +140,10 @@ def index(folder: Path, rows: Sequence[Row]) -> None:
     listed = "\n".join(f"  {subset}: {{description: {json.dumps(SUBSETS[subset])}}}" for subset in present)
     by_text = all(row["condition"] == TEXT for row in rows)
     id, pattern = ("mbencht", TEXT) if by_text else ("mbencha", "{action}_{length}")
-    common.text(folder / "dataset.yaml", DATASET.format(id=id, pattern=pattern, subsets=listed))
+    write_text(folder / "dataset.yaml", DATASET.format(id=id, pattern=pattern, subsets=listed))
     for model in dict.fromkeys(model for row in rows for model in row["models"]):
         made = [_item(row, model) for row in rows if model in row["models"]]
-        common.json_lines(folder / "models" / model / "samples.jsonl", made)
+        write_lines(folder / "models" / model / "samples.jsonl", made, ascii=True)
 
 
 def _item(row: Row, model: str) -> Row:

@@ -20,7 +20,8 @@ from revisit.geometry.rotations import geodesic, smoothed
 from revisit.judges.asker import Asker
 from revisit.judges.asking import Frames
 from revisit.judges.questions import Question, Record, Text
-from revisit.media import announced_frames, open_clip, save_npz
+from revisit.media import announced_frames, open_clip, save_npz, write_picture
+from revisit.media.texts import write_sheet
 from revisit.suites import authoring
 from revisit.suites.memobench.keyframes import problem_of
 from revisit.suites.memobench.sheets import read_table
@@ -120,7 +121,7 @@ def write(
         marks.append([number, one.exits, one.returns])
         first = f"Real_Raw/{number:03d}/FRAMES/frame_0001.jpg"
         facts.append([number, one.subject, first, one.prompt])
-    authoring.write_sheet(data / "Real_Raw" / "Real_ExitReenter.xlsx", ("id", "exit", "reenter"), marks)
+    write_sheet(data / "Real_Raw" / "Real_ExitReenter.xlsx", ("id", "exit", "reenter"), marks)
     columns = ("video_id", "subject", "full_image_path", "prompt")
     authoring.write_table(data / "sam3_metadata" / "real_metadata.csv", columns, facts)
     if banks is not None:
@@ -155,13 +156,9 @@ def _poses(path: Path, found: Estimate) -> None:
 
 
 def _pictures(video: Path, folder: Path) -> None:
-    import cv2
-
-    folder.mkdir()
     with open_clip(Clip(video)) as stream:
         for frame in stream:
-            name = folder / f"frame_{frame.index + 1:04d}.jpg"
-            cv2.imwrite(str(name), np.ascontiguousarray(frame.rgb[..., ::-1]), [cv2.IMWRITE_JPEG_QUALITY, 95])
+            write_picture(folder / f"frame_{frame.index + 1:04d}.jpg", frame.rgb)
 
 
 def subject() -> Question:

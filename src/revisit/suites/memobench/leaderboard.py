@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from revisit.core import MediaError, UsageError
-from revisit.core.texts import parse_json
+from revisit.core.texts import json_or_none
 from revisit.media.names import in_clip, printable
 from revisit.media.texts import csv_rows, csv_text, read_text
 from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, board_of_run, printed
@@ -189,10 +189,7 @@ def _ors_rows(path: Path) -> Found:
 def _vqa_rows(path: Path) -> Found:
     found: Found = []
     for row in _rows(path, "score"):
-        try:
-            scores: Any = parse_json(row["score"])
-        except ValueError:
-            scores = None
+        scores = json_or_none(row["score"])
         if not isinstance(scores, dict):
             raise MediaError(f"its score is {row['score'][:40]!r}; expected an object with a share per dimension")
         shares = {short: _value(scores.get(name)) for short, name in DIMENSIONS.items()}

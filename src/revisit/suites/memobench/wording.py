@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from revisit.core import UsageError
-from revisit.core.texts import parse_yaml
+from revisit.core.texts import yaml_file
 
 PLACES = {"questions": ("prompt",), "judge": ("questions",), "hinted": ("questions", "hint")}  # what each must hold
 SCRIPT = "llm-vqa.py"
@@ -27,10 +27,7 @@ def read_wording(path: Path) -> dict[str, str]:
     """The wordings of a file, each with the places that it needs."""
     if not path.is_file():
         raise UsageError(f"{path}: there is no such file; `revisit judge wording REPOSITORY` makes one")
-    try:
-        content = parse_yaml(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError):
-        raise UsageError(f"{path}: this is not YAML") from None
+    content = yaml_file(path)
     if not isinstance(content, dict) or not content or not all(isinstance(text, str) for text in content.values()):
         raise UsageError(f"{path}: expected texts under some of {', '.join(PLACES)}")
     for name, text in content.items():

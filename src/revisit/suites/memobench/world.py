@@ -13,10 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
+from revisit.media.files import write_text
 from revisit.worlds.film import Film
 from revisit.worlds.layouts import common
-from revisit.worlds.layouts.common import Model, Row, Tell
+from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.layouts.orders import CAST, Layout, Order, layout, place_of
+from revisit.worlds.workers import Tell
 
 CENTIMETRES = 100.0
 SYNTHETIC_MARKS = ("video_folder", "exits", "re-enter", "frame_num", "skip", "prompt")
@@ -91,7 +93,7 @@ def index(folder: Path, rows: Sequence[Row]) -> None:
         common.sheet(data / "Real_Raw" / "Real_ExitReenter.xlsx", REAL_MARKS, real)
         common.table(data / "sam3_metadata" / "real_metadata.csv", REAL_FACTS, real)
     boxes = {row["video_folder"]: {"target": row["subject"], "box": row["box"]} for row in rows}
-    common.text(folder / "targets.json", json.dumps(boxes, indent=1))
+    write_text(folder / "targets.json", json.dumps(boxes, indent=1))
 
 
 def films(seed: int) -> list[Order]:

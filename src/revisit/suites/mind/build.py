@@ -21,7 +21,7 @@ from revisit.core import UsageError
 from revisit.geometry.formats import format_colmap
 from revisit.geometry.poses import InvalidPoses, as_4x4, check_rigid, invert, to_unreal, trajectory
 from revisit.geometry.rotations import from_yaw_pitch, to_yaw_pitch
-from revisit.media import announced_frames
+from revisit.media import announced_frames, write_picture
 from revisit.media.files import write_text
 from revisit.media.texts import csv_rows
 from revisit.suites import authoring
@@ -156,7 +156,7 @@ def write(
         shutil.copyfile(video, place / f"video{video.suffix.lower()}")
         authoring.write_json(place / "action.json", action_file(keys, c2w, first, third))
         write_text(place / "images.txt", format_colmap(trajectory(c2w[first:])))
-        authoring.write_picture(test / MIRROR / f"{video.stem}.png", authoring.frame(video, 0))
+        write_picture(test / MIRROR / f"{video.stem}.png", authoring.frame(video, 0))
         made += 1
     if not made:
         raise UsageError("; ".join(left_out) or "there is no recording")

@@ -20,12 +20,12 @@ import numpy as np
 from revisit.geometry.formats import format_colmap
 from revisit.geometry.poses import to_unreal, trajectory
 from revisit.geometry.rotations import axis_angle, from_yaw_pitch
-from revisit.media import encode_mp4, save_npz
+from revisit.media import encode_mp4, save_npz, write_picture
 from revisit.worlds.layout import EYE, PITCH
-from revisit.worlds.layouts.common import Tell
 from revisit.worlds.layouts.orders import DEMOS, OwnFilms, layout
 from revisit.worlds.places import make_room
 from revisit.worlds.render import Camera, intrinsics
+from revisit.worlds.workers import Tell
 from revisit.worlds.world import World, take_view
 
 Progress = Callable[[int, int, str], None]
@@ -228,13 +228,9 @@ def _go_and_return(
     truth: Path, predictions: Path, perspective: str, mirrors: Sequence[str], half: int, studio: Studio
 ) -> str:
     """Clips that go out and come back the same way: frame i and frame n-1-i are one view."""
-    import cv2
-
     third, name = PERSPECTIVES[perspective], "data-25"
     folder = truth / perspective / "test" / "mirror_test"
-    folder.mkdir(parents=True, exist_ok=True)
-    first = studio.picture(Actor().pose(third))
-    cv2.imwrite(str(folder / f"{name}.png"), np.ascontiguousarray(first[:, :, ::-1]))
+    write_picture(folder / f"{name}.png", studio.picture(Actor().pose(third)))
     for number, mirror in enumerate(mirrors, start=1):
         held = MIRRORS[mirror]
         back = "".join(OPPOSITE[key] for key in held)

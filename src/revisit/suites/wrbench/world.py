@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from revisit.media.files import write_lines, write_text
 from revisit.worlds.events import EVENTS
 from revisit.worlds.film import Film
 from revisit.worlds.layouts import common
-from revisit.worlds.layouts.common import Model, Row, Tell
+from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.layouts.orders import Layout, Order, layout, place_of
+from revisit.worlds.workers import Tell
 
 TIERS = {  # tier -> divergence, what it changes, the event
     "T0": (None, "none", "none"),
@@ -74,8 +76,8 @@ def _sidecars(place: Path, film: Film, camera: str) -> None:
         "yaw_peak_deg": peak, "num_frames": len(film), "fps": film.fps,
         "image_size": [film.size[1], film.size[0]], "fov": film.world.fov, "camera_script": film.script,
     }  # fmt: skip
-    common.text(place.with_suffix(".camera_trajectory.json"), json.dumps(track))
-    common.text(place.with_suffix(".camera.json"), json.dumps(facts, indent=1))
+    write_text(place.with_suffix(".camera_trajectory.json"), json.dumps(track))
+    write_text(place.with_suffix(".camera.json"), json.dumps(facts, indent=1))
 
 
 def _camera_type(camera: str) -> str:
@@ -88,9 +90,9 @@ def index(folder: Path, rows: Sequence[Row]) -> None:
     """Write the suite of events, the list of videos and the targets."""
     suite = folder / "natural25"
     families = list({row["family"]: row for row in rows}.values())
-    common.json_lines(suite / "families.jsonl", map(_family, families))
+    write_lines(suite / "families.jsonl", map(_family, families), ascii=True)
     variants = [_variant(row, tier, gap) for row in families for tier in TIERS for gap in GAPS]
-    common.json_lines(suite / "variants.jsonl", variants)
+    write_lines(suite / "variants.jsonl", variants, ascii=True)
     events = [_events(number, row) for number, row in enumerate(families, start=1)]
     common.table(suite / "scene_events_25x4.csv", list(events[0]), events, newline="\n")
     frames = [
@@ -99,12 +101,12 @@ def index(folder: Path, rows: Sequence[Row]) -> None:
          "release_note": ""}
         for row in families
     ]  # fmt: skip
-    common.text(suite / "first_frames_manifest.json", json.dumps(frames, indent=1))
+    write_text(suite / "first_frames_manifest.json", json.dumps(frames, indent=1))
     models = list(dict.fromkeys(model for row in rows for model in row["models"]))
     videos = [_video(row, model) for model in models for row in rows if model in row["models"]]
-    common.text(folder / "manifest.json", json.dumps(videos, indent=1))
+    write_text(folder / "manifest.json", json.dumps(videos, indent=1))
     boxes = {row["id"]: {"target": row["target"], "box": row["box"]} for row in rows}
-    common.text(folder / "targets.json", json.dumps(boxes, indent=1))
+    write_text(folder / "targets.json", json.dumps(boxes, indent=1))
 
 
 def _family(row: Row) -> Row:

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
 
 from revisit.core import UsageError
-from revisit.media import encode_mp4, save_npz
-from revisit.media.files import replacing
+from revisit.media import encode_mp4, save_npz, write_picture
+from revisit.media.files import replacing, write_text
+from revisit.media.texts import csv_text, write_sheet
 from revisit.worlds.failures import camera_path, failure, generate
 from revisit.worlds.film import Film
+from revisit.worlds.workers import Tell
 
-Tell = Callable[[str], None]
 Row = Mapping[str, Any]  # what an index says of one film
-WRITTEN = "docProps/core.xml"  # the part of a spreadsheet that says when it was written
-HOUR = re.compile(rb">\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ<")
 
 
 @dataclass(frozen=True)
@@ -105,49 +99,15 @@ def pictures(folder: Path, name: Callable[[int], str], frames: Iterable[np.ndarr
 
 def picture(path: Path, rgb: np.ndarray) -> None:
     """Write one image file where there is none."""
-    import cv2
-
     if not path.is_file():
-        with replacing(path) as temporary:
-            quality = [cv2.IMWRITE_JPEG_QUALITY, 97] if path.suffix == ".jpg" else []
-            cv2.imwrite(str(temporary), np.ascontiguousarray(rgb[..., ::-1]), quality)
-
-
-def text(path: Path, content: str) -> None:
-    """Write a text file; an index is small, so it is always written anew."""
-    with replacing(path) as temporary:
-        temporary.write_text(content, encoding="utf-8", newline="")
-
-
-def json_lines(path: Path, rows: Iterable[Row]) -> None:
-    """Write one JSON object per line."""
-    text(path, "".join(json.dumps(row) + "\n" for row in rows))
+        write_picture(path, rgb, quality=97)
 
 
 def table(path: Path, columns: Sequence[str], rows: Iterable[Row], newline: str = "\r\n") -> None:
     """Write a CSV file of some columns, with a heading."""
-    made = io.StringIO()
-    writer = csv.DictWriter(made, columns, extrasaction="ignore", lineterminator=newline)
-    writer.writeheader()
-    writer.writerows(rows)
-    text(path, made.getvalue())
+    write_text(path, csv_text(columns, ([row[column] for column in columns] for row in rows), newline))
 
 
 def sheet(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
-    """Write a spreadsheet of some columns, with a heading; the same bytes for the same rows."""
-    from openpyxl import Workbook
-
-    book = Workbook()
-    page = book.active
-    assert page is not None
-    page.append(list(columns))
-    for row in rows:
-        page.append([row[column] for column in columns])
-    dated = io.BytesIO()
-    book.save(dated)
-    with replacing(path) as temporary, ZipFile(dated) as parts, ZipFile(temporary, "w") as undated:
-        for name in parts.namelist():
-            part = parts.read(name)
-            if name == WRITTEN:
-                part = HOUR.sub(b">1980-01-01T00:00:00Z<", part)
-            undated.writestr(ZipInfo(name), part, ZIP_DEFLATED)
+    """Write a spreadsheet of some columns, with a heading."""
+    write_sheet(path, columns, ([row[column] for column in columns] for row in rows))

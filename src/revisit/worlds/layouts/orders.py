@@ -11,8 +11,9 @@ from typing import TypeVar
 from revisit.core.registry import Registry
 from revisit.worlds.events import EVENTS
 from revisit.worlds.film import Film, play
-from revisit.worlds.layouts.common import Model, Row, Tell
+from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.places import make_world
+from revisit.worlds.workers import Tell
 from revisit.worlds.world import World
 
 

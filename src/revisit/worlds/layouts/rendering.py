@@ -6,11 +6,8 @@ Whatever is complete is kept, so the same call goes on where an earlier one stop
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -18,10 +15,11 @@ from typing import Any
 
 from revisit import __version__
 from revisit.core import UsageError
-from revisit.worlds.layouts.common import Model, Row, Tell, text
+from revisit.media.files import write_text
+from revisit.worlds.layouts.common import Model, Row
 from revisit.worlds.layouts.orders import LAYOUTS, Layout, Order, OwnFilms
+from revisit.worlds.workers import Progress, Tell, side_by_side
 
-Progress = Callable[[int, int, str], None]
 SETTINGS = "world.json"  # how a folder was rendered
 FRAMES = 49
 LEAST_FRAMES = 9
@@ -76,15 +74,9 @@ def render(
     _same_settings(folder, suites, settings, fresh)
     jobs = [job for suite in suites for job in _jobs(folder / suite, suite, seeds, size, frames, tuple(models))]
     rows: dict[str, list[Row]] = {suite: [] for suite in suites}
-    total, done = sum(job.steps for job in jobs), 0
-    for told in _shot(jobs, workers):
-        if isinstance(told, str):
-            done += 1
-            if progress is not None:
-                progress(done, total, told)
-        else:
-            suite, shot = told
-            rows[suite] += shot
+    shot = side_by_side(_shoot, jobs, workers, sum(job.steps for job in jobs), progress)
+    for job, made in zip(jobs, shot, strict=True):
+        rows[job.suite] += made
     for suite in suites:
         layout = LAYOUTS[suite]
         if isinstance(layout, Layout):
@@ -116,55 +108,7 @@ def _same_settings(folder: Path, suites: Sequence[str], settings: dict[str, Any]
             f"{folder} was rendered with other settings ({path.name}); add --fresh to render it again, or choose "
             "another folder with --out"
         )
-    text(path, json.dumps(settings))
-
-
-def _shot(jobs: Sequence[Job], workers: int | None) -> Iterator[str | tuple[str, list[Row]]]:
-    """A word for every step, and for every job its suite and the rows of its films, in the order of the jobs."""
-    workers = min(os.cpu_count() or 1 if workers is None else workers, len(jobs))
-    if workers < 2:
-        for job in jobs:
-            told: list[str] = []
-            rows_of_job = _shoot(job, told.append)
-            yield from told
-            yield job.suite, rows_of_job
-        return
-    context = multiprocessing.get_context("spawn")  # OpenCV and libav do not survive a fork
-    said = context.SimpleQueue()
-    with ProcessPoolExecutor(workers, context, _begin, (said,)) as pool:
-        rows = [pool.submit(_shoot_aside, job) for job in jobs]
-        waiting: set[Future[list[Row]]] = set(rows)
-        try:
-            while waiting:
-                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-                for future in done:
-                    future.result()
-                yield from _heard(said)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-        yield from _heard(said)
-        for job, future in zip(jobs, rows, strict=True):
-            yield job.suite, future.result()
-
-
-_said: Any = None  # a worker's line to the process that started it
-
-
-def _begin(said: Any) -> None:
-    import cv2
-
-    global _said
-    _said = said
-    cv2.setNumThreads(1)
-
-
-def _shoot_aside(job: Job) -> list[Row]:
-    return _shoot(job, _said.put)
-
-
-def _heard(said: Any) -> Iterator[str]:
-    while not said.empty():
-        yield said.get()
+    write_text(path, json.dumps(settings))
 
 
 def _shoot(job: Job, tell: Tell) -> list[Row]:

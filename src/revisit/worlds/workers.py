@@ -1,0 +1,66 @@
+"""Workers: jobs done side by side in processes of their own, each with a word for every step."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from typing import Any, TypeVar
+
+Tell = Callable[[str], None]
+Progress = Callable[[int, int, str], None]  # (steps done, steps in all, what was done)
+Job = TypeVar("Job")
+Made = TypeVar("Made")
+
+
+def side_by_side(
+    work: Callable[[Job, Tell], Made], jobs: Sequence[Job], workers: int | None, steps: int, progress: Progress | None
+) -> list[Made]:
+    """What `work`, a function of a module, makes of each job, in their order; it tells of each of its steps.
+
+    `workers` processes take a job each, by default as many as cores; below two, all is done in this process.
+    """
+    done = 0
+
+    def tell(what: str) -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, steps, what)
+
+    workers = min(os.cpu_count() or 1 if workers is None else workers, len(jobs))
+    if workers < 2:
+        return [work(job, tell) for job in jobs]
+    context = multiprocessing.get_context("spawn")  # OpenCV and libav do not survive a fork
+    said = context.SimpleQueue()
+    with ProcessPoolExecutor(workers, context, _begin, (said,)) as pool:
+        made = [pool.submit(_aside, work, job) for job in jobs]
+        waiting: set[Future[Made]] = set(made)
+        try:
+            while waiting:
+                ended, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                while not said.empty():
+                    tell(said.get())
+                for future in ended:
+                    future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+        while not said.empty():
+            tell(said.get())
+    return [future.result() for future in made]
+
+
+_said: Any = None  # a worker's line to the process that started it
+
+
+def _begin(said: Any) -> None:
+    import cv2
+
+    global _said
+    _said = said
+    cv2.setNumThreads(1)
+
+
+def _aside(work: Callable[[Job, Tell], Made], job: Job) -> Made:
+    return work(job, _said.put)
