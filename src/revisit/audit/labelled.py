@@ -7,15 +7,16 @@ the name of a clip to its box, its verdict (`gate`) and, if known, its kind, its
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
+from revisit.core.groups import grouped
 from revisit.core.texts import parse_json
-from revisit.labels.label import BACK, GONE, HIDDEN, Label, read_labels
+from revisit.labels.label import BACK, GONE, HIDDEN, read_labels
 from revisit.media import VIDEO_SUFFIXES
 
 LINES, BY_HAND, MANIFEST = "labels.jsonl", "targets.json", "manifest.json"
@@ -115,10 +116,8 @@ def _scenes(folder: Path, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, st
 
 
 def _from_lines(folder: Path) -> list[Labelled]:
-    by_clip: dict[str, list[Label]] = defaultdict(list)
-    for label in read_labels([folder]):
-        if label.task in ("marks", "failure") and not label.example and label.clip:
-            by_clip[label.clip].append(label)
+    told = [one for one in read_labels([folder]) if one.task in ("marks", "failure") and not one.example and one.clip]
+    by_clip = grouped(told, lambda label: label.clip)
     if not by_clip:
         raise UsageError(f"{folder / LINES}: no line of the tasks `marks` or `failure` names a clip")
     found = []

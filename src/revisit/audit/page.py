@@ -62,7 +62,7 @@ def write_page(out: Path, found: Mapping[str, Any]) -> Path:
         "problems": _problems(found),
         "levels": [_levels(metric, found) for metric in found["metrics"].values()],
         "gates": _gates(found, columns),
-        "not_asked": by_reason(found["not_asked"]),
+        "not_asked": by_reason(found),
     }
     return _write(out / "index.html", "audit.html", "Do the metrics do what they say?", content)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from revisit.core.groups import grouped
 from revisit.results import Cell
 from revisit.results.rules import arrow, shown
 
@@ -38,18 +39,15 @@ def matrix(found: Mapping[str, Any]) -> str:
     lines += ["", "Failures: " + ", ".join(f"{short[kind]} {found['kinds'][kind]['title']}" for kind in kinds), ""]
     lines += diagonal_lines(found)
     lines += ["", *failing_lines(found)]
-    lines += [f"Not asked: {', '.join(ids)} ({reason})" for reason, ids in by_reason(found["not_asked"]).items()]
+    lines += [f"Not asked: {', '.join(ids)} ({reason})" for reason, ids in by_reason(found).items()]
     if grid["failed"]:
         lines.append(f"{grid['failed']} answers failed and are missing here; the same command tries them again")
     return "\n".join(lines)
 
 
-def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
-    """Reason -> everything it holds for."""
-    found: dict[str, list[str]] = {}
-    for id, reason in reasons.items():
-        found.setdefault(reason, []).append(id)
-    return found
+def by_reason(found: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Reason -> everything that was not asked for it."""
+    return grouped(found["not_asked"], lambda id: found["not_asked"][id])
 
 
 def cell_text(cell: Mapping[str, Any]) -> str:

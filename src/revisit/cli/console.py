@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from revisit.core.groups import grouped
 from revisit.core.texts import counted, shown_text
 
 MODELS_PER_TABLE = 6
@@ -300,10 +301,7 @@ def _ceiling(truth: Mapping[str, Any]) -> str:
 
 
 def _not_asked(reasons: Mapping[str, str]) -> None:
-    together: dict[str, list[str]] = {}
-    for id, reason in reasons.items():
-        together.setdefault(reason, []).append(id)
-    for reason, ids in sorted(together.items()):
+    for reason, ids in sorted(grouped(reasons, lambda id: reasons[id]).items()):
         message(f"not asked: {_named(ids)}: {reason}")
 
 

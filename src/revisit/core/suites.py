@@ -11,6 +11,7 @@ from typing import Any
 
 from revisit.core.cases import Case, Rejected, Remark
 from revisit.core.errors import UsageError
+from revisit.core.groups import grouped
 from revisit.core.registry import Registry
 from revisit.core.scoring import GATES, METRICS, Gate, Metric
 from revisit.core.texts import own_yaml, parts
@@ -65,9 +66,7 @@ class Suite:
         """Names for several metrics at once: those of the card, or else the chapters of its metrics."""
         if self.card.get("groups"):
             return dict(self.card["groups"])
-        chapters: dict[str, list[str]] = {}
-        for id in self.metrics():
-            chapters.setdefault(METRICS[id].family, []).append(id)
+        chapters = grouped(self.metrics(), lambda id: METRICS[id].family)
         return {name: ids for name, ids in chapters.items() if not _is_id(name)}
 
     @property

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from revisit.core.groups import grouped
 from revisit.judges.asker import Asker
 from revisit.judges.asking import Answer, Frames, Judge, Reply
 from revisit.judges.labels import Label, Labels
@@ -79,9 +80,7 @@ def calibrate(judge: Judge, labels: Labels, look: Look, ask: Ask, plan: Plan | N
 
 def _asked(asker: Asker, frames: Sequence[Frames], questions: Sequence[Question]) -> list[Answer]:
     """The answers to questions about frames each, those about the same frames together."""
-    groups: dict[str, list[int]] = defaultdict(list)
-    for k, shown in enumerate(frames):
-        groups[shown.digest].append(k)
+    groups = grouped(range(len(frames)), lambda k: frames[k].digest)
     under_way = {
         k: future
         for group in groups.values()

@@ -14,6 +14,7 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
+from revisit.core.groups import grouped
 from revisit.labels.export import labels_of
 from revisit.labels.items import JUDGEABLE
 from revisit.labels.label import CANNOT, Label
@@ -71,18 +72,14 @@ class Report:
 def agreement(labels: Sequence[Label]) -> Report:
     """The agreement of all raters; examples, which show their answers, are left out."""
     counted = [label for label in labels if not label.example]
-    groups: dict[tuple[str, str], list[Label]] = defaultdict(list)
-    for label in counted:
-        groups[label.task, dimension_of(label)].append(label)
+    groups = grouped(counted, lambda label: (label.task, dimension_of(label)))
     rows = [_row(task, dimension, some) for (task, dimension), some in groups.items()]
     for task in dict.fromkeys(task for task, _ in groups):
         several = [name for kind, name in groups if kind == task and name != JUDGEABLE]
         if len(several) > 1:
             rows.append(_row(task, ALL, [one for one in counted if one.task == task and one.question != JUDGEABLE]))
     heat: dict[str, dict[str, tuple[float, int]]] = defaultdict(dict)
-    cells: dict[tuple[str, str], list[Label]] = defaultdict(list)
-    for label in counted:
-        cells[label.scene, dimension_of(label)].append(label)
+    cells = grouped(counted, lambda label: (label.scene, dimension_of(label)))
     for (scene, dimension), some in cells.items():
         alike = _alike(table(some)[0])
         if alike is not None:

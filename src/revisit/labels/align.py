@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from revisit.core import METRICS, UsageError
+from revisit.core.groups import grouped
 from revisit.labels.items import JUDGEABLE, Dimension, dimensions_of, people_of
 from revisit.labels.label import CANNOT, Label
 from revisit.labels.shapes import SIGNS
@@ -127,10 +128,8 @@ def alignment(
 
 def votes_of(labels: Sequence[Label]) -> list[Vote]:
     """The verdict of people on every pair and dimension that somebody could judge."""
-    groups: dict[tuple[str, str, str], list[Label]] = defaultdict(list)
-    for label in labels:
-        if label.task == "pairwise" and label.question != JUDGEABLE and label.answer in SIGNS:
-            groups[label.case, label.other, label.question].append(label)
+    judged = [one for one in labels if one.task == "pairwise" and one.question != JUDGEABLE and one.answer in SIGNS]
+    groups = grouped(judged, lambda label: (label.case, label.other, label.question))
     made = []
     for (case, other, dimension), said in groups.items():
         verdict = majority([SIGNS[label.answer] for label in said])
@@ -197,10 +196,8 @@ def _bridge(
 
 def _triggers(results: Results, labels: Sequence[Label], gates: Sequence[str]) -> tuple[dict[str, dict[str, Any]], str]:
     """A gate against people's majority on whether a clip poses the test, by subset and in all."""
-    said: dict[str, list[Label]] = defaultdict(list)
-    for label in labels:
-        if label.task == "trigger" and label.answer != CANNOT:
-            said[label.case].append(label)
+    told = (label for label in labels if label.task == "trigger" and label.answer != CANNOT)
+    said = grouped(told, lambda label: label.case)
     gate = next((gate for gate in gates if results.was_asked(gate)), "")
     rows: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     unknown = 0
@@ -225,10 +222,8 @@ def _triggers(results: Results, labels: Sequence[Label], gates: Sequence[str]) -
 
 def _answers(labels: Sequence[Label]) -> dict[str, Any]:
     """People's majority against the answer that the bank holds for right of the truth, by scene and dimension."""
-    groups: dict[tuple[str, str, str], list[Label]] = defaultdict(list)
-    for label in labels:
-        if label.task == "answer" and label.answer != CANNOT and label.model == "reference":
-            groups[label.scene, label.dimension, f"{label.case} {label.question}"].append(label)
+    told = [one for one in labels if one.task == "answer" and one.answer != CANNOT and one.model == "reference"]
+    groups = grouped(told, lambda label: (label.scene, label.dimension, f"{label.case} {label.question}"))
     cells: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     pairs = []
     for (scene, dimension, _), said in groups.items():

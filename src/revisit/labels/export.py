@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import Case, MissingPrerequisite
+from revisit.core.groups import grouped
 from revisit.labels import shapes
 from revisit.labels.items import JUDGEABLE
 from revisit.labels.label import BACK, CANNOT, GONE, Box, Label, lines, to_line
@@ -123,10 +124,8 @@ def targets(labels: Sequence[Label]) -> dict[str, dict[str, Any]]:
     A clip is called by its file's name; by model/name where several models' files are called alike; MemoBench's by
     clip_model.
     """
-    by_clip: dict[tuple[str, str, str, str], list[Label]] = defaultdict(list)
-    for label in labels:
-        if label.task == "marks":
-            by_clip[label.case, label.model, label.sample, Path(label.clip).stem or label.sample].append(label)
+    marks = (label for label in labels if label.task == "marks")
+    by_clip = grouped(marks, lambda one: (one.case, one.model, one.sample, Path(one.clip).stem or one.sample))
     stems = Counter(stem for _, _, _, stem in by_clip)
     found = {}
     for (_, model, _, stem), said in by_clip.items():
@@ -149,12 +148,9 @@ def targets(labels: Sequence[Label]) -> dict[str, dict[str, Any]]:
 
 def marks_sheet(labels: Sequence[Label]) -> str:
     """MemoBench's sheet of key frames: video_folder, exits, re-enter; of clips whose target is hidden and returns."""
-    by_sample: dict[str, list[Label]] = defaultdict(list)
-    for label in labels:
-        if label.task == "marks":
-            by_sample[label.sample].append(label)
+    marks = (label for label in labels if label.task == "marks")
     rows = []
-    for sample, said in sorted(by_sample.items()):
+    for sample, said in sorted(grouped(marks, lambda label: label.sample).items()):
         models = {label.model for label in said}
         chosen = [label for label in said if label.model == "reference"] if "reference" in models else said
         if (
@@ -210,21 +206,15 @@ def preferences(labels: Sequence[Label], cases: Mapping[str, Case]) -> list[dict
 
 
 def _pairs(labels: Iterable[Label]) -> dict[tuple[str, str, str], list[Label]]:
-    found: dict[tuple[str, str, str], list[Label]] = defaultdict(list)
-    for label in labels:
-        if label.task == "pairwise" and label.question != JUDGEABLE:
-            found[label.case, label.other, label.question].append(label)
-    return found
+    votes = (label for label in labels if label.task == "pairwise" and label.question != JUDGEABLE)
+    return grouped(votes, lambda label: (label.case, label.other, label.question))
 
 
 def reviews(labels: Sequence[Label]) -> dict[str, dict[str, Any]]:
     """Sample -> number of a question -> what reviewers decide, the new words and their reasons."""
     found: dict[str, dict[str, Any]] = defaultdict(dict)
-    groups: dict[tuple[str, str], list[Label]] = defaultdict(list)
-    for label in labels:
-        if label.task == "review":
-            groups[label.sample, label.question].append(label)
-    for (sample, question), said in groups.items():
+    reviews = (label for label in labels if label.task == "review")
+    for (sample, question), said in grouped(reviews, lambda label: (label.sample, label.question)).items():
         edits = [label.text for label in said if label.answer == "edit"]
         found[sample][question] = {
             "decision": majority([label.answer for label in said]) or "undecided",

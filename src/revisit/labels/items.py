@@ -18,6 +18,7 @@ from itertools import combinations
 from typing import Any
 
 from revisit.core import SUITES, Case, UsageError, digest
+from revisit.core.groups import grouped
 from revisit.diagnosis.kinds import KINDS
 from revisit.labels.label import CANNOT, HIDDEN, PREFERENCES, TASKS
 
@@ -127,9 +128,7 @@ def items_of(task: str, cases: Sequence[Case], *, forms: int = 1, dimensions: Se
 
 def couples(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
     """Two models' clips of one case, the models in alphabetical order."""
-    by: dict[tuple[Any, ...], list[Case]] = {}
-    for case in cases:
-        by.setdefault((case.suite, case.subset, case.condition, case.sample, case.seed), []).append(case)
+    by = grouped(cases, lambda case: (case.suite, case.subset, case.condition, case.sample, case.seed))
     return [
         (one, other)
         for same in by.values()

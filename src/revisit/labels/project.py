@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from revisit.core import Case, UsageError
+from revisit.core.groups import grouped
 from revisit.core.texts import parse_json
 from revisit.labels.items import Item, items_of, of_reference
 from revisit.labels.label import TASKS, Label
@@ -216,11 +217,8 @@ def _items(settings: Settings, cases: Sequence[Case], results: Sequence[Any]) ->
 
 def with_gold(items: Sequence[Item], gold: Sequence[Label], cases: Sequence[Case], settings: Settings) -> list[Item]:
     """The items with the answers that are known; known ones that were not drawn are added."""
-    known: dict[tuple[str, tuple[str, ...]], list[Label]] = {}
-    for label in gold:
-        if label.task not in TASKS:
-            continue
-        known.setdefault((label.task, tuple(c for c in (label.case, label.other) if c)), []).append(label)
+    told = (label for label in gold if label.task in TASKS)
+    known = grouped(told, lambda label: (label.task, tuple(c for c in (label.case, label.other) if c)))
     made, found = [], set()
     every = list(items)
     for task in {task for task, _ in known}:

@@ -8,12 +8,12 @@ clip, and A, B or tie per pair and dimension. Label Studio's is the JSON that it
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
+from revisit.core.groups import grouped
 from revisit.core.texts import parse_json, reading
 from revisit.labels.items import JUDGEABLE
 from revisit.labels.label import BACK, CANNOT, GONE, TASKS, Box, Label
@@ -108,18 +108,13 @@ def _from_mbench(row: Mapping[str, Any]) -> Label:
 
 def to_label_studio(labels: Iterable[Label]) -> list[dict[str, Any]]:
     """Tasks with the annotations of every rater."""
-    items: dict[str, list[Label]] = defaultdict(list)
-    for label in labels:
-        items[label.item].append(label)
     tasks = []
-    for number, said in enumerate(items.values(), 1):
+    for number, said in enumerate(grouped(labels, lambda label: label.item).values(), 1):
         first = said[0]
         names = ("task", "item", "case", "model", "sample", "subset", "condition", "other", "other_model")
         data: dict[str, Any] = {name: getattr(first, name) for name in names if getattr(first, name)}
         data |= {"video": first.clip} | ({"video_b": first.other_clip} if first.other_clip else {})
-        by_rater: dict[str, list[Label]] = defaultdict(list)
-        for label in said:
-            by_rater[label.rater].append(label)
+        by_rater = grouped(said, lambda label: label.rater)
         annotations = [
             {
                 "completed_by": {"email": rater},

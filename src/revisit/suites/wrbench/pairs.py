@@ -14,6 +14,7 @@ from itertools import combinations
 from typing import Any
 
 from revisit.core import Case
+from revisit.core.groups import grouped
 from revisit.results import Results
 from revisit.suites.wrbench.measures import leaks
 from revisit.suites.wrbench.records import record_of
@@ -95,10 +96,7 @@ def _verdicts(measured: Results, margin: float) -> Iterator[Verdict]:
 
 def _couples(measured: Results) -> Iterator[tuple[Case, Case, str]]:
     """Two models' clips of one record, and why they are no pair; nothing where they are one."""
-    by_record: dict[str, list[Case]] = defaultdict(list)
-    for case in measured.cases:
-        by_record[record_of(case)].append(case)
-    for _, clips in sorted(by_record.items()):
+    for _, clips in sorted(grouped(measured.cases, record_of).items()):
         for a, b in combinations(sorted(clips, key=lambda case: case.model), 2):
             if a.model == b.model:
                 continue
