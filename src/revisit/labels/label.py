@@ -124,7 +124,10 @@ def read_labels(paths: Sequence[Path]) -> list[Label]:
             raise UsageError(f"{path}: no such file; `revisit labels export` writes labels.jsonl")
         with reading(path, "a file of labels"):
             for number, content in json_lines(path.read_text(encoding="utf-8-sig")):
-                label = from_line(content, f"{path}, line {number}")
+                where = f"{path}, line {number}"
+                if content is None:
+                    raise UsageError(f"{where}: not JSON; expected a label per line")
+                label = from_line(content, where)
                 found.append(_moved(label, partial(_below, path.parent)))
     return found
 
