@@ -27,6 +27,7 @@ from revisit.worlds.failures import camera_path
 from revisit.worlds.layouts import rendering
 from revisit.worlds.layouts.common import Model, sheet
 from revisit.worlds.layouts.orders import LAYOUTS, Layout
+from revisit.worlds.workers import Progress
 
 SIZE, FRAMES = (64, 112), 17
 MODELS = [Model("perfect"), Model("vanish"), Model("timid_camera", 0.5)]
@@ -215,7 +216,7 @@ def reprojection_error(results: Mapping[str, np.ndarray]) -> float:
 def test_mind_is_rendered_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     calls = []
 
-    def rendered(folder: Path, *, size: tuple[int, int], progress: rendering.Progress, **length: object) -> None:
+    def rendered(folder: Path, *, size: tuple[int, int], progress: Progress, **length: object) -> None:
         calls.append((size, length.get("future")))
         for step in range(mind.STEPS):
             progress(step + 1, mind.STEPS, "a part")
