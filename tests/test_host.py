@@ -249,11 +249,15 @@ def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts
             raise torch.OutOfMemoryError("too large")
         return real(batch, **params)
 
+    def batch() -> None:
+        host._start(q)
+        host._handle(block=True)
+
     monkeypatch.setattr(q, "observer", type(observer)(**{**vars(observer), "fn": fussy}))
-    host._compute(q)
+    batch()
     assert q.most == 2 and q.rows == 9, "a batch that did not fit waits to be tried in parts"
     while q.rows:
-        host._compute(q)
+        batch()
     for n, clip in enumerate(hosted_clips):
         parts = clip.parts[f"toy.rows-{n}"]
         assert np.concatenate([part.index for part in parts]).tolist() == [0, 1, 2]
@@ -453,7 +457,8 @@ def test_a_batch_of_several_clips_is_checked_clip_by_clip() -> None:
         queue.put(Chunk(clip, pictures, None, rows, 0), asked.key, list(range(5)))
         clips.append((clip, asked.key))
     queue.most = 15
-    host._compute(queue)
+    host._start(queue)
+    host._handle(block=True)
     (a, a_key), (b, b_key), (c, c_key) = clips
     assert not a.failed and not c.failed
     for clip, key in ((a, a_key), (c, c_key)):

@@ -38,7 +38,6 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Batch, ClipInfo, Frame, Observer, UsageError
-from revisit.core.errors import InvalidEvidence
 from revisit.core.evidence import rows_of_several_clips
 from revisit.core.threads import started
 from revisit.core.watching import joined, steady_libraries, watch
@@ -51,7 +50,8 @@ FIRST, MOST = 8, 64  # rows of the first batch, by which memory is measured, and
 SHARE = 0.5  # of the device's memory that networks at work may take
 WAITING = 0.1  # of it that frames which wait may take
 DARK = (240, 320)  # height and width of the frame that observers are shown to load their networks
-SWITCH = 0.0005  # seconds that a thread which receives may keep the one that computes waiting
+SWITCH = 0.0005  # seconds that a thread which receives may keep those that compute waiting
+AHEAD = 2  # batches at a time: while the numbers of one are waited for, the next is on its way to the GPU
 PATIENCE = 60.0  # seconds that an upload waits for memory which others hold
 NO_MEMORY = ("out of memory", "ALLOC_FAILED")  # how libraries below torch say it
 
@@ -150,7 +150,7 @@ def serve(address: Address, parent: Connection, tasks: Sequence[ObserverTask] = 
 
 
 class Host:
-    """The networks at work: threads receive and upload, the main thread computes."""
+    """The networks at work: threads receive, upload and compute, the main thread says what comes next."""
 
     def __init__(self) -> None:
         from revisit.networks import runtime
@@ -163,6 +163,12 @@ class Host:
         self.held = 0  # bytes of frames that wait
         self.room = threading.Condition()
         self.limit = int(self._memory() * WAITING)
+        self.batches: queue.SimpleQueue[tuple[Queue, list[Entry]]] = queue.SimpleQueue()
+        self.at_work: list[Queue] = []
+        self.done = 0.0  # when the last batch was
+        if self.gpu:
+            for _ in range(AHEAD):
+                started(self._work)
 
     def _use_device(self) -> None:
         """Make the device the current one of this thread: streams and memory figures are of that one."""
@@ -190,13 +196,31 @@ class Host:
         started(self._end_with, parent)
 
     def run(self) -> None:
+        while self._handle(block=self._next() is None):
+            if q := self._next():
+                self._start(q)
+
+    def _next(self) -> Queue | None:
+        """The queue whose rows are computed next, if any are to be now; how much one takes is measured alone."""
+        waiting = [q for q in self.queues.values() if q.rows]
+        full = [q for q in waiting if q.rows >= q.most]
+        if not waiting or len(self.at_work) >= AHEAD:
+            return None
+        chosen = max(full or waiting, key=lambda q: q.rows)
+        return chosen if not self.at_work or (chosen.measured and self.at_work[0].measured) else None
+
+    def _start(self, q: Queue) -> None:
+        taken = q.take()
+        self.at_work.append(q)
+        if self.gpu:
+            self.batches.put((q, taken))
+        else:
+            self._compute(q, taken)
+
+    def _work(self) -> None:
+        self._use_device()
         while True:
-            if not self._handle(block=not any(q.rows for q in self.queues.values())):
-                return
-            full = [q for q in self.queues.values() if q.rows >= q.most]
-            waiting = full or [q for q in self.queues.values() if q.rows]
-            if waiting:
-                self._compute(max(waiting, key=lambda q: q.rows))
+            self._compute(*self.batches.get())
 
     def _accept(self, listener: Listener) -> None:
         while True:
@@ -302,6 +326,8 @@ class Host:
             elif kind == "end":
                 thing.ended = True
                 self._answer(thing)
+            elif kind == "computed":
+                self._hand_out(*thing)
             else:
                 self._drop(thing)
 
@@ -353,30 +379,37 @@ class Host:
                 break
         clip.seconds[key] += time.perf_counter() - started
 
-    def _compute(self, q: Queue) -> None:
-        """Run one batch and give its rows to their clips."""
-        taken = q.take()
-        started = time.perf_counter()
+    def _compute(self, q: Queue, taken: list[Entry]) -> None:
+        """Run one batch; what it made is an event."""
+        from revisit.networks import runtime
+
+        start = time.perf_counter()
         try:
-            record = self._forward(q, taken)
-            count = sum(len(rows) for _, _, rows in taken)
-            place = 0
-            for chunk, key, rows in taken:
-                try:
-                    chunk.clip.parts[key].append(_rows(record, place, place + len(rows), count, q.observer.id))
-                except InvalidEvidence as error:  # one clip's rows are no reason against another's
-                    chunk.clip.failed[key] = f"{q.observer.id} failed: {sentence(error)}"
-                place += len(rows)
-        except _TooLarge:
+            with runtime.turn():
+                made = self._forward(q, taken)
+        except Exception as error:  # as above
+            made = error
+        self.events.put(("computed", (q, taken, made, start, time.perf_counter())))
+
+    def _hand_out(self, q: Queue, taken: list[Entry], made: Any, start: float, end: float) -> None:
+        """Give the rows of a batch to their clips."""
+        self.at_work.remove(q)
+        spent = end - max(start, self.done)  # batches overlap
+        self.done = end
+        if isinstance(made, _TooLarge):
             q.put_back(taken)
             return
-        except Exception as error:  # as above
-            for chunk, key, _ in taken:
-                chunk.clip.failed[key] = f"{q.observer.id} failed: {sentence(error)}"
-        spent = time.perf_counter() - started
-        everything = sum(len(rows) for _, _, rows in taken)
+        count = sum(len(rows) for _, _, rows in taken)
+        place = 0
         for chunk, key, rows in taken:
-            chunk.clip.seconds[key] += spent * len(rows) / everything
+            try:
+                if isinstance(made, Exception):
+                    raise made
+                chunk.clip.parts[key].append(_rows(made, place, place + len(rows), count, q.observer.id))
+            except Exception as error:  # one clip's rows are no reason against another's
+                chunk.clip.failed[key] = f"{q.observer.id} failed: {sentence(error)}"
+            place += len(rows)
+            chunk.clip.seconds[key] += spent * len(rows) / count
             chunk.clip.pending -= len(rows)
             chunk.users -= 1
             if not chunk.users:

@@ -7,6 +7,7 @@ that half precision moves no score beyond its tolerance runs so on a GPU; `REVIS
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -121,9 +122,45 @@ def precision(half: str | None) -> str:
     return asked or half
 
 
+_turn = threading.Lock()
+_own = threading.local()
+
+
+@contextmanager
+def turn() -> Iterator[None]:
+    """One of several threads that compute calls torch at a time, but for those that wait in `numbers`."""
+    with _turn:
+        _own.turn = True
+        try:
+            yield
+        finally:
+            _own.turn = False
+
+
 def numbers(tensor: Any, dtype: Any = np.float32) -> np.ndarray:
-    """A tensor as an array on the CPU."""
-    return np.asarray(tensor.detach().float().cpu().numpy(), dtype=dtype)
+    """A tensor as an array on the CPU; while a GPU is still at it, another thread may have its turn."""
+    tensor = tensor.detach().float()
+    if tensor.is_cuda:
+        tensor = _fetched(tensor)
+    return np.asarray(tensor.cpu().numpy(), dtype=dtype)
+
+
+def _fetched(tensor: Any) -> Any:
+    import torch
+
+    pinned = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    pinned.copy_(tensor, non_blocking=True)
+    there = torch.cuda.Event()
+    there.record()
+    waits = getattr(_own, "turn", False)
+    if waits:
+        _turn.release()
+    try:
+        there.synchronize()
+    finally:
+        if waits:
+            _turn.acquire()
+    return pinned.clone()  # pinned memory is for the next
 
 
 def in_batches(pictures: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
