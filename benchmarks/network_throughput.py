@@ -202,7 +202,7 @@ def loop_of_one(paths: list[Path], reference: Path) -> float:
             height, width = depth_anything.seen_size((HEIGHT, WIDTH))
             image = Image.fromarray(rgb).resize((width, height), Image.Resampling.BICUBIC)
             pixels = pictures.normalised(to_device(torch.from_numpy(np.array(image))))
-            return network.model(pixel_values=pixels).predicted_depth.cpu()
+            return network.maps(pixels).cpu()
         size = (640, round(640 * HEIGHT / WIDTH))
         small = [cv2.resize(picture, size, interpolation=cv2.INTER_AREA) for picture in (rgb, other)]
         return network(*(to_device(torch.from_numpy(picture)) for picture in small)).cpu()

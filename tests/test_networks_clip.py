@@ -212,12 +212,36 @@ def test_every_format_is_the_same_network(root: Path, state: dict[str, Any]) -> 
     save_file({name: value.half() for name, value in state.items()}, folders["halves"] / "model.safetensors")
     files = [next(folders[name].iterdir()) for name in ("open", "pickle", "script", "halves")]
     networks = [clip.build(file, id) for file in files]
-    networks[0].model.save_pretrained(folders["hf"])
+    theirs = save_as_transformers(state, folders["hf"])
     networks.append(clip.build(folders["hf"] / "model.safetensors", id))
     expected = networks[0].images(shown)
     for network, exact in zip(networks, (True, True, True, False, True), strict=True):
-        assert network.model.visual_projection.weight.dtype == torch.float32
+        assert network.visual_projection.weight.dtype == torch.float32
         assert torch.allclose(network.images(shown), expected, atol=1e-6 if exact else 1e-2)
+    pixels, words = networks[0].prepared(shown), torch.arange(12).view(2, 6)
+    assert torch.allclose(networks[0].vision(pixels)[:, 0], theirs.vision_model(pixels).pooler_output, atol=1e-5)
+    assert torch.allclose(networks[0].text.read(words), theirs.text_model(words).last_hidden_state, atol=1e-5)
+
+
+def save_as_transformers(state: dict[str, Any], folder: Path) -> Any:
+    """The network of transformers with these numbers, saved."""
+    side = {"num_hidden_layers": LAYERS, "projection_dim": SIZE, "hidden_act": "quick_gelu"}
+    config = transformers.CLIPConfig(
+        projection_dim=SIZE,
+        vision_config={
+            **side, "hidden_size": WIDTH, "intermediate_size": 4 * WIDTH, "num_attention_heads": WIDTH // 64,
+            "patch_size": PATCH, "image_size": 224,
+        },
+        text_config={
+            **side, "hidden_size": TEXT_WIDTH, "intermediate_size": 4 * TEXT_WIDTH,
+            "num_attention_heads": TEXT_WIDTH // 64, "vocab_size": len(vocabulary()), "max_position_embeddings": 77,
+        },
+    )  # fmt: skip
+    model = transformers.CLIPModel(config).eval()
+    lacking = model.load_state_dict(clip.published_names(state), strict=False)
+    assert not lacking.unexpected_keys and all(name.endswith("position_ids") for name in lacking.missing_keys)
+    model.save_pretrained(folder)
+    return model
 
 
 def save_as_torchscript(state: dict[str, Any], path: Path) -> None:
@@ -256,7 +280,7 @@ def test_settings_of_other_weights_are_refused(root: Path, state: dict[str, Any]
     settings.write_text('{"model_cfg": {"embed_dim": 32}}')  # says nothing: the table decides
     assert clip.build(path, "clip-vit-b-32-openai").activation == "quick_gelu"
     folder = root / "hf"
-    clip.build(path, "clip-vit-b-32-openai").model.save_pretrained(folder)
+    save_as_transformers(state, folder)
     with pytest.raises(MissingPrerequisite, match="says quick_gelu, and clip-vit-b-32-laion2b was trained with gelu"):
         clip.build(folder, "clip-vit-b-32-laion2b")
     config = json.loads((folder / "config.json").read_text())

@@ -98,6 +98,30 @@ def test_depth_anything_from_a_folder_is_independent_of_its_batch(random_weights
     assert likeness(together.depth).shape == (2,)
 
 
+@pytest.mark.parametrize("size", [(294, 518), (518, 518), (322, 126)])
+def test_depth_anything_as_transformers_has_it(random_weights: Path, size: tuple[int, int]) -> None:
+    import transformers
+
+    theirs = transformers.DepthAnythingForDepthEstimation.from_pretrained(random_weights).eval()
+    generator = torch.Generator().manual_seed(0)
+    for one in theirs.parameters():  # networks begin with numbers so small that nothing would show
+        one.data += 0.2 * torch.randn(one.shape, generator=generator)
+    theirs.save_pretrained(random_weights)
+    pixels = torch.randn(2, 3, *size, generator=torch.Generator().manual_seed(1))
+    ours = depth_anything.build(random_weights / "model.safetensors").eval()
+    with torch.inference_mode():
+        expected = theirs(pixel_values=pixels).predicted_depth
+        torch.testing.assert_close(ours.maps(pixels), expected, rtol=1e-4, atol=1e-5)
+    assert expected.std() > 0.01
+
+
+def test_a_network_of_metres_is_refused(random_weights: Path) -> None:
+    config = random_weights / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "depth_estimation_type": "metric"}))
+    with pytest.raises(MissingPrerequisite, match="tells depth in metres"):
+        anything.fn(batch(pictures(1, (36, 64))))
+
+
 def test_a_folder_of_another_network_is_refused_by_name(random_weights: Path) -> None:
     config = random_weights / "config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "model_type": "dinov2"}))

@@ -150,7 +150,7 @@ def test_positions_as_torch_hub_resizes_them(published: Path) -> None:
     expected = by_hand(state, shown)
     assert torch.allclose(torch.cat([whole[:, None], patches], dim=1), expected, atol=2e-5)
     assert not torch.allclose(network(shown)[1], patches, atol=1e-3)  # the offset shows
-    table = network.model.embeddings.position_embeddings
+    table = network.model.positions
     assert torch.equal(dino.hub_positions(table, 37, 37), table)  # at 518 pixels there is nothing to resize
 
 
@@ -158,7 +158,7 @@ def test_positions_as_torch_hub_resizes_them(published: Path) -> None:
 def test_register_tokens_are_no_patches(published: Path, name: str, patch: int) -> None:
     network = dino.build(published / name / "model.safetensors")
     shown = pixels(2, 3 * patch, 5 * patch)
-    theirs = network.model(pixel_values=shown).last_hidden_state
+    theirs = transformers.AutoModel.from_pretrained(published / name)(pixel_values=shown).last_hidden_state
     whole, patches = network(shown, as_hub=True)
     assert theirs.shape[1] == 1 + 4 + 15 and patches.shape == (2, 15, WIDTH)
     assert torch.equal(patches, theirs[:, 5:]) and torch.equal(whole, theirs[:, 0])

@@ -32,6 +32,8 @@ from revisit import weights
 from revisit.core import MissingPrerequisite
 from revisit.networks import compiled, hub, pictures, runtime
 from revisit.networks.captions import Captions, read_clip_captions
+from revisit.networks.loading import fill, refuse_others
+from revisit.networks.vit import Transformer, published
 from revisit.weights.torchscript import is_torchscript, torchscript_tensors
 
 HALF = "float16"
@@ -66,23 +68,41 @@ TEXT = (
     (r"^ln_final\.", "final_layer_norm."),
 )
 FUSED = re.compile(r"^transformer\.resblocks\.(\d+)\.attn\.in_proj_(weight|bias)$")
+UNUSED_SCALE = "logit_scale"
 UNUSED = ("input_resolution", "context_length", "vocab_size", "attn_mask")  # kept among OpenAI's tensors
+
+
+# Parts of names in networks/vit.py -> those that transformers publishes, for both sides.
+BLOCKS = {
+    "blocks": "encoder.layers", "query": "self_attn.q_proj", "key": "self_attn.k_proj", "value": "self_attn.v_proj",
+    "out": "self_attn.out_proj", "norm1": "layer_norm1", "norm2": "layer_norm2", "inner": "mlp.fc1",
+    "outer": "mlp.fc2", "positions": "embeddings.position_embedding.weight",
+}  # fmt: skip
+PUBLISHED = {
+    "vision": {
+        **BLOCKS, "cls": "embeddings.class_embedding", "patches": "embeddings.patch_embedding",
+        "first": "pre_layrnorm", "last": "post_layernorm",
+    },
+    "text": {**BLOCKS, "words": "embeddings.token_embedding", "last": "final_layer_norm"},
+}  # fmt: skip
+EPSILON = 1e-5
 
 
 class Clip(nn.Module):
     """A CLIP network with its preprocessing and its vocabulary."""
 
-    def __init__(self, model: Any, folder: Path) -> None:
+    def __init__(self, vision: Transformer, text: Transformer, size: int, activation: str, folder: Path) -> None:
         super().__init__()
-        self.model = model
-        self.side = int(model.config.vision_config.image_size)
-        self.activation = str(model.config.vision_config.hidden_act)
-        self.folder = folder
+        self.vision, self.text = vision, text
+        self.visual_projection = nn.Linear(vision.positions.shape[-1], size, bias=False)
+        self.text_projection = nn.Linear(text.positions.shape[-1], size, bias=False)
+        self.side = math.isqrt(vision.positions.shape[0] - 1) * vision.patch
+        self.activation, self.folder = activation, folder
         self._captions: Captions | None = None
 
     def images(self, shown: Tensor) -> Tensor:
         """(B, D) unit vectors of RGB pictures (B, 3, H, W) with levels from 0 to 255."""
-        return pictures.unit(_in_full(self.model.visual_projection, compiled.run(self._seen, shown)))
+        return pictures.unit(_in_full(self.visual_projection, compiled.run(self._seen, shown)))
 
     def _seen(self, shown: Tensor) -> Tensor:
         return self._pooled(self.prepared(shown))
@@ -96,19 +116,19 @@ class Clip(nn.Module):
 
     def embed(self, pixels: Tensor) -> Tensor:
         """(B, D) vectors, of any length, of normalised pictures of the network's size."""
-        return _in_full(self.model.visual_projection, self._pooled(pixels))
+        return _in_full(self.visual_projection, self._pooled(pixels))
 
     def _pooled(self, pixels: Tensor) -> Tensor:
-        made: Tensor = self.model.vision_model(pixel_values=pixels).pooler_output
+        made: Tensor = self.vision(pixels)[:, 0]
         return made
 
     def texts(self, captions: Sequence[str]) -> tuple[Tensor, bool]:
         """((M, D) unit vectors of captions, whether one of them had to be cut)."""
         if self._captions is None:
-            self._captions = read_clip_captions(self.folder, self.model.config.text_config.max_position_embeddings)
+            self._captions = read_clip_captions(self.folder, len(self.text.positions))
         parts = [self._captions.parts(caption) for caption in captions]
         rows = [tokens for caption in parts for tokens in caption]
-        device = self.model.text_projection.weight.device
+        device = self.text_projection.weight.device
         table = torch.tensor([self._captions.padded(tokens) for tokens in rows], device=device)
         ends = torch.tensor([len(tokens) - 1 for tokens in rows], device=device)
         vectors = torch.cat([self._text(table[k : k + CHUNK], ends[k : k + CHUNK]) for k in range(0, len(rows), CHUNK)])
@@ -116,10 +136,10 @@ class Clip(nn.Module):
         return pictures.unit(torch.stack(means)), any(len(caption) > 1 for caption in parts)
 
     def _text(self, tokens: Tensor, ends: Tensor) -> Tensor:
-        hidden = self.model.text_model(input_ids=tokens).last_hidden_state
+        hidden = self.text.read(tokens)
         # The vector stands at the end token; what follows it cannot be seen from there.
         at_end = hidden[torch.arange(len(tokens), device=tokens.device), ends]
-        return _in_full(self.model.text_projection, at_end)
+        return _in_full(self.text_projection, at_end)
 
 
 def _in_full(layer: nn.Module, x: Tensor) -> Tensor:
@@ -138,8 +158,11 @@ def build(path: Path, id: str) -> Clip:
     """The network of a file or folder in one of the three formats."""
     folder = path if path.is_dir() else path.parent
     if (folder / hub.CONFIG).is_file() and (folder / hub.WEIGHTS).is_file():
-        _agree(id, _said_by_transformers(folder), folder / hub.CONFIG)
-        return Clip(hub.model(folder, of=("clip",)), folder)
+        config = hub.described(folder, of=("clip",))
+        activation = _said_by_transformers(folder)
+        _agree(id, activation, folder / hub.CONFIG)
+        heads = [(config.get(side) or {}).get("num_attention_heads") for side in ("vision_config", "text_config")]
+        return from_published(hub.tensors(folder), folder / hub.WEIGHTS, activation, heads)
     settings = _open_settings(folder)
     said = None if "quick_gelu" not in settings else (QUICK if settings["quick_gelu"] else PLAIN)
     known = ACTIVATIONS.get(id)
@@ -152,7 +175,7 @@ def build(path: Path, id: str) -> Clip:
     if said is not None:
         _agree(id, said, folder / OPEN_CONFIG)
     found = torchscript_tensors(path) if is_torchscript(path) else weights.tensors(path)
-    return Clip(from_open_names(found, path, known or str(said), int(settings.get("head_width", HEAD))), folder)
+    return from_open_names(found, path, known or str(said), int(settings.get("head_width", HEAD)))
 
 
 def _agree(id: str, said: str, source: Path) -> None:
@@ -186,8 +209,8 @@ def _open_settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def from_open_names(state: Mapping[str, Tensor], source: Path, activation: str, head: int = HEAD) -> Any:
-    """CLIP of transformers from a state dict with OpenAI's or OpenCLIP's names."""
+def from_open_names(state: Mapping[str, Tensor], source: Path, activation: str, head: int = HEAD) -> Clip:
+    """CLIP from a state dict with OpenAI's or OpenCLIP's names."""
     needed = ("visual.conv1.weight", "visual.positional_embedding", "visual.proj", "positional_embedding",
               "text_projection", "token_embedding.weight")  # fmt: skip
     lacking = [name for name in needed if name not in state]
@@ -197,32 +220,38 @@ def from_open_names(state: Mapping[str, Tensor], source: Path, activation: str, 
             f"{source}: this is {other}: it lacks {', '.join(lacking)}. Expected open_clip_model.safetensors "
             "or OpenAI's file such as ViT-B-32.pt"
         )
-    width, patch = state["visual.conv1.weight"].shape[0], state["visual.conv1.weight"].shape[-1]
-    grid = math.isqrt(state["visual.positional_embedding"].shape[0] - 1)
-    length, text_width = state["positional_embedding"].shape
-    words, size = state["token_embedding.weight"].shape[0], state["text_projection"].shape[1]
-    shared = {"hidden_act": activation, "projection_dim": size}
-    config = hub.transformers_class("CLIPConfig")(
-        projection_dim=size,
-        vision_config={
-            **shared, "hidden_size": width, "patch_size": patch, "image_size": grid * patch,
-            "num_attention_heads": max(1, width // head), **_depth(state, "visual.transformer."),
-        },
-        text_config={
-            **shared, "hidden_size": text_width, "num_attention_heads": max(1, text_width // HEAD),
-            "vocab_size": words, "bos_token_id": words - 2, "eos_token_id": words - 1,
-            "max_position_embeddings": length, **_depth(state, "transformer."),
-        },
-    )  # fmt: skip
-    return hub.model_of(config, published_names(state), source)
+    heads = max(1, state["visual.conv1.weight"].shape[0] // head)
+    return from_published(published_names(state), source, activation, (heads, None))
 
 
-def _depth(state: Mapping[str, Tensor], prefix: str) -> dict[str, int]:
-    """How many blocks there are, and how wide they are inside."""
-    start = f"{prefix}resblocks."
-    numbers = [int(name[len(start) :].partition(".")[0]) for name in state if name.startswith(start)]
-    inner = state.get(f"{start}0.mlp.c_fc.weight")
-    return {"num_hidden_layers": 1 + max(numbers, default=-1), "intermediate_size": 0 if inner is None else len(inner)}
+def from_published(
+    state: Mapping[str, Tensor], source: Path, activation: str, heads: Sequence[int | None] = (None, None)
+) -> Clip:
+    """CLIP from tensors with the names that transformers publishes; `heads` of attention for pictures and for words."""
+    if activation not in ACTIVATIONS.values():
+        raise MissingPrerequisite(f"{source}: its activation is {activation}; expected {QUICK} or {PLAIN}")
+    found = {name: tensor.float() for name, tensor in state.items() if name != UNUSED_SCALE}
+    sides = {}
+    for (side, names), count in zip(PUBLISHED.items(), heads, strict=True):
+        start = f"{side}_model."
+        own = {name.removeprefix(start): tensor for name, tensor in found.items() if name.startswith(start)}
+        lacking = [
+            start + name
+            for part in ("positions", "blocks.0.inner.weight")
+            if (name := published(part, names)) not in own
+        ]
+        refuse_others(source, "Clip", lacking, (), ())
+        sides[side] = Transformer(own, names, activation, EPSILON, count)
+    projection = found.get("visual_projection.weight")
+    refuse_others(source, "Clip", [] if projection is not None else ["visual_projection.weight"], (), ())
+    assert projection is not None
+    net = Clip(**sides, size=len(projection), activation=activation, folder=source.parent)
+
+    def called(name: str) -> str:
+        side, _, rest = name.partition(".")
+        return f"{side}_model.{published(rest, PUBLISHED[side])}" if side in PUBLISHED else name
+
+    return fill(net, found, source, called)
 
 
 def published_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,10 @@ from torch.nn import functional
 from revisit import weights
 from revisit.core import MissingPrerequisite
 from revisit.networks import compiled, hub, runtime
+from revisit.networks.loading import fill
+from revisit.networks.vit import Transformer, published
 
 HALF = "float16"
-HEAD = 64  # channels of an attention head in all of Meta's models
 HUB_OFFSET = 0.1
 TYPES = ("dinov2", "dinov2_with_registers", "dinov3_vit")
 # Names of torch.hub -> names that transformers publishes; `qkv` is three tensors there.
@@ -47,45 +47,49 @@ NAMES = (
 FUSED = re.compile(r"^blocks\.(\d+)\.attn\.qkv\.(weight|bias)$")
 
 
+# Parts of names in networks/vit.py -> those that transformers publishes.
+PUBLISHED = {
+    "cls": "embeddings.cls_token", "registers": "embeddings.register_tokens",
+    "positions": "embeddings.position_embeddings", "patches": "embeddings.patch_embeddings.projection",
+    "blocks": "encoder.layer", "query": "attention.attention.query", "key": "attention.attention.key",
+    "value": "attention.attention.value", "out": "attention.output.dense", "inner": "mlp.fc1", "outer": "mlp.fc2",
+    "scale1": "layer_scale1.lambda1", "scale2": "layer_scale2.lambda1", "last": "layernorm",
+}  # fmt: skip
+GATED = {**PUBLISHED, "inner": "mlp.weights_in", "outer": "mlp.weights_out"}
+UNUSED = "embeddings.mask_token"  # of training
+EPSILON = 1e-6
+
+
 class Dino(nn.Module):
-    """A DINO network."""
+    """A DINO network: ours of DINOv2, or that of transformers."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
-        self.patch = int(model.config.patch_size)
-        self.before = 1 + int(getattr(model.config, "num_register_tokens", 0))  # tokens that stand for no patch
+        if isinstance(model, Transformer):
+            self.patch, self.before = model.patch, model.before
+        else:
+            self.patch = int(model.config.patch_size)
+            self.before = 1 + int(getattr(model.config, "num_register_tokens", 0))  # tokens that stand for no patch
 
     def forward(self, pixels: Tensor, *, as_hub: bool = False) -> tuple[Tensor, Tensor]:
         """(CLS tokens (B, D), patch tokens (B, patches, D)) in float32, of normalised pictures on whole patches."""
         height, width = pixels.shape[-2:]
         if height % self.patch or width % self.patch:
             raise ValueError(f"pictures of {width} x {height} are not whole patches of {self.patch}")
-        if as_hub:
-            with self._positions_as_hub():
-                tokens = self._tokens(pixels).float()
+        # DINOv3 has no table of positions, and models with registers no offset.
+        if as_hub and isinstance(self.model, Transformer) and self.model.registers is None:
+            table = hub_positions(self.model.positions, height // self.patch, width // self.patch)
+            tokens = self.model(pixels, table).float()
         else:
             tokens = compiled.run(self._tokens, pixels).float()
         return tokens[:, 0], tokens[:, self.before :]
 
     def _tokens(self, pixels: Tensor) -> Tensor:
+        if isinstance(self.model, Transformer):
+            return self.model(pixels)
         made: Tensor = self.model(pixel_values=pixels).last_hidden_state
         return made
-
-    @contextmanager
-    def _positions_as_hub(self) -> Iterator[None]:
-        """Positions resized as torch.hub does; DINOv3 has no table of them, and models with registers no offset."""
-        table = getattr(self.model.embeddings, "position_embeddings", None)
-        if table is None or self.before > 1:
-            yield
-            return
-        embeddings = self.model.embeddings
-        own = embeddings.interpolate_pos_encoding
-        embeddings.interpolate_pos_encoding = lambda _, h, w: hub_positions(table, h // self.patch, w // self.patch)
-        try:
-            yield
-        finally:
-            embeddings.interpolate_pos_encoding = own
 
 
 def hub_positions(table: Tensor, rows: int, columns: int) -> Tensor:
@@ -107,38 +111,36 @@ def network(id: str) -> Dino:
 def build(path: Path) -> Dino:
     """The network in a folder of transformers, named by one of its files, or in a single file of DINOv2."""
     folder = path if path.is_dir() else path.parent
-    if (folder / hub.CONFIG).is_file():
+    if not (folder / hub.CONFIG).is_file():
+        return Dino(dinov2(weights.tensors(path), path))
+    settings = hub.described(folder, of=TYPES)
+    if settings["model_type"] == "dinov3_vit":
         return Dino(hub.model(folder, of=TYPES))
-    return Dino(dinov2(weights.tensors(path), path))
+    return Dino(dinov2(hub.tensors(folder), folder / hub.WEIGHTS, settings.get("num_attention_heads")))
 
 
-def dinov2(state: Mapping[str, Tensor], source: Path) -> Any:
-    """DINOv2 of transformers from a state dict with its own names or torch.hub's; sizes follow from the tensors."""
-    state = published_names(state)
-    first = "encoder.layer.0.mlp."
-    gated = f"{first}weights_in.weight" in state
-    needed = ["embeddings.cls_token", "embeddings.position_embeddings", "embeddings.patch_embeddings.projection.weight"]
-    needed += [] if gated else [f"{first}fc1.weight"]
-    if any(name not in state for name in needed):
+def dinov2(state: Mapping[str, Tensor], source: Path, heads: int | None = None) -> Transformer:
+    """DINOv2 from a state dict with the names of transformers or torch.hub; sizes follow from the tensors."""
+    state = {name: tensor.float() for name, tensor in published_names(state).items() if name != UNUSED}
+    net, called = trunk(state, source, "", heads)
+    return fill(net, state, source, called)
+
+
+def trunk(
+    state: Mapping[str, Tensor], source: Path, prefix: str, heads: int | None
+) -> tuple[Transformer, Callable[[str], str]]:
+    """An empty DINOv2 for the tensors whose names begin with `prefix`, and what its own are called there."""
+    own = {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
+    gated = published("blocks.0.inner.weight", GATED) in own
+    names = GATED if gated else PUBLISHED
+    needed = ("cls", "positions", "patches.weight", "blocks.0.inner.weight")
+    if any(published(name, names) not in own for name in needed):
         raise MissingPrerequisite(
             f"{source}: this is not a state dict of DINOv2. Expected a file such as dinov2_vitb14_pretrain.pth, or the "
             f"model.safetensors of transformers, for DINOv3 with its {hub.CONFIG} beside it"
         )
-    cls, positions, kernel = (state[name] for name in needed[:3])
-    width, patch = cls.shape[-1], kernel.shape[-1]
-    settings = {
-        "hidden_size": width,
-        "num_hidden_layers": 1 + max(int(name.split(".")[2]) for name in state if name.startswith("encoder.layer.")),
-        "num_attention_heads": max(1, width // HEAD),
-        "mlp_ratio": 4 if gated else state[needed[3]].shape[0] // width,
-        "image_size": math.isqrt(positions.shape[1] - 1) * patch,
-        "patch_size": patch,
-        "use_swiglu_ffn": gated,
-    }
-    kind, registers = "Dinov2Config", state.get("embeddings.register_tokens")
-    if registers is not None:
-        kind, settings["num_register_tokens"] = "Dinov2WithRegistersConfig", registers.shape[1]
-    return hub.model_of(hub.transformers_class(kind)(**settings), state, source)
+    made = Transformer(own, names, "gated" if gated else "gelu", EPSILON, heads)
+    return made, lambda name: prefix + published(name, names)
 
 
 def published_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -7,24 +7,21 @@ is missing with random numbers.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from revisit import weights
 from revisit.core import MissingPrerequisite
 from revisit.networks.loading import refuse_others
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 MODEL_TYPES = {
-    "dinov2": "Dinov2Model",
-    "dinov2_with_registers": "Dinov2WithRegistersModel",
     "dinov3_vit": "DINOv3ViTModel",
-    "clip": "CLIPModel",
     "siglip": "SiglipModel",
-    "depth_anything": "DepthAnythingForDepthEstimation",
     "sam2_video": "Sam2VideoModel",
     "sam3": "Sam3Model",
     "sam3_video": "Sam3Model",  # the published folder: detector and tracker, of which the detector is read
@@ -34,7 +31,13 @@ LEFT_OVER = ("position_ids",)  # tables 0, 1, 2, ... that older versions saved
 
 
 def model(folder: Path, *, of: Iterable[str]) -> Any:
-    """The network in a folder, one of these types."""
+    """The network of transformers in a folder, one of these types."""
+    kind = transformers_class(MODEL_TYPES[described(folder, of=of)["model_type"]])
+    return _strict(kind, folder / WEIGHTS, folder, local_files_only=True, use_safetensors=True)
+
+
+def described(folder: Path, *, of: Iterable[str]) -> dict[str, Any]:
+    """The settings of the network in a folder, one of these types, whose weights lie there, too."""
     settings = read_json(folder / CONFIG)
     found, wanted = settings.get("model_type"), list(of)
     if found not in wanted:
@@ -44,8 +47,13 @@ def model(folder: Path, *, of: Iterable[str]) -> Any:
         )
     if not (folder / WEIGHTS).is_file():
         raise MissingPrerequisite(f"{folder}: it has {CONFIG} and no {WEIGHTS}; other formats of weights are not read")
-    kind = transformers_class(MODEL_TYPES[found])
-    return _strict(kind, folder / WEIGHTS, folder, local_files_only=True, use_safetensors=True)
+    return settings
+
+
+def tensors(folder: Path) -> dict[str, Tensor]:
+    """The weights in a folder, float32, without what older versions saved besides."""
+    found = weights.tensors(folder / WEIGHTS)
+    return {name: tensor.float() for name, tensor in found.items() if not name.endswith(LEFT_OVER)}
 
 
 def tokenizer(folder: Path) -> Any:
@@ -60,12 +68,6 @@ def tokenizer(folder: Path) -> Any:
         raise MissingPrerequisite(
             f"{folder}: the files of its tokenizer cannot be read ({said}); fetch them with `revisit weights pull`"
         ) from error
-
-
-def model_of(config: Any, state: Mapping[str, Tensor], source: Path) -> Any:
-    """The network of this configuration with tensors named as transformers publishes them."""
-    kind = transformers_class(MODEL_TYPES[config.model_type])
-    return _strict(kind, source, None, config=config, state_dict=dict(state))
 
 
 def _strict(kind: Any, source: Path, *where: Any, **how: Any) -> Any:

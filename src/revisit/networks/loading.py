@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,9 +20,10 @@ def load_strictly(net: Net, path: Path) -> Net:
     return fill(net, weights.tensors(path), path)
 
 
-def fill(net: Net, found: Mapping[str, Tensor], path: Path) -> Net:
-    """The network with these weights, which came from `path`."""
-    wanted = net.state_dict()
+def fill(net: Net, found: Mapping[str, Tensor], path: Path, called: Callable[[str], str] = str) -> Net:
+    """The network with these weights, which came from `path`; `called` says what a tensor of it is called there."""
+    wanted = {called(name): tensor for name, tensor in net.state_dict().items()}
+    names = dict(zip(wanted, net.state_dict(), strict=True))
     counters = {name for name in wanted if name.endswith("num_batches_tracked")}  # say nothing, and are often left out
     lacking = sorted(wanted.keys() - found.keys() - counters)
     left = sorted(found.keys() - wanted.keys())
@@ -32,7 +33,7 @@ def fill(net: Net, found: Mapping[str, Tensor], path: Path) -> Net:
         if found[name].shape != wanted[name].shape
     ]
     refuse_others(path, type(net).__name__, lacking, left, shapes)
-    net.load_state_dict(dict(found), strict=not counters - found.keys())
+    net.load_state_dict({names[name]: tensor for name, tensor in found.items()}, strict=not counters - found.keys())
     return net
 
 
