@@ -10,7 +10,7 @@ loaded as published ones are) look at every frame of 480p clips; LPIPS compares 
   float32, batch 1.
 
 Steady rates leave out the start of processes and the loading of networks, which is told by itself.
-Run on a machine with a GPU: python benchmarks/network_throughput.py [--jobs 24] [--each 8] [--frames 81]
+Run on a machine with a GPU: python benchmarks/network_throughput.py [--jobs 28] [--each 8] [--frames 81]
 """
 
 from __future__ import annotations
@@ -227,7 +227,9 @@ def loop_of_one(paths: list[Path], reference: Path) -> float:
 
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    asked.add_argument("--jobs", type=int, default=24, help="groups of clips with one reference")
+    asked.add_argument(
+        "--jobs", type=int, help="groups of clips with one reference; two for each worker, so that none is without"
+    )
     asked.add_argument("--each", type=int, default=8, help="clips of a group, the reference among them")
     asked.add_argument("--frames", type=int, default=81)
     asked.add_argument("--batch", type=int, default=64)
@@ -238,6 +240,7 @@ def main() -> None:
     asked.add_argument("--out", type=Path, help="write the figures as JSON")
     asked.add_argument("--anyway", action="store_true", help="also without a GPU")
     chosen = asked.parse_args()
+    chosen.jobs = chosen.jobs or 2 * chosen.workers
     import torch
 
     if not torch.cuda.is_available() and not chosen.anyway:

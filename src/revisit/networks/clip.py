@@ -33,7 +33,7 @@ from revisit.core import MissingPrerequisite
 from revisit.networks import compiled, hub, pictures, runtime
 from revisit.networks.captions import Captions, read_clip_captions
 from revisit.networks.loading import fill, refuse_others
-from revisit.networks.vit import Transformer, published
+from revisit.networks.vit import Transformer, published, shapes_only
 from revisit.weights.torchscript import is_torchscript, torchscript_tensors
 
 HALF = "float16"
@@ -241,11 +241,13 @@ def from_published(
             if (name := published(part, names)) not in own
         ]
         refuse_others(source, "Clip", lacking, (), ())
-        sides[side] = Transformer(own, names, activation, EPSILON, count)
+        with shapes_only():
+            sides[side] = Transformer(own, names, activation, EPSILON, count)
     projection = found.get("visual_projection.weight")
     refuse_others(source, "Clip", [] if projection is not None else ["visual_projection.weight"], (), ())
     assert projection is not None
-    net = Clip(**sides, size=len(projection), activation=activation, folder=source.parent)
+    with shapes_only():
+        net = Clip(**sides, size=len(projection), activation=activation, folder=source.parent)
 
     def called(name: str) -> str:
         side, _, rest = name.partition(".")

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -20,7 +21,7 @@ from revisit.core import MissingPrerequisite
 from revisit.networks import compiled, dino, hub, runtime
 from revisit.networks.loading import fill
 from revisit.networks.pictures import Size, normalised, resized
-from revisit.networks.vit import Transformer, published
+from revisit.networks.vit import Transformer, published, shapes_only
 
 HALF = "float16"
 SIDE, PATCH = 518, 14
@@ -55,7 +56,8 @@ class Reassembled(nn.Module):
             self.resize = _conv(channels, channels, stride=2)
 
     def forward(self, tokens: Tensor, rows: int) -> Tensor:
-        made: Tensor = self.resize(self.project(tokens.unflatten(1, (rows, -1)).permute(0, 3, 1, 2).contiguous()))
+        grid = tokens.unflatten(1, (rows, -1)).permute(0, 3, 1, 2)  # channels last, as convolutions are fastest
+        made: Tensor = self.resize(self.project(grid))
         return made
 
 
@@ -138,17 +140,18 @@ def build(path: Path) -> Depth:
     below = settings.get("backbone_config") or {}
     trunk, called = dino.trunk(state, folder / hub.WEIGHTS, TRUNK, below.get("num_attention_heads"))
     stages = below.get("out_indices") or [int(name.removeprefix("stage")) for name in below.get("out_features") or ()]
-    net = Depth(
-        trunk, [stage % (len(trunk.blocks) + 1) for stage in stages or DEPTHS],
-        settings.get("neck_hidden_sizes", CHANNELS), settings.get("reassemble_factors", FACTORS),
-        settings.get("fusion_hidden_size", JOINED), settings.get("head_hidden_size", HEAD),
-    )  # fmt: skip
+    with shapes_only():
+        net = Depth(
+            trunk, [stage % (len(trunk.blocks) + 1) for stage in stages or DEPTHS],
+            settings.get("neck_hidden_sizes", CHANNELS), settings.get("reassemble_factors", FACTORS),
+            settings.get("fusion_hidden_size", JOINED), settings.get("head_hidden_size", HEAD),
+        )  # fmt: skip
 
     def name_there(name: str) -> str:
         place, _, rest = name.partition(".")
         return called(rest) if place == "trunk" else published(name, PUBLISHED)
 
-    return fill(net, state, folder / hub.WEIGHTS, name_there)
+    return fill(net, state, folder / hub.WEIGHTS, name_there).to(memory_format=torch.channels_last)
 
 
 def depth(id: str, pictures: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ from revisit import weights
 from revisit.core import MissingPrerequisite
 from revisit.networks import compiled, hub, runtime
 from revisit.networks.loading import fill
-from revisit.networks.vit import Transformer, published
+from revisit.networks.vit import Transformer, published, shapes_only
 
 HALF = "float16"
 HUB_OFFSET = 0.1
@@ -139,7 +139,8 @@ def trunk(
             f"{source}: this is not a state dict of DINOv2. Expected a file such as dinov2_vitb14_pretrain.pth, or the "
             f"model.safetensors of transformers, for DINOv3 with its {hub.CONFIG} beside it"
         )
-    made = Transformer(own, names, "gated" if gated else "gelu", EPSILON, heads)
+    with shapes_only():
+        made = Transformer(own, names, "gated" if gated else "gelu", EPSILON, heads)
     return made, lambda name: prefix + published(name, names)
 
 

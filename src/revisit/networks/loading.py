@@ -33,7 +33,9 @@ def fill(net: Net, found: Mapping[str, Tensor], path: Path, called: Callable[[st
         if found[name].shape != wanted[name].shape
     ]
     refuse_others(path, type(net).__name__, lacking, left, shapes)
-    net.load_state_dict({names[name]: tensor for name, tensor in found.items()}, strict=not counters - found.keys())
+    own = {names[name]: tensor for name, tensor in found.items()}
+    # A network that was made of shapes only takes the tensors themselves.
+    net.load_state_dict(own, strict=not counters - found.keys(), assign=any(one.is_meta for one in net.parameters()))
     return net
 
 

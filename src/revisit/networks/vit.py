@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -49,10 +50,10 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, causal: bool) -> Tensor:
         seen = self.norm1(x)
-        parts = (
+        query, key, value = (
             part(seen).unflatten(2, (self.heads, -1)).transpose(1, 2) for part in (self.query, self.key, self.value)
         )
-        attended = functional.scaled_dot_product_attention(*parts, is_causal=causal)
+        attended = functional.scaled_dot_product_attention(query, key, value, is_causal=causal)
         x = x + _weighed(self.out(attended.transpose(1, 2).flatten(2)), self.scale1)
         return x + _weighed(self.outer(self.activation(self.inner(self.norm2(x)))), self.scale2)
 
@@ -67,7 +68,10 @@ class Transformer(nn.Module):
     def __init__(
         self, state: Mapping[str, Tensor], names: Names, activation: str, epsilon: float, heads: int | None = None
     ) -> None:
-        """Empty, with the sizes that published tensors tell; heads are 64 channels wide unless told otherwise."""
+        """Empty, with the sizes that published tensors tell; heads are 64 channels wide unless told otherwise.
+
+        Made within `shapes_only`, it costs no time for random numbers that nobody wants.
+        """
         super().__init__()
 
         def shape(name: str) -> list[int]:
@@ -138,6 +142,11 @@ class Transformer(nn.Module):
     def forward(self, pixels: Tensor, positions: Tensor | None = None) -> Tensor:
         """(B, tokens, D) of normalised pictures: the whole, registers, patches row by row."""
         return self.after(self.seen(pixels, positions), [len(self.blocks)])[0]
+
+
+def shapes_only() -> Any:
+    """A context in which networks get shapes, and no numbers until they are filled."""
+    return torch.device("meta")
 
 
 def published(name: str, names: Names) -> str:
