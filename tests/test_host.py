@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -260,13 +261,39 @@ def test_frames_of_several_clips_share_a_batch_and_a_large_one_is_tried_in_parts
     while q.rows:
         batch()
     for n, clip in enumerate(hosted_clips):
-        parts = clip.parts[f"toy.rows-{n}"]
+        parts = [part for *_, part in clip.parts[f"toy.rows-{n}"]]
         assert np.concatenate([part.index for part in parts]).tolist() == [0, 1, 2]
         assert np.concatenate([part.mean for part in parts]).tolist() == [10 * n + 1] * 3
         assert clip.pending == 0
     assert host.held == 0
-    together = [part.together for clip in hosted_clips for parts in clip.parts.values() for part in parts]
+    together = [part.together for clip in hosted_clips for parts in clip.parts.values() for *_, part in parts]
     assert np.concatenate(together).max() == 2
+
+
+def test_batches_that_are_done_out_of_order_are_joined_in_order() -> None:
+    """On a GPU two are under way at a time."""
+    import torch
+
+    from revisit.engine.host import Chunk, Host, HostedClip, Queue
+    from revisit.engine.remote import Row
+
+    host, q, peer = Host(), Queue(observer_of(task("toy.rows", "")), {}), Peer()
+    clip = HostedClip(peer, threading.Lock(), None, {"toy.rows-0": task("toy.rows", "")})
+    q.most = 4
+    for first in (0, 3, 6):
+        rows = [Row(k, k / 8, None, "", ["toy.rows-0"]) for k in range(first, first + 3)]
+        chunk = Chunk(clip, torch.full((3, 4, 4, 3), first, dtype=torch.uint8), None, rows, 144)
+        host.held += 144
+        q.put(chunk, "toy.rows-0", [0, 1, 2])
+    while q.rows:
+        host._start(q)
+    done = [host.events.get()[1] for _ in range(3)]
+    clip.ended = True
+    for one in reversed(done):
+        host._hand_out(*one)
+    ((record, sentence, _),) = peer.heard[0].values()
+    assert not sentence and record.index.tolist() == list(range(9))
+    assert record.mean.tolist() == [0, 0, 0, 3, 3, 3, 6, 6, 6] and host.held == 0 and not host.at_work
 
 
 class Peer:
@@ -466,5 +493,6 @@ def test_a_batch_of_several_clips_is_checked_clip_by_clip() -> None:
     (a, a_key), (b, b_key), (c, c_key) = clips
     assert not a.failed and not c.failed
     for clip, key in ((a, a_key), (c, c_key)):
-        assert clip.parts[key][0].index.tolist() == [0, 1, 2, 3, 4] and clip.parts[key][0].together.tolist() == [15] * 5
+        part = clip.parts[key][0][2]
+        assert part.index.tolist() == [0, 1, 2, 3, 4] and part.together.tolist() == [15] * 5
     assert "ToyRows.mean has values that are not finite" in b.failed[b_key] and not b.parts[b_key]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -140,6 +142,18 @@ def test_every_format_of_dinov2_is_the_same_network(published: Path, tmp_path: P
     assert torch.equal(whole, theirs[:, 0]) and torch.equal(patches, theirs[:, 1:])
     for other in networks[1:]:
         assert torch.equal(other(shown)[1], patches) and torch.equal(other(shown)[0], whole)
+
+
+@pytest.mark.long
+def test_dinov2_is_loaded_without_what_takes_seconds_to_import(published: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from revisit.networks import clip, depth_anything, dino;"
+        "dino.build(Path(sys.argv[1])); print({'transformers', 'sympy', 'torch._dynamo'} & sys.modules.keys())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, published / "dinov2-base"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"
 
 
 def test_positions_as_torch_hub_resizes_them(published: Path) -> None:

@@ -66,6 +66,7 @@ class Chunk:
     rows: Sequence[Row]
     bytes: int
     users: int = 0  # observers whose queue still holds it
+    number: int = field(default_factory=count().__next__)
 
 
 @dataclass(eq=False)
@@ -76,7 +77,7 @@ class HostedClip:
     sending: threading.Lock
     info: ClipInfo
     tasks: dict[str, ObserverTask]
-    parts: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    parts: dict[str, list[Part]] = field(default_factory=lambda: defaultdict(list))
     watchers: dict[str, Any] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -85,6 +86,7 @@ class HostedClip:
     turn: int = field(default_factory=count().__next__)  # clips that came first are done first
 
 
+Part = tuple[int, int, Any]  # chunk, row in it, and what was made of the rows from there on
 Entry = tuple[Chunk, str, list[int]]  # chunk, evidence key, rows of the chunk
 
 
@@ -399,17 +401,18 @@ class Host:
         if isinstance(made, _TooLarge):
             q.put_back(taken)
             return
-        count = sum(len(rows) for _, _, rows in taken)
+        total = sum(len(rows) for _, _, rows in taken)
         place = 0
         for chunk, key, rows in taken:
             try:
                 if isinstance(made, Exception):
                     raise made
-                chunk.clip.parts[key].append(_rows(made, place, place + len(rows), count, q.observer.id))
+                part = _rows(made, place, place + len(rows), total, q.observer.id)
+                chunk.clip.parts[key].append((chunk.number, rows[0], part))
             except Exception as error:  # one clip's rows are no reason against another's
                 chunk.clip.failed[key] = f"{q.observer.id} failed: {sentence(error)}"
             place += len(rows)
-            chunk.clip.seconds[key] += spent * len(rows) / count
+            chunk.clip.seconds[key] += spent * len(rows) / total
             chunk.clip.pending -= len(rows)
             chunk.users -= 1
             if not chunk.users:
@@ -468,7 +471,7 @@ class Host:
             started = time.perf_counter()
             if key not in clip.failed:
                 try:
-                    record = clip.watchers[key].finish() if key in clip.watchers else joined(clip.parts[key])
+                    record = clip.watchers[key].finish() if key in clip.watchers else _joined(clip.parts[key])
                 except Exception as error:  # as above
                     clip.failed[key] = f"{task.observer} failed: {sentence(error)}"
             clip.seconds[key] += time.perf_counter() - started
@@ -515,6 +518,11 @@ def _no_memory(error: RuntimeError) -> bool:
     import torch
 
     return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in NO_MEMORY)
+
+
+def _joined(parts: list[Part]) -> Any:
+    """All rows of a clip in their order; batches that overlap may be done in another."""
+    return joined([part for _, _, part in sorted(parts, key=lambda one: one[:2])])
 
 
 def _rows(record: Any, start: int, end: int, count: int, observer: str) -> Any:

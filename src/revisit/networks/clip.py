@@ -83,7 +83,7 @@ PUBLISHED = {
         **BLOCKS, "cls": "embeddings.class_embedding", "patches": "embeddings.patch_embedding",
         "first": "pre_layrnorm", "last": "post_layernorm",
     },
-    "text": {**BLOCKS, "words": "embeddings.token_embedding", "last": "final_layer_norm"},
+    "text": {**BLOCKS, "words": "embeddings.token_embedding.weight", "last": "final_layer_norm"},
 }  # fmt: skip
 EPSILON = 1e-5
 

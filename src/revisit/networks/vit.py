@@ -82,8 +82,8 @@ class Transformer(nn.Module):
 
         width, first = shape("positions")[-1], "blocks.0."
         self.positions = nn.Parameter(torch.zeros(shape("positions")))
-        if has("words.weight"):
-            self.words = nn.Embedding(shape("words.weight")[0], width)
+        if has("words"):
+            self.words = nn.Parameter(torch.zeros(shape("words")))
         else:
             self.patch = shape("patches.weight")[-1]
             self.cls = nn.Parameter(torch.zeros(shape("cls")))
@@ -125,7 +125,7 @@ class Transformer(nn.Module):
 
     def read(self, tokens: Tensor) -> Tensor:
         """(B, length, D) of the numbers of words, each of which knows those before it."""
-        x = self.words(tokens) + self.positions[: tokens.shape[1]]
+        x = functional.embedding(tokens, self.words) + self.positions[: tokens.shape[1]]
         for block in self.blocks:
             x = block(x, causal=True)
         return self.last(x)
