@@ -60,7 +60,8 @@ def case(sample: str, model: str = "A model") -> Case:
         annotations={
             "frames": 81,
             "gt_frames": 300,
-            "intrinsics": [1108.512, 1108.512, 960.0, 540.0],
+            "fx": 1108.512,
+            "fy": 1108.512,
             **({} if real else {"questions": as_annotation(QUESTIONS)}),
         },
     )

@@ -200,8 +200,7 @@ def _positions(case: Case) -> dict[str, str]:
     hidden, returned = case.phases or ("", "")
     frames, true_frames = (case.annotations.get(name, "") for name in ("frames", "gt_frames"))
     made = {"num_frames": frames, "h_start": hidden, "r_start": returned, "gt_frames": true_frames}
-    focal = zip(("fx", "fy"), case.annotations.get("intrinsics", ()), strict=False)
-    made |= {name: round(float(value), 2) for name, value in focal}
+    made |= {name: round(float(case.annotations[name]), 2) for name in ("fx", "fy") if name in case.annotations}
     return {name: str(value) for name, value in made.items()}
 
 
