@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ import numpy as np
 
 from revisit.core import UsageError
 from revisit.media import encode_mp4, save_npz, write_picture
-from revisit.media.files import replacing, write_text
+from revisit.media.files import replacing, write_lines, write_text
 from revisit.media.texts import csv_text, write_sheet
 from revisit.worlds.failures import camera_path, failure, generate
 from revisit.worlds.film import Film
 from revisit.worlds.workers import Tell
 
 Row = Mapping[str, Any]  # what an index says of one film
+text, json_lines = write_text, partial(write_lines, ascii=True)  # as layouts of plugins know them
 
 
 @dataclass(frozen=True)
