@@ -296,6 +296,9 @@ def test_files_of_other_networks_are_refused_by_name(root: Path, state: dict[str
         "not a state dict of a CLIP ViT: it lacks visual.conv1.weight": {"conv.weight": torch.ones(1)},
         "a CLIP with a ResNet": {"visual.layer1.0.conv1.weight": torch.ones(1)},
         "lacks text_model.final_layer_norm.bias": {k: v for k, v in state.items() if k != "ln_final.bias"},
+        "lacks vision_model.embeddings.class_embedding": {
+            k: v for k, v in state.items() if k != "visual.class_embedding"
+        },
         "has besides text_model.visual2.proj": {**state, "visual2.proj": torch.ones(1)},
         "has other shapes of": {**state, "visual.ln_post.weight": torch.ones(5)},
     }.items():

@@ -85,6 +85,10 @@ PUBLISHED = {
     },
     "text": {**BLOCKS, "words": "embeddings.token_embedding.weight", "last": "final_layer_norm"},
 }  # fmt: skip
+NEEDED = {  # which tell its sizes
+    "vision": ("positions", "cls", "patches.weight", "blocks.0.inner.weight"),
+    "text": ("positions", "words", "blocks.0.inner.weight"),
+}
 EPSILON = 1e-5
 
 
@@ -235,11 +239,7 @@ def from_published(
     for (side, names), count in zip(PUBLISHED.items(), heads, strict=True):
         start = f"{side}_model."
         own = {name.removeprefix(start): tensor for name, tensor in found.items() if name.startswith(start)}
-        lacking = [
-            start + name
-            for part in ("positions", "blocks.0.inner.weight")
-            if (name := published(part, names)) not in own
-        ]
+        lacking = [start + name for part in NEEDED[side] if (name := published(part, names)) not in own]
         refuse_others(source, "Clip", lacking, (), ())
         with shapes_only():
             sides[side] = Transformer(own, names, activation, EPSILON, count)

@@ -91,7 +91,8 @@ class Transformer(nn.Module):
             self.patches = nn.Conv2d(3, width, self.patch, self.patch, bias=has("patches.bias"))
             self.first = nn.LayerNorm(width, epsilon) if has("first.weight") else None
         start = published(first, names).partition(".0.")[0] + "."
-        count = 1 + max(int(name.removeprefix(start).partition(".")[0]) for name in state if name.startswith(start))
+        numbers = (name.removeprefix(start).partition(".")[0] for name in state if name.startswith(start))
+        count = 1 + max(int(number) for number in numbers if number.isdecimal())
         inner, scaled = shape(f"{first}inner.weight")[0], has(f"{first}scale1")
         self.blocks = nn.ModuleList(
             Block(width, heads or max(1, width // HEAD), inner, activation, epsilon, scaled) for _ in range(count)
