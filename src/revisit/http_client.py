@@ -3,14 +3,13 @@
 Proxies and certificates are those of the environment. A server may be silent for `TIMEOUT` seconds, and a page has to
 be there within `PAGE` seconds; what may be temporary is tried again, and a broken download goes on where it broke. A
 secret goes to the host it was given for and to no other, and no sentence shows one.
-httpx is imported when the first address is asked: it takes longer to load than most commands take to run.
+httpx and ssl are imported when the first address is asked: they take longer to load than most commands take to run.
 """
 
 from __future__ import annotations
 
 import base64
 import os
-import ssl
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +23,8 @@ from revisit import __version__
 from revisit.core import RevisitError
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
 TRIES, WAIT, LONGEST_WAIT = (
@@ -98,6 +99,8 @@ def retry_after(header: str) -> float | None:
 @lru_cache(maxsize=4)
 def _trusted(certificates: tuple[str | None, ...]) -> ssl.SSLContext:
     """The certificates of the system, of certifi and of the environment."""
+    import ssl
+
     import certifi
 
     context = ssl.create_default_context()

@@ -27,7 +27,6 @@ ENTRY_POINT_GROUP = "revisit.plugins"
 ROOMS = (
     "revisit.observers",
     "revisit.observers.imports",
-    "revisit.judges",
     "revisit.metrics",
 )
 BENCHMARKS = "revisit.suites"

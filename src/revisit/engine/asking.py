@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,9 +31,11 @@ from revisit.judges.asking import Answer, Frames, Talk, Usage
 from revisit.judges.budget import Limit, expected
 from revisit.judges.canary import canaries, finding, marked, with_card
 from revisit.judges.questions import Question
-from revisit.judges.settings import ChosenJudge
 from revisit.judges.store import AnswerStore, shared_store
 from revisit.media import Limits, open_clip
+
+if TYPE_CHECKING:
+    from revisit.judges.settings import ChosenJudge
 
 
 @dataclass

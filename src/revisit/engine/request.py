@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from revisit.core import GATES, METRICS, SUITES, Suite, UsageError
 from revisit.engine.needs import ObserverSet, Parameters, asks_judge
 from revisit.engine.parameters import check_used, parse
 from revisit.engine.plan import Plan, make_plan
 from revisit.engine.run import evaluate
-from revisit.judges.settings import ChosenJudge, choose_judge
 from revisit.observers.sets import load_roles, read_set
 from revisit.results.run import Run
+
+if TYPE_CHECKING:
+    from revisit.judges.settings import ChosenJudge
 
 ALIGNMENTS = ("auto", "index", "time", "stretch")
 ONLY = "judge"
@@ -65,7 +67,11 @@ class Request:
 
     def chosen_judge(self) -> ChosenJudge | None:
         """The judge that was asked for, or None."""
-        return choose_judge(self.judge) if self.judge else None
+        if not self.judge:
+            return None
+        from revisit.judges.settings import choose_judge  # here, because most runs do without a judge
+
+        return choose_judge(self.judge)
 
     def plan(self, overrides: Parameters | None = None, judge: Mapping[str, Any] | None = None) -> Plan:
         """The plan of this request; `overrides` are parameters that take the place of the protocol's.

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from revisit.core import Case, UsageError
 from revisit.engine.asking import Asking
@@ -25,10 +25,12 @@ from revisit.engine.score import Bench, score_case
 from revisit.engine.sharing import SharedWork
 from revisit.engine.summing import Growing, write_summary
 from revisit.engine.workers import cores, hosted, run_jobs, with_networks
-from revisit.judges.settings import ChosenJudge
 from revisit.media import Limits
 from revisit.results.files import RecordWriter
 from revisit.results.run import Run
+
+if TYPE_CHECKING:
+    from revisit.judges.settings import ChosenJudge
 
 
 class Progress(Protocol):

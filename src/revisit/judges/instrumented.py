@@ -29,7 +29,6 @@ from revisit.judges.asking import Frames, Judge, Reply, Usage
 from revisit.judges.canary import COLOURS
 from revisit.judges.pictures import decoded
 from revisit.judges.questions import Question
-from revisit.judges.settings import JUDGES
 from revisit.media import load_npz
 
 NOISE = 20.0  # grey levels: twice what noise and compression change in all but a hundredth of a picture
@@ -456,10 +455,8 @@ def word(yes: bool) -> str:
     return "yes" if yes else "no"
 
 
-def _instrumented(settings: dict[str, Any], folder: Path) -> Judge:
+def from_settings(settings: dict[str, Any], folder: Path) -> Judge:
+    """The judge that a judge file describes."""
     if set(settings) != {"scenes"}:
         raise UsageError("a judge of kind instrumented takes only `scenes:`, a folder of scene descriptions")
     return InstrumentedJudge(folder / str(settings["scenes"]))
-
-
-JUDGES.add("instrumented", _instrumented)

@@ -36,7 +36,6 @@ from revisit.judges.patches import FILES, PatchRule, cut, processor_file, read_r
 from revisit.judges.pictures import decoded
 from revisit.judges.probability import log_sum_exp
 from revisit.judges.questions import Question, YesNo
-from revisit.judges.settings import JUDGES
 from revisit.judges.wording import RULES, after, before, fingerprint
 
 FAMILIES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
@@ -382,11 +381,9 @@ def _counted(reply: Reply, first: bool) -> Reply:
     return Reply(reply.text, reply.p_yes, reply.p_from, usage, reply.model, reply.cut)
 
 
-def _local(settings: dict[str, Any], folder: Path) -> Judge:
+def from_settings(settings: dict[str, Any], folder: Path) -> Judge:
+    """The judge that a judge file describes."""
     return LocalJudge(LocalSettings(**settings), folder)
-
-
-JUDGES.add("local", _local)
 
 
 # How byte-level and SentencePiece vocabularies write spaces and line ends.

@@ -179,5 +179,17 @@ def _replay(settings: dict[str, Any], folder: Path) -> Judge:
     return ReplayJudge(folder / str(settings["path"]), *which)
 
 
-JUDGES.add("openai", _chat)
-JUDGES.add("replay", _replay)
+def _local(settings: dict[str, Any], folder: Path) -> Judge:
+    from revisit.judges import local
+
+    return local.from_settings(settings, folder)
+
+
+def _instrumented(settings: dict[str, Any], folder: Path) -> Judge:
+    from revisit.judges import instrumented
+
+    return instrumented.from_settings(settings, folder)
+
+
+for kind, made in {"openai": _chat, "replay": _replay, "local": _local, "instrumented": _instrumented}.items():
+    JUDGES.add(kind, made)
