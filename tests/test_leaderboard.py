@@ -72,7 +72,7 @@ def run_facts(
     for position, case in enumerate(cases):
         scored = Record(case, "memo_psnr", False, "scored", 10.0 + position, facts=facts)
         unscored = Record(case, "memo_vqa_cm", False, "unscored", reason=none)
-        records += [scored, unscored if case.subset == "Real" else replace(scored, question="memo_vqa_cm")]
+        records += [scored, unscored if case.subset == "Real" else scored.changed(question="memo_vqa_cm")]
     rejected = [Rejected("x", "missing", models[0], "Real", missing=True)]
     return RunFacts(
         name,
@@ -258,7 +258,7 @@ def test_a_board_says_how_many_clips_posed_the_test() -> None:
 def test_a_run_whose_clips_two_judges_saw_says_so() -> None:
     run = run_facts(judge="a model")
     first = run.results.records[0]
-    mixed = run.results.mapped(lambda r: replace(r, facts={"judge": "another"}) if r == first else r)
+    mixed = run.results.mapped(lambda r: r.changed(facts={"judge": "another"}) if r == first else r)
     made = board_of_run(replace(run, results=mixed), COLUMNS)
     assert made.note == "not all clips were observed alike (PSNR: a model, another)"
 

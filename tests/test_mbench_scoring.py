@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -185,7 +184,7 @@ def without(results: Results, metric: str, model: str, kind: str = "unanswered")
     def change(record: Record) -> Record:
         if record.question != metric or record.case.model != model:
             return record
-        return replace(record, status="unscored", value=None, reason=Reason(kind, "no answer"))
+        return record.changed(status="unscored", value=None, reason=Reason(kind, "no answer"))
 
     return results.mapped(change)
 
@@ -235,7 +234,7 @@ def test_ranks_with_and_without_the_gate_stand_side_by_side(setting: str):
 
     def close(record: Record) -> Record:
         closed = record.is_gate and record.case.id in shut
-        return replace(record, status="closed", reason=Reason("gate_closed", "why")) if closed else record
+        return record.changed(status="closed", reason=Reason("gate_closed", "why")) if closed else record
 
     made = summarise(results.mapped(close))
     rows = {row["model"]: row for row in made["mbench"]["ranking"]}
@@ -266,7 +265,7 @@ def test_what_an_axis_leaves_out_is_left_out_everywhere():
     results = made_up("A", {"good": 0.7, "poor": 0.2}, {"good": "open", "poor": "open"})
     results = without(results, "mb_prompt_interaction", "poor", "no_file").mapped(
         lambda record: (
-            replace(record, value=0.0) if record.question == "mb_prompt_interaction" and record.scored else record
+            record.changed(value=0.0) if record.question == "mb_prompt_interaction" and record.scored else record
         )
     )
     made = summarise(results)
@@ -336,7 +335,7 @@ def test_an_unreadable_video_is_not_posed_and_a_silent_judge_is_not_an_unreadabl
             return None
         if record.case.subset == "causal" and record.question not in JUDGED:
             return None
-        return replace(record, status="failed", value=None, reason=Reason("failed", "no"))
+        return record.changed(status="failed", value=None, reason=Reason("failed", "no"))
 
     answers = answers_of(results.mapped(fail))
     verdicts = {case.subset: answers.posed[case.id] for case in results.cases if answers.posed[case.id]}

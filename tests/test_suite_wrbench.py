@@ -155,7 +155,7 @@ def results_of(records: list[Record], *rejected: Rejected) -> Results:
 def noted(results: Results, **notes: Any) -> list[Record]:
     """The records of the same clips with further annotations."""
     cases = {c.id: replace(c, annotations={**c.annotations, **notes}) for c in results.cases}
-    return [replace(record, case=cases[record.case.id]) for record in results.records]
+    return [record.changed(case=cases[record.case.id]) for record in results.records]
 
 
 @pytest.fixture
@@ -408,7 +408,7 @@ def test_odometry_and_other_networks_never_stand_in_a_published_column() -> None
 def test_the_table_and_its_slices_are_shown(run: Results) -> None:
     records = noted(run, family="kitchen_cat_cup_knock")
     again = noted(run, family="park_dog_stick")
-    other = [replace(r, case=replace(r.case, id=r.case.id.replace("scene", "other"))) for r in again]
+    other = [r.changed(case=replace(r.case, id=r.case.id.replace("scene", "other"))) for r in again]
     summary = summarise(results_of([*records, *other]))
     main, stand_ins = summary["headline"]
     assert main["columns"] == [

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import msgspec
 
 from revisit.core.cases import Case
 from revisit.core.reasons import Reason
-from revisit.core.texts import parse_json
 
 Status = Literal["scored", "unscored", "failed", "open", "closed", "unsure"]
 GATE_STATES = ("open", "closed", "unsure")
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(msgspec.Struct, frozen=True, gc=False):
     """What a metric or a gate answered of a case.
 
-    A metric is scored, unscored or failed; a gate open, closed or unsure, unscored or failed.
+    A metric is scored, unscored or failed; a gate open, closed or unsure, unscored or failed. A run has many thousands,
+    and a struct is made several times as fast as a frozen dataclass.
     """
 
     case: Case
@@ -29,7 +29,7 @@ class Record:
     raw: float | None = None  # the signal it was made from
     label: str = ""  # what a gate found
     reason: Reason | None = None  # why there is no score, or why a gate is not open
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = msgspec.field(default_factory=dict)
     version: int = 0  # of the metric or gate
     protocol: str = ""  # what must be equal for two numbers to compare
     key: str = ""  # of everything the answer depends on
@@ -37,15 +37,9 @@ class Record:
     n_units: int = 0
     seconds: float = 0.0
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """The facts of a record that was read from a file: they are taken apart when somebody asks for them."""
-            if name != "facts" or "facts_as_read" not in vars(self):
-                raise AttributeError(name)
-            found = parse_json(bytes(vars(self)["facts_as_read"]))
-            object.__setattr__(self, "facts", found if isinstance(found, dict) else {})
-            return self.facts
+    def changed(self, **fields: Any) -> Record:
+        """The same answer with other values of these fields."""
+        return msgspec.structs.replace(self, **fields)
 
     @property
     def scored(self) -> bool:

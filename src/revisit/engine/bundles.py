@@ -124,7 +124,7 @@ def write_bundle(run: Run, out: Path) -> Path:
 def _line(record: Any) -> Line:
     from revisit.results.files import to_line
 
-    return to_line(replace(record, units="", n_units=0, seconds=0.0))
+    return to_line(record.changed(units="", n_units=0, seconds=0.0))
 
 
 def _nameless(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -287,6 +287,6 @@ def together(group: Sequence[Bundle]) -> tuple[Results, dict[str, str]]:
         rows.update({label[model]: bundle.name for model in results.models})
         own = {case.id: replace(case, id=f"{bundle.name}/{case.id}", model=label[case.model]) for case in results.cases}
         cases += own.values()
-        records += [replace(record, case=own[record.case.id]) for record in results.records]
+        records += [record.changed(case=own[record.case.id]) for record in results.records]
         rejected += [replace(entry, model=label.get(entry.model, entry.model)) for entry in results.rejected]
     return Results(cases, records, rejected, asks=group[0].results.asks), rows

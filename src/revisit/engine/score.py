@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +138,7 @@ def score_case(bench: Bench, askers: Sequence[Metric | Gate], units: Path) -> li
             path = units / record.key[:2] / f"{record.key}.npz"
             path.parent.mkdir(parents=True, exist_ok=True)
             save_npz(path, dict(series.columns))
-            record = replace(record, units=path.relative_to(units.parent).as_posix())
+            record = record.changed(units=path.relative_to(units.parent).as_posix())
         made.append(record)
     return made
 

@@ -22,11 +22,11 @@ import msgspec
 import numpy as np
 
 from revisit.core import Case, Clip, Reason, Record, Target, UsageError
+from revisit.core.records import Status
 from revisit.core.texts import parse_json
 from revisit.media.files import append, write_text
 
 SCHEMA = 2
-NO_FACTS = msgspec.Raw(b"{}")
 Line = dict[str, Any]  # a record as its line has it
 _FACTS_OF_CASE = ("model", "sample", "subset", "condition", "seed")  # in each line, for who reads the file alone
 
@@ -66,7 +66,7 @@ class Answer(msgspec.Struct, gc=False):
     """A line that was read. A line in which one of these is missing or of another type is damaged, and asked again."""
 
     case: str
-    status: str
+    status: Status
     key: str
     metric: str | None = None
     gate: str | None = None
@@ -75,7 +75,7 @@ class Answer(msgspec.Struct, gc=False):
     raw: float | int | None = None
     label: str = ""
     reason: Said | str | None = None
-    facts: msgspec.Raw = NO_FACTS  # most of a line, which few ask for
+    facts: dict[str, Any] = msgspec.field(default_factory=dict)
     version: int = 0
     protocol: str = ""
     units: str = ""
@@ -102,15 +102,10 @@ def from_line(line: Answer, case: Case) -> Record:
         reason: Reason | None = _reason(said.kind, said.sentence)
     else:
         reason = None if said is None else Reason(_OF_STATE.get(line.status, "unsorted"), said)
-    record = object.__new__(Record)  # a run has many: to set its frozen fields one by one takes longer than to read it
-    facts = {
-        "case": case, "question": line.question, "is_gate": line.gate is not None, "status": line.status,
-        "value": line.score, "raw": line.raw, "label": line.label, "reason": reason, "facts_as_read": line.facts,
-        "version": line.version, "protocol": line.protocol, "key": line.key, "units": line.units,
-        "n_units": line.n_units, "seconds": line.seconds,
-    }  # fmt: skip
-    object.__setattr__(record, "__dict__", facts)
-    return record
+    return Record(
+        case, line.metric or line.gate or "", line.gate is not None, line.status, line.score, line.raw, line.label,
+        reason, line.facts, line.version, line.protocol, line.key, line.units, line.n_units, line.seconds,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
@@ -170,7 +165,6 @@ class Lines:
 def parsed(text: bytes) -> tuple[bytes, list[Answer], list[int]]:
     """Lines, what each says, and where they begin and end; those that are none, such as one torn by a kill, go."""
     try:
-        text.isascii() or text.decode()  # the decoder does not look into facts, where half a character may be
         found = _DECODER.decode_lines(text)
         ends = _ends(np.frombuffer(text, np.uint8))
         if len(found) + 1 == len(ends) and all(answer.asks for answer in found):

@@ -15,8 +15,6 @@ Three rules hold scores to the truth, for rankings. Tables show scores as measur
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from revisit.core import METRICS, SUITES, Case, Metric, Reason, Record
 from revisit.results.results import Results
 from revisit.results.rules import number
@@ -120,7 +118,7 @@ def _held(results: Results, record: Record) -> Record:
                 "be ranked with a reference",
             )
         return _capped(record, outcome)
-    record = replace(record, facts={**record.facts, "own": record.value, "truth": truth})
+    record = record.changed(facts={**record.facts, "own": record.value, "truth": truth})
     if _is_low(metric.id, truth):
         return _unscored(record, "low_ceiling", f"the truth itself scores only {truth:.2f} in {metric.title}")
     if not metric.rewards_unchanged:
@@ -134,7 +132,7 @@ def _held(results: Results, record: Record) -> Record:
             f"it looks less changed than the truth ({own:.2f} against {truth:.2f} in {metric.title}): "
             "that may be a reset, and is no merit",
         )
-    return _capped(replace(record, value=high - abs(own - truth)), outcome)
+    return _capped(record.changed(value=high - abs(own - truth)), outcome)
 
 
 def _capped(record: Record, outcome: float | None) -> Record:
@@ -148,7 +146,7 @@ def _capped(record: Record, outcome: float | None) -> Record:
     if record.value <= most:
         return record
     facts = {"own": record.value, **record.facts, "outcome": outcome}
-    return replace(record, value=most, facts=facts)
+    return record.changed(value=most, facts=facts)
 
 
 def _is_reset(outcome: float | None) -> bool:
@@ -172,4 +170,4 @@ def _is_low(id: str, truth: float) -> bool:
 
 
 def _unscored(record: Record, kind: str, sentence: str) -> Record:
-    return replace(record, status="unscored", value=None, raw=None, reason=Reason(kind, sentence))
+    return record.changed(status="unscored", value=None, raw=None, reason=Reason(kind, sentence))

@@ -263,7 +263,7 @@ class Results:
     def truth(self) -> Results:
         """The references as clips of their own: what the truth itself scores, the ceiling of every metric."""
         cases = {case.id: replace(case, truth=False) for case in self.truths}
-        records = [replace(record, case=cases[record.case.id]) for record in self._of_truth]
+        records = [record.changed(case=cases[record.case.id]) for record in self._of_truth]
         return Results(
             tuple(cases.values()), records, asks=self._asks, folder=self.folder, series=self._series, name=self.name
         )

@@ -11,7 +11,7 @@ Who says that an item poses the test:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from revisit.core import KINDS, Case, Reason, Record
@@ -58,9 +58,8 @@ class Answers:
         if not record.scored or verdict.posed:
             return record
         kind = "gate_closed" if verdict.posed is False else "undecided"
-        return replace(
-            record, status="unscored", value=None, reason=Reason(kind, verdict.reason or KINDS[kind].meaning)
-        )
+        reason = Reason(kind, verdict.reason or KINDS[kind].meaning)
+        return record.changed(status="unscored", value=None, reason=reason)
 
     def verdict(self, case: Case, id: str) -> Posed:
         """Whether an item counts under a metric, by the rule."""

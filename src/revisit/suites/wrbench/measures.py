@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from revisit.core import Case, Record, Rejected
 from revisit.results import Results
 from revisit.suites.wrbench.metrics import COLUMNS, STAND_INS
@@ -27,7 +25,7 @@ def by_measure(results: Results) -> Results:
         name = measure_of(record) if record.scored else None
         if name is None or (name.startswith("returned") and leaks(record.case)):
             return record if record.is_gate else None
-        return replace(record, question=name)
+        return record.changed(question=name)
 
     return results.mapped(renamed)
 
