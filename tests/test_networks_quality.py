@@ -60,8 +60,8 @@ def batch_of(shown: np.ndarray, prompts: tuple[str, ...] = ()) -> Batch:
     return Batch(np.arange(len(shown)), np.arange(len(shown)) / 8, list(shown), inputs=[(one,) for one in prompts])
 
 
-def shapes_of(net: Any) -> dict[str, Any]:
-    return {name: tuple(value.shape) for name, value in net.state_dict().items()}
+def shapes_of(net: Any, called: Callable[[str], str] = str) -> dict[str, Any]:
+    return {called(name): tuple(value.shape) for name, value in net.state_dict().items()}
 
 
 def rows_are_independent(observe: Callable[[Batch], Any], shown: np.ndarray, prompts: tuple[str, ...] = ()) -> Any:
@@ -77,7 +77,7 @@ def rows_are_independent(observe: Callable[[Batch], Any], shown: np.ndarray, pro
 
 
 def small_musiq() -> dict[str, Any]:
-    return drawn(shapes_of(musiq.Musiq(64, 96, 2)))
+    return drawn(shapes_of(musiq.Musiq(64, 96, 2), musiq.called))
 
 
 def test_musiq_gives_the_numbers_of_another_implementation(folder: Path) -> None:
@@ -92,7 +92,7 @@ def test_musiq_gives_the_numbers_of_another_implementation(folder: Path) -> None
 def test_the_published_musiq_has_the_published_size() -> None:
     net = musiq.Musiq()
     assert sum(value.numel() for value in net.parameters()) == 27_125_825
-    assert "transformer_encoder.transformer.encoderblock_13.attention.query.weight" in net.state_dict()
+    assert "transformer_encoder.transformer.encoderblock_13.attention.query.weight" in shapes_of(net, musiq.called)
 
 
 def test_imaging_covers_720p_and_divides_by_a_hundred(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,9 +301,23 @@ def test_aesthetic_observers(folder: Path) -> None:
 # ImageReward
 
 
+def eye_shapes(width: int, depth: int, places: int, patch: int) -> Shapes:
+    """The tensors of a ViT as ImageReward.pt names them."""
+    shapes: dict[str, Any] = {"cls_token": (1, 1, width), "pos_embed": (1, places, width)}
+    sizes: dict[str, tuple[int, ...]] = {"patch_embed.proj": (width, 3, patch, patch), "norm": (width,)}
+    for k in range(depth):
+        sizes |= {f"blocks.{k}.norm1": (width,), f"blocks.{k}.norm2": (width,)}
+        sizes |= {f"blocks.{k}.attn.qkv": (3 * width, width), f"blocks.{k}.attn.proj": (width, width)}
+        sizes |= {f"blocks.{k}.mlp.fc1": (4 * width, width), f"blocks.{k}.mlp.fc2": (width, 4 * width)}
+    for name, size in sizes.items():
+        shapes |= {f"{name}.weight": size, f"{name}.bias": size[:1]}
+    return {f"blip.visual_encoder.{name}": shape for name, shape in shapes.items()}
+
+
 def small_reward() -> dict[str, Any]:
-    net = image_reward.ImageReward(image_reward.Seen(128, 2, 17, 16), image_reward.Read(300, 40, 64, 96, 2, 128), 64)
-    return drawn(shapes_of(net))
+    words = shapes_of(image_reward.Read(300, 40, 64, 96, 2, 128), lambda name: f"blip.text_encoder.{name}")
+    layers = shapes_of(aesthetic.Layers(64), lambda name: f"mlp.{name}")
+    return drawn({**eye_shapes(128, 2, 17, 16), **words, **layers})
 
 
 def test_image_reward_gives_the_numbers_of_another_implementation(folder: Path) -> None:

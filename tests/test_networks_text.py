@@ -42,7 +42,7 @@ def test_near_duplicates_come_most_alike_first(small_weights: Path) -> None:
 def test_a_damaged_tokenizer_is_a_sentence(tmp_path: Path) -> None:
     pytest.importorskip("tokenizers", reason="needs tokenizers, which comes with transformers")
     (tmp_path / "tokenizer.json").write_text("{")
-    with pytest.raises(MissingPrerequisite, match=r"tokenizer\.json: cannot be read as a tokenizer"):
+    with pytest.raises(MissingPrerequisite, match=r"tokenizer\.json: it cannot be read as a vocabulary"):
         minilm.tokenizer(tmp_path / "tokenizer.json")
 
 

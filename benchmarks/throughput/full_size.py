@@ -215,9 +215,19 @@ def bert_words(folder: Path) -> None:
 
 def image_reward(folder: Path) -> None:
     """ImageReward 1.0: ViT-L/16 and BERT-base."""
-    from revisit.networks.image_reward import ImageReward, Read, Seen
+    from revisit.networks.aesthetic import Layers
+    from revisit.networks.image_reward import EYE, TEXT, Read
 
-    saved(folder, ImageReward(Seen(1024, 24, 197, 16), Read(30524, 512, 768, 3072, 12, 1024), 768))
+    wide, depth, sizes = 1024, 24, {"patch_embed.proj": (1024, 3, 16, 16), "norm": (1024,)}
+    for k in range(depth):
+        sizes |= {f"blocks.{k}.norm1": (wide,), f"blocks.{k}.norm2": (wide,), f"blocks.{k}.attn.proj": (wide, wide)}
+        sizes |= {f"blocks.{k}.attn.qkv": (3 * wide, wide), f"blocks.{k}.mlp.fc1": (4 * wide, wide)}
+        sizes |= {f"blocks.{k}.mlp.fc2": (wide, 4 * wide)}
+    eye = {"cls_token": noise(1, 1, wide), "pos_embed": noise(1, 197, wide)}
+    for name, size in sizes.items():
+        eye |= {f"{name}.weight": noise(*size), f"{name}.bias": noise(size[0])}
+    parts = {EYE: eye, TEXT: Read(30524, 512, 768, 3072, 12, wide).state_dict(), "mlp.": Layers(768).state_dict()}
+    saved(folder, {start + name: value for start, part in parts.items() for name, value in part.items()})
 
 
 def clip_resnet(folder: Path) -> None:
@@ -285,10 +295,10 @@ def _graph(path: Path, nodes: list[Any], shape: list[Any], outputs: list[Any], t
     save(made, str(path))
 
 
-def _musiq() -> nn.Module:
-    from revisit.networks.musiq import Musiq
+def _musiq() -> dict[str, Tensor]:
+    from revisit.networks.musiq import Musiq, called
 
-    return Musiq()
+    return {called(name): tensor for name, tensor in Musiq().state_dict().items()}
 
 
 def _vgg19() -> nn.Module:

@@ -43,8 +43,7 @@ class Frame:
         """What `make` returns, made for the first observer that asks under this key and kept for the others."""
         if key not in self._made:
             self._made[key] = make()
-        made: Made = self._made[key]
-        return made
+        return self._made[key]
 
 
 def area_averaged(rgb: np.ndarray, long_side: int) -> np.ndarray:
@@ -81,8 +80,7 @@ class Stream(Protocol):
 def as_stream(given: Any, fps: float) -> Stream:
     """A clip that is given as a stream, as frames (some, by their numbers), or as an array or tensor of pixels."""
     if hasattr(given, "info"):
-        stream: Stream = given
-        return stream
+        return given
     if isinstance(given, Sequence) and len(given) and isinstance(given[0], Frame):
         (height, width), count = given[0].rgb.shape[:2], given[-1].index + 1
         return _InMemory(ClipInfo(width, height, count, fps, np.array([frame.time for frame in given])), given)

@@ -9,6 +9,7 @@ Broken characters are not repaired, as the original of CLIP does with the librar
 from __future__ import annotations
 
 import html
+import importlib
 import re
 import string
 from collections.abc import Callable, Sequence
@@ -66,23 +67,22 @@ def read_clip_captions(folder: Path, length: int) -> Captions:
     """CLIP's reading of captions, from the vocabulary in the network's folder or from the one that all CLIPs share."""
     if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json")):
         folder = weights.folder(CLIP_VOCABULARY)
-    vocabulary = _clip_vocabulary(folder)
-    ends = [vocabulary.token_to_id(token) for token in (START, END)]
+    words = _clip_vocabulary(folder)
+    ends = [words.token_to_id(token) for token in (START, END)]
     if None in ends:
         raise MissingPrerequisite(f"{folder}: its vocabulary has no {START} or no {END}, which CLIP's has")
 
     def encode(text: str) -> list[int]:
         plain = re.sub(r"\s+", " ", html.unescape(html.unescape(text))).strip()
-        found: list[int] = vocabulary.encode(plain, add_special_tokens=False).ids
-        return found
+        return words.encode(plain, add_special_tokens=False).ids
 
     return Captions(encode, (ends[0],), ends[1], 0, length)
 
 
 def _clip_vocabulary(folder: Path) -> Any:
-    tokenizers = _library("tokenizers")
+    tokenizers = library("tokenizers")
     if (folder / "tokenizer.json").is_file():
-        return _unbounded(tokenizers, folder / "tokenizer.json")
+        return vocabulary(folder / "tokenizer.json")
     files = folder / "vocab.json", folder / "merges.txt"
     if not all(file.is_file() for file in files):
         raise MissingPrerequisite(
@@ -105,17 +105,12 @@ def _clip_vocabulary(folder: Path) -> Any:
 def read_siglip_captions(folder: Path, length: int) -> Captions:
     """SigLIP's reading of captions: small letters, no punctuation, padded with the token of the end."""
     if (folder / "tokenizer.json").is_file():
-        vocabulary = _unbounded(_library("tokenizers"), folder / "tokenizer.json")
+        words = vocabulary(folder / "tokenizer.json")
 
         def ids(text: str) -> list[int]:
-            found: list[int] = vocabulary.encode(text, add_special_tokens=False).ids
-            return found
+            return words.encode(text, add_special_tokens=False).ids
     elif (folder / "spiece.model").is_file():
-        pieces = _library("sentencepiece").SentencePieceProcessor(model_file=str(folder / "spiece.model"))
-
-        def ids(text: str) -> list[int]:
-            found: list[int] = pieces.encode(text)
-            return found
+        ids = library("sentencepiece").SentencePieceProcessor(model_file=str(folder / "spiece.model")).encode
     else:
         raise MissingPrerequisite(f"{folder}: captions need the vocabulary of SigLIP: tokenizer.json or spiece.model")
 
@@ -125,10 +120,11 @@ def read_siglip_captions(folder: Path, length: int) -> Captions:
     return Captions(encode, (), SIGLIP_END, SIGLIP_END, length)
 
 
-def _unbounded(tokenizers: Any, path: Path) -> Any:
-    """The vocabulary of a file, which neither cuts nor pads."""
+def vocabulary(path: Path, read: Callable[[str], Any] | None = None) -> Any:
+    """The vocabulary of a file, which neither cuts nor pads; of a tokenizer.json, unless told how to read it."""
+    read = read or library("tokenizers").Tokenizer.from_file
     try:
-        made = tokenizers.Tokenizer.from_file(str(path))
+        made = read(str(path))
     except Exception as error:  # the library raises plain Exception
         raise MissingPrerequisite(f"{path}: it cannot be read as a vocabulary ({error}); fetch it again") from error
     made.no_truncation()
@@ -136,10 +132,8 @@ def _unbounded(tokenizers: Any, path: Path) -> Any:
     return made
 
 
-def _library(name: str) -> Any:
+def library(name: str) -> Any:
     """A library that reads vocabularies."""
-    import importlib
-
     try:
         return importlib.import_module(name)
     except ImportError as error:

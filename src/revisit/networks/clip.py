@@ -123,8 +123,7 @@ class Clip(nn.Module):
         return _in_full(self.visual_projection, self._pooled(pixels))
 
     def _pooled(self, pixels: Tensor) -> Tensor:
-        made: Tensor = self.vision(pixels)[:, 0]
-        return made
+        return self.vision(pixels)[:, 0]
 
     def texts(self, captions: Sequence[str]) -> tuple[Tensor, bool]:
         """((M, D) unit vectors of captions, whether one of them had to be cut)."""

@@ -71,8 +71,7 @@ class AttentionPool(nn.Module):
         asked = (self.q_proj(mean), self.k_proj(x), self.v_proj(x))
         query, key, value = (part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in asked)
         seen = functional.scaled_dot_product_attention(query, key, value)
-        made: Tensor = self.c_proj(seen.transpose(1, 2).flatten(1))
-        return made
+        return self.c_proj(seen.transpose(1, 2).flatten(1))
 
 
 class ResNet(nn.Module):
@@ -100,8 +99,7 @@ class ResNet(nn.Module):
         x = functional.avg_pool2d(self.bn3(self.conv3(x)).relu(), 2)
         for k in range(self.layers):
             x = self.get_submodule(f"layer{k + 1}")(x)
-        made: Tensor = self.attnpool(x)
-        return made
+        return self.attnpool(x)
 
 
 class TextBlock(nn.Module):
@@ -117,8 +115,7 @@ class TextBlock(nn.Module):
         y = self.ln_1(x)
         x = x + self.attn(y, y, y, need_weights=False, attn_mask=mask)[0]
         y = self.mlp["c_fc"](self.ln_2(x))
-        made: Tensor = x + self.mlp["c_proj"](y * torch.sigmoid(1.702 * y))
-        return made
+        return x + self.mlp["c_proj"](y * torch.sigmoid(1.702 * y))
 
 
 class Text(nn.Module):
@@ -154,8 +151,7 @@ class Clip(nn.Module):
         mask = torch.full((length, length), -torch.inf).triu(1)
         for block in self.transformer.resblocks:
             x = block(x, mask)
-        made: Tensor = self.ln_final(x[:, -1]) @ self.text_projection
-        return made
+        return self.ln_final(x[:, -1]) @ self.text_projection
 
 
 class ClipIqa(nn.Module):

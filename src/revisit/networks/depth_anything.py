@@ -57,8 +57,7 @@ class Reassembled(nn.Module):
 
     def forward(self, tokens: Tensor, rows: int) -> Tensor:
         grid = tokens.unflatten(1, (rows, -1)).permute(0, 3, 1, 2)  # channels last, as convolutions are fastest
-        made: Tensor = self.resize(self.project(grid))
-        return made
+        return self.resize(self.project(grid))
 
 
 class Residual(nn.Module):
@@ -69,8 +68,7 @@ class Residual(nn.Module):
         self.first, self.second = _conv(channels, channels), _conv(channels, channels)
 
     def forward(self, x: Tensor) -> Tensor:
-        made: Tensor = x + self.second(self.first(x.relu()).relu())
-        return made
+        return x + self.second(self.first(x.relu()).relu())
 
 
 class Fused(nn.Module):
@@ -82,8 +80,7 @@ class Fused(nn.Module):
 
     def forward(self, level: Tensor, coarser: Tensor | None, size: Size) -> Tensor:
         x = level if coarser is None else coarser + self.given(level)
-        made: Tensor = self.project(enlarged(self.whole(x), size))
-        return made
+        return self.project(enlarged(self.whole(x), size))
 
 
 def enlarged(x: Tensor, size: Size) -> Tensor:
@@ -123,8 +120,7 @@ class Depth(nn.Module):
         for fuse, level, wanted in zip(self.fused, levels, sizes, strict=True):
             x = fuse(level, x, wanted)
         inside = self.conv2(enlarged(self.conv1(x), size)).relu()
-        made: Tensor = self.conv3(inside).relu()[:, 0]
-        return made
+        return self.conv3(inside).relu()[:, 0]
 
 
 def build(path: Path) -> Depth:

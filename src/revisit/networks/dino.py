@@ -88,8 +88,7 @@ class Dino(nn.Module):
     def _tokens(self, pixels: Tensor) -> Tensor:
         if isinstance(self.model, Transformer):
             return self.model(pixels)
-        made: Tensor = self.model(pixel_values=pixels).last_hidden_state
-        return made
+        return self.model(pixel_values=pixels).last_hidden_state
 
 
 def hub_positions(table: Tensor, rows: int, columns: int) -> Tensor:

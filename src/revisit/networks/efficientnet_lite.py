@@ -110,20 +110,20 @@ class EfficientNetLite0(nn.Module):
 
     def last(self, pictures: Tensor) -> tuple[Tensor]:
         """(B, 1280, rows, columns) features of the head."""
-        return (self._head(self.stages(pictures)[-1]),)
+        return (self.head(self.stages(pictures)[-1]),)
 
     def descriptors(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
         """(B, 112, rows, columns) of patches, and (B, 1280) of pictures: the mean of the head's features."""
         maps = self.stages(pictures)
-        return maps[PATCHES], self._head(maps[-1]).mean(dim=(2, 3))
+        return maps[PATCHES], self.head(maps[-1]).mean(dim=(2, 3))
 
-    def _head(self, last: Tensor) -> Tensor:
+    def head(self, last: Tensor) -> Tensor:
+        """What the classifier is about to average, of the map after the last stage."""
         return functional.relu6(self._bn1(self._conv_head(last)))
 
     def forward(self, pictures: Tensor) -> Tensor:
         """(B, 1000) logits of the classes of ImageNet."""
-        made: Tensor = self._fc(self.descriptors(pictures)[1])
-        return made
+        return self._fc(self.descriptors(pictures)[1])
 
 
 # Which convolution goes before which normalisation.
@@ -148,8 +148,7 @@ def _through(step: str, levels: Tensor) -> tuple[Tensor, ...]:
     """A step of the network; by OpenVINO one picture at a time, because their number changes from call to call."""
     run = getattr(runtime.network(ID, folded), step)
     if not openvino.used():
-        made: tuple[Tensor, ...] = run(levels.contiguous(memory_format=torch.channels_last))
-        return made
+        return run(levels.contiguous(memory_format=torch.channels_last))
     rows = [openvino.run(run, one.float()) for one in levels.split(1)]
     return tuple(torch.cat(one) for one in zip(*rows, strict=True))
 

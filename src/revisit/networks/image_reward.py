@@ -10,9 +10,10 @@ PIL's bicubic filter, the middle square, CLIP's mean and deviation. Runs in floa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,15 +21,18 @@ from torch.nn import functional
 
 from revisit import weights
 from revisit.core import MissingPrerequisite
+from revisit.networks import dino
 from revisit.networks.aesthetic import Layers
+from revisit.networks.captions import library, vocabulary
 from revisit.networks.loading import fill
 from revisit.networks.pictures import CLIP_MEAN, CLIP_STD, centre_crop, normalised, resized, short_side
+from revisit.networks.vit import Transformer, published, shapes_only
 
 MEAN, DEVIATION = 0.16717362830052426, 1.0333394966054072
 WORDS = 35
 HEAD_WIDTH = 64
 VOCABULARY = ("tokenizer.json", "vocab.txt")
-USED = ("blip.visual_encoder.", "blip.text_encoder.", "mlp.")
+EYE, TEXT = "blip.visual_encoder.", "blip.text_encoder."
 
 
 def attended(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -36,50 +40,6 @@ def attended(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = No
     query, key, value = (part.unflatten(2, (-1, HEAD_WIDTH)).transpose(1, 2) for part in (query, key, value))
     seen = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
     return seen.transpose(1, 2).flatten(2)
-
-
-class SeenAttention(nn.Module):
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        made: Tensor = self.proj(attended(*self.qkv(x).chunk(3, 2)))
-        return made
-
-
-class SeenBlock(nn.Module):
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(width, eps=1e-6), nn.LayerNorm(width, eps=1e-6)
-        self.attn = SeenAttention(width)
-        self.mlp = nn.ModuleDict({"fc1": nn.Linear(width, 4 * width), "fc2": nn.Linear(4 * width, width)})
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attn(self.norm1(x))
-        made: Tensor = x + self.mlp["fc2"](functional.gelu(self.mlp["fc1"](self.norm2(x))))
-        return made
-
-
-class Seen(nn.Module):
-    """The ViT: (B, 1 + patches, width) for normalised pictures."""
-
-    def __init__(self, width: int, depth: int, places: int, patch: int) -> None:
-        super().__init__()
-        self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
-        self.pos_embed = nn.Parameter(torch.zeros(1, places, width))
-        self.patch_embed = nn.ModuleDict({"proj": nn.Conv2d(3, width, patch, patch)})
-        self.blocks = nn.ModuleList(SeenBlock(width) for _ in range(depth))
-        self.norm = nn.LayerNorm(width, eps=1e-6)
-        self.side = patch * round((places - 1) ** 0.5)
-
-    def forward(self, pictures: Tensor) -> Tensor:
-        x = self.patch_embed["proj"](pictures).flatten(2).transpose(1, 2)
-        x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], 1) + self.pos_embed
-        for block in self.blocks:
-            x = block(x)
-        made: Tensor = self.norm(x)
-        return made
 
 
 class Attention(nn.Module):
@@ -95,8 +55,7 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, other: Tensor, mask: Tensor | None) -> Tensor:
         part = self.self
         seen = attended(part["query"](x), part["key"](other), part["value"](other), mask)
-        made: Tensor = self.output["LayerNorm"](x + self.output["dense"](seen))
-        return made
+        return self.output["LayerNorm"](x + self.output["dense"](seen))
 
 
 class ReadLayer(nn.Module):
@@ -109,8 +68,7 @@ class ReadLayer(nn.Module):
     def forward(self, x: Tensor, mask: Tensor, seen: Tensor) -> Tensor:
         x = self.crossattention(self.attention(x, x, mask), seen, None)
         inner = functional.gelu(self.intermediate["dense"](x))
-        made: Tensor = self.output["LayerNorm"](x + self.output["dense"](inner))
-        return made
+        return self.output["LayerNorm"](x + self.output["dense"](inner))
 
 
 class Read(nn.Module):
@@ -140,18 +98,16 @@ class Read(nn.Module):
 class ImageReward(nn.Module):
     """Rewards of pictures with prompts."""
 
-    def __init__(self, seen: Seen, read: Read, width: int) -> None:
+    def __init__(self, eye: Transformer, read: Read, width: int) -> None:
         super().__init__()
-        self.blip = nn.ModuleDict({"visual_encoder": seen, "text_encoder": read})
-        self.mlp = Layers(width)
-        self.side = seen.side
+        self.eye, self.blip, self.mlp = eye, nn.ModuleDict({"text_encoder": read}), Layers(width)
+        self.side = eye.patch * math.isqrt(eye.positions.shape[1] - 1)
 
     def forward(self, pictures: Tensor, tokens: Tensor, known: Tensor) -> Tensor:
         """(B,) for levels (B, 3, H, W) from 0 to 255, tokens (B, 35), and which of these are words."""
-        seen = self.blip["visual_encoder"](prepared(pictures, self.side))
+        seen = self.eye(prepared(pictures, self.side))
         first = self.blip["text_encoder"](tokens, known, seen)[:, 0]
-        made: Tensor = self.mlp(first.float())[:, 0]
-        return (made - MEAN) / DEVIATION
+        return (self.mlp(first.float())[:, 0] - MEAN) / DEVIATION
 
 
 def prepared(shown: Tensor, side: int) -> Tensor:
@@ -162,60 +118,46 @@ def prepared(shown: Tensor, side: int) -> Tensor:
 
 
 def load(path: Path) -> ImageReward:
-    """The network of a checkpoint."""
-    found = {
-        name: value
-        for name, value in weights.tensors(path).items()
-        if name.startswith(USED) and not name.endswith("position_ids")
-    }
-    return fill(_empty(found, path), found, path)
-
-
-def _empty(found: Mapping[str, Tensor], path: Path) -> ImageReward:
-    """The network whose sizes the tensors tell."""
-    eye, text = "blip.visual_encoder.", "blip.text_encoder."
-
-    def count(start: str, end: str) -> int:
-        return sum(name.startswith(start) and name.endswith(end) for name in found)
-
+    """The network of a checkpoint, whose tensors tell its sizes."""
+    held = weights.tensors(path).items()
+    tensors = {name: value.float() for name, value in held if not name.endswith("position_ids")}
+    seen = {name.removeprefix(EYE): value for name, value in tensors.items() if name.startswith(EYE)}
+    seen = dino.published_names(seen)
     try:
-        wide, _, patch, _ = found[f"{eye}patch_embed.proj.weight"].shape
-        places = found[f"{eye}pos_embed"].shape[1]
-        words, width = found[f"{text}embeddings.word_embeddings.weight"].shape
-        length = found[f"{text}embeddings.position_embeddings.weight"].shape[0]
-        hidden = found[f"{text}encoder.layer.0.intermediate.dense.weight"].shape[0]
+        words, width = tensors[f"{TEXT}embeddings.word_embeddings.weight"].shape
+        length = tensors[f"{TEXT}embeddings.position_embeddings.weight"].shape[0]
+        hidden = tensors[f"{TEXT}encoder.layer.0.intermediate.dense.weight"].shape[0]
+        depth = sum(name.startswith(TEXT) and name.endswith(".intermediate.dense.weight") for name in tensors)
+        with shapes_only():
+            eye = Transformer(seen, dino.PUBLISHED, "gelu", dino.EPSILON)
+            net = ImageReward(eye, Read(words, length, width, hidden, depth, eye.positions.shape[-1]), width)
     except (KeyError, ValueError, IndexError):
         raise MissingPrerequisite(
             f"{path}: this is not a weights file of ImageReward; expected ImageReward.pt. Remove it and fetch the "
-            "published "
-            "weights with `revisit weights pull`"
+            "published weights with `revisit weights pull`"
         ) from None
-    seen = Seen(wide, count(f"{eye}blocks.", ".norm1.weight"), places, patch)
-    read = Read(words, length, width, hidden, count(f"{text}encoder.", ".intermediate.dense.weight"), wide)
-    return ImageReward(seen, read, width)
+
+    def called(name: str) -> str:
+        place, _, rest = name.partition(".")
+        return EYE + published(rest, dino.PUBLISHED) if place == "eye" else name
+
+    found = {name: value for name, value in tensors.items() if name.startswith((TEXT, "mlp."))}
+    return fill(net, found | {EYE + name: value for name, value in seen.items()}, path, called)
 
 
 class Words:
     """The vocabulary of bert-base-uncased, in the folder of the network."""
 
     def __init__(self, folder: Path) -> None:
-        try:
-            import tokenizers
-        except ImportError as error:
-            raise MissingPrerequisite("tokenizers is not installed: pip install 'revisit-bench[networks]'") from error
         whole, listed = (folder / name for name in VOCABULARY)
-        if not whole.is_file() and not listed.is_file():
+        if whole.is_file():
+            self.vocabulary = vocabulary(whole)
+        elif listed.is_file():
+            self.vocabulary = vocabulary(listed, partial(library("tokenizers").BertWordPieceTokenizer, lowercase=True))
+        else:
             raise MissingPrerequisite(
                 f"{folder}: prompts need the words of bert-base-uncased: {' or '.join(VOCABULARY)}"
             )
-        try:
-            self.vocabulary: Any = (
-                tokenizers.Tokenizer.from_file(str(whole))
-                if whole.is_file()
-                else tokenizers.BertWordPieceTokenizer(str(listed), lowercase=True)
-            )
-        except Exception as error:  # the library raises plain Exception
-            raise MissingPrerequisite(f"{folder}: its vocabulary cannot be read ({error}); fetch it again") from error
         self.vocabulary.enable_truncation(WORDS)
         self.vocabulary.enable_padding(length=WORDS)
 

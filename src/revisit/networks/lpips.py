@@ -104,8 +104,7 @@ class Lpips(nn.Module):
     def _convolved(self, conv: nn.Module, layer: Conv, x: Tensor) -> Tensor:
         if layer.kernel == 5 and WINOGRAD and torch.jit.is_tracing():
             return by_threes(conv, x)
-        made: Tensor = conv(x)
-        return made
+        return conv(x)
 
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
         """The distance of each pair of pictures (B, 3, H, W) with levels from 0 to 255.

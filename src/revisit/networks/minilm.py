@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from revisit import weights
-from revisit.core import MissingPrerequisite
 from revisit.networks import onnx
+from revisit.networks.captions import vocabulary
 
 ID = "minilm"
 TOKENS = "tokenizer.json"
@@ -53,13 +53,6 @@ def near_duplicates(texts: Sequence[str], least: float) -> list[tuple[int, int, 
 @cache
 def tokenizer(path: Path) -> Any:
     """The tokenizer in a file."""
-    from tokenizers import Tokenizer
-
-    try:
-        made = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises a plain Exception for whatever is wrong
-        said = " ".join(str(error).split())[:200]
-        raise MissingPrerequisite(f"{path}: cannot be read as a tokenizer ({said}); fetch it again") from None
-    made.no_padding()
+    made = vocabulary(path)
     made.enable_truncation(LONGEST)
     return made

@@ -15,6 +15,7 @@ Runs in float32; sizes are read from the checkpoint.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -24,11 +25,17 @@ from torch.nn import functional
 from revisit import weights
 from revisit.networks.efficientnet_lite import Same
 from revisit.networks.loading import fill
+from revisit.networks.vit import Block, published
 
 PATCH, GRID, STEM = 32, 10, 64
 SCALES = (224, 384)  # longer sides; the picture's own comes last
-HEAD_WIDTH = 64
+HEAD_WIDTH, EPSILON = 64, 1e-6
 AT_ONCE = 1 << 15  # patches: kernels of some GPUs count them in 16 bits
+# Parts of names here and in networks/vit.py -> those of the checkpoints.
+NAMES = {
+    "places": "posembed_input.position_emb", "scales": "scaleembed_input.scale_emb", "query": "attention.query",
+    "key": "attention.key", "value": "attention.value", "out": "attention.out", "inner": "mlp.fc1", "outer": "mlp.fc2",
+}  # fmt: skip
 
 
 class Standardised(Same):
@@ -50,82 +57,30 @@ class Bottleneck(nn.Module):
             self.add_module(f"gn{name}", nn.GroupNorm(32, to, eps=1e-4))
 
     def step(self, name: str, x: Tensor) -> Tensor:
-        found: Tensor = self.get_submodule(f"gn{name}")(self.get_submodule(f"conv{name}")(x))
-        return found
+        return self.get_submodule(f"gn{name}")(self.get_submodule(f"conv{name}")(x))
 
     def forward(self, x: Tensor) -> Tensor:
         made = self.step("2", self.step("1", x).relu()).relu()
         return (self.step("3", made) + self.step("_proj", x)).relu()
 
 
-class Attention(nn.Module):
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
-        self.heads = width // HEAD_WIDTH
-
-    def forward(self, x: Tensor) -> Tensor:
-        parts = (
-            layer(x).unflatten(2, (self.heads, -1)).transpose(1, 2) for layer in (self.query, self.key, self.value)
-        )
-        seen = functional.scaled_dot_product_attention(*parts)
-        made: Tensor = self.out(seen.transpose(1, 2).flatten(2))
-        return made
-
-
-class Mlp(nn.Module):
-    def __init__(self, width: int, hidden: int) -> None:
-        super().__init__()
-        self.fc1, self.fc2 = nn.Linear(width, hidden), nn.Linear(hidden, width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        made: Tensor = self.fc2(functional.gelu(self.fc1(x)))
-        return made
-
-
-class Block(nn.Module):
-    def __init__(self, width: int, hidden: int) -> None:
-        super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(width, eps=1e-6), nn.LayerNorm(width, eps=1e-6)
-        self.attention, self.mlp = Attention(width), Mlp(width, hidden)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
-
-
-class Places(nn.Module):
-    """What is added to a token for where it lies in the picture."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.position_emb = nn.Parameter(torch.zeros(1, GRID * GRID, width))
-
-
-class Scales(nn.Module):
-    """What is added to a token for its scale."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.scale_emb = nn.Parameter(torch.zeros(len(SCALES) + 1, width))
-
-
 class Encoder(nn.Module):
     def __init__(self, width: int, hidden: int, depth: int) -> None:
         super().__init__()
-        self.posembed_input, self.scaleembed_input = Places(width), Scales(width)
+        self.places = nn.Parameter(torch.zeros(1, GRID * GRID, width))  # added to a token for where it lies
+        self.scales = nn.Parameter(torch.zeros(len(SCALES) + 1, width))  # and for its scale
         self.cls = nn.Parameter(torch.zeros(1, 1, width))
-        self.encoder_norm = nn.LayerNorm(width, eps=1e-6)
-        self.transformer = nn.ModuleDict({f"encoderblock_{k}": Block(width, hidden) for k in range(depth)})
+        self.encoder_norm = nn.LayerNorm(width, EPSILON)
+        block = partial(Block, width, width // HEAD_WIDTH, hidden, "gelu", EPSILON, scaled=False)
+        self.transformer = nn.ModuleDict({f"encoderblock_{k}": block() for k in range(depth)})
 
     def forward(self, tokens: Tensor, place: Tensor, scale: Tensor) -> Tensor:
         """What the extra token has learnt of the others, (B, width)."""
-        tokens = tokens + self.posembed_input.position_emb[0, place] + self.scaleembed_input.scale_emb[scale]
+        tokens = tokens + self.places[0, place] + self.scales[scale]
         x = torch.cat([self.cls.expand(len(tokens), -1, -1), tokens], 1)
         for block in self.transformer.values():
-            x = block(x)
-        made: Tensor = self.encoder_norm(x[:, 0])
-        return made
+            x = block(x, causal=False)
+        return self.encoder_norm(x[:, 0])
 
 
 class Musiq(nn.Module):
@@ -155,8 +110,7 @@ class Musiq(nn.Module):
         cut, place, scale = (torch.cat(parts, 1 if k == 0 else 0) for k, parts in enumerate(zip(*found, strict=True)))
         seen = torch.cat([self.stem(some) for some in cut.flatten(0, 1).split(AT_ONCE)])
         tokens = self.embedding(seen.unflatten(0, cut.shape[:2]))
-        scores: Tensor = self.head(self.transformer_encoder(tokens, place, scale))
-        return scores[:, 0]
+        return self.head(self.transformer_encoder(tokens, place, scale))[:, 0]
 
     def stem(self, cut: Tensor) -> Tensor:
         """(P, features) for patches (P, 3, 32, 32): rows, then columns, then channels."""
@@ -186,7 +140,12 @@ def nearest(count: int) -> Tensor:
 def load(path: Path) -> Musiq:
     """The network of a checkpoint."""
     found = weights.tensors(path)
-    return fill(Musiq(*shape_of(found)), found, path)
+    return fill(Musiq(*shape_of(found)), found, path, called)
+
+
+def called(name: str) -> str:
+    """What a tensor of this network is called in checkpoints."""
+    return published(name, NAMES)
 
 
 def shape_of(found: Mapping[str, Tensor]) -> tuple[int, int, int]:

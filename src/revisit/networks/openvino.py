@@ -123,8 +123,7 @@ class _Traced(nn.Module):
         self.network, self.name = step.__self__, step.__name__  # type: ignore[attr-defined]
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        found: tuple[Tensor, ...] = getattr(self.network, self.name)(x)
-        return found
+        return getattr(self.network, self.name)(x)
 
 
 def _name(step: Step, x: Tensor, machine: list[Any]) -> str:

@@ -38,8 +38,7 @@ class Siglip(nn.Module):
     def _pooled(self, shown: Tensor) -> Tensor:
         square = pictures.resized(shown, (self.side, self.side), "bicubic")
         pixels = pictures.normalised(square, pictures.HALF_MEAN, pictures.HALF_STD)
-        made: Tensor = self.model.vision_model(pixel_values=pixels).pooler_output
-        return made
+        return self.model.vision_model(pixel_values=pixels).pooler_output
 
     def texts(self, captions: Sequence[str]) -> tuple[Tensor, bool]:
         """((M, D) unit vectors of captions, whether one of them had to be cut)."""

@@ -21,8 +21,7 @@ def results() -> dict[str, Any]:
     """What was measured, by set."""
     if not RESULTS.is_file():
         return {}
-    found: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
-    return found
+    return json.loads(RESULTS.read_text(encoding="utf-8"))
 
 
 def largest(row: dict[str, Any], word: str = "") -> float:

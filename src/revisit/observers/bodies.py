@@ -114,7 +114,7 @@ def looks(picture: np.ndarray, masks: Sequence[np.ndarray]) -> np.ndarray:
         early = maps[CLOTH]
         share = resized((there[:, :1] - GREY).clamp(min=0), tuple(early.shape[-2:]), "bilinear", exact=True)
         cloth = (early * share).sum(dim=(2, 3)) / share.sum(dim=(2, 3))
-        whole = torch.cat([unit(cloth), unit(network.pooled(maps[-1]))], dim=1)
+        whole = torch.cat([unit(cloth), unit(network.head(maps[-1]).mean(dim=(2, 3)))], dim=1)
         return runtime.numbers(unit(whole))
 
 

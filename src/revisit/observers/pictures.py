@@ -176,5 +176,4 @@ def middle(values: np.ndarray) -> float:
 
 def lengths(across: np.ndarray, down: np.ndarray) -> np.ndarray:
     """Lengths of vectors; the last bit of cv2.magnitude depends on where in memory its input lies."""
-    found: np.ndarray = np.sqrt(across * across + down * down)
-    return found
+    return np.sqrt(across * across + down * down)
