@@ -9,10 +9,10 @@ import cv2
 import numpy as np
 import pytest
 
-from revisit.core import InvalidEvidence, Score, Unscored
+from revisit.core import InvalidEvidence, Score, Unscored, per_second
 from revisit.evidence.appearance import IntegrityTokens, PatchFeatures
 from revisit.evidence.frames import FrameFacts
-from revisit.metrics.integrity import best_likeness, sample_frames, visual_integrity, wr_integrity
+from revisit.metrics.integrity import best_likeness, visual_integrity, wr_integrity
 from revisit.observers.frames import frame_facts
 from revisit.observers.patches import patch_features, patch_tokens
 from tests.looking import as_frames, look, read, wall, window
@@ -39,7 +39,7 @@ def integrity(pictures: list[np.ndarray], fps: float = 24.0) -> Score:
     ],
 )
 def test_sampling_takes_the_frames_the_paper_takes(count: int, fps: float, length: int):
-    frames = sample_frames(count, fps)
+    frames = per_second(3, at_most=24).pick(count, fps)
     assert len(frames) == length
     assert frames[[0, -1]].tolist() == [0, count - 1]
     if (count, fps) == (81, 16):

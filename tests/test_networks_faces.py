@@ -289,6 +289,15 @@ def test_a_clip_without_faces_is_unscored_with_a_sentence(small_weights: Path) -
     assert isinstance(appearance, Unscored) and appearance.reason == identity.reason
 
 
+def test_looks_of_bodies_are_unit_vectors_of_cloth_and_kind(small_weights: Path) -> None:
+    picture = np.random.default_rng(1).integers(0, 255, (96, 128, 3), dtype=np.uint8)
+    mask = np.zeros((96, 128), bool)
+    mask[10:80, 30:70] = True
+    [seen] = below.looks(picture, [mask])
+    assert seen.shape == (below.CHANNELS,) and np.linalg.norm(seen) == pytest.approx(1)
+    assert np.linalg.norm(seen[:24]) == pytest.approx(np.sqrt(0.5)), "both parts count alike"
+
+
 @pytest.mark.long
 def test_a_body_is_the_person_below_the_face(small_weights: Path, astronaut: np.ndarray) -> None:
     from revisit.observers import bodies as small

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from revisit.core import OBSERVERS, SUITES, Case, Clip, Reason, Record, Rejected, UsageError
-from revisit.metrics.integrity import sample_frames
+from revisit.core import OBSERVERS, SUITES, Case, Clip, Reason, Record, Rejected, UsageError, per_second
 from revisit.results import Results
 from revisit.suites.wrbench.exports import export
 from revisit.suites.wrbench.measures import by_measure
@@ -299,7 +298,7 @@ def test_real_clips_turn_to_the_side_they_were_asked_to(shared: Path, clip: str,
 )  # fmt: skip
 def test_frames_of_visual_integrity(frames: int, fps: float, count: int, first: list[int]) -> None:
     """Which frames the public code compares, at 3 a second with both ends and at most 24."""
-    made = sample_frames(frames, fps)
+    made = per_second(3, at_most=24).pick(frames, fps)
     assert len(made) == count
     assert made[: len(first)].tolist() == first and made[-1] == frames - 1
 

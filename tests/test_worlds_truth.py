@@ -436,13 +436,13 @@ def test_neighbouring_frames_share_500_features(place: str, seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ONE_BY_DEFAULT)
 def test_lite_odometry_finds_the_turn_within_two_degrees(place: str) -> None:
-    from revisit.metrics.camera_path import yaw_pitch
+    from revisit.geometry.rotations import to_yaw_pitch
     from revisit.observers.odometry import odometry
 
     world = world_of(3, place)
     away, back = ("right", "left") if world.turn == "right" else ("left", "right")
     film = play(world, f"yaw:{away}:60@24,yaw:{back}:60@24", "none", (240, 416))
     found = look(odometry, as_frames(film.truth(k).rgb for k in range(len(film))), fps=16.0)
-    yaw, _ = yaw_pitch(found.rotation)
+    yaw, _ = to_yaw_pitch(found.rotation)
     true = np.r_[np.linspace(0, 60, 25), np.linspace(60, 0, 25)[1:]][found.index] * (1 if away == "right" else -1)
     assert np.abs(yaw - true).max() < 2

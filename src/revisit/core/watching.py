@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -51,7 +52,7 @@ def watched(
     wanted = set(observer.wanted(info.count, info.fps, inputs, params).tolist())
     with steady_libraries():
         watcher = watch(observer, info, inputs, params)
-        partners: Iterable[Frame | None] = _of(reference, wanted) if reference is not None else _nobody()
+        partners: Iterable[Frame | None] = _of(reference, wanted) if reference is not None else repeat(None)
         for frame, partner in zip(_of(clip, wanted), partners, strict=False):
             watcher.see(frame, partner)
         return watcher.finish()
@@ -59,11 +60,6 @@ def watched(
 
 def _of(stream: Stream, wanted: set[int]) -> Iterator[Frame]:
     return (frame for frame in stream if frame.index in wanted)
-
-
-def _nobody() -> Iterator[None]:
-    while True:
-        yield None
 
 
 class _Sequence:

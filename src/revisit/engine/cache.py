@@ -19,7 +19,7 @@ import numpy as np
 from revisit.core import from_arrays, to_arrays
 from revisit.engine.shared_evidence import VARIABLE, shared_evidence
 from revisit.media import load_npz, require_seal, save_npz
-from revisit.media.files import UNFINISHED, is_there
+from revisit.media.files import UNFINISHED, is_file
 from revisit.media.places import cache_root
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class EvidenceCache:
         return self.root / "evidence" / key[:2] / f"{key}.npz"
 
     def __contains__(self, key: str) -> bool:
-        here = is_there(f"{self.root}/evidence/{key[:2]}/{key}.npz")  # asked of every clip of a run
+        here = is_file(f"{self.root}/evidence/{key[:2]}/{key}.npz")  # asked of every clip of a run
         return here or (bool(self.shared) and key in shared_evidence(self.shared))
 
     def save(self, key: str, record: Any) -> None:

@@ -65,7 +65,7 @@ def _is_text(start: bytes) -> bool:
 def _whole_boxes(file: BinaryIO, size: int) -> None:
     """Check that an ISO base media file has its index and is not cut off."""
     kinds = set()
-    for kind, end in _boxes(file, size):
+    for kind, _, end in boxes(file, size):
         kinds.add(kind)
         if end > size and kind in _NEEDED_BOXES:
             raise _cut_off(size, end)
@@ -76,19 +76,20 @@ def _whole_boxes(file: BinaryIO, size: int) -> None:
         )
 
 
-def _boxes(file: BinaryIO, size: int) -> Iterator[tuple[bytes, int]]:
+def boxes(file: BinaryIO, size: int) -> Iterator[tuple[bytes, int, int]]:
+    """Kind of each box at the outermost level of so many bytes, where its content starts, and where it ends."""
     at = 0
     for _ in range(100_000):  # fragmented files have one or two boxes a fragment
         file.seek(at)
         head = file.read(16)
         if len(head) < 8:
             return
-        length = int.from_bytes(head[:4], "big")
+        length, start = int.from_bytes(head[:4], "big"), at + 8
         if length == 1:
-            length = int.from_bytes(head[8:16], "big")
+            length, start = int.from_bytes(head[8:16], "big"), at + 16
         elif length == 0:  # until the end of the file
             length = size - at
-        yield head[4:8], at + length
+        yield head[4:8], start, at + length
         if length < 8:
             return
         at += length

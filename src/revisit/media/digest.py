@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -54,23 +55,22 @@ def _folder(clip: Clip) -> Iterator[bytes]:
 
 
 def _file(path: Path) -> Iterator[bytes]:
-    if not path.is_file():
-        raise MediaError("this is not a regular file" if path.exists() else "there is no such file or folder")
-    with path.open("rb") as file:
+    with _opened(path) as file:
         while chunk := file.read(1 << 20):
             yield chunk
 
 
+def _opened(path: Path) -> BinaryIO:
+    if not path.is_file():
+        raise MediaError("this is not a regular file" if path.exists() else "there is no such file or folder")
+    return path.open("rb")
+
+
 def quick_digest(path: Path) -> str:
     """SHA-256 in hex of a file's length and its first and last MiB: tells recordings apart without reading them all."""
-    made = hashlib.sha256()
-    with in_clip(path):
-        if not path.is_file():
-            raise MediaError("this is not a regular file" if path.exists() else "there is no such file or folder")
+    with in_clip(path), _opened(path) as file:
         size = path.stat().st_size
-        made.update(f"{size}\n".encode())
-        with path.open("rb") as file:
-            made.update(file.read(1 << 20))
-            file.seek(max(0, size - (1 << 20)))
-            made.update(file.read(1 << 20))
+        made = hashlib.sha256(f"{size}\n".encode() + file.read(1 << 20))
+        file.seek(max(0, size - (1 << 20)))
+        made.update(file.read(1 << 20))
     return made.hexdigest()

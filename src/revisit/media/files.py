@@ -10,12 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-
-def is_there(path: str) -> bool:
-    """Whether there is a file. Of tens of thousands, making a `Path` of each takes as long as the asking."""
-    return os.path.isfile(path)  # noqa: PTH113
-
-
 UNFINISHED = ".writing-"  # how names of files begin that are being written, or that a kill left so
 
 
@@ -56,9 +50,9 @@ def append(file: int, data: bytes) -> None:
         raise
 
 
-def is_file(path: Path) -> bool:
-    """Whether a file is there; a name that is too long, or no name at all, is none."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
+def is_file(path: Path | str) -> bool:
+    """Whether a file is there; a name that is too long, or no name at all, is none.
+
+    Of tens of thousands of names, making a `Path` of each takes as long as the asking.
+    """
+    return os.path.isfile(path)  # noqa: PTH113

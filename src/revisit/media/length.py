@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
+
+from revisit.media.container import boxes
 
 LARGEST_INDEX = 64 << 20  # bytes; the index of an hour of video has a few megabytes
 
@@ -21,19 +24,10 @@ def announced_frames(path: Path) -> int | None:
 def index_of(path: Path) -> bytes | None:
     """The index (moov box) of an mp4, m4v or mov file, or None."""
     with path.open("rb") as file:
-        size, at = path.stat().st_size, 0
-        while at + 8 <= size:
-            file.seek(at)
-            head = file.read(16)
-            length = int.from_bytes(head[:4], "big")
-            if length == 1:
-                length = int.from_bytes(head[8:16], "big")
-            if head[4:8] == b"moov" and 8 <= length <= LARGEST_INDEX:
-                file.seek(at + 8)
-                return file.read(length - 8)
-            if length < 8:
-                return None
-            at += length
+        for kind, start, end in boxes(file, path.stat().st_size):
+            if kind == b"moov" and 0 <= end - start <= LARGEST_INDEX:
+                file.seek(start)
+                return file.read(end - start)
     return None
 
 
@@ -50,10 +44,4 @@ def _video_samples(index: bytes) -> int | None:
 
 
 def _boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    at = 0
-    while at + 8 <= len(data):
-        length = int.from_bytes(data[at : at + 4], "big")
-        if length < 8:
-            return
-        yield data[at + 4 : at + 8], data[at + 8 : at + length]
-        at += length
+    return ((kind, data[start:end]) for kind, start, end in boxes(BytesIO(data), len(data)))

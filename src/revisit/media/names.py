@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from revisit.core import MediaError
+from revisit.core import InvalidEvidence, MediaError
 
 
 def printable(text: str, longest: int = 300) -> str:
@@ -17,11 +17,11 @@ def printable(text: str, longest: int = 300) -> str:
 
 @contextmanager
 def in_clip(path: Path) -> Iterator[None]:
-    """Put the name of the file in front of errors raised inside, and turn those of the disk into sentences."""
+    """Put the name of the file in front of errors raised inside: of the disk, of its format, of what it holds."""
     name = printable(path.name or str(path))
     try:
         yield
-    except MediaError as error:
+    except (MediaError, InvalidEvidence) as error:
         raise MediaError(f"{name}: {error}") from error.__cause__
     except OSError as error:
         raise MediaError(f"{name}: it cannot be read ({error.strerror or type(error).__name__})") from error

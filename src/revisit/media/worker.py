@@ -22,9 +22,9 @@ import resource
 import signal
 import struct
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 # Names of decoders. Whatever else a file asks for is not even opened to look at it.
@@ -110,7 +110,7 @@ def deliver(frames: Iterator[Any], facts: dict[str, Any], job: dict[str, Any]) -
     wanted = json.loads(sys.stdin.buffer.readline())
     wanted = None if wanted is None else set(wanted)
     done = 0
-    for frame in chain(first, frames):
+    for frame in chain([first], frames):
         if done == count:
             raise Problem(f"decoding gave more frames than the {count} its container holds; re-encode the clip")
         if frame.is_corrupt:
@@ -137,11 +137,6 @@ def rotation_of(frame: Any) -> int:
             matrix = struct.unpack("=9i", bytes(data)[:36])
             return round(-math.degrees(math.atan2(matrix[1], matrix[0]))) % 360
     return 0
-
-
-def chain(first: Any, rest: Iterable[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
 
 
 # Videos

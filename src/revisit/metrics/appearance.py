@@ -30,6 +30,16 @@ def compared(pairs: ReturnPairs, index: np.ndarray, least_overlap: float) -> tup
     return pairs.i[usable], pairs.j[usable]
 
 
+def style_table(style: StyleStats) -> tuple[list[str], np.ndarray]:
+    """Names and (N, S + 2) logarithms of gradients, contrast and saturation.
+
+    The floor of a gray level in 255 keeps black or gray frames from having a style of pure noise.
+    """
+    names = [*(f"gradient_{k}" for k in range(style.gradient.shape[1])), "contrast", "saturation"]
+    table = np.column_stack([style.gradient, style.contrast, style.saturation]).astype(float)
+    return names, np.log(np.maximum(table, 1 / 255))
+
+
 @metric(
     id="lighting_consistency", version=1, title="Light on return", unit="score", range=(0, 1), higher_is_better=True,
     needs=(LabStats, ReturnPairs), gates=("view_return",), suites=("folder",), paper="arXiv:2606.00793 eq. 9-12",
@@ -68,14 +78,10 @@ def style_consistency(style: StyleStats, pairs: ReturnPairs, *, least_overlap: f
     if isinstance(found, Unscored):
         return found
     i, j = found
-    # The floor of a gray level in 255 keeps black or gray frames from having a style of pure noise.
-    table = np.log(
-        np.maximum(np.column_stack([style.gradient, style.contrast, style.saturation]).astype(float), 1 / 255)
-    )
+    names, table = style_table(style)
     change = table[nearest_rows(style.index, j)] - table[nearest_rows(style.index, i)]
     deviation = np.abs(change).mean(axis=1)
     mean = float(deviation.mean())
-    names = [*(f"gradient_{k}" for k in range(style.gradient.shape[1])), "contrast", "saturation"]
     facts = {name: float(value) for name, value in zip(names, np.exp(change.mean(axis=0)), strict=True)}
     units = Series(frame=j, other=i, value=np.exp(-deviation))
     return Score(float(np.exp(-mean)), raw=mean, units=units, facts={"ratio": facts, "pairs": len(i)})

@@ -14,7 +14,7 @@ import numpy as np
 
 from revisit.core import Score, Series, Unscored, derived, metric
 from revisit.evidence.departures import CameraWays, Departures
-from revisit.metrics.overlay import MOST_GAPS, ROLL_WEIGHT, chained, step_vectors, trusted
+from revisit.metrics.overlay import MOST_GAPS, ROLL_WEIGHT, step_vectors, trusted, ways_of
 
 LEAST_WAY = 0.15  # widths: a reference that moves less has no way out and back
 SURE = 0.5  # share of the points at which clip and reference are joined beyond doubt
@@ -32,15 +32,11 @@ def camera_ways(departures: Departures) -> CameraWays | Unscored:
     if n < 4:
         return Unscored("too_short", f"a movement out and back needs more than the {n} frames that were compared")
     aspect = departures.size[1] / departures.size[0]
-    known = departures.reference_step_share > 0
-    mine = departures.clip_step_share > 0
-    for whose, found in (("reference", known), ("clip", mine)):
-        if (~found).mean() > MOST_GAPS:
-            return Unscored(
-                "not_followed", f"the camera of the {whose} cannot be tracked (too little texture, or cuts)"
-            )
-    truth = chained(step_vectors(departures.reference_step, aspect), known)
-    path = chained(step_vectors(departures.clip_step, aspect), mine)
+    ways = ways_of(departures)
+    if ways is None:
+        lost = "reference" if (departures.reference_step_share <= 0).mean() > MOST_GAPS else "clip"
+        return Unscored("not_followed", f"the camera of the {lost} cannot be tracked (too little texture, or cuts)")
+    path, truth = ways
     offset = step_vectors(departures.offset, aspect)
     direct = trusted(departures) & (departures.offset_share >= SURE) & (np.hypot(offset[:, 0], offset[:, 1]) < NEAR)
     if direct.any():

@@ -11,23 +11,11 @@ import numpy as np
 
 from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
 from revisit.evidence.camera import CameraPath
+from revisit.geometry.rotations import geodesic, to_yaw_pitch
 
 LEAST_RELIABLE = 0.6  # of the frames: with more gaps the sum of turns is a guess
 STRIDE = 0.2  # seconds between the moments whose turns are added
 NOTICEABLE = 3.0  # degrees: smaller turns have no named direction
-
-
-def angle(rotation: np.ndarray) -> np.ndarray:
-    """Degrees of rotations (..., 3, 3)."""
-    skew = np.stack([rotation[..., 2, 1] - rotation[..., 1, 2], rotation[..., 0, 2] - rotation[..., 2, 0],
-                     rotation[..., 1, 0] - rotation[..., 0, 1]], axis=-1)  # fmt: skip
-    return np.asarray(np.degrees(np.arctan2(np.linalg.norm(skew, axis=-1), np.trace(rotation, axis1=-2, axis2=-1) - 1)))
-
-
-def yaw_pitch(rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Degrees that the optical axis of rotations (..., 3, 3) points to the right, and up."""
-    x, y, z = np.moveaxis(rotation[..., 2], -1, 0)
-    return np.degrees(np.arctan2(x, z)), np.degrees(np.arctan2(-y, np.hypot(x, z)))
 
 
 def validate(path: CameraPath) -> None:
@@ -60,12 +48,12 @@ def camera_path(path: CameraPath) -> Score | Unscored:
         )
     sure = path.reliable
     index, time, rotation = path.index[sure], path.time[sure], path.rotation[sure]
-    away = angle(rotation)
+    away = geodesic(np.eye(3), rotation)
     step = max(1, round(STRIDE / max(float(np.median(np.diff(path.time))), 1e-6)))
     moments = rotation[np.unique(np.r_[np.arange(0, len(away), step), len(away) - 1])]
-    total = float(angle(np.swapaxes(moments[:-1], 1, 2) @ moments[1:]).sum())
+    total = float(geodesic(moments[:-1], moments[1:]).sum())
     far = int(away.argmax())
-    yaw, pitch = yaw_pitch(rotation)
+    yaw, pitch = to_yaw_pitch(rotation)
     facts = {
         "max_angle": round(float(away[far]), 2),
         "max_angle_frame": int(index[far]),

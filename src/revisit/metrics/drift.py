@@ -13,10 +13,10 @@ import numpy as np
 from revisit.core import Score, Series, Unscored, metric
 from revisit.evidence.appearance import LabStats, StyleStats
 from revisit.evidence.frames import FrameFacts
+from revisit.metrics.appearance import style_table
 from revisit.metrics.rows import nearest_rows
 
 NOTICED = 10.0  # CIELAB units: a change of light or colour that is noticed, and counts as one
-SMALLEST = 1 / 255  # keeps black and gray frames from having a style of pure noise
 LEAST_STRETCHES, LEAST_FRAMES = 4, 16
 
 
@@ -44,7 +44,8 @@ def long_drift(
     known, first, counts = np.unique(number, return_index=True, return_counts=True)
     if len(known) < LEAST_STRETCHES or counts.min() < 2:
         return Unscored("too_short", f"{len(known)} stretches of {stretch:g} s are too few to see a drift")
-    rows = _columns(lab, style)
+    light = lab.mean[nearest_rows(lab.index, style.index)].astype(float) / NOTICED
+    rows = np.column_stack([light, style_table(style)[1]])
     mean = np.stack([rows[number == one].mean(axis=0) for one in known])
     apart = np.abs(mean[:, None] - mean[None]).mean(axis=2)
     lags = np.arange(1, len(known))
@@ -77,7 +78,7 @@ def time_to_collapse(
     seconds = _seconds(frames, style)
     if len(seconds) < LEAST_FRAMES:
         return Unscored("too_short", f"{len(seconds)} frames are too few to see a picture collapse")
-    rows = _style(style)
+    names, rows = style_table(style)
     level = np.median(rows[: max(len(rows) // 4, 4)], axis=0)
     changed = np.abs(rows - level)
     worst = changed.max(axis=1)
@@ -87,7 +88,6 @@ def time_to_collapse(
     units = Series(frame=style.index, seconds=seconds, value=np.exp(-worst))
     if start >= len(bad) or (len(bad) - start) * step < lasting:
         return Score(1.0, raw=float(np.exp(worst.max())), units=units, facts={"collapsed_at_frame": None})
-    names = [*(f"gradient_{k}" for k in range(style.gradient.shape[1])), "contrast", "saturation"]
     which = int(changed[start:].mean(axis=0).argmax())
     facts = {
         "collapsed_at_frame": int(style.index[start]), "collapsed_at_second": round(float(seconds[start]), 3),
@@ -98,15 +98,3 @@ def time_to_collapse(
 
 def _seconds(frames: FrameFacts, style: StyleStats) -> np.ndarray:
     return np.asarray(frames.time[nearest_rows(frames.index, style.index)] if len(frames.index) else np.zeros(0))
-
-
-def _style(style: StyleStats) -> np.ndarray:
-    """(N, S + 2) logarithms of gradients, contrast and saturation."""
-    table = np.column_stack([style.gradient, style.contrast, style.saturation]).astype(float)
-    return np.asarray(np.log(np.maximum(table, SMALLEST)))
-
-
-def _columns(lab: LabStats, style: StyleStats) -> np.ndarray:
-    """(N, 5 + S) of each frame of the style: light, colours, and the logarithms of its statistics."""
-    light = lab.mean[nearest_rows(lab.index, style.index)].astype(float) / NOTICED
-    return np.column_stack([light, _style(style)])

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
+from revisit.core import InvalidEvidence, Score, Series, Unscored, metric, per_second
 from revisit.evidence.appearance import IntegrityTokens, PatchFeatures
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.rows import nearest_rows
@@ -28,16 +28,6 @@ def validate(features: PatchFeatures) -> None:
                 f"PatchFeatures.{name} must be unit vectors; lengths range from {lengths.min():.3g} to "
                 f"{lengths.max():.3g}. Divide each by its length"
             )
-
-
-def sample_frames(count: int, fps: float, rate: float = 3.0, at_most: int = 24) -> np.ndarray:
-    """Frame numbers at `rate` per second with both ends, thinned evenly to `at_most`."""
-    step = max(fps / rate, 1.0)
-    frames = np.unique(np.r_[0, np.round(np.arange(0, count, step)).astype(int), count - 1])
-    frames = frames[frames < count]
-    if len(frames) > at_most:
-        frames = frames[np.linspace(0, len(frames) - 1, at_most).astype(int)]
-    return frames
 
 
 def best_likeness(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -76,7 +66,7 @@ def integrity(
     """The score of unit descriptors of patches, (N, ..., D), and of whole frames; `valid` tells which patches count."""
     if not np.isfinite(fps):
         raise InvalidEvidence(f"FrameFacts.fps is {fps}; expected a number above zero")
-    frames = sample_frames(int(index[-1]) + 1, fps, rate, at_most)
+    frames = per_second(rate, at_most=at_most).pick(int(index[-1]) + 1, fps)
     rows = np.unique(nearest_rows(index, frames))
     ends = float(np.clip(whole[rows[0]].astype(float) @ whole[rows[-1]].astype(float), 0, 1))
     patches = {row: tokens[row] if valid is None else tokens[row][valid[row]] for row in rows.tolist()}

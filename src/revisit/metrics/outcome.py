@@ -16,6 +16,7 @@ import numpy as np
 from revisit.core import Reason, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.frames import CasePhases
+from revisit.metrics.overlay import averaged
 
 BLUR = 2  # pixels on each side: hides noise and shifts below the search's step
 REACH = 4  # steps of 2 pixels: shifts of up to a twentieth of a picture 160 pixels wide
@@ -38,14 +39,6 @@ class Mark:
     inside: np.ndarray  # (H, W) the mark
     around: np.ndarray  # (H, W) the rest, clear of the mark and of the edge
     change: float  # mean difference inside the mark, gray levels
-
-
-def blurred(rgb: np.ndarray) -> np.ndarray:
-    """The picture averaged over a small square, as floats."""
-    side = 2 * BLUR + 1
-    padded = np.pad(rgb.astype(float), ((BLUR + 1, BLUR), (BLUR + 1, BLUR), (0, 0)), mode="edge")
-    sums = padded.cumsum(axis=0).cumsum(axis=1)
-    return (sums[side:, side:] - sums[:-side, side:] - sums[side:, :-side] + sums[:-side, :-side]) / side**2
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -109,7 +102,7 @@ def find_mark(pictures: list[np.ndarray], returned: np.ndarray) -> Mark | Reason
         return Reason(
             "no_return", f"the reference does not return to its first view ({typical}), so the event cannot be checked"
         )
-    near = blurred(np.repeat(inside[:, :, None], 3, axis=2))[:, :, 0] > 0
+    near = averaged(inside, BLUR) > 0
     return Mark(first, pictures[row], row, inside, clear & ~near, float(change[inside].mean()))
 
 
@@ -136,11 +129,11 @@ def event_outcome(views: PairedViews, phases: CasePhases) -> Score | Unscored:
         return Unscored(
             "not_followed", f"pictures of {views.clip.shape[2]} x {views.clip.shape[1]} pixels are too small"
         )
-    mark = find_mark([blurred(picture) for picture in views.reference], returned)
+    mark = find_mark([averaged(picture, BLUR) for picture in views.reference], returned)
     if isinstance(mark, Reason):
         return Unscored(mark)
     # The clip may come back a little earlier or later: the frame whose surroundings fit best speaks.
-    tries = [(onto(blurred(views.clip[row]), mark.back, mark.around), int(row)) for row in returned]
+    tries = [(onto(averaged(views.clip[row], BLUR), mark.back, mark.around), int(row)) for row in returned]
     (shown, _), row = min(tries, key=lambda found: found[0][1])
     # Whether the light is the same is another question.
     shown = shown + (mark.back - shown)[mark.around].mean(axis=0)

@@ -48,13 +48,17 @@ def lab_of(rgb: np.ndarray) -> np.ndarray:
 
 
 def blurred(picture: np.ndarray, reach: int = BLUR) -> np.ndarray:
-    """(H, W, ...) averaged over a small square."""
+    """(H, W, ...) averaged over a small square, as single floats."""
+    return averaged(picture, reach).astype(np.float32)
+
+
+def averaged(picture: np.ndarray, reach: int) -> np.ndarray:
+    """(H, W, ...) the mean of the square of so many pixels on each side, as floats."""
     side = 2 * reach + 1
     rest = ((0, 0),) * (picture.ndim - 2)
     padded = np.pad(np.asarray(picture, np.float64), ((reach + 1, reach), (reach + 1, reach), *rest), mode="edge")
     sums = padded.cumsum(axis=0).cumsum(axis=1)
-    mean = (sums[side:, side:] - sums[:-side, side:] - sums[side:, :-side] + sums[:-side, :-side]) / side**2
-    return np.asarray(mean, np.float32)
+    return np.asarray((sums[side:, side:] - sums[:-side, side:] - sums[side:, :-side] + sums[:-side, :-side]) / side**2)
 
 
 def grown(mask: np.ndarray, reach: int) -> np.ndarray:

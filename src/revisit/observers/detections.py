@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Sight, Target, UsageError, observer
+from revisit.core import ClipInfo, Frame, Sight, Target, UsageError, observer
 from revisit.evidence.memory_clips import Detections
 from revisit.observers.masks import AT_MOST, DINO, MOBILE_SAM, SALIENCY, SAM2, U2NETP, choose_frames, followed
+from revisit.observers.pictures import in_groups
 
 SAM3 = "sam3"
 GROUP = 4  # frames at a time
@@ -131,23 +132,14 @@ def _asked(words: str, ask: Callable[[Any, str], Rows], threshold: float, maker:
 
     index: list[int] = []
     rows: Rows = []
-    waiting: list[Any] = []
 
-    def answer() -> None:
-        with runtime.inference():
-            rows.extend(ask(runtime.on_device([one.rgb for one in waiting]), words))
-        index.extend(one.index for one in waiting)
-        waiting.clear()
-
-    frame = yield
-    while frame is not None:
+    def see(frames: list[Frame]) -> None:
         if words:
-            waiting.append(frame)
-        if len(waiting) == GROUP:
-            answer()
-        frame = yield
-    if waiting:
-        answer()
+            with runtime.inference():
+                rows.extend(ask(runtime.on_device([frame.rgb for frame in frames]), words))
+            index.extend(frame.index for frame in frames)
+
+    yield from in_groups(GROUP, see)
     counts = [len(score) for score, _ in rows]
     return Detections(
         index=np.array(index, dtype=np.int64),

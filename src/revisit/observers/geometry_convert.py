@@ -16,7 +16,7 @@ import numpy as np
 
 from revisit.core import MediaError, UsageError
 from revisit.geometry.formats.arrays import as_intrinsics
-from revisit.geometry.poses import InvalidPoses, Trajectory, as_4x4, from_w2c, invert
+from revisit.geometry.poses import Trajectory, as_4x4, from_w2c, invert
 from revisit.media import load_npz, save_npz
 from revisit.media.names import in_clip, printable
 from revisit.observers.geometry_file import IN_WORDS, READ, Geometry, geometry_of
@@ -68,10 +68,7 @@ def convert(
             if size is None:
                 raise MediaError("its intrinsics are relative to the picture size; give the size with --size")
             arrays["intrinsics"] = arrays["intrinsics"] * np.array([[size[0]], [size[1]], [1.0]])
-        try:
-            found = geometry_of(arrays, convention)
-        except InvalidPoses as error:
-            raise MediaError(str(error)) from error
+        found = geometry_of(arrays, convention)
         if found.refused:
             raise MediaError(f"{found.refused}; here: pass --convention")
     save_npz(out, packed(found, producer))
@@ -125,10 +122,7 @@ def _complete(
     arrays: Mapping[str, np.ndarray], poses: str, w2c: bool, lenses: tuple[str, ...], depths: tuple[str, ...]
 ) -> dict[str, np.ndarray]:
     matrices = arrays[poses][0] if arrays[poses].ndim == 4 else arrays[poses]  # networks keep an axis of batches
-    try:
-        c2w = from_w2c(matrices) if w2c else as_4x4(matrices)
-    except InvalidPoses as error:
-        raise MediaError(str(error)) from error
+    c2w = from_w2c(matrices) if w2c else as_4x4(matrices)
     made = {"extrinsics": c2w, "convention": np.array("c2w_opencv")}
     lens = next((arrays[name] for name in lenses if name in arrays), None)
     if lens is not None:
@@ -160,7 +154,7 @@ def _lens(given: str, n: int) -> tuple[np.ndarray, tuple[int, int] | None]:
         arrays = load_npz(path)
         values = arrays.get("data", next(iter(arrays.values())))
         with in_clip(path):
-            return _matrices(values, n), None
+            return np.array(as_intrinsics(values, n)), None
     if path.suffix == ".txt":
         with in_clip(path):
             lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
@@ -172,18 +166,11 @@ def _lens(given: str, n: int) -> tuple[np.ndarray, tuple[int, int] | None]:
             words = cameras[0]
             numbers = [float(word) for word in words[4:]]
             values = np.array([numbers[k] for k in COLMAP_MODELS[words[1]]])
-            return _matrices(values, n), (int(words[2]), int(words[3]))
+            return np.array(as_intrinsics(values, n)), (int(words[2]), int(words[3]))
     try:
         values = np.array([float(word) for word in given.split(",")])
     except ValueError:
         values = np.zeros(0)
     if values.shape != (4,):
         raise UsageError(f"--intrinsics takes a file (npz, cameras.txt) or fx,fy,cx,cy, not {printable(given, 60)!r}")
-    return _matrices(values, n), None
-
-
-def _matrices(values: np.ndarray, n: int) -> np.ndarray:
-    try:
-        return np.array(as_intrinsics(values, n))
-    except InvalidPoses as error:
-        raise MediaError(str(error)) from error
+    return np.array(as_intrinsics(values, n)), None

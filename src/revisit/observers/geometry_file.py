@@ -25,7 +25,7 @@ import numpy as np
 
 from revisit.core import MediaError, UsageError
 from revisit.geometry.depth_views import clearly_less, convention_errors
-from revisit.geometry.poses import InvalidPoses, as_4x4, check_rigid, invert
+from revisit.geometry.poses import as_4x4, check_rigid, invert
 from revisit.media import load_npz, npz_shapes
 from revisit.media.names import in_clip, printable
 
@@ -69,10 +69,7 @@ def read_geometry(path: Path, convention: str = "auto") -> Geometry:
         _complete(names)
     arrays = load_npz(path, members=[name for name in READ if name in names])
     with in_clip(path):
-        try:
-            return geometry_of(arrays, convention)
-        except InvalidPoses as error:
-            raise MediaError(str(error)) from error
+        return geometry_of(arrays, convention)
 
 
 def geometry_of(arrays: Mapping[str, np.ndarray], convention: str = "auto") -> Geometry:

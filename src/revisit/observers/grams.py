@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, MediaError, Sight, observers
+from revisit.core import ClipInfo, Frame, Sight, observers
 from revisit.evidence.mbench import GramDistances
-from revisit.geometry.fold_pairs import frame_numbers, returning_pairs, symmetric_pairs
-from revisit.geometry.poses import InvalidPoses
+from revisit.geometry.fold_pairs import symmetric_pairs
 from revisit.observers.geometry_file import read_geometry
+from revisit.observers.pictures import in_groups
+from revisit.observers.returned_pairs import seen_again
 
 LONG_SIDE = 512
 AT_ONCE = 4  # frames; VGG takes 300 MB for each
@@ -39,12 +40,7 @@ def compared_frames(
     if geometry is None or path is None or geometry.refused:
         found, numbers = symmetric_pairs(count), np.arange(count)
     else:
-        try:
-            numbers, _ = frame_numbers(len(geometry.c2w), geometry.frame, count)
-        except InvalidPoses as error:
-            raise MediaError(f"{path.name}: {error}") from error
-        depth = float(np.nan_to_num(geometry.median_depth[0], nan=1.0))
-        found = returning_pairs(geometry.c2w, numbers, count, annotations, depth, literal=rule == "paper")
+        found, numbers, _ = seen_again(geometry, path, count, annotations, rule)
     out, back = numbers[found.row].tolist(), numbers[found.other].tolist()
     return [*near, *((later, earlier, True) for earlier, later in zip(out, back, strict=True))]
 
@@ -86,32 +82,27 @@ def distances(pairs: list[Compared], matrices: Any, maker: str) -> Any:
     ending: dict[int, list[int]] = defaultdict(list)  # the later frame -> numbers of its pairs
     for number, (later, _, _) in enumerate(pairs):
         ending[later].append(number)
-    waiting: list[Frame] = []
     found: dict[int, list[Any]] = {}
     rows: dict[int, list[np.ndarray]] = {}
     count = 0
-    frame: Frame | None
-    while True:
-        frame = yield
-        if frame is not None and frame.index in uses:
-            waiting.append(frame)
-        if waiting and (frame is None or len(waiting) == AT_ONCE):
-            layers = matrices([one.rgb for one in waiting])
-            count = len(layers)
-            for row, one in enumerate(waiting):
-                found[one.index] = [layer[row : row + 1] for layer in layers]
-                for number in ending[one.index]:
-                    later, earlier, _ = pairs[number]
-                    if earlier in found:
-                        with runtime.inference():
-                            made = gram_distances(found[later], found[earlier])
-                            rows[number] = [runtime.numbers(part[0]) for part in made]
-                    uses.subtract((later, earlier))
-                for spent in [number for number in found if uses[number] <= 0]:
-                    del found[spent]
-            waiting = []
-        if frame is None:
-            break
+
+    def compare(frames: list[Frame]) -> None:
+        nonlocal count
+        layers = matrices([frame.rgb for frame in frames])
+        count = len(layers)
+        for row, frame in enumerate(frames):
+            found[frame.index] = [layer[row : row + 1] for layer in layers]
+            for number in ending[frame.index]:
+                later, earlier, _ = pairs[number]
+                if earlier in found:
+                    with runtime.inference():
+                        made = gram_distances(found[later], found[earlier])
+                        rows[number] = [runtime.numbers(part[0]) for part in made]
+                uses.subtract((later, earlier))
+            for spent in [number for number in found if uses[number] <= 0]:
+                del found[spent]
+
+    yield from in_groups(AT_ONCE, compare)
     order = sorted(rows)
     seen = [pairs[number] for number in order]
     table = np.array([rows[number] for number in order], dtype=np.float32).reshape(len(order), 3, count)

@@ -43,7 +43,7 @@ CERTAIN_LIKE, CERTAIN_MARGIN = (0.4, 0.6), (-0.05, 0.05)  # from surely away to 
 EDGE = 0.03  # of the frame: a box that near to a side is cut by it
 
 
-def chosen(count: int, fps: float, target: Target | None) -> np.ndarray:
+def chosen(count: int, fps: float, *inputs: object, **params: object) -> np.ndarray:
     """Frames to look at: 4 a second, 32 at least and 64 at most, evenly spread, the first and the last among them."""
     wanted = int(np.clip(np.ceil(PER_SECOND * count / max(fps, 1e-6)), FEWEST, MOST))
     return np.unique(np.linspace(0, count - 1, min(wanted, count)).round().astype(np.int64))
@@ -68,13 +68,9 @@ def looks(clip: ClipInfo, target: Target) -> Sight:
     )  # fmt: skip
 
 
-def _choose(count: int, fps: float, target: Target | None, *, when_unknown: str) -> np.ndarray:
-    return chosen(count, fps, target)
-
-
 @observer(
     id="small.sightings", version=1, kind="sequence", makes=Detections, size=LONG_SIDE, inputs=("target?",),
-    choose=_choose, weights=(*WEIGHTS, "u2netp"),
+    choose=chosen, weights=(*WEIGHTS, "u2netp"),
 )  # fmt: skip
 def sightings(clip: ClipInfo, target: Target | None, *, when_unknown: str = SALIENCY) -> Sight:
     """Where the target is found again, and how sure that is: asked for by its first look, not by a name.

@@ -24,6 +24,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Frame, Sight, Target, UsageError, every, observer, observers
 from revisit.evidence.mbench import ObjectMasks
+from revisit.observers.pictures import in_groups
 from revisit.observers.track import STORED_SIDE, Box, Tracker
 
 if TYPE_CHECKING:
@@ -83,12 +84,10 @@ def masks_by_sam2(
     size = stored_size(clip)
     index: list[int] = []
     found: list[np.ndarray] = []
-    frame = yield
-    while frame is not None:
+    while (frame := (yield)) is not None:
         with runtime.inference():
             found.append(follower.see(runtime.on_device([frame.rgb]), size))
         index.append(frame.index)
-        frame = yield
     stack = np.stack(found) if found else np.zeros((0, *size), bool)
     return ObjectMasks(np.array(index, dtype=np.int64), stack, follower.maker)
 
@@ -118,31 +117,28 @@ def followed(box: Box | None, when_unknown: str = SKIP) -> Generator[None, Any, 
         raise UsageError(f"when_unknown={when_unknown!r}: choose {SKIP!r} or {SALIENCY!r}")
     track = Track(BOX if box else SALIENT, np.zeros(0, np.int64), [], [])
     tracker: Tracker | None = None
-    waiting: list[Frame] = []
     index: list[int] = []
-    group = 1 if runtime.device() == "cpu" else GROUP
-    frame = yield
-    if frame is not None and box is None and when_unknown == SALIENCY:
-        from revisit.networks.u2net import salient_box
 
-        box = salient_box(frame.rgb)
-    while frame is not None:
-        waiting.append(frame)
-        frame = yield
+    def see(frames: list[Frame]) -> None:
+        nonlocal box, tracker, when_unknown
+        if box is None and when_unknown == SALIENCY:
+            from revisit.networks.u2net import salient_box
+
+            box, when_unknown = salient_box(frames[0].rgb), SKIP  # of the first frame only
         if box is None:
-            waiting.clear()
-        elif len(waiting) == group or frame is None:
-            with runtime.inference():
-                net = mobile_sam.network()
-                for shown, seen in zip(waiting, embeddings(net, waiting), strict=True):
-                    if tracker is None:
-                        tracker = Tracker(net, shown.rgb, box, seen=seen)
-                    else:
-                        tracker.see(shown.rgb, seen)
-                    index.append(shown.index)
-                    track.masks.append(tracker.mask)
-                    track.score.append(tracker.score)
-            waiting.clear()
+            return
+        with runtime.inference():
+            net = mobile_sam.network()
+            for shown, seen in zip(frames, embeddings(net, frames), strict=True):
+                if tracker is None:
+                    tracker = Tracker(net, shown.rgb, box, seen=seen)
+                else:
+                    tracker.see(shown.rgb, seen)
+                index.append(shown.index)
+                track.masks.append(tracker.mask)
+                track.score.append(tracker.score)
+
+    yield from in_groups(1 if runtime.device() == "cpu" else GROUP, see)
     track.index = np.array(index, dtype=np.int64)
     track.prompt = track.prompt if box else NOTHING
     return track

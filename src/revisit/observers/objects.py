@@ -72,8 +72,7 @@ def object_features_by_dino(
     index: list[int] = []
     shown: list[int] = []
     vectors: list[np.ndarray] = []
-    frame = yield
-    while frame is not None:
+    while (frame := (yield)) is not None:
         with runtime.inference():
             picture = runtime.on_device([frame.rgb])
             mask = follower.see(picture, (clip.height, clip.width))
@@ -81,7 +80,6 @@ def object_features_by_dino(
                 vectors.append(described(picture, mask))
                 shown.append(frame.index)
         index.append(frame.index)
-        frame = yield
     table = np.stack(vectors) if vectors else np.zeros((0, 0), np.float32)
     maker = f"{DINOV2} on masks by {follower.maker}"
     return ObjectFeatures(np.array(index, dtype=np.int64), np.array(shown, dtype=np.int64), table, maker)

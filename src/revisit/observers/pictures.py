@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from functools import lru_cache, partial
 from typing import Any
 
@@ -157,6 +158,18 @@ def follow(flow: np.ndarray, later: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     at = flow + _places(width, height)
     inside = cv2.inRange(at, (-0.5, -0.5), (width - 0.5, height - 0.5)) > 0
     return np.asarray(cv2.remap(later, at, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)), inside
+
+
+def in_groups(size: int, see: Callable[[list[Frame]], None]) -> Generator[None, Frame | None, None]:
+    """Show the frames that are sent to `see`, so many at a time, and at the end the rest: for `yield from`."""
+    waiting: list[Frame] = []
+    while (frame := (yield)) is not None:
+        waiting.append(frame)
+        if len(waiting) == size:
+            see(waiting)
+            waiting = []
+    if waiting:
+        see(waiting)
 
 
 @lru_cache(maxsize=8)

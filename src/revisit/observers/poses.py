@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from revisit.core import MediaError, UsageError
+from revisit.core import UsageError
 from revisit.geometry import formats
 from revisit.geometry.poses import InvalidPoses, Trajectory
 from revisit.media import load_npz
 from revisit.media.names import in_clip
 from revisit.media.texts import read_text
-
-MOST_TEXT = 256 << 20  # bytes; an hour of poses is a few megabytes
 
 TEXT: dict[str, Callable[[str], Trajectory]] = {
     "tum": formats.parse_tum,
@@ -36,41 +34,33 @@ ARRAYS: dict[str, Callable[[Mapping[str, np.ndarray]], Trajectory]] = {
     "c2w": lambda arrays: formats.from_c2w_array(_only(arrays)),
 }
 AUTO = ("auto", "auto_c2w")  # by the content; the second takes arrays that nothing names for camera-to-world
-FORMATS = (*AUTO, *TEXT, *ARRAYS)
+READERS: dict[str, Callable[[Any], Trajectory]] = {**TEXT, **ARRAYS}
+FORMATS = (*AUTO, *READERS)
 
 
 def read_poses(path: Path, format: str = "auto") -> Trajectory:
     """The trajectory in a file. `auto` recognises the format by the content; bare matrices by the file's name."""
     if format not in FORMATS:
         raise UsageError(f"there is no pose format called {format!r}; choose one of {', '.join(FORMATS)}")
-    if format in ARRAYS or (format in AUTO and path.suffix in (".npz", ".npy")):
-        arrays = load_npz(path)
-        with in_clip(path), _as_media_errors():
-            return ARRAYS[_recognise_arrays(arrays, format) if format in AUTO else format](arrays)
-    with in_clip(path), _as_media_errors():
-        text = read_text(path, MOST_TEXT)
-        return TEXT[_recognise_text(text) if format in AUTO else format](text)
+    name, content = _opened(path, format)
+    with in_clip(path):
+        return READERS[name](content)
 
 
 def recognise(path: Path, format: str = "auto") -> str:
     """The name of the format that a file is read as; `auto` and `auto_c2w` recognise it."""
-    if format not in AUTO:
-        return format
-    if path.suffix in (".npz", ".npy"):
+    return _opened(path, format)[0] if format in AUTO else format
+
+
+def _opened(path: Path, format: str) -> tuple[str, Any]:
+    """The name of the format that a file is read as, and its arrays or its text."""
+    if format in ARRAYS or (format in AUTO and path.suffix in (".npz", ".npy")):
         arrays = load_npz(path)
-        with in_clip(path), _as_media_errors():
-            return _recognise_arrays(arrays, format)
-    with in_clip(path), _as_media_errors():
-        return _recognise_text(read_text(path, MOST_TEXT))
-
-
-@contextmanager
-def _as_media_errors() -> Iterator[None]:
-    """What is wrong with poses is, here, wrong with a file."""
-    try:
-        yield
-    except InvalidPoses as error:
-        raise MediaError(str(error)) from error
+        with in_clip(path):
+            return _recognise_arrays(arrays, format) if format in AUTO else format, arrays
+    with in_clip(path):
+        text = read_text(path)
+        return _recognise_text(text) if format in AUTO else format, text
 
 
 def _recognise_text(text: str) -> str:
@@ -92,7 +82,7 @@ def _recognise_text(text: str) -> str:
     return columns[len(words)]
 
 
-def _recognise_arrays(arrays: Mapping[str, np.ndarray], format: str = "auto") -> str:
+def _recognise_arrays(arrays: Mapping[str, np.ndarray], format: str) -> str:
     makers = {"data": "vipe", "extrinsics": "da3", "extrinsic": "vggt", "camera_poses": "mapanything"}
     for name, maker in {**makers, "cam_c2w": "mapanything"}.items():
         if name in arrays and (len(arrays) > 1 or name == "cam_c2w"):

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, MediaError, Sight, observer
+from revisit.core import ClipInfo, Frame, Sight, observer
 from revisit.evidence.mbench import PairMatches, WarpedViews
 from revisit.geometry.depth_views import depth_there, landing
 from revisit.geometry.fold_pairs import Pairs, frame_numbers, returning_pairs
-from revisit.geometry.poses import InvalidPoses
 from revisit.geometry.two_view import relative_pose
+from revisit.media.names import in_clip
 from revisit.observers.geometry_file import Geometry, read_geometry
 
 POINTS = 4000
@@ -47,14 +47,19 @@ class Chosen:
 def choose(clip: ClipInfo, path: Path, annotations: Mapping[str, Any], rule: str, convention: str) -> Chosen:
     """The pairs of frames of a clip, from the poses in the file and the setting of the case."""
     geometry = read_geometry(path, convention)
-    try:
-        frame, note = frame_numbers(len(geometry.c2w), geometry.frame, clip.count)
-    except InvalidPoses as error:
-        raise MediaError(f"{path.name}: {error}") from error
-    depth = float(np.nan_to_num(geometry.median_depth[0], nan=1.0))
-    pairs = returning_pairs(geometry.c2w, frame, clip.count, annotations, depth, literal=rule == "paper")
+    pairs, frame, note = seen_again(geometry, path, clip.count, annotations, rule)
     notes = [text for text in (note, pairs.note, "" if geometry.depth is not None else "no depth") if text]
     return Chosen(geometry, pairs, frame, "; ".join(notes))
+
+
+def seen_again(
+    geometry: Geometry, path: Path, count: int, annotations: Mapping[str, Any], rule: str
+) -> tuple[Pairs, np.ndarray, str]:
+    """Poses that see one view out and back, the frame number of each pose, and what had to be assumed of these."""
+    with in_clip(path):
+        frame, note = frame_numbers(len(geometry.c2w), geometry.frame, count)
+    depth = float(np.nan_to_num(geometry.median_depth[0], nan=1.0))
+    return returning_pairs(geometry.c2w, frame, count, annotations, depth, literal=rule == "paper"), frame, note
 
 
 @observer(

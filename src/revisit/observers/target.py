@@ -157,28 +157,12 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
         if inside > 0.9 and seen.near < OTHER_LOOK and max(seen.near, part) > SAME_LOOK and setting != COVERED:
             search.remember(rgb, spot, float(frame.time), moved.flow, setting, seen)
 
-        rows.append(
-            {
-                "index": frame.index,
-                "seconds": frame.time,
-                "box": spot.box(search.size),
-                "inside": inside,
-                "flow": moved.flow,
-                "near": seen.near,
-                "part": part,
-                "peak": seen.peak,
-                "peak_box": seen.peak_at.box(search.size),
-                "second": seen.second,
-                "first": seen.first,
-                "early": seen.early,
-                "colour": colour,
-                "place": seen.place,
-                "place_box": seen.place_at.box(search.size),
-                "place_second": seen.place_second,
-                "at_place": seen.at_place,
-                "camera": moved.camera,
-            }
-        )
+        places = {"box": spot, "peak_box": seen.peak_at, "place_box": seen.place_at}
+        rows.append({
+            "index": frame.index, "seconds": frame.time, "inside": inside, "flow": moved.flow, "part": part,
+            "colour": colour, "camera": moved.camera, **{name: getattr(seen, name) for name in SIGHTED},
+            **{name: place.box(search.size) for name, place in places.items()},
+        })  # fmt: skip
         last, moved = float(frame.time), STILL
         if missed > LOST_AFTER:
             absent = last
@@ -189,6 +173,7 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
     return TargetTrack(**columns, **search.facts(clip))
 
 
+SIGHTED = ("near", "peak", "second", "first", "early", "place", "place_second", "at_place")  # in the evidence, too
 STEPS = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)])  # in cells: how far off a half may be
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from revisit.core import ClipInfo, Frame, Sight, observers
 from revisit.evidence.mbench import TextFeatures
 from revisit.geometry.fold_pairs import segment_bounds
+from revisit.observers.pictures import in_groups
 
 AT_ONCE = 16  # frames
 
@@ -61,19 +62,13 @@ def text_features(
     belongs = segment_frames(clip.count, len(captions), per_segment)
     frames: list[int] = []
     vectors: list[np.ndarray] = []
-    waiting: list[np.ndarray] = []
-    frame: Frame | None
-    while True:
-        frame = yield
-        if frame is not None and frame.index in belongs:
-            frames.append(frame.index)
-            waiting.append(frame.rgb)
-        if waiting and (frame is None or len(waiting) == AT_ONCE):
-            with runtime.inference(networks.HALF):
-                vectors.append(runtime.numbers(net.images(runtime.on_device(waiting))))
-            waiting = []
-        if frame is None:
-            break
+
+    def see(shown: list[Frame]) -> None:
+        frames.extend(frame.index for frame in shown)
+        with runtime.inference(networks.HALF):
+            vectors.append(runtime.numbers(net.images(runtime.on_device([frame.rgb for frame in shown]))))
+
+    yield from in_groups(AT_ONCE, see)
     text, cut = np.zeros((0, 1), np.float32), False
     if captions:
         with runtime.inference(networks.HALF):

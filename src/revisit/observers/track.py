@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from revisit.core.frames import area_averaged
 from revisit.observers.pictures import FLOW_SIDE, flow_maker
 from revisit.observers.target import (
     COVERED,
@@ -106,10 +107,8 @@ class Tracker:
         self.mask: np.ndarray | None = None if self.lost else cut.mask
         self.score = 0.0 if self.lost else cut.expected  # that this mask is the target's, 0-1
         x0, y0, x1, y1 = box_of(cut.mask) if cut.mask.any() else box
-        self._size = max(
-            (x1 - x0) * (y1 - y0), 1e-6
-        )  # of the box around the mask, and where the given box lies from it
-        self._off = self.spot.centre - np.array([(x0 + x1) / 2, (y0 + y1) / 2])  # of the given box from it
+        self._size = max((x1 - x0) * (y1 - y0), 1e-6)  # of the box around the mask
+        self._off = self.spot.centre - np.array([(x0 + x1) / 2, (y0 + y1) / 2])  # where the given box lies from it
         self._rule = LikeTarget(int(seen.cells.shape[0]))
         self._rule.learn(cells_of(seen), share_of_cells(cut.mask, seen))
 
@@ -288,14 +287,7 @@ def overlap(one: Box, other: Box) -> float:
 
 def at_most(rgb: np.ndarray, long_side: int) -> np.ndarray:
     """The picture with its longer side reduced to `long_side`; never enlarged."""
-    import cv2
-
-    height, width = rgb.shape[:2]
-    scale = long_side / max(height, width)
-    if scale >= 1:
-        return rgb
-    size = max(1, round(width * scale)), max(1, round(height * scale))
-    return np.asarray(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA))
+    return rgb if max(rgb.shape[:2]) <= long_side else area_averaged(rgb, long_side)
 
 
 def _box(spot: Spot, search: Search) -> Box:
