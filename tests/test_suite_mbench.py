@@ -204,7 +204,7 @@ def broken(tmp_path: Path, make_clip) -> Path:
 
 
 NAMED = {
-    "no anchor": "object:bare", "wrong grid": "environment:grid", "missing artifact": "environment:nopose",
+    "no anchor": "object:bare", "bad artifact": "environment:grid", "missing artifact": "environment:nopose",
     "missing video": "human:gone", "broken video link": "human:dangling", "absolute video path": "human:absolute",
     "video outside": "human:outside", "duplicate item": "causal:s0", "wrong subset": "human:bare", "not JSON": "",
 }  # fmt: skip
@@ -228,7 +228,7 @@ def test_validate_names_every_fault_with_file_and_line(broken: Path, monkeypatch
     assert "models/one/samples.jsonl:" in done.output and f"{sum(p.violation for p in told)} violations" in done.output
     only = invoke("mbench", "validate", broken, "--metrics", "mbencha.environment.rendering_style", "--json", code=1)
     kinds = {entry["kind"] for entry in json.loads(only.stdout)}
-    assert "no anchor" not in kinds and "wrong grid" not in kinds and "missing video" in kinds, "by what metrics need"
+    assert "no anchor" not in kinds and "bad artifact" not in kinds and "missing video" in kinds, "by what metrics need"
 
 
 def test_a_sound_dataset_is_valid(tmp_path: Path, make_clip):
@@ -301,12 +301,16 @@ def test_paths_out_of_the_dataset_need_leave(broken: Path, tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("arrays", "kind", "says"),
     [
-        ({"depth": np.ones((3, 4, 4))}, "bad artifact", "no extrinsics"),
+        ({"depth": np.ones((3, 4, 4))}, "bad artifact", "no array 'extrinsics', only depth"),
         ({**poses(), "depth": np.ones((2, 24, 32))}, "bad artifact", "beside 3 poses"),
-        ({**poses(), "extrinsics": np.ones((3, 6))}, "bad artifact", "extrinsics are"),
+        ({**poses(), "extrinsics": np.ones((3, 6))}, "bad artifact", "(3, 6)"),
         ({**poses(), "extrinsics": np.full((3, 3, 4), np.nan)}, "bad artifact", "NaN"),
-        ({name: array for name, array in poses().items() if name != "depth"}, "bad artifact", "neither depth nor size"),
-        (poses(centre=(640, 360)), "wrong grid", "about 1280 x 720, and the grid is 32 x 24"),
+        (
+            {name: array for name, array in poses().items() if name != "depth"},
+            "bad artifact",
+            "neither depth nor 'size'",
+        ),
+        (poses(centre=(640, 360)), "bad artifact", "(640, 360) and its depth is 32 x 24"),
     ],
 )
 def test_artifacts_that_cannot_be_used(tmp_path: Path, arrays, kind: str, says: str):

@@ -66,7 +66,7 @@ def read_geometry(path: Path, convention: str = "auto") -> Geometry:
         raise UsageError(f"unknown pose convention {convention!r}; choose w2c, c2w or auto")
     names = npz_shapes(path)
     with in_clip(path):
-        _complete(names)
+        complete(names)
     arrays = load_npz(path, members=[name for name in READ if name in names])
     with in_clip(path):
         return geometry_of(arrays, convention)
@@ -74,7 +74,7 @@ def read_geometry(path: Path, convention: str = "auto") -> Geometry:
 
 def geometry_of(arrays: Mapping[str, np.ndarray], convention: str = "auto") -> Geometry:
     """The geometry in arrays by name, as this module's header lists them."""
-    _complete(arrays)
+    complete(arrays)
     matrices = as_4x4(arrays["extrinsics"])
     check_rigid(matrices)
     n = len(matrices)
@@ -90,7 +90,8 @@ def geometry_of(arrays: Mapping[str, np.ndarray], convention: str = "auto") -> G
     return Geometry(c2w, intrinsics, depth, frame, width, height, chosen, found, errors, refused, maker)
 
 
-def _complete(names: Collection[str]) -> None:
+def complete(names: Collection[str]) -> None:
+    """Raise MediaError unless the arrays are there that such a file must have."""
     for name in ("extrinsics", "intrinsics"):
         if name not in names:
             raise MediaError(

@@ -11,7 +11,7 @@ The run folder is that of `revisit mbench eval`: calls into one folder add up, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -37,9 +37,6 @@ class Items(Sequence[Case]):
 
     def __getitem__(self, number: Any) -> Any:
         return self.cases[number]
-
-    def __iter__(self) -> Iterator[Case]:
-        return iter(self.cases)
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from revisit.core import Clip, MediaError, Reason
-from revisit.media import load_npz, npz_shapes, open_clip
+from revisit.media import open_clip
 from revisit.suites.mbench.dataset import LIST, Dataset, Item, Problem
+from revisit.suites.mbench.imports import poses_in
 from revisit.suites.mbench.metrics.actions import asked_of
 from revisit.suites.mbench.names import Dimension
 from revisit.suites.mbench.read import Filter, anchor_of, segments_of, target_of, words_of
-
-OFF_CENTRE = 0.15  # of the grid's side: a principal point further from the middle is refused by the reader, too
-POSES = ("extrinsics", "intrinsics")
-EXPECTED = "expected depth (N, H, W), extrinsics (N, 3, 4) and intrinsics (N, 3, 3)"
 
 
 @dataclass
@@ -98,7 +95,7 @@ def of_item(data: Dataset, item: Item, dimensions: Sequence[Dimension]) -> Itera
             text = "results.npz is missing; `revisit mbench prepare` makes one"
             yield Problem("missing artifact", where, item.line, item.id, text)
         elif item.artifact is not None and (trouble := artifact_problem(item.artifact)) is not None:
-            yield Problem(trouble[0], where, item.line, item.id, f"{item.artifact.name}: {trouble[1]}")
+            yield Problem(trouble[0], where, item.line, item.id, trouble[1])
 
 
 def not_a_video(path: Path) -> str:
@@ -111,39 +108,11 @@ def not_a_video(path: Path) -> str:
 
 
 def artifact_problem(path: Path) -> tuple[str, str] | None:
-    """What is wrong with a pose artifact, in a word and in a sentence: its arrays, their number, or their grid."""
+    """What is wrong with a pose artifact, in a word and in a sentence, as its reader finds it."""
     try:
-        shapes = npz_shapes(path)
-        absent = [name for name in POSES if name not in shapes]
-        if absent:
-            return "bad artifact", f"it has no {absent[0]}; {EXPECTED}"
-        arrays = load_npz(path, members=[*POSES, *({"size"} & shapes.keys())])
+        count = poses_in(path)
     except MediaError as error:
         return "bad artifact", str(error)
-    extrinsics, K = arrays["extrinsics"], arrays["intrinsics"]
-    count = len(extrinsics)
-    if extrinsics.ndim != 3 or extrinsics.shape[1:] not in ((3, 4), (4, 4)) or K.shape != (count, 3, 3):
-        return "bad artifact", f"extrinsics are {extrinsics.shape} and intrinsics {K.shape}; {EXPECTED}"
-    if not (np.isfinite(extrinsics).all() and np.isfinite(K).all()):
-        return "bad artifact", "its poses hold NaN or infinite values"
-    depth, size = shapes.get("depth"), arrays.get("size")
-    if depth is not None and (len(depth) != 3 or depth[0] != count):
-        return "bad artifact", f"depth is {depth} beside {count} poses; {EXPECTED}"
-    if size is not None and np.size(size) != 2:
-        return "bad artifact", f"size has {np.size(size)} values; expected width and height"
-    if depth is None and size is None:
-        return "bad artifact", "it has neither depth nor size, so the picture size of its intrinsics is unknown"
-    width, height = np.ravel(size).tolist() if size is not None else (depth or (0, 0, 0))[:0:-1]
-    centre = np.median(K[:, :2, 2], axis=0)
-    away = np.abs(centre / (width, height) - 0.5)
-    if (away > OFF_CENTRE).any():
-        return "wrong grid", (
-            f"the intrinsics have their centre at {centre[0]:.0f}, {centre[1]:.0f}, so they are for pictures of about "
-            f"{2 * centre[0]:.0f} x {2 * centre[1]:.0f}, and the grid is {width} x {height}; store both on one grid"
-        )
-    frames = (
-        len(list((path.parent / "input_images").glob("*.png"))) if (path.parent / "input_images").is_dir() else None
-    )
-    if frames is not None and frames != count:
-        return "wrong count", f"there are {frames} pictures in input_images and {count} poses"
-    return None
+    pictures = path.parent / "input_images"
+    shown = len(list(pictures.glob("*.png"))) if pictures.is_dir() else count
+    return None if shown == count else ("wrong count", f"there are {shown} pictures in input_images and {count} poses")

@@ -59,8 +59,7 @@ def list_metrics(json: bool = typer.Option(False, "--json", help="Print JSON."))
     from revisit.suites.mbench.names import registered
 
     rows = {
-        name: {"id": d.id, "subset": d.subset, "summary": KNOWN[d.id].summary if d.id in KNOWN else d.title}
-        for name, (_, d) in registered().items()
+        name: {"id": d.id, "subset": d.subset, "summary": KNOWN[d.id].summary} for name, (_, d) in registered().items()
     }
     if json:
         console.data(rows)
@@ -154,9 +153,12 @@ def eval_(
     """Score a dataset; items that cannot be used are reported. The same command resumes; other metrics are added."""
     from dataclasses import replace
 
+    import yaml
+
     from revisit.core import UsageError
     from revisit.core.texts import parts
     from revisit.engine.request import Request, merged
+    from revisit.media.files import write_text
     from revisit.suites.mbench.dataset import open_dataset
     from revisit.suites.mbench.names import JUDGED, MOVED, TRIGGER, chosen
 
@@ -173,7 +175,8 @@ def eval_(
         _only(vlm_api_style, "chat_completions", "--vlm-api-style")
         _only(vlm_endpoint_path, ENDPOINT, "MBENCH_VLM_ENDPOINT_PATH")
         settings = _judge_settings(vlm_base_url, vlm_model, vlm_api_key, vlm_max_retries, vlm_max_tokens)
-        judge = str(_write_judge(output / "judge.yaml", settings))
+        judge = str(output / "judge.yaml")
+        write_text(Path(judge), yaml.safe_dump(settings, sort_keys=True))
     elif vlm_judge:
         judge = vlm_judge
     asked_of = "" if alone or not named else ",".join(dict.fromkeys(dimension.subset for dimension in dimensions))
@@ -183,9 +186,7 @@ def eval_(
     given = {**filters, "samples": sample_ids, "artifacts": folders, "questions": asked_with}
     options = [f"{name}={value}" for name, value in given.items() if value]
     ids = [*gates, *(dimension.id for dimension in dimensions)]
-    request = Request.of(
-        source, "mbench", set, protocol, _known(ids), limit, "auto", root, options, judge, param, truth=False
-    )
+    request = Request.of(source, "mbench", set, protocol, ids, limit, "auto", root, options, judge, param, truth=False)
     if vlm_n_frames != 8 and JUDGED & {*ids}:
         request = replace(request, parameters=merged({"judge.frames": {"at_most": vlm_n_frames}}, request.parameters))
     run = carry_out(
@@ -318,17 +319,6 @@ def check_submission(path: Path = typer.Argument(help="The submission's zip file
     raise typer.Exit(1 if found else 0)
 
 
-def _known(ids: list[str]) -> list[str]:
-    """The ids that this version has; a metric that it lacks is told, and the others are asked."""
-    from revisit.core import GATES
-    from revisit.core import METRICS as KNOWN
-
-    for id in ids:
-        if id not in KNOWN and id not in GATES:
-            console.message(f"{id} is not in this version")
-    return [id for id in ids if id in KNOWN or id in GATES]
-
-
 def _only(value: str, allowed: str, name: str) -> None:
     from revisit.core import UsageError
 
@@ -354,15 +344,6 @@ def _judge_settings(url: str, model: str, key: str, retries: int, longest: int |
     if longest is not None:
         settings["max_tokens"] = longest
     return settings
-
-
-def _write_judge(path: Path, settings: dict[str, Any]) -> Path:
-    import yaml
-
-    from revisit.media.files import write_text
-
-    write_text(path, yaml.safe_dump(settings, sort_keys=True))
-    return path
 
 
 def _command(key: str) -> str:

@@ -307,7 +307,7 @@ class Dataset:
                 f"{given or default} leads out of the dataset; allow its folder with --root, or move it",
             )
         elif path is None:
-            links = [place for place in inside if _is_link(place)]
+            links = [place for place in inside if os.path.islink(place)]  # noqa: PTH114 - a name may be too long
             if links:
                 wrong(
                     f"broken {what} link",
@@ -369,14 +369,6 @@ def open_dataset(source: Path, roots: Sequence[Path] = (), artifacts: Sequence[P
             raise UsageError(f"{folder}: there is no such folder of artifacts")
     allowed, prepared = ([folder.resolve() for folder in folders] for folders in (roots, artifacts))
     return Dataset(source.resolve(), card, found, allowed, prepared)
-
-
-def _is_link(path: Path) -> bool:
-    """Whether a link is there; a name that is too long is none."""
-    try:
-        return path.is_symlink()
-    except OSError:
-        return False
 
 
 def png_size(path: Path) -> tuple[int, int] | None:

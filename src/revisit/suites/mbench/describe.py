@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from revisit.control.jobs import Wanted
-from revisit.core import UsageError
 from revisit.suites.authoring import DatasetTools, Described, Rows, counted, spread
-from revisit.suites.mbench.dataset import CARD, Item, open_dataset
+from revisit.suites.mbench.dataset import Item, open_dataset
 from revisit.suites.mbench.jobs import jobs
-from revisit.suites.mbench.read import anchor_of, segments_of, target_of, words_of
-
-
-def recognises(folder: Path) -> bool:
-    """Whether there is a dataset.yaml of MBench."""
-    try:
-        return (folder / CARD).is_file() and bool(open_dataset(folder))
-    except UsageError:
-        return False
+from revisit.suites.mbench.read import anchor_of, recognises, segments_of, target_of, words_of
 
 
 def describe(folder: Path) -> Described:
@@ -57,15 +47,11 @@ def problems(folder: Path) -> list[str]:
         if job.subset == "object" and data.setting == "T" and not words_of(facts):
             found.append(f"{job.id}: metadata.object_card is missing, or has no name")
         if job.subset == "object" and data.setting == "A":
-            item = _item(job.subset, job.sample, job.condition, facts)
+            item = Item("", job.subset, job.sample, job.condition, 0, {}, facts, None, {})
             anchor = anchor_of(data, item)[0]
             if anchor is None or target_of(data, item, anchor)[0] is None:
                 found.append(f"{job.id}: metadata.object_anchor is missing, or lies in no frame")
     return found
-
-
-def _item(subset: str, sample: str, condition: str, facts: dict[str, Any]) -> Item:
-    return Item("", subset, sample, condition, 0, {}, facts, None, {})
 
 
 DATASET = DatasetTools(recognises, describe, problems)

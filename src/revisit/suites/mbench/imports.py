@@ -20,9 +20,10 @@ from revisit.evidence.mbench import (
     ObjectMasks,
     TextFeatures,
 )
-from revisit.media import load_npz
+from revisit.geometry.poses import InvalidPoses
+from revisit.media import load_npz, npz_shapes
 from revisit.media.names import in_clip
-from revisit.observers.geometry_file import read_geometry
+from revisit.observers.geometry_file import complete, geometry_of, read_geometry
 from revisit.observers.imports.tables import frame_numbers, in_order, read_arrays, said
 
 MASKS = "an npz with mask (frames, height, width), frame and maker"
@@ -60,6 +61,25 @@ def geometry(path: Path, *, convention: str = "auto") -> GeometryTrack:
         refused=read.refused,
         maker=read.maker,
     )
+
+
+def poses_in(path: Path) -> int:
+    """How many poses such a file has; MediaError where it cannot be used. Of depth only the shape is looked at."""
+    shapes = npz_shapes(path)
+    with in_clip(path):
+        complete(shapes)
+    arrays = load_npz(path, members=["extrinsics", "intrinsics", *({"size"} & shapes.keys())])
+    depth = shapes.get("depth")
+    if depth is not None:
+        arrays.setdefault("size", np.array(depth[2:0:-1]))
+    with in_clip(path):
+        try:
+            count = len(geometry_of(arrays, "w2c").c2w)
+        except InvalidPoses as error:
+            raise MediaError(str(error)) from error
+        if depth is not None and depth[0] != count:
+            raise MediaError(f"its depth is {depth} beside {count} poses; expected one map per pose")
+    return count
 
 
 @observer(id="import.masks", version=1, kind="file", makes=ObjectMasks, artifact="masks", sets=("lite",))

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from revisit.control.jobs import Batch, Job, Segment, Wanted, share_out
 from revisit.core import Clip, Reason, UsageError
-from revisit.core.texts import parse_json
 from revisit.geometry.camera_script import Move, Step, parse_script
 from revisit.geometry.script_path import timed_path
 from revisit.media.files import write_lines
 from revisit.suites.mbench.dataset import ANCHORS, CARD, LIST, NEEDED, Dataset, Item, is_name, open_dataset
 from revisit.suites.mbench.metrics.actions import WAIT, asked_of
-from revisit.suites.mbench.package import listed, read_assignments
+from revisit.suites.mbench.package import listed, read_assignments, rows_of
 from revisit.suites.mbench.read import segments_of
 
 ASSIGNMENTS = "assignments.jsonl"
@@ -161,13 +160,11 @@ def _shell(data: Dataset, root: Path) -> None:
 
 def _list(home: Path, setting: str, jobs: Sequence[Job]) -> None:
     """The list of the model: every clip that was asked for, so that coverage counts those that are missing."""
-    path = home / LIST
-    there = [parse_json(line) for line in path.read_text("utf-8").split("\n") if line.strip()] if path.is_file() else []
-    rows = {str(row.get("item_id")): row for row in there} | {job.id: _row(home, setting, job) for job in jobs}
-    write_lines(path, rows.values())
+    rows = rows_of(home / LIST) | {job.id: _row(home, setting, job) for job in jobs}
+    write_lines(home / LIST, rows.values())
 
 
-def _row(home: Path, setting: str, job: Job) -> Mapping[str, Any]:
+def _row(home: Path, setting: str, job: Job) -> dict[str, Any]:
     row = dict(zip(NEEDED, (job.subset, job.sample, job.condition), strict=True))
     return {
         **listed(home.parents[1], setting, job.model, row, job.out),

@@ -60,7 +60,7 @@ def package(
     for row in rows:
         conditions.setdefault((row["subset"], row["sample_id"]), set()).add(row["condition_id"])
     home = data.root / "models" / model
-    known = _rows_of(home / LIST)
+    known = rows_of(home / LIST)
     placed = kept = 0
     missing = []
     for row in rows:
@@ -155,7 +155,7 @@ def listed(root: Path, setting: str, model: str, row: Mapping[str, str], place: 
     }
 
 
-def _rows_of(path: Path) -> dict[str, dict[str, Any]]:
+def rows_of(path: Path) -> dict[str, dict[str, Any]]:
     """Lines that the list of the model already has, by item; of an item that is there twice the last one."""
     found: dict[str, dict[str, Any]] = {}
     for _, row in json_lines(path.read_text(encoding="utf-8-sig")) if path.is_file() else ():

@@ -6,7 +6,7 @@ Reading is lenient: a line that cannot be used is refused with its reason and th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +67,14 @@ def _asked_with(case: Case, wording: dict[str, str]) -> Case:
     return replace(case, annotations={**case.annotations, "wording": words_for(wording, case.subset)})
 
 
+@dataclass(frozen=True)
 class Filter:
     """Which items are wanted."""
 
-    def __init__(self, models: list[str], subsets: list[str], conditions: list[str], samples: list[str]) -> None:
-        self.models, self.subsets, self.conditions, self.samples = models, subsets, conditions, samples
+    models: Sequence[str]
+    subsets: Sequence[str]
+    conditions: Sequence[str]
+    samples: Sequence[str]
 
     @classmethod
     def of(cls, data: Dataset, models: str, subsets: str, conditions: str, samples: str) -> Filter:
