@@ -11,15 +11,13 @@ from __future__ import annotations
 import csv
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from revisit.core import UsageError
 from revisit.geometry.formats import format_colmap
-from revisit.geometry.poses import InvalidPoses, as_4x4, check_rigid, invert, to_unreal, trajectory
+from revisit.geometry.poses import InvalidPoses, as_4x4, check_rigid, invert, trajectory
 from revisit.geometry.rotations import from_yaw_pitch, to_yaw_pitch
 from revisit.media import announced_frames, write_picture
 from revisit.media.files import write_text
@@ -27,28 +25,10 @@ from revisit.media.texts import csv_rows
 from revisit.suites import authoring
 from revisit.suites.mind.read import PERSPECTIVES
 from revisit.suites.mind.selection import MIRROR, SHARED
+from revisit.suites.mind.world_keys import CODES, MIRRORS, Actor, Steps, action_file, mirrored, walk
 
-CODES = {
-    "w": ("ws", 1), "s": ("ws", 2), "a": ("ad", 1), "d": ("ad", 2), "u": ("ud", 1), "n": ("ud", 2), "l": ("lr", 1),
-    "r": ("lr", 2),
-}  # fmt: skip
-OPPOSITE = dict(zip("wsadunlr", "swdanurl", strict=True))
-# The ten go-and-return files of the dataset, and the keys that are held on the way out.
-MIRRORS = {
-    "-w": "w", "-s": "s", "-a": "a", "-d": "d", "-u": "u", "-down": "n", "-wl": "wl", "-wr": "wr", "-sl": "sl",
-    "-sr": "sr",
-}  # fmt: skip
 TICKS = 24  # out, and as many back
 STILL = 0.2  # of a usual step: what is less is no key
-
-
-@dataclass(frozen=True)
-class Steps:
-    """What a key does in one frame."""
-
-    metres: float = 0.05
-    degrees: float = 2.0
-    tilt: float = 1.0
 
 
 def read_keys(path: Path, frames: int) -> list[str]:
@@ -70,20 +50,7 @@ def read_keys(path: Path, frames: int) -> list[str]:
 
 def walked(keys: Sequence[str], steps: Steps) -> np.ndarray:
     """Camera-to-world poses (frames, 4, 4); the keys of a frame lead to the next one."""
-    x = z = yaw = pitch = 0.0
-    poses = []
-    for held in keys:
-        pose = np.eye(4)
-        pose[:3, :3] = from_yaw_pitch(yaw, pitch)
-        pose[:3, 3] = (x, 0, z)
-        poses.append(pose)
-        along, across = ("w" in held) - ("s" in held), ("d" in held) - ("a" in held)
-        heading = np.radians(yaw)
-        x += steps.metres * (along * np.sin(heading) + across * np.cos(heading))
-        z += steps.metres * (along * np.cos(heading) - across * np.sin(heading))
-        yaw += steps.degrees * (("r" in held) - ("l" in held))
-        pitch += steps.tilt * (("u" in held) - ("n" in held))
-    return np.stack(poses)
+    return np.stack([actor.pose() for actor in walk(keys, Actor(), steps)])
 
 
 def keys_of(c2w: np.ndarray) -> list[str]:
@@ -112,27 +79,6 @@ def _usual(change: np.ndarray) -> float:
     return float(np.median(moved)) if len(moved) else 0.0
 
 
-def action_file(keys: Sequence[str], c2w: np.ndarray | None, mark: int, third: bool) -> dict[str, Any]:
-    """The content of an action.json."""
-    rows: list[dict[str, Any]] = []
-    for frame, held in enumerate(keys):
-        codes = {"ws": 0, "ad": 0, "ud": 0, "lr": 0, **{CODES[key][0]: CODES[key][1] for key in held}}
-        rows.append({"time": frame, **codes})
-    if c2w is not None:
-        positions, angles = to_unreal(c2w)
-        for row, position, angle in zip(rows, positions.tolist(), angles.tolist(), strict=True):
-            for who in ("actor", "camera") if third else ("actor",):
-                row[f"{who}_pos"] = dict(zip("xyz", position, strict=True))
-                row[f"{who}_rpy"] = dict(zip("xyz", angle, strict=True))
-    return {"mark_time": mark, "total_time": len(rows), "data": rows}
-
-
-def mirrored(held: str, ticks: int = TICKS) -> list[str]:
-    """Keys out, and back the same way."""
-    back = "".join(OPPOSITE[key] for key in held)
-    return [held] * ticks + [back] * ticks
-
-
 def write(
     root: Path, videos: Iterable[Path], *, perspective: str, mark: float, steps: Steps, licence: str, source: str,
 ) -> tuple[Path, list[str]]:  # fmt: skip
@@ -142,7 +88,8 @@ def write(
     if not 0 < mark < 1:
         raise UsageError(f"--mark is the share of a recording that is context, between 0 and 1, not {mark:g}")
     data = authoring.empty_folder(root) / "MIND-Data"
-    third, test = perspective == "3rd_data", data / perspective / "test"
+    test = data / perspective / "test"
+    whose = ("actor", "camera") if perspective == "3rd_data" else ("actor",)
     made, left_out = 0, []
     for video in videos:
         try:
@@ -154,17 +101,17 @@ def write(
         place = test / SHARED / video.stem
         place.mkdir(parents=True)
         shutil.copyfile(video, place / f"video{video.suffix.lower()}")
-        authoring.write_json(place / "action.json", action_file(keys, c2w, first, third))
+        authoring.write_json(place / "action.json", action_file(keys, dict.fromkeys(whose, c2w), first))
         write_text(place / "images.txt", format_colmap(trajectory(c2w[first:])))
         write_picture(test / MIRROR / f"{video.stem}.png", authoring.frame(video, 0))
         made += 1
     if not made:
         raise UsageError("; ".join(left_out) or "there is no recording")
     for name, held in MIRRORS.items():
-        keys = mirrored(held)
+        keys = mirrored(held, TICKS)
         half = walked(keys[:TICKS], steps)
         path = np.concatenate([half, half[::-1]])  # frame i and frame n-1-i are one view
-        authoring.write_json(test / MIRROR / f"{name}.json", action_file(keys, path, 0, third))
+        authoring.write_json(test / MIRROR / f"{name}.json", action_file(keys, dict.fromkeys(whose, path), 0))
     counts = {"recordings": made, "first frames of mirror tests": made, "go-and-return files": len(MIRRORS)}
     authoring.write_card(
         data, "mind", title=f"MIND recordings of {source}", licence=licence, source=source, counts=counts

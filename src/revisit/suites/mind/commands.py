@@ -14,7 +14,7 @@ from pathlib import Path
 import typer
 
 from revisit.cli import console
-from revisit.cli.running import carry_out
+from revisit.cli.running import carry_out, tell
 
 DINO = "dinov3-base"
 DINO_PATH = Path("dinov3_vitb16")  # where the public evaluator looks
@@ -70,14 +70,9 @@ def mind(
             shutil.copyfile(folder / "result.json", temporary)
 
     done = carry_out(request, run or Path("runs") / name, quiet=quiet, fresh=fresh, workers=workers, exported=copy)
-    if report:
-        from revisit.report.html import write_report
-
-        console.message(f"report: {write_report(done)}")
-    console.summary(done.summary, all=True)
-    console.notes(done.plan, done.facts["notes"])
+    code = tell(done, report=report, all=True)
     console.message(f"results: {written}")
-    raise typer.Exit(done.exit_code)
+    raise typer.Exit(code)
 
 
 def _is_limited(id: str) -> bool:

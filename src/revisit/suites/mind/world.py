@@ -18,9 +18,11 @@ from threading import Lock
 import numpy as np
 
 from revisit.geometry.formats import format_colmap
-from revisit.geometry.poses import to_unreal, trajectory
-from revisit.geometry.rotations import axis_angle, from_yaw_pitch
+from revisit.geometry.poses import trajectory
+from revisit.geometry.rotations import axis_angle
 from revisit.media import encode_mp4, save_npz, write_picture
+from revisit.media.files import write_text
+from revisit.suites.mind.world_keys import MIRRORS, Actor, Steps, action_file, mirrored, walk
 from revisit.worlds.layout import EYE, PITCH
 from revisit.worlds.layouts.orders import DEMOS, OwnFilms, layout
 from revisit.worlds.places import make_room
@@ -29,7 +31,7 @@ from revisit.worlds.workers import Tell
 from revisit.worlds.world import World, take_view
 
 Progress = Callable[[int, int, str], None]
-Keys = str  # keys held in one frame: w s a d move, u n look up and down, l r look left and right; empty for none
+Keys = str  # held in one frame; empty for none
 
 Space = tuple[float, float]  # an action space: speed of steps, and angle of turns as the dataset's names write it
 
@@ -45,42 +47,8 @@ STEPS = 10  # of which render_mind tells: two perspectives with four recordings 
 DONE = "complete"  # an empty file that is written last
 PERSPECTIVES = {"1st_data": False, "3rd_data": True}
 MODELS = ("copy", "frozen", "weak_turns")
-CODES = {"w": ("ws", 1), "s": ("ws", 2), "a": ("ad", 1), "d": ("ad", 2),
-         "u": ("ud", 1), "n": ("ud", 2), "l": ("lr", 1), "r": ("lr", 2)}  # fmt: skip
-OPPOSITE = dict(zip("wsadunlr", "swdanurl", strict=True))
-MIRRORS: dict[str, Keys] = {"-wr": "wr", "-a": "a", "-u": "u", "-s": "s"}  # of the ten action files
-
-
-@dataclass(frozen=True)
-class Actor:
-    """Where the actor stands (metres, from the middle of the room) and looks (degrees right and up)."""
-
-    x: float = 0.0
-    z: float = 0.0
-    yaw: float = 0.0
-    pitch: float = PITCH
-
-    def moved(self, keys: Keys, turn: float = 1.0, speed: float = 1.0) -> Actor:
-        """The actor one frame later; `turn` is the share of turns and tilts that is made, `speed` that of steps."""
-        along = ("w" in keys) - ("s" in keys)
-        across = ("d" in keys) - ("a" in keys)
-        heading = np.radians(self.yaw)
-        return Actor(
-            self.x + speed * WALK * float(along * np.sin(heading) + across * np.cos(heading)),
-            self.z + speed * WALK * float(along * np.cos(heading) - across * np.sin(heading)),
-            self.yaw + turn * TURN * (("r" in keys) - ("l" in keys)),
-            self.pitch + turn * TILT * (("u" in keys) - ("n" in keys)),
-        )
-
-    def pose(self, third_person: bool = False) -> np.ndarray:
-        """Camera-to-world pose of the eye, or of the camera behind."""
-        pose = np.eye(4)
-        pose[:3, :3] = from_yaw_pitch(self.yaw, self.pitch)
-        pose[:3, 3] = (self.x, -EYE, self.z)
-        if third_person:
-            heading = np.radians(self.yaw)
-            pose[:3, 3] += (-BEHIND * np.sin(heading), -ABOVE, -BEHIND * np.cos(heading))
-        return pose
+START = Actor(pitch=PITCH)
+GONE_OUT = ("-wr", "-a", "-u", "-s")  # of the ten action files
 
 
 @dataclass(frozen=True)
@@ -97,7 +65,7 @@ class Take:
 
     def walk(self, keys: Sequence[Keys], start: Actor, turn: float = 1.0) -> list[Actor]:
         """The actor in every frame, in this recording's action space."""
-        return walk(keys, start, self.turn * turn, self.speed)
+        return walk(keys, start, steps(self.turn * turn, self.speed))
 
 
 class Studio:
@@ -137,12 +105,14 @@ def _spread(parts: Sequence[Keys], frames: int) -> tuple[Keys, ...]:
     return tuple(parts[min(i * len(parts) // frames, len(parts) - 1)] for i in range(frames))
 
 
-def walk(keys: Sequence[Keys], start: Actor, turn: float = 1.0, speed: float = 1.0) -> list[Actor]:
-    """The actor in every frame; the keys of the last frame lead out of the clip."""
-    actors = [start]
-    for held in keys[:-1]:
-        actors.append(actors[-1].moved(held, turn, speed))
-    return actors
+def steps(turn: float = 1.0, speed: float = 1.0) -> Steps:
+    """What keys do; `turn` is the share of turns and tilts that is made, `speed` that of steps."""
+    return Steps(speed * WALK, turn * TURN, turn * TILT)
+
+
+def seen_by(actors: Sequence[Actor], third: bool) -> np.ndarray:
+    """Camera-to-world poses of the actor's eye, or of the camera behind."""
+    return np.stack([actor.pose(EYE + ABOVE, BEHIND) if third else actor.pose(EYE) for actor in actors])
 
 
 def render_mind(
@@ -153,7 +123,7 @@ def render_mind(
     future: int = FUTURE,
     clips: int = 2,
     spaces: Sequence[Space] = (SPACE,),
-    mirrors: Sequence[str] = tuple(MIRRORS),
+    mirrors: Sequence[str] = GONE_OUT,
     mirror_half: int = 8,
     perspectives: Sequence[str] = tuple(PERSPECTIVES),
     progress: Progress | None = None,
@@ -195,16 +165,14 @@ def _job(function: Callable[..., str], *arguments: object) -> Callable[[], str]:
 def _record(truth: Path, predictions: Path, perspective: str, take: Take, studio: Studio) -> str:
     """One recording, and what every model makes of its second part."""
     third = PERSPECTIVES[perspective]
-    actors = take.walk(take.keys, Actor())
-    poses = np.stack([actor.pose(third) for actor in actors])
+    actors = take.walk(take.keys, START)
+    poses = seen_by(actors, third)
     folder = truth / perspective / "test" / take.test / take.name
     encode_mp4(folder / "video.mp4", map(studio.picture, poses), FPS, crf=LOSSLESS)
     write_actions(folder / "action.json", take.keys, actors, take.mark, third)
     if take.test == "mem_test" or take.speed != 1:  # of the first varied one only action.json tells the poses
-        (folder / "images.txt").write_text(format_colmap(trajectory(poses[take.mark :])), encoding="utf-8")
-        caption = truth / perspective / "description" / f"{take.name}.txt"
-        caption.parent.mkdir(parents=True, exist_ok=True)
-        caption.write_text(f"{studio.world.prompt}\n", encoding="utf-8")
+        write_text(folder / "images.txt", format_colmap(trajectory(poses[take.mark :])))
+        write_text(truth / perspective / "description" / f"{take.name}.txt", f"{studio.world.prompt}\n")
     for model, made in _predicted(take, actors, third).items():
         place = predictions / model / perspective / take.test / take.name
         encode_mp4(place / "video.mp4", map(studio.picture, made), FPS, crf=LOSSLESS)
@@ -221,7 +189,7 @@ def _predicted(take: Take, actors: Sequence[Actor], third: bool) -> dict[str, np
         "frozen": [start] * (len(actors) - take.mark),
         "weak_turns": weaker,
     }
-    return {model: np.stack([actor.pose(third) for actor in paths[model]]) for model in MODELS}
+    return {model: seen_by(paths[model], third) for model in MODELS}
 
 
 def _go_and_return(
@@ -230,39 +198,24 @@ def _go_and_return(
     """Clips that go out and come back the same way: frame i and frame n-1-i are one view."""
     third, name = PERSPECTIVES[perspective], "data-25"
     folder = truth / perspective / "test" / "mirror_test"
-    write_picture(folder / f"{name}.png", studio.picture(Actor().pose(third)))
+    write_picture(folder / f"{name}.png", studio.picture(seen_by([START], third)[0]))
     for number, mirror in enumerate(mirrors, start=1):
-        held = MIRRORS[mirror]
-        back = "".join(OPPOSITE[key] for key in held)
-        keys = (held,) * half + (back,) * half
+        keys = mirrored(MIRRORS[mirror], half)
         for model in MODELS:
             turn = WEAKER if model == "weak_turns" else 1.0
-            out = [Actor()] * half if model == "frozen" else walk(keys[:half], Actor(), turn)
-            poses = [actor.pose(third) for actor in [*out, *reversed(out)]]
+            out = [START] * half if model == "frozen" else walk(keys[:half], START, steps(turn))
+            poses = seen_by([*out, *reversed(out)], third)
             place = predictions / model / perspective / "mirror_test" / name / f"path-{number}.mp4"
             encode_mp4(place, map(studio.picture, poses), FPS, crf=LOSSLESS)
-        out = walk(keys[:half], Actor())
+        out = walk(keys[:half], START, steps())
         write_actions(folder / f"{mirror}.json", keys, [*out, *reversed(out)], 0, third)
     return f"{perspective}/mirror_test"
 
 
 def write_actions(path: Path, keys: Sequence[Keys], actors: Sequence[Actor], mark: int, third: bool) -> None:
-    """Write an action.json: a row per frame with the keys held, and where the actor (and the camera) is."""
-    tracks = {"actor": [actor.pose() for actor in actors]}
-    if third:
-        tracks["camera"] = [actor.pose(third_person=True) for actor in actors]
-    rows: list[dict[str, object]] = [{"time": k, **_codes(held)} for k, held in enumerate(keys)]
-    for who, poses in tracks.items():
-        positions, angles = to_unreal(np.stack(poses))
-        for row, position, angle in zip(rows, positions, angles, strict=True):
-            row[f"{who}_pos"] = dict(zip("xyz", position.tolist(), strict=True))
-            row[f"{who}_rpy"] = dict(zip("xyz", angle.tolist(), strict=True))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"mark_time": mark, "total_time": len(rows), "data": rows}), encoding="utf-8")
-
-
-def _codes(keys: Keys) -> dict[str, int]:
-    return {"ws": 0, "ad": 0, "ud": 0, "lr": 0, **{CODES[key][0]: CODES[key][1] for key in keys}}
+    """Write an action.json."""
+    tracks = {"actor": seen_by(actors, False), **({"camera": seen_by(actors, True)} if third else {})}
+    write_text(path, json.dumps(action_file(keys, tracks, mark)))
 
 
 def as_estimated(poses: np.ndarray) -> np.ndarray:

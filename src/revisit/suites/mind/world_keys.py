@@ -1,0 +1,91 @@
+"""Keys of MIND: the steps and turns that they lead an actor by, and the action file that tells of them.
+
+w s a d walk, u n look up and down, l r look left and right; a frame's keys are the letters of those held in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revisit.geometry.poses import to_unreal
+from revisit.geometry.rotations import from_yaw_pitch
+
+CODES = {
+    "w": ("ws", 1), "s": ("ws", 2), "a": ("ad", 1), "d": ("ad", 2), "u": ("ud", 1), "n": ("ud", 2), "l": ("lr", 1),
+    "r": ("lr", 2),
+}  # fmt: skip
+OPPOSITE = dict(zip("wsadunlr", "swdanurl", strict=True))
+# The ten go-and-return files of the dataset, and the keys that are held on the way out.
+MIRRORS = {
+    "-w": "w", "-s": "s", "-a": "a", "-d": "d", "-u": "u", "-down": "n", "-wl": "wl", "-wr": "wr", "-sl": "sl",
+    "-sr": "sr",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What a key does in one frame."""
+
+    metres: float = 0.05
+    degrees: float = 2.0
+    tilt: float = 1.0
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Where the actor stands (metres) and looks (degrees right and up)."""
+
+    x: float = 0.0
+    z: float = 0.0
+    yaw: float = 0.0
+    pitch: float = 0.0
+
+    def moved(self, keys: str, steps: Steps) -> Actor:
+        """The actor one frame later."""
+        along, across = ("w" in keys) - ("s" in keys), ("d" in keys) - ("a" in keys)
+        heading = np.radians(self.yaw)
+        return Actor(
+            self.x + steps.metres * float(along * np.sin(heading) + across * np.cos(heading)),
+            self.z + steps.metres * float(along * np.cos(heading) - across * np.sin(heading)),
+            self.yaw + steps.degrees * (("r" in keys) - ("l" in keys)),
+            self.pitch + steps.tilt * (("u" in keys) - ("n" in keys)),
+        )
+
+    def pose(self, up: float = 0.0, behind: float = 0.0) -> np.ndarray:
+        """Camera-to-world pose of an eye so many metres up, or of a camera so many metres behind it."""
+        heading = np.radians(self.yaw)
+        pose = np.eye(4)
+        pose[:3, :3] = from_yaw_pitch(self.yaw, self.pitch)
+        pose[:3, 3] = (self.x - behind * np.sin(heading), 0.0 - up, self.z - behind * np.cos(heading))
+        return pose
+
+
+def walk(keys: Sequence[str], start: Actor, steps: Steps) -> list[Actor]:
+    """The actor in every frame; the keys of the last frame lead out of the clip."""
+    actors = [start]
+    for held in keys[:-1]:
+        actors.append(actors[-1].moved(held, steps))
+    return actors
+
+
+def mirrored(held: str, ticks: int) -> list[str]:
+    """Keys out, and back the same way."""
+    return [held] * ticks + ["".join(OPPOSITE[key] for key in held)] * ticks
+
+
+def action_file(keys: Sequence[str], tracks: Mapping[str, np.ndarray], mark: int) -> dict[str, Any]:
+    """The content of an action.json: a row per frame with the keys held, and where the actor (and the camera) is."""
+    rows: list[dict[str, Any]] = [
+        {"time": k, "ws": 0, "ad": 0, "ud": 0, "lr": 0, **{CODES[key][0]: CODES[key][1] for key in held}}
+        for k, held in enumerate(keys)
+    ]
+    for who, poses in tracks.items():
+        positions, angles = to_unreal(poses)
+        for row, position, angle in zip(rows, positions.tolist(), angles.tolist(), strict=True):
+            row |= {f"{who}_pos": dict(zip("xyz", position, strict=True))}
+            row |= {f"{who}_rpy": dict(zip("xyz", angle, strict=True))}
+    return {"mark_time": mark, "total_time": len(rows), "data": rows}
