@@ -100,7 +100,7 @@ def test_a_file_of_ones_own_comes_first(tmp_path: Path) -> None:
     }  # fmt: skip
     assert kinds_of(garden, "It performs a U-turn", told) == {"trajectory": "U-turn", "environment": "garden"}
     (tmp_path / "bad.csv").write_text("name,kind\n7,x\n")
-    with pytest.raises(UsageError, match="expected the columns clip and some of trajectory, process, environment"):
+    with pytest.raises(UsageError, match="expected clip and some of trajectory, process, environment"):
         read_categories(tmp_path / "bad.csv")
 
 

@@ -24,7 +24,7 @@ from revisit.media import announced_frames, open_clip, save_npz, write_picture
 from revisit.media.texts import write_sheet
 from revisit.suites import authoring
 from revisit.suites.memobench.keyframes import problem_of
-from revisit.suites.memobench.sheets import read_table
+from revisit.suites.memobench.sheets import rows_of, whole
 
 SMOOTH = 1.5  # frames: the width of the smoothing of turns
 MOST_ERROR, SHARE = 3.0, 0.15  # degrees, and of the whole turn: a path that is less sure is left out
@@ -53,27 +53,19 @@ class Estimate:
 
 def read(table: Path, videos: Path) -> list[Recording]:
     """The recordings of a table, whose videos lie in a folder."""
-    rows = list(read_table(table))
-    heads = [str(cell or "").strip().lower() for cell in rows[0]] if rows else []
-    lacking = [name for name in ("video", "exits", "returns") if name not in heads]
-    if lacking:
-        raise UsageError(f"{table.name} has no column {lacking[0]!r}; expected video, exits, returns, subject, prompt")
     found = []
-    for number, row in enumerate(rows[1:], start=2):
-        facts = {head: str(cell).strip() if cell is not None else "" for head, cell in zip(heads, row, strict=False)}
-        if not any(facts.values()):
-            continue
+    columns = "video, exits, returns, and where known subject and prompt"
+    for number, facts in rows_of(table, [("video",), ("exits",), ("returns",)], columns):
         video = videos / facts["video"]
         if not video.is_file() or video.suffix.lower() != ".mp4":
             raise UsageError(f"row {number} of {table.name}: {video} is no mp4 file that is there")
-        try:
-            marks = int(float(facts["exits"])), int(float(facts["returns"]))
-        except ValueError:
-            raise UsageError(f"row {number} of {table.name}: exits and returns are frame numbers") from None
-        problem = problem_of(*marks, announced_frames(video) or 10**9)
+        exits, returns = whole(facts["exits"]), whole(facts["returns"])
+        if exits is None or returns is None:
+            raise UsageError(f"row {number} of {table.name}: exits and returns are frame numbers")
+        problem = problem_of(exits, returns, announced_frames(video) or 10**9)
         if problem:
             raise UsageError(f"row {number} of {table.name}: {problem}")
-        found.append(Recording(video, *marks, facts.get("subject", ""), facts.get("prompt", "")))
+        found.append(Recording(video, exits, returns, facts.get("subject", ""), facts.get("prompt", "")))
     if not found:
         raise UsageError(f"{table.name} has no rows")
     return found

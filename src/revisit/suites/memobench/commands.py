@@ -280,20 +280,13 @@ def _copied(results: Path, place: Path) -> None:
 
 def _joined(files: list[Path], place: Path) -> None:
     """One CSV file of the rows of several; a column that only some of them have is empty in the others."""
-    import csv
+    from revisit.media.files import write_text
+    from revisit.media.texts import csv_rows, csv_text
 
-    rows: list[dict[str, str]] = []
-    columns: dict[str, None] = {}
-    for path in files:
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            columns.update(dict.fromkeys(reader.fieldnames or ()))
-            rows += list(reader)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with place.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(columns), restval="")
-        writer.writeheader()
-        writer.writerows(rows)
+    readers = [csv_rows(path.read_text(encoding="utf-8")) for path in files]
+    columns = list(dict.fromkeys(name for reader in readers for name in reader.fieldnames or ()))
+    rows = ([row.get(name) or "" for name in columns] for reader in readers for row in reader)
+    write_text(place, csv_text(columns, rows))
 
 
 COMMANDS = {

@@ -14,7 +14,7 @@ from revisit.geometry.path_script import script_of
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import load_npz
 from revisit.media.folder import frame_files
-from revisit.suites.memobench.keyframes import FEWEST_FRAMES, key_frames, problem_of
+from revisit.suites.memobench.keyframes import FEWEST_FRAMES, key_frames
 from revisit.suites.memobench.names import SYNTHETIC, ClipName
 from revisit.suites.memobench.read import metadata_of
 from revisit.suites.memobench.sheets import SHEETS, Marks
@@ -41,13 +41,9 @@ def _clips(data: Dataset, home: Path, wanted: Wanted, left_out: list[str]) -> It
     for subset in SHEETS:
         sheet = data.sheets.get(subset)
         left_out += sheet.unusable.values() if sheet else ()
-        for name in sorted(sheet.marks if sheet else {clip for clip in data.clips if clip.subset == subset}):
-            truth, marks = data.clip(name), sheet.marks[name] if sheet else None
-            problem = truth if isinstance(truth, str) else None
-            if isinstance(truth, TrueClip) and marks is not None:
-                problem = problem_of(marks.exits, marks.returns, truth.frames)
-            if isinstance(truth, str) or problem:
-                left_out.append(f"{name.title}: {problem}")
+        for name, marks, truth in data.expected(subset):
+            if isinstance(truth, str):
+                left_out.append(f"{name.title}: {truth}")
                 continue
             prompt = metadata.get(name, {}).get("prompt") or (marks.prompt if marks else "")
             yield _job(name, truth, marks, prompt, home, wanted, left_out)

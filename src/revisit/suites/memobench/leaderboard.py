@@ -22,6 +22,7 @@ from revisit.core.texts import json_or_none
 from revisit.media.names import in_clip, printable
 from revisit.media.texts import csv_rows, csv_text, read_text
 from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, board_of_run, printed
+from revisit.suites.memobench.exports import LEADERBOARD
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 
 COLUMNS = (
@@ -40,17 +41,8 @@ COLUMNS = (
     Column("memo_vqa_cm", "VQA-CM"),
     Column("memo_vqa_pa", "VQA-PA"),
 )
-EVAL = {  # column of an eval file -> ours
-    "VisualQuality": "memo_visual_quality",
-    "MotionSmoothness": "memo_motion_smoothness",
-    "ObjIdentityConsistency": "memo_identity",
-    "Geo3DConsistency": "memo_geo3d",
-    "CameraControllability": "memo_camera",
-    "ImageRewardScore": "memo_image_reward",
-    "GT_ALL_PSNR": "memo_psnr",
-    "GT_ALL_SSIM": "memo_ssim",
-    "GT_ALL_LPIPS": "memo_lpips",
-}
+# column of an eval file -> ours
+EVAL = {name: id for name, (id, _, _) in LEADERBOARD.items() if not id.startswith(("memo_ors", "memo_vqa"))}
 # Folders that the public scripts use for one model, as letters and digits.
 ALIASES = {"cogvideo": "cogvideox", "svc": "stablevirtualcamera", "matrixgame20": "matrixgame2"}
 MOST_BYTES = 64 << 20

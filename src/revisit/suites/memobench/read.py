@@ -205,14 +205,9 @@ def _truth_itself(data: Dataset, model: str, known: Known) -> Iterator[Case | Re
         sheet = data.sheets.get(subset)
         for what, reason in (sheet.unusable if sheet else {}).items():
             yield Rejected(f"{subset}/{what}@{model}", reason, model, subset)
-        for clip in sorted(sheet.marks if sheet else {name for name in data.clips if name.subset == subset}):
-            marks = sheet.marks[clip] if sheet else None
-            truth = data.clip(clip)
-            problem = truth if isinstance(truth, str) else None
-            if isinstance(truth, TrueClip) and marks is not None:
-                problem = problem_of(marks.exits, marks.returns, truth.frames)
-            if isinstance(truth, str) or problem is not None:
-                yield Rejected(f"{clip.title}@{model}", str(problem), model, subset, clip.scene)
+        for clip, marks, truth in data.expected(subset):
+            if isinstance(truth, str):
+                yield Rejected(f"{clip.title}@{model}", truth, model, subset, clip.scene)
                 continue
             case = make_case(clip, model, truth.clip, truth.frames, truth, marks, known, truth.notes, "ground truth")
             yield replace(case, reference=None, align="")

@@ -11,8 +11,9 @@ import csv
 import io
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ COLUMNS = {  # what we call it -> its headings, written without case, spaces and
     "prompt": ("prompt",),
 }
 NEEDED = ("clip", "exits", "returns")
+MARKS = "video_folder, exits, re-enter (synthetic clips) or id, exit, reenter (real clips)"
 
 MOST_BYTES = 16 << 20  # of a sheet; 360 rows are some tens of kilobytes
 MOST_UNPACKED = 64 << 20
@@ -73,82 +75,79 @@ def find_table(folders: Sequence[Path], stem: str) -> Path | None:
 
 def read_marks(path: Path, subset: str | None = None) -> Sheet:
     """The marks of all clips of a sheet, of one split or of any; a row that cannot be used costs only its clip."""
-    rows = list(read_table(path))
-    columns = _columns(path, rows)
     marks: dict[ClipName, Marks] = {}
     unusable: dict[str, str] = {}
     skipped = set()
-    for number, row in enumerate(rows[1:], start=2):
-        cells = {name: row[at] if at < len(row) else None for name, at in columns.items()}
-        if all(_text(cell) == "" for cell in cells.values()):
+    for number, cells in rows_of(path, [COLUMNS[name] for name in NEEDED], MARKS):
+        found = {name: next((cells[head] for head in heads if head in cells), "") for name, heads in COLUMNS.items()}
+        if not any(found.values()):
             continue
-        name = _clip(cells["clip"], subset)
+        name = _clip(found["clip"], subset)
         where = f"row {number} of {path.name}"
         if name is None:
             example = "7" if subset == REAL else "Barnyard_001"
-            unusable[where] = f"{where} has the clip {_text(cells['clip'])[:60]!r}; expected a name such as {example}"
-        elif _text(cells.get("skip")).lower() == "yes":
+            unusable[where] = f"{where} has the clip {found['clip'][:60]!r}; expected a name such as {example}"
+        elif found["skip"].lower() == "yes":
             skipped.add(name)
         elif name in marks:
             unusable[where] = f"{where} lists {name.id} again; the first row counts"
         else:
-            exits, returns = _whole(cells["exits"]), _whole(cells["returns"])
+            exits, returns = whole(found["exits"]), whole(found["returns"])
             if exits is None or returns is None:
-                shown = f"{_text(cells['exits'])[:40]!r} and {_text(cells['returns'])[:40]!r}"
+                shown = f"{found['exits'][:40]!r} and {found['returns'][:40]!r}"
                 unusable[name.id] = f"{where}: exit and re-entry are {shown}; expected two frame numbers"
             else:
-                marks[name] = Marks(exits, returns, _text(cells.get("prompt")))
+                marks[name] = Marks(exits, returns, found["prompt"])
     return Sheet(path.name, marks, unusable, frozenset(skipped))
 
 
 def read_selected(path: Path) -> set[ClipName]:
     """The real clips that a selection marks as available."""
-    rows = list(read_table(path))
-    heads = [_plain(cell) for cell in rows[0]] if rows else []
-    if "id" not in heads or "availability" not in heads:
-        raise UsageError(f"{path.name} has the columns {_listed(rows)}; expected ID and Availability")
-    at, available = heads.index("id"), heads.index("availability")
-    chosen = [row for row in rows[1:] if len(row) > max(at, available) and _text(row[available]).lower() == "yes"]
-    return {name for row in chosen if (name := _clip(row[at], REAL)) is not None}
+    rows = [cells for _, cells in rows_of(path, [("id",), ("availability",)], "ID and Availability")]
+    found = {_clip(cells["id"], REAL) for cells in rows if cells.get("availability", "").lower() == "yes"}
+    return {name for name in found if name is not None}
 
 
 def read_metadata(path: Path, subset: str) -> dict[ClipName, dict[str, str]]:
     """Clip -> its row of the metadata: subject, prompt, and the path of its first frame."""
-    rows = list(read_table(path))
-    heads = [_text(cell) for cell in rows[0]] if rows else []
-    if "video_id" not in heads or (subset == SYNTHETIC and "scene" not in heads):
-        wanted = "scene, video_id, subject, exr_path, prompt" if subset == SYNTHETIC else "video_id, subject, prompt"
-        raise UsageError(f"{path.name} has the columns {_listed(rows)}; expected {wanted}")
+    scenes = [("scene",)] if subset == SYNTHETIC else []
+    expected = "scene, video_id, subject, exr_path, prompt" if scenes else "video_id, subject, prompt"
     found = {}
-    for row in rows[1:]:
-        facts = {head: _text(cell) for head, cell in zip(heads, row, strict=False)}
-        number = _whole(facts.get("video_id"))
+    for _, facts in rows_of(path, [("videoid",), *scenes], expected):
+        number = whole(facts["videoid"])
         if number is not None:
-            scene = scene_name(facts["scene"]) if subset == SYNTHETIC else ""
-            found[ClipName(subset, scene, number)] = facts
+            found[ClipName(subset, scene_name(facts["scene"]) if scenes else "", number)] = facts
     return found
 
 
 def read_prompts(path: Path) -> dict[ClipName, str]:
     """Clip -> its prompt, from a CSV file that names clips as any of the dataset's sheets does."""
-    rows = list(read_table(path))
-    heads = [_plain(cell) for cell in rows[0]] if rows else []
-    clip = next((head for head in COLUMNS["clip"] if head in heads), None)
-    if clip is None or "prompt" not in heads:
-        raise UsageError(f"{path.name} has the columns {_listed(rows)}; expected video_folder or id, and prompt")
     found = {}
-    for row in rows[1:]:
-        facts = {head: _text(cell) for head, cell in zip(heads, row, strict=False)}
-        scene = facts.get("scene", "") if clip == "videoid" else ""
-        name = _clip(f"{scene}_{facts[clip]}" if scene else facts[clip], None if scene else _split(facts[clip]))
+    for _, facts in rows_of(path, [COLUMNS["clip"], ("prompt",)], "video_folder or id, and prompt"):
+        head = next(head for head in COLUMNS["clip"] if head in facts)
+        scene, clip = facts.get("scene", "") if head == "videoid" else "", facts[head]
+        real = not scene and whole(clip) is not None  # a clip that is called by a number alone
+        name = _clip(f"{scene}_{clip}" if scene else clip, REAL if real else None)
         if name is not None and facts.get("prompt") and facts.get("skip", "").lower() != "yes":
             found[name] = facts["prompt"]
     return found
 
 
-def _split(clip: str) -> str | None:
-    """A clip that is called by a number alone is a real one."""
-    return REAL if _whole(clip) is not None else None
+def rows_of(path: Path, needed: Iterable[Sequence[str]], expected: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Number and cells of each row that is not blank; headings are written without case, spaces and signs.
+
+    Of each group of headings in `needed` one must be there; `expected` says which, for people.
+    """
+    rows = read_table(path)
+    first = next(rows, ())
+    heads = [_plain(cell) for cell in first]
+    if not all(any(head in heads for head in known) for known in needed):
+        shown = ", ".join(_text(cell)[:30] for cell in first[:12])
+        raise UsageError(f"{path.name} has the columns {shown or 'none'}; expected {expected}")
+    for number, row in enumerate(rows, start=2):
+        cells = dict(zip_longest(heads, map(_text, row[: len(heads)]), fillvalue=""))
+        if any(cells.values()):
+            yield number, cells
 
 
 def read_table(path: Path) -> Iterator[tuple[Any, ...]]:
@@ -218,26 +217,14 @@ def _check_archive(path: Path) -> None:
         raise UsageError(f"{path.name} is not an xlsx file; save it again as xlsx or as CSV") from None
 
 
-def _columns(path: Path, rows: Sequence[Sequence[Any]]) -> dict[str, int]:
-    """Our name of a column -> its place."""
-    heads = [_plain(cell) for cell in rows[0]] if rows else []
-    found = {name: heads.index(head) for name, known in COLUMNS.items() for head in reversed(known) if head in heads}
-    if any(name not in found for name in NEEDED):
-        raise UsageError(
-            f"{path.name} has the columns {_listed(rows)}; expected video_folder, exits, re-enter (synthetic clips) or "
-            "id, exit, reenter (real clips)"
-        )
-    return found
-
-
 def _clip(cell: Any, subset: str | None) -> ClipName | None:
-    number = _whole(cell)
+    number = whole(cell)
     if subset == REAL and number is not None and number >= 0:
         return ClipName(REAL, "", number)
     return parse_clip(_text(cell), subset)
 
 
-def _whole(cell: Any) -> int | None:
+def whole(cell: Any) -> int | None:
     """The whole number of a cell, whether it is written 7, 7.0 or "7"; None for anything else."""
     try:
         value = float(_text(cell))
@@ -252,8 +239,3 @@ def _text(cell: Any) -> str:
 
 def _plain(cell: Any) -> str:
     return re.sub(r"[^a-z0-9]", "", _text(cell).lower())
-
-
-def _listed(rows: Sequence[Sequence[Any]]) -> str:
-    shown = ", ".join(_text(cell)[:30] for cell in (rows[0] if rows else ())[:12])
-    return shown or "none"

@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from revisit.core import Case, UsageError
-from revisit.media.texts import csv_rows
 from revisit.results import Results
 from revisit.results.results import Entry, cell_of
 from revisit.results.tables import Table, table
 from revisit.suites.memobench.names import REAL, ClipName, parse_clip, scene_name
+from revisit.suites.memobench.sheets import rows_of
 
 KINDS = ("trajectory", "process", "environment")
 PANS = {"pans to the left": "pan left", "pans to the right": "pan right", "tilts upward": "tilt up"}
@@ -44,24 +44,19 @@ ANGLES = (
     ("up to 30°", 0.0, 30.0), ("30 to 60°", 30.0, 60.0), ("60 to 120°", 60.0, 120.0), ("above 120°", 120.0, 181.0),
 )  # fmt: skip
 ORS = "memo_ors"
-MOST_BYTES = 4 << 20
 
 Told = Mapping[str, Mapping[str, str]]  # clip id or scene -> kind -> value
 
 
 def read_categories(path: Path) -> Told:
     """What a file of the user's own says of clips and scenes."""
-    if not path.is_file() or path.stat().st_size > MOST_BYTES:
+    if not path.is_file():
         raise UsageError(f"--option categories={path}: there is no such file; expected a CSV with the column clip")
-    rows = list(csv_rows(path.read_text(encoding="utf-8-sig")))
-    columns = set(rows[0]) if rows else set()
-    if "clip" not in columns or not columns & set(KINDS):
-        raise UsageError(f"{path}: expected the columns clip and some of {', '.join(KINDS)}")
     found: dict[str, dict[str, str]] = {}
-    for row in rows:
-        name = parse_clip(row["clip"].strip())
-        key = name.id if name is not None else scene_name(row["clip"].strip())
-        found.setdefault(key, {}).update({kind: row[kind].strip() for kind in KINDS if (row.get(kind) or "").strip()})
+    for _, row in rows_of(path, [("clip",), KINDS], f"clip and some of {', '.join(KINDS)}"):
+        name = parse_clip(row["clip"])
+        key = name.id if name is not None else scene_name(row["clip"])
+        found.setdefault(key, {}).update({kind: row[kind] for kind in KINDS if row.get(kind)})
     return found
 
 

@@ -7,7 +7,7 @@ counts differently, this is told.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,11 +17,13 @@ import numpy as np
 from revisit.core import Clip, MediaError, UsageError
 from revisit.media import announced_frames, load_npz, open_clip
 from revisit.media.folder import frame_files
+from revisit.suites.memobench.keyframes import problem_of
 from revisit.suites.memobench.names import REAL, SYNTHETIC, ClipName, parse_clip
 from revisit.suites.memobench.sheets import (
     METADATA,
     SELECTED,
     SHEETS,
+    Marks,
     Sheet,
     find_table,
     read_marks,
@@ -95,6 +97,15 @@ class Dataset:
             except MediaError as error:
                 self.known[name] = f"the ground truth of {name.id} cannot be used: {error}"
         return self.known[name]
+
+    def expected(self, subset: str) -> Iterator[tuple[ClipName, Marks | None, TrueClip | str]]:
+        """The clips of a split by its sheet, or by its folders, each with its marks, and with what is wrong with it."""
+        sheet = self.sheets.get(subset)
+        for name in sorted(sheet.marks if sheet else {clip for clip in self.clips if clip.subset == subset}):
+            truth, marks = self.clip(name), sheet.marks[name] if sheet else None
+            if isinstance(truth, TrueClip) and marks is not None:
+                truth = problem_of(marks.exits, marks.returns, truth.frames) or truth
+            yield name, marks, truth
 
 
 def dataset_root(folder: Path) -> Path | None:
