@@ -14,25 +14,23 @@ import pytest
 
 from revisit.core import InvalidEvidence, MediaError, Score, Unscored, UsageError, from_arrays, to_arrays
 from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers, Question, answers_from, json_in, yes_or_no
-from revisit.suites.memobench.answers import find_answers
 from revisit.suites.memobench.banks import (
     CASE_COLUMNS,
     STAGES,
     Bank,
     FailureCase,
-    Review,
     as_annotation,
     csv_text,
     failure_filter,
     find_bank,
     ground_truth_filter,
-    judged,
     read_bank,
     read_failure_cases,
     review_filter,
     thin_dimensions,
     write_bank,
 )
+from revisit.suites.memobench.beside import find_answers
 from revisit.suites.memobench.imports import read_answers, vqa_answers
 from revisit.suites.memobench.metrics.answers import DIMENSIONS, pass_rate, upstream_rates, vqa_cm, vqa_if
 from revisit.suites.memobench.names import parse_clip
@@ -50,6 +48,14 @@ PERFECT: list[dict[str, Any]] = [
     {"ID": 3, "Answer": "Yes"},
     {"ID": 7, "Answer": "No"},
 ]
+
+
+def judged(bank: Bank, stage: str) -> JudgeAnswers:
+    """The answers of one stage to the final questions, as evidence: what the metrics score."""
+    final = {question.id for question in bank.final}
+    said = [one for one in getattr(bank, stage) if one.question.id in final]
+    entries = [{**one.question.public(), "Answer": "Yes" if one.answer == YES else "No"} for one in said]
+    return answers_from(bank.final, entries, judge=f"published bank, {stage}")
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +122,8 @@ def contradictions(bank: Bank) -> list[Contradiction]:
 
 def telling(bank: Bank) -> tuple[int, ...]:
     """Numbers of the final questions that the true clip passes and the failure clip fails, by polarity."""
-    truth = {one.question.id: one.passes for one in bank.truth}
-    failure = {one.question.id: one.passes for one in bank.failure}
+    truth = {one.question.id: (one.answer == YES) == one.question.positive for one in bank.truth}
+    failure = {one.question.id: (one.answer == YES) == one.question.positive for one in bank.failure}
     return tuple(q.id for q in bank.final if truth.get(q.id, False) and not failure.get(q.id, True))
 
 
@@ -212,7 +218,7 @@ def test_one_text_changes_on_the_way_and_numbers_still_join(banks: list[Bank]) -
 
 
 def test_review_filter_wants_every_question_reviewed() -> None:
-    good, bad = Review(True, True, True), Review(True, False, True)
+    good, bad = True, False
     assert review_filter(QUESTIONS, {1: good, 2: bad, 3: good, 7: good}) == (
         QUESTIONS[0], QUESTIONS[2], QUESTIONS[3],
     )  # fmt: skip

@@ -30,6 +30,11 @@ class Question:
     positive: bool  # yes passes; otherwise no passes
     text: str
 
+    def public(self) -> dict[str, Any]:
+        """The question as files of public banks write it."""
+        polarity = "Positive" if self.positive else "Negative"
+        return {"ID": self.id, "Dimension": self.dimension, "Dimension Polarity": polarity, "Question": self.text}
+
 
 @evidence(id="judge_answers")
 @dataclass(frozen=True)

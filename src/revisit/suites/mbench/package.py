@@ -98,23 +98,14 @@ def read_assignments(path: Path, data: Dataset) -> Iterator[dict[str, str]]:
 
 def put(source: Path, place: Path, mode: str) -> bool:
     """Bring a video to its place; whether anything had to be done."""
-    if place.is_symlink() or place.exists():
-        linked = place.is_symlink()
-        same_file = place.exists() and place.samefile(source)
-        if mode == "link" and linked and same_file:
+    if place.exists():
+        own = not place.is_symlink()
+        if place.samefile(source):
+            at_home = own and place.resolve() == source.resolve()  # the video already lies where it belongs
+            if at_home or (mode == "hardlink" and own) or (mode == "link" and not own):
+                return False
+        elif mode == "copy" and own and place.is_file() and filecmp.cmp(source, place, shallow=False):
             return False
-        if mode == "hardlink" and not linked and same_file:
-            return False
-        if (
-            mode == "copy"
-            and not linked
-            and place.is_file()
-            and not same_file
-            and filecmp.cmp(source, place, shallow=False)
-        ):
-            return False
-        if same_file and not linked and place.resolve() == source.resolve():
-            return False  # the video already lies where it belongs
     with replacing(place) as temporary:
         temporary.unlink(missing_ok=True)
         if mode == "link":

@@ -71,7 +71,7 @@ class Answers:
         """What an item comes to under a metric, by the rule."""
         record, verdict = self.results.answer(case, id), self.verdict(case, id)
         value, raw = (record.value, record.raw) if record is not None and record.scored else (None, None)
-        return Outcome(value, raw, verdict.posed, verdict.confidence)
+        return Outcome(value, raw, verdict.posed)
 
     def standing(self, model: str, dimension: Dimension) -> Standing:
         """What a model comes to in a dimension."""

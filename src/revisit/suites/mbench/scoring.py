@@ -24,7 +24,6 @@ class Outcome:
     score: float | None  # None where the metric gave none
     raw: float | None = None
     posed: bool | None = True  # None: nobody knows
-    confidence: float | None = None  # of the judge who says so
 
 
 @dataclass(frozen=True)

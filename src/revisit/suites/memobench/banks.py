@@ -18,9 +18,7 @@ from revisit.core import MediaError
 from revisit.evidence.answers import (
     NO,
     YES,
-    JudgeAnswers,
     Question,
-    answers_from,
     json_in,
     whole_number,
     yes_or_no,
@@ -50,11 +48,6 @@ class Judgement:
     answer: int  # YES or NO
     verdict: bool  # Pass as written; it may contradict the answer
     reasoning: str = ""
-
-    @property
-    def passes(self) -> bool:
-        """Whether the answer passes by the question's polarity, whatever the written verdict."""
-        return self.answer == (YES if self.question.positive else NO)
 
 
 @dataclass(frozen=True)
@@ -93,19 +86,6 @@ class FailureCase:
     prompt: str
 
 
-@dataclass(frozen=True)
-class Review:
-    """What a person says of a question, having seen the clips."""
-
-    unambiguous: bool
-    right_polarity: bool
-    answerable: bool
-
-    @property
-    def approved(self) -> bool:
-        return self.unambiguous and self.right_polarity and self.answerable
-
-
 def ground_truth_filter(questions: Sequence[Question], truth: Iterable[Judgement]) -> tuple[Question, ...]:
     """The questions whose verdict on the true clip is Pass."""
     verdicts = {judged.question.id: judged.verdict for judged in truth}
@@ -121,25 +101,18 @@ def failure_filter(
     return tuple(q for q in questions if q.id in first and first[q.id] == second.get(q.id))
 
 
-def review_filter(questions: Sequence[Question], reviews: Mapping[int, Review]) -> tuple[Question, ...]:
+def review_filter(questions: Sequence[Question], approved: Mapping[int, bool]) -> tuple[Question, ...]:
     """The questions that a person approved; refused while one of them has not been reviewed."""
-    missing = [str(question.id) for question in questions if question.id not in reviews]
+    missing = [str(question.id) for question in questions if question.id not in approved]
     if missing:
         raise MediaError(f"question {', '.join(missing)} has no review; a review must say yes or no to each question")
-    return tuple(question for question in questions if reviews[question.id].approved)
+    return tuple(question for question in questions if approved[question.id])
 
 
 def thin_dimensions(questions: Iterable[Question], least: int = LEAST_PER_DIMENSION) -> dict[str, int]:
     """Dimensions with fewer questions than `least`, and how many they have: ask for more of these."""
     counts = Counter(question.dimension for question in questions)
     return {name: counts[name] for name in DIMENSIONS.values() if counts[name] < least}
-
-
-def judged(bank: Bank, stage: str) -> JudgeAnswers:
-    """The answers of one stage to the final questions, as evidence: what the metrics score."""
-    final = {question.id for question in bank.final}
-    entries = [_judgement_object(one) for one in getattr(bank, stage) if one.question.id in final]
-    return answers_from(bank.final, entries, judge=f"published bank, {STAGES[stage].lower()}")
 
 
 def find_bank(folder: Path, clip: str) -> Path | None:
@@ -174,9 +147,9 @@ def read_bank(path: Path) -> Bank:
 
 def write_bank(bank: Bank) -> str:
     """The text of a bank's file, with the line ends in it."""
-    cells = [json.dumps([_question_object(question) for question in bank.start])]
+    cells = [json.dumps([question.public() for question in bank.start])]
     cells += [json.dumps([_judgement_object(judged) for judged in getattr(bank, stage)]) for stage in STAGES]
-    cells.append(json.dumps([_question_object(question) for question in bank.final]))
+    cells.append(json.dumps([question.public() for question in bank.final]))
     return csv_text(COLUMNS, [[bank.scene, str(bank.number), *cells]])
 
 
@@ -278,19 +251,9 @@ def _check(bank: Bank) -> None:
                 raise MediaError(f"{column}, question {question.id}: dimension or polarity differs from {START}")
 
 
-def _question_object(question: Question) -> dict[str, Any]:
-    polarity = "Positive" if question.positive else "Negative"
-    return {
-        "ID": question.id,
-        "Dimension": question.dimension,
-        "Dimension Polarity": polarity,
-        "Question": question.text,
-    }
-
-
 def _judgement_object(judged: Judgement) -> dict[str, Any]:
     return {
-        **_question_object(judged.question),
+        **judged.question.public(),
         "Answer": "Yes" if judged.answer == YES else "No",
         "Verdict": "Pass" if judged.verdict else "Fail",
         "Reasoning": judged.reasoning,

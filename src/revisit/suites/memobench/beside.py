@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from revisit.core import UsageError
-from revisit.suites.memobench.answers import find_answers
-from revisit.suites.memobench.names import ClipName
+from revisit.suites.memobench.names import ClipName, parse_clip
 
 POSE_FILES = (".npz", ".npy", ".txt", ".csv", ".json")
 TABLES = (".json", ".csv", ".npz")
+ANSWERS = (".csv", ".json", ".jsonl")
 # What the folder `evidence` may hold, by the name of the artifact.
 EVIDENCE = ("poses", "detections", "depth", "tokens", "aesthetic", "image_quality", "image_reward", "vqa_answers")
 
@@ -66,6 +66,22 @@ def existing(option: str, value: str) -> Path:
     if not folder.is_dir():
         raise UsageError(f"--option {option}={value}: there is no such folder")
     return folder
+
+
+def find_answers(root: Path, model: str, clip: str) -> Path | None:
+    """The file of answers about a clip of a model, or None.
+
+    Looked for, first hit: `<root>/<model>/<name>` before `<root>/<name>`, where name is the bank's name of the clip
+    (Zen_Garden-3, Real-7) before its folder's (ZenGarden_003, 007), as .csv before .json before .jsonl.
+    """
+    found = parse_clip(clip)
+    for folder in (root / model, root):
+        for name in (clip,) if found is None else found.bank_names:
+            for suffix in ANSWERS:
+                path = folder / f"{name}{suffix}"
+                if path.is_file():
+                    return path
+    return None
 
 
 def _files(folder: Path, name: ClipName, model: str, artifact: str) -> Iterator[Path]:

@@ -242,10 +242,7 @@ def _evaluation(case: Case, records: Mapping[str, Record | None]) -> list[dict[s
         passed = question.id not in facts["failed"]
         made.append(
             {
-                "ID": question.id,
-                "Dimension": question.dimension,
-                "Dimension Polarity": "Positive" if question.positive else "Negative",
-                "Question": question.text,
+                **question.public(),
                 "Answer": "Yes" if passed == question.positive else "No",
                 "Verdict": "Pass" if passed else "Fail",
             }

@@ -21,7 +21,6 @@ from revisit.suites.memobench.banks import (
     Bank,
     FailureCase,
     Judgement,
-    Review,
     failure_filter,
     ground_truth_filter,
     read_failure_cases,
@@ -238,8 +237,8 @@ def review_sheet(bank: Bank) -> str:
     return csv_text(SHEET, rows)
 
 
-def read_reviews(text: str) -> dict[int, Review]:
-    """The checks of a sheet that a person filled in with yes or no; rows without any are not reviewed."""
+def read_reviews(text: str) -> dict[int, bool]:
+    """Whether a person said yes to all checks of a question in a sheet; rows without any are not reviewed."""
     found = {}
     for row in csv_rows(text):
         given = [(row.get(name) or "").strip().lower() for name in CHECKS]
@@ -248,5 +247,5 @@ def read_reviews(text: str) -> dict[int, Review]:
         number = (row.get("ID") or "").strip()
         if not number.isdecimal() or any(word not in ("yes", "no") for word in given):
             raise MediaError(f"question {number or '?'} of the sheet: fill in yes or no under {', '.join(CHECKS)}")
-        found[int(number)] = Review(*(word == "yes" for word in given))
+        found[int(number)] = all(word == "yes" for word in given)
     return found

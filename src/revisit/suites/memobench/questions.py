@@ -151,16 +151,7 @@ class AnswerTable(Many):
 
 def table_question(questions: Sequence[bank.Question], wording: str = "", **more: str) -> Question:
     """All questions of a bank as one, in our words or in the user's, whose {questions} is the list as JSON."""
-    listed = [
-        {
-            "ID": one.id,
-            "Dimension": one.dimension,
-            "Dimension Polarity": "Positive" if one.positive else "Negative",
-            "Question": one.text,
-        }
-        for one in questions
-    ]
-    said = {"questions": json.dumps(listed, ensure_ascii=False), **more}
+    said = {"questions": json.dumps([one.public() for one in questions], ensure_ascii=False), **more}
     schema = AnswerTable(at_least=len(questions), at_most=len(questions))
     return Question("vqa.table", filled(wording or TABLE, said), schema)
 

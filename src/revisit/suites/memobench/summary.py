@@ -9,15 +9,15 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from revisit.core import METRICS
+from revisit.core import METRICS, Record
 from revisit.core.texts import counted
-from revisit.results import Results
+from revisit.results import Cell, Results
 from revisit.results.results import Limits, cell_of, mean_of
 from revisit.results.tables import Table, standard_summary, table
 from revisit.stats.intervals import mean_interval
-from revisit.suites.memobench.answers import answered_tables
 from revisit.suites.memobench.exports import SCORE, Place, value_at
 from revisit.suites.memobench.metrics import FIDELITY, is_sign
+from revisit.suites.memobench.metrics.answers import DIMENSIONS
 from revisit.suites.memobench.sheets import SHEETS
 from revisit.suites.memobench.strata import ors_tables, trajectory_table
 
@@ -92,6 +92,34 @@ def _table(results: Results, id: str, title: str, note: str, columns: Columns, h
         if found:
             rows.append((model, cells))
     return [table(title, note, columns, rows)] if rows else []
+
+
+def answered_tables(results: Results) -> list[Table]:
+    """A table of pass rates with the questions answered and asked, and what those left open could change; or none.
+
+    The mean is over clips with an answer; the interval over all clips that were asked about, from all open questions
+    failing to all of them passing.
+    """
+    rows = []
+    for model, mine in results.groups().items():
+        cells = [_answered(mine.about(f"memo_vqa_{short}")) for short in DIMENSIONS]
+        if any(cell.of for cell in cells):
+            rows.append((model, cells))
+    note = (
+        "percent passed, mean over clips (questions answered/asked); the interval assumes "
+        "that unanswered questions all fail or all pass"
+    )
+    return [table("Questions answered", note, DIMENSIONS.values(), rows)] if rows else []
+
+
+def _answered(records: Sequence[Record]) -> Cell:
+    asked = [record for record in records if record.facts.get("asked")]
+    scores = [record.value for record in asked if record.value is not None]
+    answered, of = (sum(int(record.facts[name]) for record in asked) for name in ("answered", "asked"))
+    if not scores:
+        return Cell(answered, of)
+    low, high = (sum(ends) / len(asked) for ends in zip(*(record.facts["interval"] for record in asked), strict=True))
+    return Cell(answered, of, sum(scores) / len(scores), (low, high))
 
 
 Scores = dict[str, dict[tuple[str, str], float]]  # model -> (sample, split) -> score

@@ -123,7 +123,8 @@ def build(
 ) -> None:
     """Write action.json and images.txt for recordings, and the ten go-and-return tests from their first frames."""
     from revisit.suites.authoring import videos_in
-    from revisit.suites.mind.build import Steps, write
+    from revisit.suites.mind.build import write
+    from revisit.suites.mind.world_keys import Steps
 
     data, left_out = write(
         out, videos_in(recordings), perspective=perspective, mark=mark, steps=Steps(metres, degrees), licence=licence,

@@ -306,13 +306,7 @@ def _events(by_model: ByModel) -> list[dict[str, Any]]:
             part = mine.where(subset=factor)
             cells = {measure: _mean(part, measure).mean for measure in ALL}
             means.setdefault(model, {})[factor] = {name: value for name, value in cells.items() if value is not None}
-    return [
-        {
-            "factor": made.factor, "measure": made.measure, "mean": made.mean, "models": made.n,
-            "p": None if made.test is None else made.test.p, "p_holm": made.p_holm,
-        }
-        for made in event_contrasts(means, ALL)
-    ]  # fmt: skip
+    return event_contrasts(means, ALL)
 
 
 def _series(rows: Sequence[ModelRow], models: ByModel) -> dict[str, list[ModelRow]]:

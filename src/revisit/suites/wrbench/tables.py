@@ -16,7 +16,7 @@ import yaml
 
 from revisit.results import Cell
 from revisit.stats.correlation import matrix
-from revisit.stats.paired import SignedRank, holm, wilcoxon
+from revisit.stats.paired import holm, wilcoxon
 from revisit.suites.wrbench.metrics import COLUMNS, STAND_INS
 
 MEASURES = tuple(COLUMNS)
@@ -125,27 +125,15 @@ def retention(left_first: float | None, right_first: float | None) -> float | No
     return left_first / right_first if left_first is not None and right_first else None
 
 
-@dataclass(frozen=True)
-class Contrast:
-    """What toggling one event factor does to a measure, over models."""
-
-    factor: str  # moves | changes | interaction
-    measure: str
-    mean: float
-    n: int
-    test: SignedRank | None
-    p_holm: float | None = None  # corrected over the measures and factors asked together
-
-
 def event_contrasts(
     by_model: Mapping[str, Mapping[str, Mapping[str, float]]], measures: Sequence[str]
-) -> list[Contrast]:
+) -> list[dict[str, Any]]:
     """The 2 x 2 design per measure: model -> factor cell -> measure -> mean; models that lack a cell are left out.
 
     `moves` is the mean of (spatial - none) and (full - state_only), `changes` of (state_only - none) and (full -
     spatial), `interaction` their difference of differences. P-values are Holm's over everything asked here.
     """
-    found = []
+    found: list[dict[str, Any]] = []
     for measure in measures:
         cells = [
             [by_model[model][factor][measure] for factor in FACTORS]
@@ -161,12 +149,10 @@ def event_contrasts(
         }
         for factor, values in effects.items():
             test = wilcoxon([0.0] * len(values), values)
-            found.append(Contrast(factor, measure, sum(values) / len(values), len(values), test))
-    tested = [made for made in found if made.test is not None]
-    corrected = dict(zip(map(id, tested), holm([made.test.p for made in tested if made.test]), strict=True))
-    return [
-        Contrast(made.factor, made.measure, made.mean, made.n, made.test, corrected.get(id(made))) for made in found
-    ]
+            made = {"factor": factor, "measure": measure, "mean": sum(values) / len(values), "models": len(values)}
+            found.append({**made, "p": None if test is None else test.p})
+    corrected = iter(holm([made["p"] for made in found if made["p"] is not None]))
+    return [{**made, "p_holm": None if made["p"] is None else next(corrected)} for made in found]
 
 
 @cache
