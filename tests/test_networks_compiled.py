@@ -49,6 +49,21 @@ def test_full_batches_are_compiled_and_say_the_same(compiler):
     assert other.calls == 1 and len(compiler.made) == 2
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@torch.inference_mode()
+def test_recorded_steps_answer_each_batch_for_itself(monkeypatch):
+    monkeypatch.setattr(compiled, "_compiler", None)
+    compiled.allow(4, after=1)
+    network = Network()
+    network.layer.cuda()
+    batches = [(torch.randn(4, 5, device="cuda"), torch.randn(4, 3, device="cuda")) for _ in range(5)]
+    found = [compiled.run(network.step, x, y) for x, y in batches]
+    assert network.calls == 1
+    for (x, y), answer in zip(batches, found, strict=True):
+        assert torch.allclose(answer, network.step(x, y), atol=1e-6)
+    assert torch.allclose(compiled.run(network.step, *(one[:3] for one in batches[0])), found[0][:3], atol=1e-6)
+
+
 @torch.inference_mode()
 def test_half_precision_is_that_of_the_caller(compiler):
     network, x, y = Network(), torch.randn(4, 5), torch.zeros(4, 3, dtype=torch.bfloat16)
