@@ -47,8 +47,8 @@ def memory_stage(results: Results, metrics: Sequence[str]) -> list[Stage]:
     """The last stage: clips with a score of memory; nothing where nobody asked for one."""
     if not results.was_asked(*metrics):
         return []
-    scored = [case for case in results.readable.cases if any(results.score(case, id) is not None for id in metrics)]
-    return [stage("memory scored", scored)]
+    scored = results.having_a_score(metrics)
+    return [stage("memory scored", [case for case in results.readable.cases if case.id in scored])]
 
 
 def stage(name: str, clips: Sequence[Any]) -> Stage:

@@ -15,10 +15,9 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from revisit.core import METRICS, Case, Clip, Reason, Record, Rejected, Series, 
 from revisit.core.cases import CEILING, FLOOR
 from revisit.core.records import GATE_STATES
 from revisit.results import export
+from revisit.results.columns import Answers, Column, Columns
 from revisit.stats.intervals import Estimate, ends_interval, mean_interval
 from revisit.stats.paired import SignedRank, paired_test, wilcoxon
 
@@ -40,7 +40,6 @@ Entry = Case | Rejected
 Asks = Callable[[str, Entry], bool]
 Limits = tuple[float | None, float | None]
 Interval = tuple[float, float]
-Answers = Mapping[str, Mapping[str, Record]]  # case id -> metric or gate -> its record
 Place = tuple[Path, int, int | None]  # of a clip: its file, and the stretch of it
 
 
@@ -141,20 +140,15 @@ class Results:
         """`asks` says whether a question is asked of an entry of the dataset; without it all are.
 
         `folder` holds the files of `units`.
-
-        Records that come by case are listed only when somebody asks for a list: a run has many, and a table needs few.
         """
         self.truths = tuple(case for case in cases if case.truth)  # the references, each a clip of its own
         self.cases, self.rejected = tuple(case for case in cases if not case.truth), tuple(rejected)
-        self._listed: tuple[Record, ...] | None = None
-        if isinstance(records, Mapping):
-            self._by_case = records
-        else:
-            self._listed = tuple(records)
-        self._about: dict[str, list[Record]] = {}
+        self._by_case = records if isinstance(records, Mapping) else _by_case(records)
+        self._known: dict[str, Column] = {}  # by question
         self._asks, self.folder, self.name = asks, folder, name
         self._series = series or {}
-        self._whole = self  # of which this is a part
+        self._whole = self  # of which this is a part, perhaps with other answers
+        self._source = self  # of which this is a part, with the same answers
         self.said: dict[str, Any] = {}  # what was made of all of these once, for others who ask
 
     def __repr__(self) -> str:
@@ -176,35 +170,24 @@ class Results:
 
     @cached_property
     def records(self) -> tuple[Record, ...]:
-        """All answers, those of a case together where they were not given in another order."""
-        return tuple(self._each())
-
-    def _each(self) -> Iterator[Record]:
-        if self._listed is not None:
-            truths = {case.id for case in self.truths}
-            return (record for record in self._listed if not truths or record.case.id not in truths)
-        return (record for case in self.cases for record in self._by_case.get(case.id, {}).values())
+        """All answers, those of a case together."""
+        return tuple(record for case in self.cases for record in self.of(case).values())
 
     @cached_property
-    def _of_truth(self) -> tuple[Record, ...]:
-        truths = {case.id for case in self.truths}
-        if self._listed is not None:
-            return tuple(record for record in self._listed if record.case.id in truths) if truths else ()
-        return tuple(record for case in self.truths for record in self._by_case.get(case.id, {}).values())
+    def _columns(self) -> Columns:
+        return Columns(self.cases, self._by_case)
+
+    def _column(self, question: str) -> Column:
+        """All answers to a question."""
+        if question not in self._known:
+            self._known[question] = self._source._columns.of(question, self.cases)
+        return self._known[question]
 
     @cached_property
     def _asked(self) -> dict[str, bool]:
         """Metrics and gates in the order of the records, and whether each is a gate."""
-        found: dict[str, bool] = {}
-        if self._listed is not None:
-            for record in self.records:
-                found.setdefault(record.question, record.is_gate)
-            return found
-        for mine in (self._by_case.get(case.id, {}) for case in self.cases):
-            if not mine.keys() <= found.keys():  # most clips are asked the same
-                for id, record in mine.items():
-                    found.setdefault(id, record.is_gate)
-        return found
+        asked = {id: self._column(id).records for id in self._source._columns.questions}
+        return {id: records[0].is_gate for id, records in asked.items() if records}
 
     @cached_property
     def metrics(self) -> list[str]:
@@ -214,13 +197,6 @@ class Results:
     @cached_property
     def gates(self) -> list[str]:
         return [question for question, is_gate in self._asked.items() if is_gate]
-
-    @cached_property
-    def _by_case(self) -> Answers:
-        found: dict[str, dict[str, Record]] = {}
-        for record in (*self.records, *self._of_truth):
-            found.setdefault(record.case.id, {})[record.question] = record
-        return found
 
     def of(self, case: Case | str) -> Mapping[str, Record]:
         """The answers about a case, by metric or gate."""
@@ -236,26 +212,16 @@ class Results:
 
     def about(self, question: str) -> list[Record]:
         """All answers to a question."""
-        return self._answers(question) if self._listed is None else self._by_question.get(question, [])
-
-    def _answers(self, question: str) -> list[Record]:
-        """The answer about each case that has one."""
-        if question not in self._about:
-            answers, none = self._by_case, dict[str, Record]()
-            found = [answers.get(case.id, none).get(question) for case in self.cases]
-            self._about[question] = [record for record in found if record is not None]
-        return self._about[question]
-
-    @cached_property
-    def _by_question(self) -> dict[str, list[Record]]:
-        found: dict[str, list[Record]] = {}
-        for record in self.records:
-            found.setdefault(record.question, []).append(record)
-        return found
+        return list(self._column(question).records)
 
     def scores(self, metric: str) -> list[Record]:
         """The answers to a metric that are scores."""
-        return [record for record in self.about(metric) if record.status == "scored"]
+        column = self._column(metric)
+        return [record for record, status in zip(column.records, column.status, strict=True) if status == "scored"]
+
+    def having_a_score(self, metrics: Iterable[str]) -> set[str]:
+        """Ids of the cases with a score of one of these."""
+        return {case.id for metric in metrics for case, _ in self._column(metric).scores()}
 
     # The truth
 
@@ -263,7 +229,7 @@ class Results:
     def truth(self) -> Results:
         """The references as clips of their own: what the truth itself scores, the ceiling of every metric."""
         cases = {case.id: replace(case, truth=False) for case in self.truths}
-        records = [record.changed(case=cases[record.case.id]) for record in self._of_truth]
+        records = [record.changed(case=case) for id, case in cases.items() for record in self.of(id).values()]
         return Results(
             tuple(cases.values()), records, asks=self._asks, folder=self.folder, series=self._series, name=self.name
         )
@@ -301,12 +267,9 @@ class Results:
     def only(self, wanted: Callable[[Entry], bool]) -> Results:
         """The part of the clips, made or missing, for which `wanted` holds."""
         cases = [case for case in self.cases if wanted(case)]
-        kept = {case.id for case in cases}
         rejected = [entry for entry in self.rejected if wanted(entry)]
-        if len(cases) == len(self.cases) and len(rejected) == len(self.rejected):
-            return self
-        mine = None if self._listed is None else [record for record in self.records if record.case.id in kept]
-        return self._part(cases, mine, rejected)
+        same = len(cases) == len(self.cases) and len(rejected) == len(self.rejected)
+        return self if same else self._part(cases, rejected)
 
     def where(self, **facts: Any) -> Results:
         """The clips with these facts: fields of the case or its annotations; a value, or several in a list."""
@@ -319,13 +282,18 @@ class Results:
 
     def asking(self, *questions: str) -> Results:
         """The same clips with the answers to these metrics and gates alone."""
-        return self._with(self.cases, [r for r in self.records if r.question in questions], self.rejected)
+        return self._changed(lambda record: record if record.question in questions else None)
 
     def mapped(self, change: Callable[[Record], Record | None]) -> Results:
         """The same clips with their answers changed; one that becomes None is left out."""
-        changed = [new for record in self.records if (new := change(record)) is not None]
-        same = len(changed) == len(self.records) and all(map(operator.is_, changed, self.records))
-        return self if same else self._with(self.cases, changed, self.rejected)
+        made = self._changed(change)
+        same = len(made.records) == len(self.records) and all(map(operator.is_, made.records, self.records))
+        return self if same else made
+
+    def _changed(self, change: Callable[[Record], Record | None]) -> Results:
+        changed = _by_case(new for record in self.records if (new := change(record)) is not None)
+        truths = {case.id: self.of(case) for case in self.truths}
+        return self._with(self.cases, {**truths, **changed}, self.rejected)
 
     def groups(self, by: str | Callable[[Entry], Any] = "model") -> dict[Any, Results]:
         """The parts by a fact of the clips, or by what a function says of them, in its order."""
@@ -333,15 +301,11 @@ class Results:
         def value_of(entry: Entry) -> Any:
             return _fact(entry, by) if isinstance(by, str) else by(entry)
 
-        of = {case.id: value_of(case) for case in self.cases}
-        found: dict[Any, tuple[list[Case], list[Record], list[Rejected]]] = defaultdict(lambda: ([], [], []))
+        found: dict[Any, tuple[list[Case], list[Rejected]]] = defaultdict(lambda: ([], []))
         for case in self.cases:
-            found[of[case.id]][0].append(case)
-        for record in self.records if self._listed is not None else ():
-            if record.case.id in of:
-                found[of[record.case.id]][1].append(record)
+            found[value_of(case)][0].append(case)
         for entry in self.rejected:
-            found[value_of(entry)][2].append(entry)
+            found[value_of(entry)][1].append(entry)
         ordered = sorted(found.items(), key=lambda item: (item[0] is None, str(type(item[0])), item[0]))
         return {value: self._part(*part) for value, part in ordered}
 
@@ -359,23 +323,18 @@ class Results:
 
     def cell(self, metric: str) -> Cell:
         """The mean over all clips here, with everything that has no score counted by its kind."""
-        scored: list[tuple[float, str]] = []
-        reasons: Counter[str] = Counter()
-        failed = 0
-        for record in self._answers(metric):
-            if self._asks is not None and not self._asks(metric, record.case):
-                continue
-            if record.value is not None and record.status == "scored":
-                scored.append((record.value, record.case.sample))
-            elif record.status == "failed":
-                failed += 1
-            elif record.reason is not None:
-                reasons[record.reason.kind] += 1
-        lacking = sum(self.asks(metric, entry) for entry in self.rejected)
-        if lacking:
+        column = self._column(metric)
+        if self._asks is not None:
+            column = column.only([self._asks(metric, case) for case in column.cases])
+        scored = [(value, case.sample) for case, value in column.scores()]
+        told = zip(column.reasons, column.status, strict=True)
+        reasons = Counter(
+            reason.kind for reason, status in told if reason is not None and status not in ("scored", "failed")
+        )
+        if lacking := sum(self.asks(metric, entry) for entry in self.rejected):
             reasons["missing"] += lacking
         mean = mean_of(scored, limits_of(metric), self.two_valued(metric))
-        return Cell(len(scored), self.expected(metric), *mean, failed, dict(reasons))
+        return Cell(len(scored), self.expected(metric), *mean, column.status.count("failed"), dict(reasons))
 
     def two_valued(self, metric: str) -> bool:
         """Whether all scores of a metric, in the whole of these results, are one end of its range or the other."""
@@ -384,7 +343,7 @@ class Results:
     @cached_property
     def _two_valued(self) -> set[str]:
         """Metrics whose scores are all one end of their range or the other, such as 0 and 1."""
-        found = {id: {r.value for r in self.scores(id) if r.value is not None} for id in self.metrics}
+        found = {id: {value for _, value in self._column(id).scores()} for id in self.metrics}
         # Where only one end occurs, a range of 0 to 1 tells a yes or no from a measure that happens to be at its limit.
         return {
             id
@@ -475,22 +434,19 @@ class Results:
 
     def lacking(self, question: str) -> Reason | None:
         """Why nobody could be asked: for all clips something was not given, or this set or machine has it not."""
-        first: Reason | None = None
-        for record in self.about(question):
-            if record.status == "failed":
-                continue
-            reason = record.reason
-            if record.status != "unscored" or reason is None:
-                return None
-            if first is None:
-                first = reason
-            if reason is not first and reason.kind != first.kind:
-                return None
+        column = self._column(question)
+        if not {*column.status} <= {"failed", "unscored"}:
+            return None
+        told = zip(column.reasons, column.status, strict=True)
+        each = {id(reason): reason for reason, status in told if status != "failed"}.values()  # a few, which many share
+        if None in each or len({reason.kind for reason in each if reason is not None}) != 1:
+            return None
+        first = next(iter(each))
         return first if first is not None and first.lacking else None
 
     def was_asked(self, *questions: str) -> bool:
         """Whether some of these were asked of some of the clips, and something could be asked at all."""
-        return any(self.about(question) and self.lacking(question) is None for question in questions)
+        return any(self._column(question).records and self.lacking(question) is None for question in questions)
 
     def unreadable(self, case: Case | str) -> bool:
         """Whether nothing at all could be answered of a case: all failed, but for what nobody could be asked anyway."""
@@ -502,7 +458,8 @@ class Results:
     @cached_property
     def _with_failures(self) -> set[str]:
         """Cases of which something failed; a part may know of more than it has."""
-        return {record.case.id for record in chain(self._each(), self._of_truth) if record.status == "failed"}
+        truths = {case.id for case in self.truths if any(record.failed for record in self.of(case).values())}
+        return truths | self._source._columns.failed
 
     @cached_property
     def readable(self) -> Results:
@@ -512,7 +469,8 @@ class Results:
     @cached_property
     def failures(self) -> list[Record]:
         """One per case and distinct sentence."""
-        failed = [record for record in self._each() if record.failed] if self._with_failures else []
+        cases = [case for case in self.cases if case.id in self._with_failures]
+        failed = [record for case in cases for record in self.of(case).values() if record.failed]
         return list({(r.case.id, r.sentence): r for r in reversed(failed)}.values())[::-1]
 
     def labels(self) -> dict[str, dict[str, int]]:
@@ -553,27 +511,29 @@ class Results:
         """A row per answer, as an Arrow table; `pyarrow.parquet.write_table` makes a Parquet file of it."""
         return export.to_arrow(self)
 
-    def _part(self, cases: Iterable[Case], records: Iterable[Record] | None, rejected: Iterable[Rejected]) -> Results:
-        """Some of the clips; what was asked of a clip is the same in every part. `records` where they are listed."""
-        part = self._with(cases, self._by_case if self._listed is None else records or (), rejected)
-        part._by_case, part._with_failures = self._by_case, self._with_failures
+    def _part(self, cases: Iterable[Case], rejected: Iterable[Rejected]) -> Results:
+        """Some of the clips; what was asked of a clip is the same in every part."""
+        part = self._with(cases, self._by_case, rejected)
+        part._source = self._source
         return part
 
-    def _with(
-        self, cases: Iterable[Case], records: Iterable[Record] | Answers, rejected: Iterable[Rejected]
-    ) -> Results:
+    def _with(self, cases: Iterable[Case], answers: Answers, rejected: Iterable[Rejected]) -> Results:
         mine = tuple(cases)
         places = {_place(case.reference) for case in mine if case.reference is not None}
         truths = [case for case in self.truths if _place(case.clip) in places]
-        if not isinstance(records, Mapping):
-            kept = {case.id for case in truths}
-            records = (*records, *(record for record in self._of_truth if record.case.id in kept))
         made = Results(
-            (*mine, *truths), records, tuple(rejected), asks=self._asks, folder=self.folder, series=self._series,
+            (*mine, *truths), answers, tuple(rejected), asks=self._asks, folder=self.folder, series=self._series,
             name=self.name,
         )  # fmt: skip
         made._whole = self._whole
         return made
+
+
+def _by_case(records: Iterable[Record]) -> Answers:
+    found: dict[str, dict[str, Record]] = {}
+    for record in records:
+        found.setdefault(record.case.id, {})[record.question] = record
+    return found
 
 
 def cell_of(values: Sequence[tuple[float, str]], of: int, limits: Limits = (None, None)) -> Cell:
