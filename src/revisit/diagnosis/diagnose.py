@@ -16,6 +16,7 @@ from revisit.diagnosis.kinds import KINDS, Kind
 from revisit.diagnosis.responses import confidence
 from revisit.diagnosis.signs import CAMERA, KNOWN_BY, Scores, between, signs
 
+ALL, MEMORY = frozenset(KINDS), frozenset(id for id, kind in KINDS.items() if kind.memory)
 SURE_ENOUGH = 0.5  # confidence from which a kind is more likely than not
 SURE = 0.75  # and from which it is a finding; below 1 - SURE it is denied, and in between it is too close to call
 LEFT = 0.35  # share of the reference's way: a camera that stays below it never left
@@ -67,6 +68,7 @@ def diagnose(records: Mapping[str, Record]) -> Diagnosis:
     ruled = by_rule(scores)
     findings: list[Finding] = []
     untold: dict[str, str] = {}
+    unknown = {group: str(scores.reason(by) or f"{by} was not asked") for group, by in KNOWN_BY.items()}
     for id, kind in KINDS.items():
         if kind.memory and (never_left or rests):
             why = "was asked to rest" if rests else "never left"
@@ -79,7 +81,7 @@ def diagnose(records: Mapping[str, Record]) -> Diagnosis:
             else Told(sure, strength_of(kind, scores), tuple(scores.frames(kind.shown_by)))
         )
         if told is None:
-            untold[id] = _why(kind, scores)
+            untold[id] = unknown[kind.needs]
         elif told.sure > 1 - SURE:
             findings.append(_finding(id, kind, told, never_left))
     findings.sort(key=lambda finding: -finding.confidence)
@@ -90,8 +92,7 @@ def diagnose(records: Mapping[str, Record]) -> Diagnosis:
 
 def enough(untold: Collection[str]) -> bool:
     """Whether a clip without findings may be called sound: more than half of all kinds, and of memory's, are told."""
-    memory = {id for id, kind in KINDS.items() if kind.memory}
-    return all(2 * len(kinds.intersection(untold)) < len(kinds) for kinds in (set(KINDS), memory))
+    return all(2 * len(kinds.intersection(untold)) < len(kinds) for kinds in (ALL, MEMORY))
 
 
 def strength_of(kind: Kind, scores: Scores) -> float:
@@ -122,11 +123,6 @@ def _never_left(scores: Scores) -> bool:
     reason = scores.reason("camera_reach")
     # Where a reference hardly moves, nothing was to leave.
     return stays and not (reason is not None and reason.kind == "at_rest")
-
-
-def _why(kind: Kind, scores: Scores) -> str:
-    metric = KNOWN_BY[kind.needs]
-    return str(scores.reason(metric) or f"{metric} was not asked")
 
 
 def _words(

@@ -12,6 +12,8 @@ from revisit.core import Case, Rejected, Remark, RevisitError, Suite, UsageError
 from revisit.core.texts import mended
 from revisit.results.files import case_to_json
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
 
 @dataclass(frozen=True)
 class Entries:
@@ -51,9 +53,9 @@ def writable(entry: Case | Rejected | Remark) -> Case | Rejected | Remark:
         return replace(entry, **{name: mended(value) for name, value in vars(entry).items()})
     try:
         content = {**vars(entry), "clip": str(entry.clip.path), "reference": None, "target": None, "artifacts": None}
-        json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
-        for clip in filter(None, (entry.clip, entry.reference)):
-            str(clip.path).encode()
+        _ENCODER.encode(content).encode()
+        if entry.reference is not None:
+            str(entry.reference.path).encode()
         case_to_json(entry)
     except UnicodeEncodeError:
         why = "a name or text of it is not UTF-8; rename the file, or mend the text"

@@ -42,8 +42,12 @@ class ObserverSet:
         if observer not in self._around:
             before, _, after = canonical({**facts, "clip": CLIP}).partition(canonical(CLIP))
             self._around[observer] = before, after
-        before, after = self._around[observer]
-        return digest_of_bytes(f'{before}"{facts["clip"]}"{after}'.encode(), 40)
+        return self.address_of_clip(observer, facts["clip"])
+
+    def address_of_clip(self, observer: str, clip: str) -> str:
+        """The same for another clip, of which nothing else is given either; empty where it is not known."""
+        before, after = self._around.get(observer, ("", ""))
+        return before and digest_of_bytes(f'{before}"{clip}"{after}'.encode(), 40)
 
     @cached_property
     def _around(self) -> dict[str, tuple[str, str]]:

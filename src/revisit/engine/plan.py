@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from revisit.core import (
     DERIVED,
     GATES,
@@ -28,7 +30,7 @@ from revisit.core.protocol import canonical, digest_of_bytes
 from revisit.engine.digests import Digests
 from revisit.engine.entries import read_entries, stratified
 from revisit.engine.floors import with_categories
-from revisit.engine.making import task_for
+from revisit.engine.making import BESIDE, OPTIONAL, task_for
 from revisit.engine.needs import (
     ObserverSet,
     Parameters,
@@ -47,6 +49,7 @@ from revisit.results.files import case_to_json
 
 ALWAYS = ("frame_facts", "thumbnails")  # evidence the report shows, whatever is scored
 PICTURES = ("thumbnails",)  # what it shows of a reference, which may be long
+Observed = tuple[dict[str, ObserverTask], dict[str, Reason]]  # kind of evidence -> how to make it, or why it cannot be
 
 
 @dataclass(frozen=True)
@@ -269,6 +272,33 @@ def make_plan(
 
     uses = _Uses([observers.roles[id].makes for id in ALWAYS if id in observers.roles])
 
+    read = {name.removesuffix(OPTIONAL) for maker in observers.roles.values() for name in maker.inputs}
+    read = {name for name in read if not name.startswith(BESIDE)}
+    alike: dict[tuple[str, ...], Observed] = {}  # what is asked -> of a case that brings nothing but its clip
+
+    def observed(case: Case, mine: Sequence[Metric | Gate], clip: str) -> Observed:
+        """How each kind of evidence of a case is made, and why others cannot be; thousands differ in the clip alone."""
+        asked = tuple(asker.id for asker in mine)
+        more = case.reference or case.artifacts or case.truth or any(getattr(case, name) for name in read)
+        if asked in alike and not more:
+            known, absent = alike[asked]
+            keys = {id: observers.address_of_clip(task.observer, clip) for id, task in known.items()}
+            return {id: msgspec.structs.replace(task, key=keys[id]) for id, task in known.items()}, absent
+        made: dict[str, ObserverTask] = {}
+        absent = {}
+        for kind in uses.kinds(mine):
+            found = task_for(case, kind, observers.maker(kind), observers, parameters, clip, align, digest_of)
+            if isinstance(found, Reason):
+                absent[evidence_id(kind)] = found
+            else:
+                made[evidence_id(kind)] = found
+        absent |= {id: absent[lacked] for id, lacked in uses.useless(mine, made, absent).items()}
+        made = {id: task for id, task in made.items() if id not in absent}
+        made |= {_role(task.shown): task.shown for task in made.values() if task.shown is not None}
+        if not more and all(task.key == observers.address_of_clip(task.observer, clip) for task in made.values()):
+            alike[asked] = made, absent
+        return made, absent
+
     def show_reference(case: Case, keys: Mapping[str, str]) -> dict[str, str]:
         """Pictures of the reference, where it is decoded anyway because something is compared with it."""
         if case.reference is None or not any(tasks[key][2].reference for key in keys.values()):
@@ -291,23 +321,11 @@ def make_plan(
             unreadable[case.id] = str(error)
             wanted[case.id] = Wanted()
             continue
-        made: dict[str, ObserverTask] = {}
-        absent: dict[str, Reason] = {}
         mine = suite.asked(askers, case)
         if not mine:  # nobody asks anything of it, so it is not decoded
             wanted[case.id] = Wanted()
             continue
-        for kind in uses.kinds(mine):
-            found = task_for(
-                case, kind, observers.maker(kind), observers, parameters, digests[case.id], align, digest_of
-            )
-            if isinstance(found, Reason):
-                absent[evidence_id(kind)] = found
-            else:
-                made[evidence_id(kind)] = found
-        absent |= {id: absent[lacked] for id, lacked in uses.useless(mine, made, absent).items()}
-        made = {id: task for id, task in made.items() if id not in absent}
-        made |= {_role(task.shown): task.shown for task in made.values() if task.shown is not None}
+        made, absent = observed(case, mine, digests[case.id])
         for task in made.values():
             tasks.setdefault(task.key, (digests[case.id], case.clip, task))
         keys = {id: task.key for id, task in made.items()}

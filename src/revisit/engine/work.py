@@ -8,25 +8,28 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from revisit.core import Clip
 
 
-@dataclass(frozen=True)
-class ObserverTask:
-    """One observer on one clip; `key` is the address of its evidence."""
+class ObserverTask(msgspec.Struct, frozen=True):
+    """One observer on one clip; `key` is the address of its evidence. A struct, because a plan has many."""
 
     key: str
     observer: str
     module: str  # imported in the worker, so that plugins are found there too
     params: Mapping[str, Any]
-    inputs: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = msgspec.field(default_factory=dict)
     reference: str | None = None  # digest of the other clip, for observers of pairs
     file: Path | None = None  # what an importer reads, instead of frames
-    files: Mapping[Path, str] = field(default_factory=dict)  # all files that are read besides the clip, with digests
+    files: Mapping[Path, str] = msgspec.field(
+        default_factory=dict
+    )  # all files that are read besides the clip, with digests
     shown: ObserverTask | None = None  # makes the pictures that a judge is asked about
 
 

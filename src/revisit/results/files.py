@@ -258,7 +258,7 @@ def rows_of(content: Mapping[str, Any]) -> str:
     """The text that `write_rows` writes."""
 
     def text(value: Any) -> str:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return msgspec.json.encode(value, enc_hook=_plain).decode()
 
     def rows(value: Any) -> str:
         if isinstance(value, list) and value:
@@ -268,6 +268,14 @@ def rows_of(content: Mapping[str, Any]) -> str:
         return text(value)
 
     return "{\n " + ",\n ".join(f"{text(name)}: {rows(value)}" for name, value in content.items()) + "\n}\n"
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and texts of other types, such as those of numpy."""
+    for kind in (float, int, str):
+        if isinstance(value, kind):
+            return kind(value)
+    raise TypeError(f"a value of type {type(value).__name__} cannot be written")
 
 
 def case_from_json(entry: Mapping[str, Any]) -> Case:

@@ -7,6 +7,7 @@ other lines are read on. Paths stay inside the manifest's folder, or inside a ro
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -33,11 +34,9 @@ def find_clips(root: Path) -> Iterator[tuple[str, str, Path]]:
     The first folder below the root names the model; the rest of the path, without the suffix, names
     the sample. Clips directly in the root belong to one model, named after the root.
     """
-    for path in _walk(root):
-        parts = path.relative_to(root).parts
-        name = path.name if path.is_dir() else path.stem
-        model = parts[0] if len(parts) > 1 else root.resolve().name
-        yield model, "/".join([*parts[1:-1], name]), path
+    alone = root.resolve().name
+    for folders, name, path in _walk(root, ()):
+        yield folders[0] if folders else alone, "/".join([*folders[1:], name]), path
 
 
 def named_apart(found: Sequence[tuple[str, str, Path]]) -> list[tuple[str, str, Path]]:
@@ -49,18 +48,25 @@ def named_apart(found: Sequence[tuple[str, str, Path]]) -> list[tuple[str, str, 
     ]
 
 
-def _walk(folder: Path) -> Iterator[Path]:
-    entries = sorted((entry for entry in folder.iterdir() if not entry.name.startswith(".")), key=natural_order)
-    for entry in entries:
-        if entry.is_file() and entry.suffix.lower() in VIDEO_SUFFIXES:
-            yield entry
+def _walk(folder: Path, folders: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str, Path]]:
+    """(folders that it lies in, its name without an ending, path) of each clip."""
+    for path, entry in _listed(folder):
+        if entry.is_file() and path.suffix.lower() in VIDEO_SUFFIXES:
+            yield folders, path.stem, path
         elif entry.is_dir() and not entry.is_symlink():
-            inside = [child for child in entry.iterdir() if not child.name.startswith(".")]
-            images = [child for child in inside if child.suffix.lower() in IMAGE_SUFFIXES]
-            if images and not any(child.is_dir() or child.suffix.lower() in VIDEO_SUFFIXES for child in inside):
-                yield entry
+            inside = _listed(path)
+            images = [child for child, _ in inside if child.suffix.lower() in IMAGE_SUFFIXES]
+            if images and not any(e.is_dir() or child.suffix.lower() in VIDEO_SUFFIXES for child, e in inside):
+                yield folders, path.name, path
             else:
-                yield from _walk(entry)
+                yield from _walk(path, (*folders, path.name))
+
+
+def _listed(folder: Path) -> list[tuple[Path, os.DirEntry[str]]]:
+    """What lies in a folder and is not hidden, in natural order; an entry knows what it is without asking the disk."""
+    with os.scandir(folder) as entries:
+        found = [(folder / entry.name, entry) for entry in entries if not entry.name.startswith(".")]
+    return sorted(found, key=lambda one: natural_order(one[0]))
 
 
 def passed_over(root: Path) -> Iterator[Rejected | Remark]:
@@ -84,23 +90,21 @@ def passed_over(root: Path) -> Iterator[Rejected | Remark]:
 
 def _not_read(folder: Path) -> Iterator[tuple[Path, str]]:
     """(path, why it should have been a clip and is none, or nothing) of what `find_clips` leaves out."""
-    for entry in sorted(folder.iterdir(), key=natural_order):
-        suffix = entry.suffix.lower()
-        if entry.name.startswith("."):
-            continue
-        if entry.is_symlink() and not entry.exists():
-            yield entry, "it is a link to something that is not there; mend the link, or remove it"
+    for path, entry in _listed(folder):
+        suffix = path.suffix.lower()
+        if entry.is_symlink() and not path.exists():
+            yield path, "it is a link to something that is not there; mend the link, or remove it"
         elif entry.is_dir():
             if entry.is_symlink():
-                yield entry, "it is a link to a folder, which is not followed; give the folder itself, or copy it here"
+                yield path, "it is a link to a folder, which is not followed; give the folder itself, or copy it here"
             else:
-                yield from _not_read(entry)
+                yield from _not_read(path)
         elif not entry.is_file():
-            yield entry, "it is no regular file, so nothing can be read from it"
+            yield path, "it is no regular file, so nothing can be read from it"
         elif suffix in UNREAD_VIDEOS:
-            yield entry, f"{suffix} is not read; convert it to mp4, mkv or webm, without loss where you can"
+            yield path, f"{suffix} is not read; convert it to mp4, mkv or webm, without loss where you can"
         elif suffix not in (*VIDEO_SUFFIXES, *IMAGE_SUFFIXES, *NOTES):
-            yield entry, ""
+            yield path, ""
 
 
 def case_id(sample: str, model: str, seed: int) -> str:
