@@ -447,16 +447,17 @@ def test_the_funnel_says_in_words_what_it_draws() -> None:
 
 
 def test_a_frozen_camera_is_counted_as_not_posing_the_test() -> None:
-    case = Case("c", "folder", "m", "s", Clip(Path("c.mp4")))
+    cases = [Case(f"c{k}", "folder", "m", f"s{k}", Clip(Path(f"c{k}.mp4"))) for k in range(4)]
+    still, moves, broken, short = cases
     records = [
-        Record(case, "camera_moved", True, "closed", label="frozen camera", reason=Reason("gate_closed", "still")),
-        Record(case, "camera_moved", True, "open", label="moves"),
-        Record(case, "camera_moved", True, "failed", reason=Reason("failed", "broken")),
-        Record(case, "camera_moved", True, "unscored", reason=Reason("too_short", "2 frames: one more is needed")),
-        Record(case, "target_return", True, "unscored", reason=Reason("no_target", "no target was given")),
+        Record(still, "camera_moved", True, "closed", label="frozen camera", reason=Reason("gate_closed", "still")),
+        Record(moves, "camera_moved", True, "open", label="moves"),
+        Record(broken, "camera_moved", True, "failed", reason=Reason("failed", "broken")),
+        Record(short, "camera_moved", True, "unscored", reason=Reason("too_short", "2 frames: one more is needed")),
+        Record(short, "target_return", True, "unscored", reason=Reason("no_target", "no target was given")),
     ]
     (found,) = findings(
-        Results([case], records), {"camera_moved": "the camera moves", "target_return": "the target returns"}
+        Results(cases, records), {"camera_moved": "the camera moves", "target_return": "the target returns"}
     )
     assert found["parts"] == [
         {"state": "open", "label": "moves", "n": 1},
