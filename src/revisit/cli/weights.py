@@ -86,13 +86,10 @@ def facts(id: str, users: dict[str, list[str]]) -> dict[str, Any]:
     from revisit.weights.places import look, root, source_digest
 
     one, here = entry(id), look(entry(id))
-    state = "by hand" if not isinstance(here, str) and here.by_hand else "here"
-    if isinstance(here, str):
-        state = "gated" if one.gated and here.state == "missing" else here.state
     return {
         "id": id,
         "title": one.title,
-        "state": state,
+        "state": "gated" if one.gated and here.state == "missing" else here.state,
         "path": str(here.first) if not isinstance(here, str) else str(root() / id / one.files[0].becomes),
         "size": one.size,
         "sha256": source_digest(one),

@@ -11,8 +11,9 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -53,7 +54,9 @@ def take(archive: Path, wanted: Mapping[str, Path], sizes: Mapping[str, int | No
                 limit = LARGEST_MEMBER if limit is None else limit
                 if size > limit:
                     raise RevisitError(f"{name}: {member} has {size} bytes, expected at most {limit}")
-                with open_member() as source:
+                source = open_member()
+                assert source is not None  # it is a plain file
+                with source:
                     found[member] = _copy(source, wanted[member], limit, f"{name}: {member}")
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         cause = " ".join(str(error).split())[:200]
@@ -63,23 +66,7 @@ def take(archive: Path, wanted: Mapping[str, Path], sizes: Mapping[str, int | No
     return found
 
 
-Member = tuple[str, int, bool, "Opener"]
-
-
-class Opener:
-    """Opens a member when it is called."""
-
-    def __init__(self, archive: zipfile.ZipFile | tarfile.TarFile, member: zipfile.ZipInfo | tarfile.TarInfo) -> None:
-        self.archive, self.member = archive, member
-
-    def __call__(self) -> IO[bytes]:
-        if isinstance(self.archive, zipfile.ZipFile) and isinstance(self.member, zipfile.ZipInfo):
-            return self.archive.open(self.member)
-        assert isinstance(self.archive, tarfile.TarFile) and isinstance(self.member, tarfile.TarInfo)
-        opened = self.archive.extractfile(self.member)
-        if opened is None:
-            raise tarfile.TarError(f"{self.member.name} has no bytes")
-        return opened
+Member = tuple[str, int, bool, Callable[[], IO[bytes] | None]]
 
 
 @contextmanager
@@ -87,10 +74,12 @@ def _members(path: Path) -> Iterator[Iterator[Member]]:
     """Name, size, whether it is a plain file, and how to open it, for each member in turn."""
     if path.name.endswith((".whl", ".zip")):
         with zipfile.ZipFile(path) as packed:
-            yield ((info.filename, info.file_size, _plain(info), Opener(packed, info)) for info in packed.infolist())
+            yield (
+                (info.filename, info.file_size, _plain(info), partial(packed.open, info)) for info in packed.infolist()
+            )
     else:
         with tarfile.open(path, mode="r|*") as tape:  # read once from front to back, so memory stays small
-            yield ((member.name, member.size, member.isreg(), Opener(tape, member)) for member in tape)
+            yield ((member.name, member.size, member.isreg(), partial(tape.extractfile, member)) for member in tape)
 
 
 def _plain(info: zipfile.ZipInfo) -> bool:

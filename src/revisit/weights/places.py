@@ -65,6 +65,10 @@ class Here:
     def by_hand(self) -> bool:
         return self.receipt is None
 
+    @property
+    def state(self) -> str:
+        return "by hand" if self.by_hand else "here"
+
 
 class Trouble(str):
     """Why the files of an entry are not used: the path that is missing, or what is wrong with a file, in words."""

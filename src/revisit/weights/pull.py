@@ -11,6 +11,7 @@ import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ def forecast(ids: Sequence[str], *, again: bool = False) -> list[dict[str, Any]]
         row: dict[str, Any] = {"id": id, "title": wanted.title, "licence": wanted.licence, "gated": wanted.gated}
         row["archive_of"] = ""
         if not isinstance(here, str) and (here.by_hand or not again):
-            row |= {"state": "by hand" if here.by_hand else "here", "bytes": 0, "source": str(here.first)}
+            row |= {"state": here.state, "bytes": 0, "source": str(here.first)}
         elif source is None:
             row |= {"state": "by hand only", "bytes": 0, "source": wanted.note or "no source; install it by hand"}
         else:
@@ -106,7 +107,7 @@ def forecast(ids: Sequence[str], *, again: bool = False) -> list[dict[str, Any]]
 def _already(wanted: Entry) -> Outcome:
     here = look(wanted)
     assert not isinstance(here, str)
-    return Outcome(wanted.id, "by hand" if here.by_hand else "here", str(here.first))
+    return Outcome(wanted.id, here.state, str(here.first))
 
 
 def _one(wanted: Entry, round: Pull, again: bool) -> Outcome:
@@ -141,10 +142,8 @@ def fetch(wanted: Entry, round: Pull) -> str:
                 _settle(staging, place, _finish(wanted, staging, label, archive))
             return label
         except Unavailable as error:
-            if error.status in hub.DENIED:
-                said.append(f"{label}: {hub.denied(wanted, error) if label.startswith('hub') else error}")
-            else:
-                said.append(f"{label}: {error}")
+            refused = error.status in hub.DENIED and label.startswith("hub")
+            said.append(f"{label}: {hub.denied(wanted, error) if refused else error}")
         except RevisitError as error:
             said.append(f"{label}: {error}")
             code = min(code, error.exit_code)
@@ -177,72 +176,49 @@ def _attempts(wanted: Entry, round: Pull) -> Iterator[tuple[str, Getter]]:
     """Ways to get an entry, in the order in which they are tried."""
     mirror = os.environ.get(MIRROR, "")
     if mirror and not (round.offline and _is_remote(mirror)):
-        yield (
-            f"mirror {shown(mirror) if _is_remote(mirror) else mirror}",
-            _from_place(wanted, mirror, round, id=True),
-        )
+        below = Source("folder", f"{mirror.rstrip('/')}/{wanted.id}/")
+        yield f"mirror {shown(mirror) if _is_remote(mirror) else mirror}", partial(_from_place, wanted, below, round)
     for source in wanted.sources:
         if source.kind == "folder":
-            yield str(source), _from_place(wanted, source.where, round, source)
+            yield str(source), partial(_from_place, wanted, source, round)
         elif all(any(True for _ in hub.cached(source, file)) for file in wanted.files):
-            yield f"cache of {source}", _from_cache(wanted, source)
+            yield f"cache of {source}", partial(_from_cache, wanted, source)
+    ways = {"hub": _from_hub, "url": _from_place, **dict.fromkeys(REGISTRIES, _from_archive)}
     for source in () if round.offline else wanted.sources:
-        if source.kind in REGISTRIES:
-            yield str(source), _from_archive(wanted, source, round)
-        elif source.kind == "hub":
-            yield str(source), _from_hub(wanted, source, round)
-        elif source.kind == "url":
-            yield str(source), _from_place(wanted, source.where, round, source)
+        if source.kind in ways:
+            yield str(source), partial(ways[source.kind], wanted, source, round)
 
 
 def _is_remote(place: str) -> bool:
     return "://" in place
 
 
-def _from_place(wanted: Entry, place: str, round: Pull, source: Source | None = None, *, id: bool = False) -> Getter:
-    """From a folder or an address, where the files lie by their names (in a mirror below the id)."""
-
-    def get(staging: Path) -> None:
-        for file in wanted.files:
-            path = source.path(file) if source else file.name
-            path = f"{wanted.id}/{path}" if id else path
-            if _is_remote(place):
-                single = not id and not place.endswith("/")
-                url = place if single else f"{place.rstrip('/')}/{urllib.parse.quote(path)}"
-                _file(registries.Found(url), wanted, file, staging, round)
-            else:
-                _copy(Path(place).expanduser() / path, staging / file.name)
-
-    return get
+def _from_place(wanted: Entry, source: Source, round: Pull, staging: Path) -> None:
+    """From a folder or an address, where the files lie by their names."""
+    place = source.where
+    for file in wanted.files:
+        if _is_remote(place):
+            url = place + urllib.parse.quote(source.path(file)) if place.endswith("/") else place
+            _file(registries.Found(url), wanted, file, staging, round)
+        else:
+            _copy(Path(place).expanduser() / source.path(file), staging / file.name)
 
 
-def _from_cache(wanted: Entry, source: Source) -> Getter:
-    def get(staging: Path) -> None:
-        for file in wanted.files:
-            _copy(next(hub.cached(source, file)), staging / file.name)
-
-    return get
+def _from_cache(wanted: Entry, source: Source, staging: Path) -> None:
+    for file in wanted.files:
+        _copy(next(hub.cached(source, file)), staging / file.name)
 
 
-def _from_hub(wanted: Entry, source: Source, round: Pull) -> Getter:
-    def get(staging: Path) -> None:
-        for file in wanted.files:
-            _file(hub.hub(source, source.path(file)), wanted, file, staging, round)
-
-    return get
+def _from_hub(wanted: Entry, source: Source, round: Pull, staging: Path) -> None:
+    for file in wanted.files:
+        _file(hub.hub(source, source.path(file)), wanted, file, staging, round)
 
 
-def _from_archive(wanted: Entry, source: Source, round: Pull) -> Getter:
-    def get(staging: Path) -> dict[str, str]:
-        path, digest = _archive(source, round)
-        archives.take(
-            path,
-            {source.path(file): _inside(staging, file.name) for file in wanted.files},
-            {source.path(file): file.size for file in wanted.files},
-        )
-        return {"name": path.name, "sha256": digest}
-
-    return get
+def _from_archive(wanted: Entry, source: Source, round: Pull, staging: Path) -> dict[str, str]:
+    path, digest = _archive(source, round)
+    places = {source.path(file): _inside(staging, file.name) for file in wanted.files}
+    archives.take(path, places, {source.path(file): file.size for file in wanted.files})
+    return {"name": path.name, "sha256": digest}
 
 
 def _archive(source: Source, round: Pull) -> tuple[Path, str]:
