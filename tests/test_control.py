@@ -6,6 +6,7 @@ What the payloads say to their loaders is tested in test_payload_loaders.py and 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,10 @@ import pytest
 from revisit.control.compiling import amplified, clipped, compile_script, intrinsics
 from revisit.control.delivery import deliver, plan_for
 from revisit.control.generators import Generator, generator, generators
+from revisit.control.jobs import Job
 from revisit.control.payloads import FAMILIES, PayloadError
 from revisit.control.presets import PRESETS, preset
-from revisit.control.provenance import Inputs, leaks, provenance
+from revisit.control.provenance import provenance
 from revisit.core import UsageError
 from revisit.geometry.camera_script import ALIASES, MOVES, RESTS
 
@@ -225,15 +227,16 @@ def test_unknown_names_are_sentences(tmp_path: Path) -> None:
 def test_the_record_keeps_intent_delivery_and_inputs_apart() -> None:
     to = generator("spatia")
     plan = plan_for("yaw:left:60@60,yaw:right:60@60", to)
-    made = provenance("cup__yaw60_LR@spatia", plan, to, deliver(plan, to), Inputs("a cup", 7, policy="full_target"))
+    job = Job("cup__yaw60_LR@spatia", Path("cup.mp4"), 121, seed=7, prompt="a cup", policy="full_target")
+    made = provenance(job, None, plan, deliver(plan, to), to)
     assert made["intended"]["peak_yaw_degrees"] == pytest.approx(-60)
     assert made["delivered"]["gain"] == [3, 1, 0.6]
     assert made["delivered"]["loader"].startswith("ZhaoJingjing713/Spatia")
     assert made["delivered"]["checked"] == ["loader", "upstream"] and made["delivered"]["exact"]
     assert made["viewpoint_condition"] == "geometry_cache"
-    assert leaks("full_target") and not made["inputs"]["enters_memory_tables"]
+    assert not made["inputs"]["enters_memory_tables"]
     with pytest.raises(UsageError, match="input policy"):
-        Inputs("a cup", 7, policy="peeking")
+        provenance(replace(job, policy="peeking"), None, plan, None, to)
     voyager = generator("voyager")
     told = deliver(plan_for("yaw:left:60@48", voyager), voyager).facts()
     assert told["converter"] and not told["exact"] and told["largest_turn_error_degrees"] == pytest.approx(15)

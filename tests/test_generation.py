@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from revisit.control.generators import Generator, generator
-from revisit.control.runner import arguments, generate, read_records, write_manifest
+from revisit.control.makers import arguments
+from revisit.control.runner import generate, read_records, write_manifest
 from revisit.core import UsageError
 from revisit.media import encode_mp4
 

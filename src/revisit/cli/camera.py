@@ -68,7 +68,7 @@ def compile_(
 
     from revisit.control.delivery import deliver, plan_for
     from revisit.control.generators import generator
-    from revisit.control.runner import picture_size
+    from revisit.control.running import picture_size
 
     to = generator(model, own)
     plan = plan_for(_script(script, frames or to.frames), to, frames or (to.frames if _is_preset(script) else None))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import revisit
 from revisit.control.compiling import CameraPlan
 from revisit.control.delivery import Delivery
 from revisit.control.generators import Generator
-from revisit.core import UsageError, digest
+from revisit.control.jobs import Job
+from revisit.core import Clip, UsageError, digest
+from revisit.media import file_digest
+from revisit.media.digest import quick_digest
+from revisit.media.files import is_file
 
 # What a dense control (depth, edges, segmentation of the target view) may give away.
 INPUT_POLICIES = {
@@ -21,48 +25,35 @@ INPUT_POLICIES = {
 }
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """What a generation starts from, by content."""
-
-    prompt: str
-    seed: int
-    image_sha256: str | None = None
-    video_sha256: str | None = None
-    policy: str = "none"
-    more: Mapping[str, Any] = field(default_factory=dict)  # caption segments, keys, context, asked size and length
-
-    def __post_init__(self) -> None:
-        if self.policy not in INPUT_POLICIES:
-            raise UsageError(f"unknown input policy {self.policy!r}; choose one of {', '.join(INPUT_POLICIES)}")
-
-
-def leaks(policy: str) -> bool:
-    """Whether a clip made under this policy says nothing about memory, because the answer was among its inputs."""
-    return policy == "full_target"
-
-
 def provenance(
-    record: str, plan: CameraPlan | None, to: Generator | None, delivery: Delivery | None, inputs: Inputs
+    job: Job, image: Path | None, plan: CameraPlan | None, delivery: Delivery | None, to: Generator | None
 ) -> dict[str, Any]:
-    """The record of one generation, before there is a clip. Without a card, a generator is told the plain path."""
-    return {
-        "record": record,
+    """What the record of a job's clip says, except for the clip itself. Inputs are named by their content.
+
+    Without a card, a generator is told the plain path. A clip whose inputs may have shown the answer says nothing about
+    memory.
+    """
+    if job.policy not in INPUT_POLICIES:
+        raise UsageError(f"unknown input policy {job.policy!r}; choose one of {', '.join(INPUT_POLICIES)}")
+    made = {
+        "record": job.id,
         "generator": to.id if to else "",
         "viewpoint_condition": to.condition if to else None,
         "intended": None if plan is None else _intended(plan),
         "delivered": None if delivery is None else delivery.facts(),
         "inputs": {
-            "prompt": inputs.prompt,
-            "seed": inputs.seed,
-            "image_sha256": inputs.image_sha256,
-            "video_sha256": inputs.video_sha256,
-            "policy": inputs.policy,
-            "enters_memory_tables": not leaks(inputs.policy),
-            **inputs.more,
+            "prompt": job.prompt,
+            "seed": job.seed,
+            "image_sha256": _digest(image),
+            "video_sha256": _digest(job.source_video),
+            "policy": job.policy,
+            "enters_memory_tables": job.policy != "full_target",
+            **(_asked(job) if job.suite else {}),
         },
         "versions": {"revisit": revisit.__version__},
     }
+    facts = {"suite": job.suite, "model": job.model, "sample": job.sample, "condition": job.condition}
+    return {**made, **({"job": facts} if job.suite else {})}
 
 
 def _intended(plan: CameraPlan) -> dict[str, Any]:
@@ -75,3 +66,29 @@ def _intended(plan: CameraPlan) -> dict[str, Any]:
         "peak_yaw_degrees": round(plan.peak_yaw, 6),
         "path_digest": digest(plan.path.c2w.round(9).tolist(), 24),
     }
+
+
+def _asked(job: Job) -> dict[str, Any]:
+    """What a job of a suite says besides: caption segments, keys, context, size and length."""
+    return {
+        "segments": [asdict(segment) for segment in job.segments],
+        "actions": [dict(row) for row in job.actions],
+        "context": _context(job.context),
+        "frames": job.frames, "size": list(job.size), "fps": job.fps,
+    }  # fmt: skip
+
+
+def _context(clip: Clip | None) -> dict[str, Any] | None:
+    if clip is None:
+        return None
+    if not is_file(clip.path):
+        raise UsageError(f"{clip.path}: no such file; it is the context of the clip")
+    return {"digest": quick_digest(clip.path), "start": clip.start, "frames": clip.count}
+
+
+def _digest(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    if not is_file(path):
+        raise UsageError(f"{path}: no such file")
+    return file_digest(path)

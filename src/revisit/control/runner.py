@@ -14,14 +14,9 @@ from revisit.control.delivery import plan_for
 from revisit.control.generators import Generator
 from revisit.control.jobs import Job, file_name
 from revisit.control.makers import PLACEHOLDERS, OneShot, arguments, worker_environment
-from revisit.control.running import LOG, Generated, How, picture_size, run_jobs
+from revisit.control.running import Generated, How, run_jobs
 from revisit.core import RevisitError, UsageError
 from revisit.media.files import write_lines
-
-__all__ = [
-    "LOG", "PLACEHOLDERS", "Generated", "GenerationRecord", "arguments", "generate", "job_of", "picture_size",
-    "read_records", "write_manifest",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from revisit.control.generators import Generator
 from revisit.control.jobs import Job, distinct, file_name
 from revisit.control.makers import Maker
 from revisit.control.payloads import FAMILIES
-from revisit.control.provenance import Inputs, provenance
+from revisit.control.provenance import provenance
 from revisit.core import Clip, MediaError, RevisitError, UsageError
 from revisit.core.texts import parse_json
 from revisit.core.threads import started as begun
@@ -164,7 +164,8 @@ def _made(job: Job, maker: Maker, home: Path, how: How, remarks: list[str]) -> t
     plan, delivery = asked(job, how.to, image)
     if delivery is not None:
         remarks += delivery.remarks()
-    expected = expected_provenance(job, image, plan, delivery, how)
+    expected = provenance(job, image, plan, delivery, how.to)
+    expected |= {"category": how.category} if how.category else {}
     kind, words = state_of(job.out, expected)
     if kind == "same":
         return "kept", "", 0
@@ -231,26 +232,6 @@ def plan_of(job: Job) -> CameraPlan | None:
         steps = parse_script(job.camera) if job.camera else ()
         return CameraPlan(job.camera, steps, trajectory(job.path, intrinsics=lens, scale="metres"), job.size, job.fps)
     return compile_script(job.camera, frames=job.frames, size=job.size, fps=job.fps) if job.camera else None
-
-
-def expected_provenance(
-    job: Job, image: Path | None, plan: CameraPlan | None, delivery: Delivery | None, how: How
-) -> dict[str, Any]:
-    """What the record of a job's clip says, except for the clip itself."""
-    inputs = Inputs(
-        prompt=job.prompt, seed=job.seed, image_sha256=_digest(image), video_sha256=_digest(job.source_video),
-        policy=job.policy,
-        more={
-            "segments": [asdict(segment) for segment in job.segments],
-            "actions": [dict(row) for row in job.actions],
-            "context": _context(job.context),
-            "frames": job.frames, "size": list(job.size), "fps": job.fps,
-        } if job.suite else {},
-    )  # fmt: skip
-    made = provenance(job.id, plan, how.to, delivery, inputs)
-    facts = {"suite": job.suite, "model": job.model, "sample": job.sample, "condition": job.condition}
-    category = {"category": how.category} if how.category else {}
-    return {**made, **({"job": facts} if job.suite else {}), **category}
 
 
 def state_of(clip: Path, expected: dict[str, Any]) -> tuple[str, str]:
@@ -369,19 +350,3 @@ def _write_inputs(job: Job, plan: CameraPlan | None, delivery: Delivery | None) 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
     write_text(path, json.dumps(content, indent=1, ensure_ascii=False))
-
-
-def _context(clip: Clip | None) -> dict[str, Any] | None:
-    if clip is None:
-        return None
-    if not is_file(clip.path):
-        raise UsageError(f"{clip.path}: no such file; it is the context of the clip")
-    return {"digest": quick_digest(clip.path), "start": clip.start, "frames": clip.count}
-
-
-def _digest(path: Path | None) -> str | None:
-    if path is None:
-        return None
-    if not is_file(path):
-        raise UsageError(f"{path}: no such file")
-    return file_digest(path)

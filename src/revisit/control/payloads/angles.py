@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.control.payloads.family import Ask, Delivered, Family, Files, PayloadError
-from revisit.geometry.rotations import from_yaw_pitch, geodesic, to_yaw_pitch
+from revisit.control.payloads.family import STILL, Ask, Delivered, Family, Files, PayloadError, turned
+from revisit.geometry.rotations import geodesic, to_yaw_pitch
 
-STILL = 1e-6
 FRAMES_LATE = 2  # how many frames' worth of motion the straight lines may be off
 
 
@@ -21,7 +20,7 @@ def write(ask: Ask) -> dict[str, bytes]:
     yaw, pitch = to_yaw_pitch(ask.c2w[:, :3, :3])
     yaw = np.degrees(np.unwrap(np.radians(yaw)))
     along, aside = ask.c2w[:, 2, 3], np.abs(ask.c2w[:, :2, 3]).max()
-    if float(geodesic(_turned(yaw, pitch), ask.c2w[:, :3, :3]).max()) > 1e-4:
+    if float(geodesic(turned(yaw, pitch), ask.c2w[:, :3, :3]).max()) > 1e-4:
         raise PayloadError("the path rolls, which pitch and yaw cannot express; choose another generator")
     turns = max(np.abs(yaw).max(), np.abs(pitch).max()) > STILL
     if aside > STILL or (turns and np.abs(along).max() > STILL):
@@ -55,15 +54,11 @@ def read(files: Files, count: int) -> Delivered:
     share = np.linspace(0, 1, count)
     pitch, yaw, along = (np.interp(share, np.linspace(0, 1, len(keys)), keys) for keys in (pitch, yaw, along))
     c2w = np.tile(np.eye(4), (count, 1, 1))
-    c2w[:, :3, :3] = _turned(yaw, -pitch)
+    c2w[:, :3, :3] = turned(yaw, -pitch)
     moves = not yaw.any() and not pitch.any() and bool(along.any())
     if moves:
         c2w[:, 2, 3] = along
     return Delivered(np.arange(count), c2w, ways="shape" if moves else "metres")
-
-
-def _turned(yaw: np.ndarray, pitch: np.ndarray) -> np.ndarray:
-    return np.stack([from_yaw_pitch(*angles) for angles in zip(yaw, pitch, strict=True)])
 
 
 ANGLES = Family(

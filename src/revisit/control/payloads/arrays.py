@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.control.payloads.family import (
+    STILL,
     Ask,
     Delivered,
     Family,
     Files,
+    chained,
+    held,
     latents,
-    local_steps,
+    level,
     member,
     packed,
     relative,
@@ -18,14 +21,12 @@ from revisit.control.payloads.family import (
     saved,
 )
 from revisit.geometry.poses import invert
-from revisit.geometry.rotations import axis_angle, to_yaw_pitch
 
 # Blender's world (x right, y ahead, z up) of OpenCV's (x right, y down, z ahead), and its camera (y up, z backward).
 BLENDER_WORLD = np.array([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1]])
 BLENDER_CAMERA = np.diag([1.0, -1, -1, 1])
 LINGBOT_PICTURE = (832, 480)  # its intrinsics are pixels of this picture, whatever the clip's size
 GEN3C_PICTURE = (1280, 704)
-STILL = 1e-6  # metres
 
 
 def write_exchange(ask: Ask) -> dict[str, bytes]:
@@ -92,16 +93,14 @@ def read_latent_folder(files: Files, count: int) -> Delivered:
     if longest <= STILL:
         return Delivered(latents(4 * len(c2w) - 3), c2w)
     steps[:, :3, 3] /= longest
-    return Delivered(latents(4 * len(c2w) - 3), _chained(steps), ways="shape")
+    return Delivered(latents(4 * len(c2w) - 3), chained(steps), ways="shape")
 
 
 def write_keys_folder(ask: Ask) -> dict[str, bytes]:
     """The same two files, and action.npy (N, 4): w a s d held, 0 or 1, from each frame to the next."""
     # Keys are pressed along the heading that was asked for, not along the amplified one.
-    steps = local_steps(_level(ask.plan.path.c2w))
-    right, ahead = steps[:, 0], steps[:, 2]
-    held = np.stack([ahead > STILL, right < -STILL, ahead < -STILL, right > STILL], axis=1).astype(float)
-    return {**write_latent_folder(ask), "action.npy": saved(np.concatenate([held, np.zeros((1, 4))]))}
+    keys = held(ask.plan.path.c2w)[:, [0, 2, 1, 3]].astype(float)
+    return {**write_latent_folder(ask), "action.npy": saved(np.concatenate([keys, np.zeros((1, 4))]))}
 
 
 def read_keys_folder(files: Files, count: int) -> Delivered:
@@ -111,7 +110,7 @@ def read_keys_folder(files: Files, count: int) -> Delivered:
     if not keys.any():
         return Delivered(latents(4 * len(c2w) - 3), _turns_only(c2w))
     ways = np.zeros((len(c2w), 3))
-    heading = _level(c2w)
+    heading = level(c2w)
     for k, (w, a, s, d) in enumerate(keys[:-1]):
         ways[k + 1] = ways[k] + heading[k, :3, :3] @ [d - a, 0, w - s]
     moved = _turns_only(c2w)
@@ -129,21 +128,6 @@ def _turns_only(c2w: np.ndarray) -> np.ndarray:
     still = c2w.copy()
     still[:, :3, 3] = 0
     return still
-
-
-def _level(c2w: np.ndarray) -> np.ndarray:
-    """The same places, looking level along the heading."""
-    level = c2w.copy()
-    for pose, yaw in zip(level, to_yaw_pitch(c2w[:, :3, :3])[0], strict=True):
-        pose[:3, :3] = axis_angle((0, 1, 0), float(yaw))
-    return level
-
-
-def _chained(steps: np.ndarray) -> np.ndarray:
-    poses = [np.eye(4)]
-    for step in steps:
-        poses.append(poses[-1] @ step)
-    return np.stack(poses)
 
 
 def _every_frame(c2w: np.ndarray) -> Delivered:

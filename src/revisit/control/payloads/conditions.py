@@ -15,14 +15,16 @@ import numpy as np
 
 from revisit.control.payloads.family import (
     LATENT_STRIDE,
+    STILL,
     Ask,
     Delivered,
     Family,
     Files,
     PayloadError,
-    local_steps,
+    held,
     member,
     packed,
+    turned,
 )
 from revisit.geometry.rotations import axis_angle, from_yaw_pitch, geodesic, to_yaw_pitch
 
@@ -30,18 +32,14 @@ RATE = 0.1  # of the mouse, as Matrix-Game 2 uses it
 DEGREES = 15.0  # per unit of the mouse and frame
 LEAST = 0.02  # of the mouse; less is ignored
 KEY, TWO_KEYS = 12.35, 8.73  # units per frame that one key goes, and each of two
-STILL = 1e-6  # metres or degrees
 
 
 def write_rates(ask: Ask) -> dict[str, bytes]:
     """`keyboard_cond` and `mouse_cond`, the same for 4 frames at a time."""
     yaw, pitch = _angles(ask.c2w)
     edges = np.minimum(np.arange(0, len(yaw) + LATENT_STRIDE, LATENT_STRIDE), len(yaw) - 1)
-    level = np.stack([_level(at, heading) for at, heading in zip(ask.c2w[edges, :3, 3], yaw[edges], strict=True)])
-    steps = local_steps(level)
-    keys = np.stack([steps[:, 2] > STILL, steps[:, 2] < -STILL, steps[:, 0] < -STILL, steps[:, 0] > STILL], axis=1)
     mouse = RATE * np.stack([np.sign(_told(np.diff(pitch[edges]))), np.sign(_told(np.diff(yaw[edges])))], axis=1)
-    rows = [np.repeat(table, LATENT_STRIDE, axis=0)[: len(yaw)] for table in (keys, mouse)]
+    rows = [np.repeat(table, LATENT_STRIDE, axis=0)[: len(yaw)] for table in (held(ask.c2w[edges]), mouse)]
     return {"npz": packed(keyboard_cond=rows[0][None], mouse_cond=rows[1][None])}
 
 
@@ -55,12 +53,8 @@ def read_rates(files: Files, count: int) -> Delivered:
 def write_units(ask: Ask) -> dict[str, bytes]:
     """`keyboard` and `mouse`, frame by frame."""
     yaw, pitch = _angles(ask.c2w)
-    level = np.stack([_level(at, heading) for at, heading in zip(ask.c2w[:, :3, 3], yaw, strict=True)])
-    steps = local_steps(level)
     keyboard = np.zeros((len(yaw), 6))
-    keyboard[:-1, :4] = np.stack(
-        [steps[:, 2] > STILL, steps[:, 2] < -STILL, steps[:, 0] < -STILL, steps[:, 0] > STILL], axis=1
-    )
+    keyboard[:-1, :4] = held(ask.c2w)
     mouse = np.stack([_pulses(pitch), _pulses(yaw)], axis=1)
     return {"npz": packed(keyboard=keyboard, mouse=mouse)}
 
@@ -84,16 +78,9 @@ def read_units(files: Files, count: int) -> Delivered:
 def _angles(c2w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     yaw, pitch = to_yaw_pitch(c2w[:, :3, :3])
     yaw = np.degrees(np.unwrap(np.radians(yaw)))
-    level = np.stack([from_yaw_pitch(*angles) for angles in zip(yaw, pitch, strict=True)])
-    if np.abs(c2w[:, 1, 3]).max() > STILL or float(geodesic(level, c2w[:, :3, :3]).max()) > 1e-4:
+    if np.abs(c2w[:, 1, 3]).max() > STILL or float(geodesic(turned(yaw, pitch), c2w[:, :3, :3]).max()) > 1e-4:
         raise PayloadError("the path rolls or rises, which keys and a mouse cannot express; choose another generator")
     return yaw, pitch
-
-
-def _level(at: np.ndarray, heading: float) -> np.ndarray:
-    pose = np.eye(4)
-    pose[:3, :3], pose[:3, 3] = axis_angle((0, 1, 0), float(heading)), at
-    return pose
 
 
 def _told(change: np.ndarray) -> np.ndarray:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
@@ -14,8 +15,10 @@ import numpy as np
 from revisit.control.compiling import CameraPlan
 from revisit.core import RevisitError
 from revisit.geometry.poses import InvalidPoses, as_4x4, check_rigid, invert
+from revisit.geometry.rotations import from_yaw_pitch, to_yaw_pitch
 
 LATENT_STRIDE = 4  # frames per latent frame of the usual video autoencoders
+STILL = 1e-6  # metres or degrees
 
 Ways = Literal["metres", "shape"]
 Files = Mapping[str, bytes]
@@ -92,6 +95,29 @@ def latents(count: int) -> np.ndarray:
 def local_steps(c2w: np.ndarray) -> np.ndarray:
     """How far each pose (N - 1, 3) lies from the one before, to the right, down and ahead of it."""
     return (invert(c2w[:-1]) @ c2w[1:])[:, :3, 3]
+
+
+def level(c2w: np.ndarray) -> np.ndarray:
+    """The same places, looking level along the heading."""
+    made = c2w.copy()
+    made[:, :3, :3] = turned(to_yaw_pitch(c2w[:, :3, :3])[0], np.zeros(len(c2w)))
+    return made
+
+
+def turned(yaw: np.ndarray, pitch: np.ndarray) -> np.ndarray:
+    """Rotations (N, 3, 3) of a camera that does not roll."""
+    return np.stack([from_yaw_pitch(*angles) for angles in zip(yaw, pitch, strict=True)])
+
+
+def chained(steps: Iterable[np.ndarray]) -> np.ndarray:
+    """The path that goes on from each pose by the next step."""
+    return np.stack(list(accumulate(steps, np.matmul, initial=np.eye(4))))
+
+
+def held(c2w: np.ndarray) -> np.ndarray:
+    """Whether the keys forward, back, left and right are held (N - 1, 4) from each pose to the next."""
+    right, _, ahead = local_steps(level(c2w)).T
+    return np.stack([ahead > STILL, ahead < -STILL, right < -STILL, right > STILL], axis=1)
 
 
 def packed(**members: np.ndarray) -> bytes:

@@ -23,6 +23,7 @@ from revisit.control.payloads.family import (
     Family,
     Files,
     PayloadError,
+    chained,
     document,
     latents,
 )
@@ -51,7 +52,7 @@ def write(
     for pose in wanted[1 : used + 1]:
         letters.append(min(moves, key=lambda name: round(_off(at @ moves[name], pose, degrees, metres), 9)))
         at = at @ moves[letters[-1]]
-    made = _path([*letters, *[REST] * (len(moving) - used)], {**moves, REST: np.eye(4)})
+    made = chained([*(moves[letter] for letter in letters), *[np.eye(4)] * (len(moving) - used)])
     steps = invert(wanted[:-1]) @ wanted[1:]
     against = any(
         _goes(moves[letter], step, degrees, metres) < -0.5 for letter, step in zip(letters, steps, strict=False)
@@ -94,7 +95,7 @@ def read(
     if None in parts or not set(letters) <= set(moves) or (len(letters) < wanted and not padded):
         raise PayloadError(f"expected runs such as j*10,l*9, {wanted} tokens in all, not {str(runs)[:60]!r}")
     letters = [*letters, *[REST] * (wanted - len(letters))][:wanted]
-    return Delivered(latents(count), _path(letters, moves))
+    return Delivered(latents(count), chained(moves[letter] for letter in letters))
 
 
 def _moves(degrees: float, metres: float) -> dict[str, np.ndarray]:
@@ -105,13 +106,6 @@ def _moves(degrees: float, metres: float) -> dict[str, np.ndarray]:
     for name, (axis, sign) in WAYS.items():
         made[name][axis, 3] = sign * metres
     return made
-
-
-def _path(letters: list[str], moves: dict[str, np.ndarray]) -> np.ndarray:
-    poses = [np.eye(4)]
-    for letter in letters:
-        poses.append(poses[-1] @ moves[letter])
-    return np.stack(poses)
 
 
 def _off(made: np.ndarray, wanted: np.ndarray, degrees: float, metres: float) -> float:
