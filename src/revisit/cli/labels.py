@@ -76,14 +76,14 @@ def align(
     """Compare the metrics of a run with people's labels, as tables in the papers' layout."""
     from revisit.labels.reading import aligned
 
-    found = aligned(run, labels, metric, seed, store)
+    found, page = aligned(run, labels, metric, seed, store)
     if json:
-        console.data(found.content)
+        console.data(found)
         return
-    _show(found.content["tables"])
-    for note in found.content["notes"]:
+    _show(found["tables"])
+    for note in found["notes"]:
         console.message(note)
-    typer.echo(str(found.page))
+    typer.echo(str(page))
 
 
 def _show(tables: list[dict[str, Any]]) -> None:

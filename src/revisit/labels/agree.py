@@ -15,12 +15,9 @@ from itertools import combinations
 from typing import Any
 
 from revisit.core.groups import grouped
-from revisit.labels.export import labels_of
 from revisit.labels.items import JUDGEABLE
 from revisit.labels.label import CANNOT, Label
-from revisit.labels.project import Project
 from revisit.labels.shapes import SIGNS
-from revisit.labels.store import Store
 from revisit.stats.agreement import (
     Agreement,
     Ratings,
@@ -213,28 +210,3 @@ def qualities(labels: Sequence[Label]) -> list[Quality]:
             )
         )  # fmt: skip
     return found
-
-
-def rater_rows(project: Project, store: Store) -> list[dict[str, Any]]:
-    """A row per rater for the page of the project."""
-    known = {one.rater: one for one in qualities(labels_of(project, store))}
-    rows = []
-    for rater in store.raters():
-        one = known.get(rater.name)
-        rows.append(
-            {
-                "id": rater.id,
-                "name": rater.name,
-                "closed": rater.closed,
-                "answers": one.items if one else 0,
-                "seconds": _shown(one.seconds if one else None, "{:.0f}"),
-                "agrees": _shown(one.agrees if one else None, "{:.0%}"),
-                "gold": f"{one.gold_right:.0%} of {one.gold}" if one and one.gold_right is not None else "–",
-                "left": _shown(one.left if one else None, "{:.0%}"),
-            }
-        )
-    return rows
-
-
-def _shown(value: float | None, how: str) -> str:
-    return "–" if value is None else how.format(value)

@@ -20,13 +20,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from revisit.core import RevisitError, UsageError
 from revisit.core.texts import counted
 from revisit.labels import forms
-from revisit.labels.agree import rater_rows
 from revisit.labels.export import exported
 from revisit.labels.items import JUDGEABLE, Item
 from revisit.labels.label import BACK, CANNOT, GONE
 from revisit.labels.project import Project
 from revisit.labels.queue import Queue, swapped
 from revisit.labels.store import Rater, Store
+from revisit.labels.tables import rater_rows
 from revisit.web.media import media_response
 from revisit.web.server import Rates, needs, static_files
 
@@ -42,12 +42,11 @@ TITLES = {
 Endpoint = Callable[[Any], Awaitable[Any]]
 
 
-class Refused(Exception):
-    """A request that is not answered, and what is said instead."""
+def refused(status: int, sentence: str) -> Exception:
+    """What is raised where a request is not answered; the sentence is said instead."""
+    from starlette.exceptions import HTTPException
 
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status, self.sentence = status, sentence
+    return HTTPException(status, sentence, {"retry-after": "10"} if status == 429 else None)
 
 
 class Pages:
@@ -104,7 +103,7 @@ class Pages:
         token = request.path_params["token"]
         if self.store.rater_of(token) is None:
             self._slow_down(request)
-            raise Refused(404, "This link is not valid (any more). Ask for a new one.")
+            raise refused(404, "This link is not valid (any more). Ask for a new one.")
         return self._with_cookie(self._redirect("/"), "rater", token)
 
     def guide(self, request: Any, fields: forms.Fields) -> Any:
@@ -159,7 +158,7 @@ class Pages:
         item = self._own_item(rater, request.path_params["id"])
         given = next((a for a in self.store.answers() if a.item == item.id and a.rater == rater.id), None)
         if given is None or not item.example:
-            raise Refused(404, "There is no such page.")
+            raise refused(404, "There is no such page.")
         swap = swapped(self.project, item, rater.id)
         words = _words(item)
 
@@ -198,7 +197,7 @@ class Pages:
 
         path = self.static.get(request.path_params["name"])
         if path is None:
-            raise Refused(404, "There is no such file.")
+            raise refused(404, "There is no such file.")
         return FileResponse(path)
 
     # For whoever runs the project
@@ -206,7 +205,7 @@ class Pages:
     def enter_admin(self, request: Any, fields: forms.Fields) -> Any:
         if not hmac.compare_digest(request.path_params["token"].encode(), self.token.encode()):
             self._slow_down(request)
-            raise Refused(404, "This link does not work.")
+            raise refused(404, "This link does not work.")
         return self._with_cookie(self._redirect("/admin"), "admin", self.token)
 
     def admin(self, request: Any, fields: forms.Fields, links: dict[str, str] | None = None, problem: str = "") -> Any:
@@ -246,7 +245,7 @@ class Pages:
         self._signed(request, fields, "admin")
         rater = next((one for one in self.store.raters() if one.id == request.path_params["id"]), None)
         if rater is None or request.path_params["what"] not in ("renew", "close"):
-            raise Refused(404, "There is no such rater.")
+            raise refused(404, "There is no such rater.")
         if request.path_params["what"] == "close":
             self.store.close_rater(rater.id)
             return self._redirect("/admin")
@@ -266,38 +265,27 @@ class Pages:
     # What they share
 
     def _guarded(self, does: Callable[[Any, forms.Fields], Any]) -> Endpoint:
-        """The endpoint, with its form read, its rate limited and its refusals as pages."""
+        """The endpoint, with its form read and its rate limited; what is wrong is told by a sentence."""
         from starlette.concurrency import run_in_threadpool
-        from starlette.exceptions import HTTPException
-        from starlette.responses import PlainTextResponse
-
-        async def endpoint(request: Any) -> Any:
-            fields = forms.fields_of(await request.body()) if request.method == "POST" else {}
-            try:
-                return await run_in_threadpool(answered, request, fields)
-            except Refused as refused:
-                headers = {"retry-after": "10"} if refused.status == 429 else None
-                return PlainTextResponse(refused.sentence, refused.status, headers)
 
         def answered(request: Any, fields: forms.Fields) -> Any:
             if not request.url.path.startswith(("/media/", "/static/")):
                 who = request.cookies.get(f"rater_{self.name}") or request.client.host
                 if not self.asking.allow(who):
-                    raise Refused(429, "That was too fast. Wait a few seconds and load the page again.")
-            try:
-                return does(request, fields)
-            except RevisitError as error:
-                raise Refused(422, str(error)) from None
+                    raise refused(429, "That was too fast. Wait a few seconds and load the page again.")
+            return does(request, fields)
 
-        async def whole(request: Any) -> Any:
+        async def endpoint(request: Any) -> Any:
             try:
-                return await endpoint(request)
+                fields = forms.fields_of(await request.body()) if request.method == "POST" else {}
             except UsageError as error:
-                return PlainTextResponse(str(error), 400)
-            except HTTPException as error:
-                return PlainTextResponse(str(error.detail), error.status_code)
+                raise refused(400, str(error)) from None
+            try:
+                return await run_in_threadpool(answered, request, fields)
+            except RevisitError as error:
+                raise refused(422, str(error)) from None
 
-        return whole
+        return endpoint
 
     def _page(self, request: Any, template: str, status: int = 200, **content: Any) -> Any:
         from starlette.responses import HTMLResponse
@@ -325,7 +313,7 @@ class Pages:
         token = self._cookie(request, "rater")
         rater = self.store.rater_of(token) if token else None
         if rater is None:
-            raise Refused(403, "Open the link that you were given; it identifies you.")
+            raise refused(403, "Open the link that you were given; it identifies you.")
         return rater
 
     def _admin(self, request: Any) -> bool | None:
@@ -334,7 +322,7 @@ class Pages:
 
     def _need_admin(self, request: Any) -> None:
         if self._admin(request) is None:
-            raise Refused(403, "This page is for the project's owner. Open the link that was printed at the start.")
+            raise refused(403, "This page is for the project's owner. Open the link that was printed at the start.")
 
     def _own_item(self, rater: Rater, id: str) -> Item:
         """An item that is shown to this rater, or that they have answered."""
@@ -343,7 +331,7 @@ class Pages:
             self.store.held_since(id, rater.id) is not None or id in self.store.answered(rater.id)
         )
         if item is None or not mine:
-            raise Refused(404, "This is not one of your items. Continue from the first page.")
+            raise refused(404, "This is not one of your items. Continue from the first page.")
         return item
 
     def _signature(self, session: str) -> str:
@@ -352,11 +340,11 @@ class Pages:
     def _signed(self, request: Any, fields: forms.Fields, kind: str = "rater") -> None:
         expected = self._signature(self._cookie(request, kind))
         if not hmac.compare_digest(forms.one(fields, "csrf").encode(), expected.encode()):
-            raise Refused(403, "This form is not one that was given to you. Load the page again.")
+            raise refused(403, "This form is not one that was given to you. Load the page again.")
 
     def _slow_down(self, request: Any) -> None:
         if not self.guessing.allow(request.client.host):
-            raise Refused(429, "Too many wrong links. Wait a minute.")
+            raise refused(429, "Too many wrong links. Wait a minute.")
 
     def _address(self, request: Any, path: str) -> str:
         return f"{request.url.scheme}://{request.headers['host']}{path}"

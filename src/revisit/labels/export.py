@@ -12,6 +12,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from revisit.core import Case, MissingPrerequisite
 from revisit.core.groups import grouped
 from revisit.labels import shapes
 from revisit.labels.items import JUDGEABLE
-from revisit.labels.label import BACK, CANNOT, GONE, Box, Label, lines, to_line
+from revisit.labels.label import BACK, CANNOT, GONE, NAMES, Box, Label, lines
 from revisit.labels.project import Project
 from revisit.labels.store import Answer, Store
 from revisit.media.texts import csv_text
@@ -99,22 +100,15 @@ def parquet(labels: Sequence[Label], folder: Path) -> bytes:
         from pyarrow import parquet as writer
     except ModuleNotFoundError:
         raise MissingPrerequisite("Parquet needs pyarrow: pip install 'revisit-bench[tables]'") from None
-    from revisit.labels.label import NAMES
-
-    rows = [{**dict.fromkeys(NAMES), **json.loads(line)} for line in lines(labels, folder)]
-    defaults = to_line(Label("", "", "", "", "", ""))
-    kinds = {"seed": pyarrow.int64(), "form": pyarrow.int64(), "seconds": pyarrow.float64()}
+    kinds = dict.fromkeys(("schema", "seed", "form"), pyarrow.int64()) | {"seconds": pyarrow.float64()}
     kinds |= dict.fromkeys(("swapped", "example"), pyarrow.bool_())
-    columns = {}
-    for name in NAMES:
-        empty: Any = 0 if name in kinds and name not in ("swapped", "example") else False if name in kinds else ""
-        values = [row[name] if row[name] is not None else empty for row in rows]
-        if name in ("frames", "boxes"):
-            values = [json.dumps(value) if value else "" for value in values]
-        columns[name] = pyarrow.array(values, kinds.get(name, pyarrow.string()))
-    columns["schema"] = pyarrow.array([defaults["schema"]] * len(rows), pyarrow.int64())
+    empty = {**asdict(Label("", "", "", "", "", "")), "frames": "", "boxes": ""}
+    rows = [{**empty, **json.loads(line)} for line in lines(labels, folder)]
+    for row in rows:
+        row |= {name: json.dumps(row[name]) for name in ("frames", "boxes") if row[name]}
+    schema = pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in (*NAMES, "schema")])
     made = io.BytesIO()
-    writer.write_table(pyarrow.table(columns), made)
+    writer.write_table(pyarrow.Table.from_pylist(rows, schema), made)
     return made.getvalue()
 
 
@@ -182,7 +176,9 @@ def preferences(labels: Sequence[Label], cases: Mapping[str, Case]) -> list[dict
     Only where more than half of all who were asked prefer the same one. Gold questions are in it, examples are not.
     """
     made = []
-    for (case, other, question), said in _pairs(labels).items():
+    asked = (label for label in labels if label.task == "pairwise" and label.question != JUDGEABLE)
+    pairs = grouped(asked, lambda label: (label.case, label.other, label.question))
+    for (case, other, question), said in pairs.items():
         votes = Counter(label.answer for label in said)
         winner = next((side for side in ("a", "b") if votes[side] * 2 > len(said)), None)
         if winner is None:
@@ -203,11 +199,6 @@ def preferences(labels: Sequence[Label], cases: Mapping[str, Case]) -> list[dict
             }
         )
     return made
-
-
-def _pairs(labels: Iterable[Label]) -> dict[tuple[str, str, str], list[Label]]:
-    votes = (label for label in labels if label.task == "pairwise" and label.question != JUDGEABLE)
-    return grouped(votes, lambda label: (label.case, label.other, label.question))
 
 
 def reviews(labels: Sequence[Label]) -> dict[str, dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,6 @@ from revisit.results.files import write_json
 from revisit.results.run import Run
 
 PEOPLE = "people.json"  # in a run: what people say of it, for its report
-
-
-@dataclass(frozen=True)
-class Aligned:
-    """What was found, and the page that shows it."""
-
-    content: dict[str, Any]
-    page: Path
 
 
 def labels_in(paths: Sequence[Path], store: str = "") -> list[Label]:
@@ -64,8 +56,10 @@ def imported(source: Path, shape: str, out: Path) -> int:
     return len(found)
 
 
-def aligned(run: Path, paths: Sequence[Path], chosen: Sequence[str], seed: int, store: str = "") -> Aligned:
-    """Agreement and alignment of a run, kept in its people.json and shown in its report."""
+def aligned(
+    run: Path, paths: Sequence[Path], chosen: Sequence[str], seed: int, store: str = ""
+) -> tuple[dict[str, Any], Path]:
+    """Agreement and alignment of a run, kept in its people.json and shown in its report, the page."""
     from revisit.report.html import write_report
 
     metrics: dict[str, list[str]] = {}
@@ -91,4 +85,4 @@ def aligned(run: Path, paths: Sequence[Path], chosen: Sequence[str], seed: int, 
         "agreement": asdict(report),
     }
     write_json(run / PEOPLE, content)
-    return Aligned(content, write_report(opened))
+    return content, write_report(opened)

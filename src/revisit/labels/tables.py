@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from revisit.labels.agree import Report
+from revisit.labels.agree import Quality, Report, qualities
 from revisit.labels.align import Alignment
+from revisit.labels.export import labels_of
+from revisit.labels.project import Project
+from revisit.labels.store import Store
 from revisit.results.rules import metric_title
 from revisit.results.tables import Table, table
 from revisit.stats.agreement import Agreement
@@ -24,15 +27,6 @@ def agreement_tables(report: Report) -> list[Table]:
         )
         for row in report.rows
     ]  # fmt: skip
-    raters = [
-        (
-            one.rater,
-            [str(one.items), number(one.seconds, 0), share(one.agrees), number(one.kappa),
-             NONE if one.gold_right is None else f"{share(one.gold_right)} of {one.gold}",
-             share(one.left), share(one.cannot)],
-        )
-        for one in report.raters
-    ]  # fmt: skip
     return [
         table(
             "Agreement of raters",
@@ -46,8 +40,23 @@ def agreement_tables(report: Report) -> list[Table]:
             "agreement with the majority of the others; gold questions answered right; share of preferences "
             "for the left side",
             ["items", "median s", "agrees", "κ", "gold", "left", "cannot judge"],
-            raters,
+            [(one.rater, _rater(one)) for one in report.raters],
         ),
+    ]
+
+
+def _rater(one: Quality) -> list[str]:
+    gold = NONE if one.gold_right is None else f"{share(one.gold_right)} of {one.gold}"
+    figures = [number(one.seconds, 0), share(one.agrees), number(one.kappa), gold, share(one.left), share(one.cannot)]
+    return [str(one.items), *figures]
+
+
+def rater_rows(project: Project, store: Store) -> list[dict[str, Any]]:
+    """A row per rater for the page of the project."""
+    known = {one.rater: _rater(one) for one in qualities(labels_of(project, store))}
+    names, nothing = ("answers", "seconds", "agrees", "kappa", "gold", "left", "cannot"), ["0", *[NONE] * 6]
+    return [
+        {**vars(rater), **dict(zip(names, known.get(rater.name, nothing), strict=True))} for rater in store.raters()
     ]
 
 
