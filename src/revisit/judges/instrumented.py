@@ -370,13 +370,8 @@ def read_scene(path: Path) -> Scene:
         )
     return Scene(
         name=path.stem,
-        views=found["views"],
+        **{name: found[name] for name in ("views", "lit", "place", "look", "amount", "went")},
         pictures=found["views"] + found["marks"],
-        lit=found["lit"],
-        place=found["place"],
-        look=found["look"],
-        amount=found["amount"],
-        went=found["went"],
         prompt=str(found["prompt"]),
         kind=str(found["kind"]),
         seconds=float(found["seconds"]),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from revisit.core import UsageError
 from revisit.core.texts import json_lines, reading
 from revisit.judges.questions import Choice, Malformed, Question, Rating, Schema, YesNo
+from revisit.stats.agreement import majority
 
 KNOWN = ("clip", "question", "label", "form", "subset", "polarity", "pair", "rater", "about")
 
@@ -55,13 +56,12 @@ def read_labels(path: Path) -> Labels:
         for number, row in enumerate(rows, 2 if path.suffix == ".csv" else 1):
             label = _label(row, path, number)
             groups[str(label.clip), label.question.digest].append(label)
-    found, disputed = [], 0
+    found: list[Label] = []
+    disputed = 0
     for labels in groups.values():
-        counts = Counter(label.right for label in labels).most_common(2)
-        if len(counts) > 1 and counts[0][1] == counts[1][1]:
-            disputed += 1
-        else:
-            found.append(next(label for label in labels if label.right == counts[0][0]))
+        right = majority([label.right for label in labels])
+        disputed += right is None
+        found += [label for label in labels if right is not None and label.right == right][:1]
     raters = {key: tuple(label.right for label in labels) for key, labels in groups.items() if len(labels) > 1}
     return Labels(tuple(found), disputed, raters)
 

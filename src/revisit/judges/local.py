@@ -21,7 +21,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -116,7 +116,7 @@ class LocalJudge:
                 room = (16 + 3 * words_of(questions[k].schema)) * (4 if notes[k] else 1)
                 found[k] = self._written(frames, model.turn(asked[k]), room)
         # One pass over a batch is one call.
-        return [_counted(found[k], first=k == 0) for k in range(len(questions))]
+        return [replace(found[k], usage=replace(found[k].usage, calls=int(k == 0))) for k in range(len(questions))]
 
     def close(self) -> None:
         self._read.clear()
@@ -135,19 +135,13 @@ class LocalJudge:
 
     def _written(self, frames: Frames, turn: list[int], room: int) -> Reply:
         """What the model writes, token by token, always the likeliest one."""
-        import torch
-
         model = self._model()
         cache, length, place = self._prefix(frames)
         ids, written = turn, list[int]()
         while len(written) < room:
-            inputs = torch.tensor([ids], device=model.device)
-            places = torch.arange(place, place + len(ids), device=model.device).expand(3, 1, -1)
+            places = _words(place, len(ids))
             length, place = length + len(ids), place + len(ids)
-            seen = torch.ones((1, length), dtype=torch.long, device=model.device)
-            out = model.net(
-                input_ids=inputs, attention_mask=seen, position_ids=places, past_key_values=cache, use_cache=True
-            )
+            out = model.run([ids], places, [[1] * length], past_key_values=cache, use_cache=True)
             ids = [int(out.logits[0, -1].argmax())]
             if ids[0] in model.ends:
                 break
@@ -158,8 +152,6 @@ class LocalJudge:
 
     def _after_prefix(self, frames: Frames, turns: Sequence[list[int]]) -> list[Any]:
         """Log-probabilities of the next token after the frames and each of the turns."""
-        import torch
-
         if not turns:
             return []
         model = self._model()
@@ -169,45 +161,26 @@ class LocalJudge:
         cache.batch_repeat_interleave(len(turns))
         longest = max(map(len, turns))
         # Padding lies behind the words, where no word looks.
-        inputs = torch.tensor([turn + [model.pad] * (longest - len(turn)) for turn in turns], device=model.device)
-        seen = torch.tensor(
-            [[1] * (length + len(turn)) + [0] * (longest - len(turn)) for turn in turns], device=model.device
-        )
-        places = torch.arange(place, place + longest, device=model.device).expand(3, len(turns), -1)
-        out = model.net(
-            input_ids=inputs, attention_mask=seen, position_ids=places, past_key_values=cache, use_cache=True
-        )
+        ids = [turn + [model.pad] * (longest - len(turn)) for turn in turns]
+        seen = [[1] * (length + len(turn)) + [0] * (longest - len(turn)) for turn in turns]
+        out = model.run(ids, _words(place, longest, len(turns)), seen, past_key_values=cache, use_cache=True)
         return [_log_softmax(out.logits[k, len(turn) - 1]) for k, turn in enumerate(turns)]
 
     def _alone(self, frames: Frames, turn: list[int]) -> Any:
         """The same for one turn, with the frames read for it alone."""
-        import torch
-
         model, shown = self._model(), self._model().shown(frames)
-        words = np.broadcast_to(np.arange(shown.next, shown.next + len(turn)), (3, len(turn)))
-        out = model.net(
-            input_ids=torch.tensor([shown.ids + turn], device=model.device),
-            attention_mask=torch.ones((1, len(shown.ids) + len(turn)), dtype=torch.long, device=model.device),
-            position_ids=torch.from_numpy(np.concatenate([shown.places, words], axis=1))[:, None].to(model.device),
-            **model.pixels(shown),
-        )
+        ids = shown.ids + turn
+        places = np.concatenate([shown.places[:, None], _words(shown.next, len(turn))], axis=2)
+        out = model.run([ids], places, [[1] * len(ids)], **model.pixels(shown))
         return _log_softmax(out.logits[0, -1])
 
     def _prefix(self, frames: Frames) -> tuple[Any, int, int]:
         """A copy of what the model keeps of the frames, the number of their tokens, and the next place."""
-        import torch
-
         if frames.digest not in self._read:
             model = self._model()
             shown = model.shown(frames)
-            out = model.net(
-                input_ids=torch.tensor([shown.ids], device=model.device),
-                attention_mask=torch.ones((1, len(shown.ids)), dtype=torch.long, device=model.device),
-                position_ids=torch.from_numpy(shown.places)[:, None].to(model.device),
-                use_cache=True,
-                logits_to_keep=1,
-                **model.pixels(shown),
-            )
+            how = {"use_cache": True, "logits_to_keep": 1, **model.pixels(shown)}
+            out = model.run([shown.ids], shown.places[:, None], [[1] * len(shown.ids)], **how)
             self._read[frames.digest] = out.past_key_values, len(shown.ids), shown.next
             while len(self._read) > self.settings.kept:
                 self._read.popitem(last=False)
@@ -238,6 +211,13 @@ class _Loaded:
     no: list[int]
     pad: int
     ends: frozenset[int]
+
+    def run(self, ids: list[list[int]], places: np.ndarray, seen: list[list[int]], **how: Any) -> Any:
+        """What the network makes of rows of tokens at their places; `seen` are 1 where it may look, else 0."""
+        import torch
+
+        rows, mask, at = (torch.tensor(values, device=self.device) for values in (ids, seen, places))
+        return self.net(input_ids=rows, attention_mask=mask, position_ids=at, **how)
 
     def text(self, words: str) -> list[int]:
         """Tokens of plain words: what looks like a control token in them is none."""
@@ -311,13 +291,9 @@ def without_broken_torchvision() -> Iterator[None]:
         sys.modules.pop("torchvision", None)
 
 
+@without_broken_torchvision()
 def _load(settings: LocalSettings, path: Path | None) -> _Loaded:
     """The checkpoint, ready to be asked; Stopped where it cannot be."""
-    with without_broken_torchvision():
-        return _load_now(settings, path)
-
-
-def _load_now(settings: LocalSettings, path: Path | None) -> _Loaded:
     import torch
     from transformers import AutoConfig, AutoModelForImageTextToText, AutoTokenizer
 
@@ -372,13 +348,13 @@ def _as_list(value: int | Sequence[int] | None) -> list[int]:
     return [] if value is None else [value] if isinstance(value, int) else list(value)
 
 
+def _words(place: int, count: int, rows: int = 1) -> np.ndarray:
+    """Places (3, rows, count) of words, one after the other."""
+    return np.tile(np.arange(place, place + count), (3, rows, 1))
+
+
 def _log_softmax(logits: Any) -> Any:
     return logits.float().log_softmax(-1)
-
-
-def _counted(reply: Reply, first: bool) -> Reply:
-    usage = Usage(int(first), reply.usage.tokens_in, reply.usage.tokens_out)
-    return Reply(reply.text, reply.p_yes, reply.p_from, usage, reply.model, reply.cut)
 
 
 def from_settings(settings: dict[str, Any], folder: Path) -> Judge:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,15 +28,9 @@ MANY, FAST, SLOW = 100, 24.0, 16.0
 
 def as_video(jpegs: Sequence[bytes]) -> bytes:
     """An mp4 file of these pictures; an odd last row or column is left out."""
-    import cv2
-
-    def pictures() -> Iterator[np.ndarray]:
-        for jpeg in jpegs:
-            bgr = np.asarray(cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR))
-            height, width = bgr.shape[:2]
-            yield bgr[: height - height % 2, : width - width % 2, ::-1]
-
+    pictures = map(decoded, jpegs)
+    even = (rgb[: rgb.shape[0] // 2 * 2, : rgb.shape[1] // 2 * 2] for rgb in pictures)
     with tempfile.TemporaryDirectory(prefix="revisit-judge-") as folder:
         path = Path(folder) / "clip.mp4"
-        encode_mp4(path, pictures(), FAST if len(jpegs) > MANY else SLOW)
+        encode_mp4(path, even, FAST if len(jpegs) > MANY else SLOW)
         return path.read_bytes()
