@@ -118,11 +118,8 @@ def _label(film: Film, name: str, situation: Situation, shots: Sequence[Shot]) -
     seen = np.array([bool((shot.mask == TARGET).any()) for shot in shots])
     gone = int(seen.argmin()) if not seen.all() else None
     back = None if gone is None or not seen[gone:].any() else gone + int(seen[gone:].argmax())
-    rows, columns = np.nonzero(shots[0].mask == TARGET)
-    height, width = film.size
-    box = columns.min() / width, rows.min() / height, (columns.max() + 1) / width, (rows.max() + 1) / height
     verdict = "never hidden" if gone is None else "hidden, not returned" if back is None else "hidden, returned"
     return {
-        "box": [round(float(edge), 4) for edge in box], "gate": verdict, "class": name, "target": situation.kind,
+        "box": list(film.target_box()), "gate": verdict, "class": name, "target": situation.kind,
         "scene": film.world.name, "view": situation.view, "first_hidden_frame": gone, "first_returned_frame": back,
     }  # fmt: skip

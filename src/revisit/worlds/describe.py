@@ -53,17 +53,16 @@ def describe(film: Film, long_side: int = LONG_SIDE) -> dict[str, np.ndarray]:
     """The public description of a film, as plain arrays."""
     event = EVENTS[film.event]
     states = _states(film)
-    moments = {(view, float(light), float(screen)): frame for frame, (view, light, screen) in enumerate(_moments(film))}
-    frames = list(moments.values())
+    # What sets one frame's view apart from another's: where the camera is, the light, and the screen.
+    moments = zip(map(id, film.views), film.light.tolist(), film.screen.tolist(), strict=True)
+    frames = list({moment: frame for frame, moment in enumerate(moments)}.values())
     views = np.stack([_small(film.shot(frame).rgb, long_side) for frame in frames])
     shown = [[_small(film.shot(frame, state).rgb, long_side) for frame in frames] for state in states]
     return {
         "views": views,
         "lit": film.light[frames],
         "marks": np.array(shown, np.uint8) - views,
-        "place": np.array([state.place for state in states]),
-        "look": np.array([state.look for state in states]),
-        "amount": np.array([state.amount for state in states]),
+        **{name: np.array([getattr(state, name) for state in states]) for name in ("place", "look", "amount")},
         "went": np.array(list(states.values())),
         "prompt": np.array(film.prompt),
         "kind": np.array(film.world.kind),
@@ -87,11 +86,6 @@ def questions_about(film: Film) -> dict[str, tuple[str, bool]]:
 def save_description(film: Film, path: Path) -> None:
     """Write the public description of a film to an npz file."""
     save_npz(path, describe(film), compress=True)
-
-
-def _moments(film: Film) -> list[tuple[int, float, float]]:
-    """What sets one frame's view apart from another's: where the camera is, the light, and the screen."""
-    return [(id(view), light, screen) for view, light, screen in zip(film.views, film.light, film.screen, strict=True)]
 
 
 def _states(film: Film) -> dict[State, float]:

@@ -78,22 +78,12 @@ def shape_drift(film: Film, strength: float, rng: np.random.Generator) -> Frames
 
 def state_reset(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the event is undone; strength is the share of its path that the target went back to the first state."""
-    path, gone = story.event_path(film)
-    for frame, away in story.moments(film):
-        yield (
-            story.pictured(film, frame, story.on_path(path, gone[frame] * (1 - strength)))
-            if away
-            else film.truth(frame).rgb
-        )
+    return story.with_event_at(film, lambda gone: gone * (1 - strength))
 
 
 def state_frozen(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return the event stands where it was last seen; strength is the share of the unseen part that is missing."""
-    path, gone = story.event_path(film)
-    last = gone[film.phases[0] - 1]
-    for frame, away in story.moments(film):
-        position = gone[frame] - strength * (gone[frame] - last)
-        yield story.pictured(film, frame, story.on_path(path, position)) if away else film.truth(frame).rgb
+    return story.with_event_at(film, lambda gone: gone - strength * (gone - gone[film.phases[0] - 1]))
 
 
 def teleport(film: Film, strength: float, rng: np.random.Generator) -> Frames:
@@ -347,14 +337,19 @@ def generate(kind: str, film: Film, strength: float = 1.0, seed: int = 0) -> Fra
 
     The noise depends on the seed and the world alone, so that two failures differ by the failures alone.
     """
+    made = failure(kind).frames(film, _checked(strength), _draws(kind, film, seed))
+    return with_noise(made, np.random.default_rng([seed, film.world.seed, zlib.crc32(b"noise")]))
+
+
+def with_noise(frames: Frames, rng: np.random.Generator) -> Frames:
+    """Frames with faint noise. One field of it serves all frames, read from another corner each time."""
     import cv2
 
-    made = failure(kind).frames(film, _checked(strength), _draws(kind, film, seed))
-    rng = np.random.default_rng([seed, film.world.seed, zlib.crc32(b"noise")])
-    height, width = film.truth(0).rgb.shape[:2]
-    # One field of noise serves all frames, read from another corner each time.
-    field = np.round(rng.normal(0, NOISE, (height + 64, width + 64, 3))).astype(np.int16)
-    for rgb in made:
+    field: np.ndarray | None = None
+    for rgb in frames:
+        height, width = rgb.shape[:2]
+        if field is None:
+            field = np.round(rng.normal(0, NOISE, (height + 64, width + 64, 3))).astype(np.int16)
         x, y = rng.integers(0, 65, 2)
         yield cv2.add(rgb, field[y : y + height, x : x + width], dtype=cv2.CV_8U)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.worlds.failures import NOISE, failure
+from revisit.worlds.failures import failure, with_noise
 from revisit.worlds.film import Film
 from revisit.worlds.world import Shot
 
@@ -58,18 +58,8 @@ MODELS: dict[str, Model] = {
 
 def generate(model: str, film: Film, seed: int = 0) -> Iterator[np.ndarray]:
     """The frames (uint8 RGB) that a model makes of a film, with its noise."""
-    import cv2
-
     rng = np.random.default_rng([seed, film.world.seed, zlib.crc32(model.encode())])
-    noise: np.ndarray | None = None
-    for rgb in MODELS[model].frames(film, rng):
-        height, width = rgb.shape[:2]
-        if noise is None:
-            # One field of noise serves all frames, read from another corner each time.
-            field = rng.normal(0, NOISE, (height + 64, width + 64, 3))
-            noise = np.round(field).astype(np.int16)
-        x, y = rng.integers(0, 65, 2)
-        yield cv2.add(rgb, noise[y : y + height, x : x + width], dtype=cv2.CV_8U)
+    return with_noise(MODELS[model].frames(film, rng), rng)
 
 
 def _stains(shot: Shot, film: Film, frame: int, waves: np.ndarray, shifts: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from revisit.worlds.places import make_world
 from revisit.worlds.render import Camera, intrinsics
-from revisit.worlds.world import World, take_view
+from revisit.worlds.world import View, World
 
 STILL = np.eye(4)
 
@@ -35,5 +35,5 @@ def world(job: Mapping[str, Any]) -> Iterator[np.ndarray]:
         key = pose.round(9).tobytes()
         if key not in seen:
             camera = Camera(K, made.start @ pose, (height, width))
-            seen[key] = take_view(made, camera).shot(made.first_state).rgb
+            seen[key] = View(made, camera).shot(made.first_state).rgb
         yield seen[key]

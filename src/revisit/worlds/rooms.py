@@ -12,7 +12,7 @@ from revisit.worlds import furniture as fu
 from revisit.worlds import textures as tx
 from revisit.worlds.layout import Layout
 from revisit.worlds.light import Lamp
-from revisit.worlds.setting import Setting
+from revisit.worlds.setting import Setting, in_a_row, sides
 from revisit.worlds.shapes import Thing, box, panel, placed
 
 PALETTES = (
@@ -40,14 +40,10 @@ def room(seed: int) -> Setting:
     near, far, high = -rng.uniform(1.3, 1.7), rng.uniform(4.1, 4.6), rng.uniform(2.65, 2.9)
 
     things: dict[str, Thing] = _shell(rng, palette, (left, right, near, far, high))
-    walls = {  # turn, the middle of the foot of the wall, its length
-        "far": (0.0, ((left + right) / 2, 0.0, far), right - left),
-        "right": (90.0, (right, 0.0, (near + far) / 2), far - near),
-        "near": (180.0, ((left + right) / 2, 0.0, near), right - left),
-        "left": (-90.0, (left, 0.0, (near + far) / 2), far - near),
-    }
-    for wall, (turn, foot, length) in walls.items():
-        for label, x, thing in _along(rng, palette, length):
+    for wall, (turn, foot, length) in sides(left, right, near, far).items():
+        for label, x, thing in in_a_row(
+            rng, palette, length, fu.STANDING, fu.HANGING, free=(0.75, 1.2, 0.65), gaps=(0.1, 0.3)
+        ):
             shift = placed(thing, at=(x, 0, 0))
             things[f"{label} ({wall} wall)"] = placed(shift, turn, foot)
 
@@ -107,21 +103,3 @@ def _shell(
         "left wall": ((left, top, z0), (0, 0, long), (0, tall, 0), left_wall),
     }
     return {name: Thing((panel(rng, *where_and_paint),)) for name, where_and_paint in panels.items()}
-
-
-def _along(rng: np.random.Generator, palette: fu.Palette, length: float) -> list[tuple[str, float, Thing]]:
-    """Things that stand and hang along a wall: name, place from its middle, and the thing."""
-    found = []
-    at = -length / 2 + 0.75  # corners stay free, so that things of two walls never meet
-    standing = list(rng.permutation(len(fu.STANDING)))
-    hanging = list(rng.permutation(len(fu.HANGING)))
-    while standing and at < length / 2 - 1.2:
-        make, width = fu.STANDING[standing.pop()]
-        if at + width > length / 2 - 0.65:
-            continue
-        found.append((make.__name__, at + width / 2, make(rng, palette)))
-        if make not in fu.TALL and hanging:
-            above, _ = fu.HANGING[hanging.pop()]
-            found.append((above.__name__, at + width / 2, above(rng, palette)))
-        at += width + rng.uniform(0.1, 0.3)
-    return found

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from revisit.worlds.furniture import Palette
+from revisit.worlds.furniture import TALL, Maker, Palette
 from revisit.worlds.layout import Layout
 from revisit.worlds.light import Lamp
 from revisit.worlds.shapes import Thing
@@ -25,3 +26,46 @@ class Setting:
     rng: np.random.Generator  # goes on where the place left it
     underfoot: tuple[str, Paint]  # what lies under the table
     overhead: Thing = field(default_factory=Thing)
+
+
+def sides(
+    left: float, right: float, near: float, far: float
+) -> dict[str, tuple[float, tuple[float, float, float], float]]:
+    """Of each side of a place: its turn, the middle of its foot and its length."""
+    across, along = (left + right) / 2, (near + far) / 2
+    return {
+        "far": (0.0, (across, 0.0, far), right - left),
+        "right": (90.0, (right, 0.0, along), far - near),
+        "near": (180.0, (across, 0.0, near), right - left),
+        "left": (-90.0, (left, 0.0, along), far - near),
+    }
+
+
+def in_a_row(
+    rng: np.random.Generator,
+    palette: Palette,
+    length: float,
+    standing: Sequence[tuple[Maker, float]],
+    hanging: Sequence[tuple[Maker, float]] = (),
+    *,
+    free: tuple[float, float, float],
+    gaps: tuple[float, float],
+) -> list[tuple[str, float, Thing]]:
+    """Things that stand, and hang above low ones, along a side: name, place from its middle, and the thing.
+
+    `free` is what stays free at the beginning, what a further thing needs, and what stays free at the end, so that
+    things of two sides never meet in a corner.
+    """
+    found = []
+    at = -length / 2 + free[0]
+    waiting, above = list(rng.permutation(len(standing))), list(rng.permutation(len(hanging)))
+    while waiting and at < length / 2 - free[1]:
+        make, width = standing[waiting.pop()]
+        if at + width > length / 2 - free[2]:
+            continue
+        found.append((make.__name__, at + width / 2, make(rng, palette)))
+        if make not in TALL and above:
+            over, _ = hanging[above.pop()]
+            found.append((over.__name__, at + width / 2, over(rng, palette)))
+        at += width + rng.uniform(*gaps)
+    return found

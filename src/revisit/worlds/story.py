@@ -55,6 +55,13 @@ def with_wrong_state(film: Film, wrong: Callable[[State], State]) -> Iterator[np
         yield film.shot(frame, wrong(state) if away else state).rgb
 
 
+def with_event_at(film: Film, where: Callable[[np.ndarray], np.ndarray]) -> Iterator[np.ndarray]:
+    """The truth, with the event at another place of its path on return: `where` it is, from where it should be."""
+    path, gone = event_path(film)
+    for (frame, away), position in zip(moments(film), where(gone), strict=True):
+        yield pictured(film, frame, on_path(path, position)) if away else film.truth(frame).rgb
+
+
 def event_path(film: Film) -> tuple[Weighted, np.ndarray]:
     """The event as states with the length of path behind each, and how far along it every frame is."""
     states = film.states

@@ -50,8 +50,7 @@ def plaster(
 ) -> np.ndarray:
     """A painted wall with patches, strokes and specks."""
     image = _flat(colour, width, height)
-    shape = image.shape[:2]
-    _shade(image, roughness * noise(rng, shape, (90, 90), 6))
+    _shaded(image, roughness * noise(rng, image.shape[:2], (90, 90), 6))
     return _speckle(rng, image, count=int(60 * width * height), size=(0.004, 0.012), strength=0.16)
 
 
@@ -76,9 +75,7 @@ def wallpaper(
             axes = (int(size * TEXELS), int(size * TEXELS * rng.uniform(0.22, 0.45)))
             cv2.ellipse(canvas, _texel(centre), axes, angle, 0, 360, tint, -1, cv2.LINE_AA)
         cv2.circle(canvas, _texel((x, y)), int(size * TEXELS * 0.3), _byte(_vary(rng, colour, 0.2)), -1, cv2.LINE_AA)
-    image = _float(canvas)
-    _shade(image, 0.03 * noise(rng, image.shape[:2], (40, 40), 5))
-    return image
+    return _shaded(_float(canvas), 0.03 * noise(rng, canvas.shape[:2], (40, 40), 5))
 
 
 @painted
@@ -98,8 +95,7 @@ def bricks(rng: np.random.Generator, width: float, height: float, colour: Colour
             cv2.rectangle(canvas, corner, _texel((left + length, top + course)), tint, -1)
             left += length
         top += course
-    image = _float(canvas)
-    _shade(image, 0.06 * noise(rng, image.shape[:2], (24, 24), 5))
+    image = _shaded(_float(canvas), 0.06 * noise(rng, canvas.shape[:2], (24, 24), 5))
     return _speckle(rng, image, count=int(90 * width * height), size=(0.004, 0.012), strength=0.2)
 
 
@@ -127,7 +123,7 @@ def fabric(
             span = slice(int(at * TEXELS), int((at + band) * TEXELS))
             image[:, span] = _vary(rng, _any(rng, stripes), 0.08)
         at += band
-    _shade(image, 0.05 * noise(rng, shape, (60, 60), 3) + 0.05 * noise(rng, shape, (4, 4), 2))
+    _shaded(image, 0.05 * noise(rng, shape, (60, 60), 3) + 0.05 * noise(rng, shape, (4, 4), 2))
     return _speckle(rng, image, count=int(140 * width * height), size=(0.005, 0.016), strength=0.2)
 
 
@@ -154,9 +150,8 @@ def rug(rng: np.random.Generator, width: float, height: float, colours: Sequence
             ]
             tint = _byte(_vary(rng, _any(rng, colours), 0.08))
             cv2.fillConvexPoly(canvas, np.array([_texel(c) for c in corners]), tint, cv2.LINE_AA)
-    image = _float(canvas)
-    _shade(image, 0.07 * noise(rng, image.shape[:2], (5, 5), 2) + 0.03 * noise(rng, image.shape[:2], (50, 50), 2))
-    return image
+    shape = canvas.shape[:2]
+    return _shaded(_float(canvas), 0.07 * noise(rng, shape, (5, 5), 2) + 0.03 * noise(rng, shape, (50, 50), 2))
 
 
 @painted
@@ -191,9 +186,7 @@ def art(
     if margin is not None:
         border = max(2, int(0.06 * min(high, wide)))
         cv2.rectangle(canvas, (0, 0), (wide - 1, high - 1), _byte(margin), 2 * border)
-    image = _float(canvas)
-    _shade(image, 0.03 * noise(rng, image.shape[:2], (14, 14), 4))
-    return image
+    return _shaded(_float(canvas), 0.03 * noise(rng, canvas.shape[:2], (14, 14), 4))
 
 
 @painted
@@ -228,9 +221,7 @@ def books(
     sides = int(board * TEXELS)
     canvas[:, :sides] = canvas[:, -sides:] = _byte(case)
     canvas[:sides] = _byte(case)
-    image = _float(canvas)
-    _shade(image, 0.05 * noise(rng, image.shape[:2], (10, 10), 3))
-    return image
+    return _shaded(_float(canvas), 0.05 * noise(rng, canvas.shape[:2], (10, 10), 3))
 
 
 @painted
@@ -283,8 +274,7 @@ def landscape(rng: np.random.Generator, width: float, height: float) -> np.ndarr
 def plain(rng: np.random.Generator, width: float, height: float, colour: Colour, roughness: float = 0.03) -> np.ndarray:
     """One colour with a faint grain, for small things."""
     image = _flat(colour, width, height)
-    _shade(image, roughness * noise(rng, image.shape[:2], (12, 12), 3))
-    return image
+    return _shaded(image, roughness * noise(rng, image.shape[:2], (12, 12), 3))
 
 
 def _planks(rng: np.random.Generator, width: float, height: float, colour: Colour, plank: float) -> np.ndarray:
@@ -305,7 +295,7 @@ def _planks(rng: np.random.Generator, width: float, height: float, colour: Colou
             image[rows.start : rows.start + 2] *= 0.6
         top += plank
     grain = 0.06 * noise(rng, (high, wide), (6, 160), 3) + 0.04 * noise(rng, (high, wide), (30, 90), 4)
-    _shade(image, grain)
+    _shaded(image, grain)
     return _speckle(rng, image, count=int(30 * width * height), size=(0.006, 0.02), strength=-0.3)
 
 
@@ -314,9 +304,9 @@ def _flat(colour: Colour, width: float, height: float) -> np.ndarray:
     return np.full(shape, np.asarray(colour, np.float32), np.float32)
 
 
-def _shade(image: np.ndarray, change: np.ndarray) -> None:
+def _shaded(image: np.ndarray, change: np.ndarray) -> np.ndarray:
     image *= (1 + change)[..., None]
-    np.clip(image, 0, 1, out=image)
+    return np.clip(image, 0, 1, out=image)
 
 
 def _speckle(
@@ -331,8 +321,7 @@ def _speckle(
         axes = tuple(max(int(v), 1) for v in rng.uniform(*size, 2) * TEXELS)
         level = int(128 + 127 * rng.uniform(0.3, 1) * (1 if strength < 0 else rng.choice([-1, 1])))
         cv2.ellipse(blots, (x, y), axes, float(rng.uniform(0, 180)), 0, 360, level, -1, cv2.LINE_AA)
-    _shade(image, (blots.astype(np.float32) - 128) * (strength / 127))
-    return image
+    return _shaded(image, (blots.astype(np.float32) - 128) * (strength / 127))
 
 
 def _vary(rng: np.random.Generator, colour: Colour, light: float, hue: float = 0.03) -> np.ndarray:

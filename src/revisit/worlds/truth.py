@@ -20,6 +20,7 @@ from revisit.media import save_npz
 from revisit.worlds.film import Film
 
 DEPTH_EVERY = 4  # frames; depth is the largest part of the truth
+STATES = ("place", "look", "amount", "roll")
 
 
 def save_truth(film: Film, path: Path, *, depth_every: int = DEPTH_EVERY) -> None:
@@ -34,10 +35,7 @@ def save_truth(film: Film, path: Path, *, depth_every: int = DEPTH_EVERY) -> Non
         "depth_frames": np.arange(0, len(film), depth_every),
         "masks": np.stack([shot.mask for shot in shots]),
         "instances": np.array([names.get(id, "") for id in range(max(names) + 1)]),
-        "place": np.array([state.place for state in film.states]),
-        "look": np.array([state.look for state in film.states]),
-        "amount": np.array([state.amount for state in film.states]),
-        "roll": np.array([state.roll for state in film.states]),
+        **{name: np.array([getattr(state, name) for state in film.states]) for name in STATES},
         "phases": np.array(film.phases),
         "begins": np.float64(film.begins),
         "light": film.light,

@@ -221,14 +221,6 @@ class View:
         return traced.cut(inner), _crop(picture, inner).copy() if fine else picture  # type: ignore[arg-type]
 
 
-def take_view(world: World, camera: Camera, states: Iterable[State] = ()) -> View:
-    """The view of a camera; targets in the states are drawn at once, others when they are asked for."""
-    view = View(world, camera)
-    for state in states:
-        view.shot(state)
-    return view
-
-
 def _keep(drawer: dict[Any, T], key: Any, value: T, most: int = KEPT) -> None:
     """Put a value into a drawer, and throw the oldest one out of a full one."""
     if len(drawer) >= most:

@@ -13,7 +13,7 @@ from revisit.worlds import outdoors as od
 from revisit.worlds import textures as tx
 from revisit.worlds.layout import Layout
 from revisit.worlds.light import Lamp
-from revisit.worlds.setting import Setting
+from revisit.worlds.setting import Setting, in_a_row, sides
 from revisit.worlds.shapes import Panel, Thing, ball, box, panel, placed, tube
 
 SKY = 40.0  # metres to the sky
@@ -37,18 +37,13 @@ def yard(seed: int) -> Setting:
     side = 1 if rng.random() < 0.5 else -1
     left, right = -rng.uniform(3.6, 4.4), rng.uniform(3.6, 4.4)
     near, far = -rng.uniform(2.4, 3.0), rng.uniform(5.0, 5.8)
-    edges = {  # turn, the middle of the foot of the edge, its length
-        "far": (0.0, ((left + right) / 2, 0.0, far), right - left),
-        "right": (90.0, (right, 0.0, (near + far) / 2), far - near),
-        "near": (180.0, ((left + right) / 2, 0.0, near), right - left),
-        "left": (-90.0, (left, 0.0, (near + far) / 2), far - near),
-    }
     things = _sky_and_ground(rng, palette, (left, right, near, far))
     walls = [fence, hedge, brick_wall, house]
+    edges = sides(left, right, near, far)
     for (name, (turn, foot, length)), number in zip(edges.items(), rng.permutation(4), strict=True):
         wall = walls[int(number)]
         things[f"{wall.__name__} ({name})"] = placed(wall(rng, palette, length), turn, foot)
-        for label, x, thing in _along(rng, palette, length):
+        for label, x, thing in in_a_row(rng, palette, length, STANDING, free=(0.9, 1.3, 0.7), gaps=(0.2, 0.6)):
             things[f"{label} ({name})"] = placed(placed(thing, at=(x, 0, -0.45)), turn, foot)
     height, distance = rng.uniform(0.68, 0.78), rng.uniform(2.15, 2.35)
     toward = np.array([rng.uniform(-0.5, 0.5), -1.0, rng.uniform(-0.8, -0.3)])
@@ -210,20 +205,6 @@ def woodpile(rng: np.random.Generator, palette: fu.Palette) -> Thing:
 STANDING: tuple[tuple[fu.Maker, float], ...] = (
     (tree, 1.7), (bench, 1.65), (planter, 1.25), (barrel, 1.1), (shed, 1.4), (woodpile, 1.3),
 )  # fmt: skip
-
-
-def _along(rng: np.random.Generator, palette: fu.Palette, length: float) -> list[tuple[str, float, Thing]]:
-    """Things that stand along an edge: name, place from its middle, and the thing."""
-    found = []
-    at = -length / 2 + 0.9
-    waiting = list(rng.permutation(len(STANDING)))
-    while waiting and at < length / 2 - 1.3:
-        make, width = STANDING[waiting.pop()]
-        if at + width > length / 2 - 0.7:
-            continue
-        found.append((make.__name__, at + width / 2, make(rng, palette)))
-        at += width + rng.uniform(0.2, 0.6)
-    return found
 
 
 def _logs(rng: np.random.Generator, width: float, height: float) -> np.ndarray:

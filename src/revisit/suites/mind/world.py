@@ -28,7 +28,7 @@ from revisit.worlds.layouts.orders import DEMOS, OwnFilms, layout
 from revisit.worlds.places import make_room
 from revisit.worlds.render import Camera, intrinsics
 from revisit.worlds.workers import Tell
-from revisit.worlds.world import World, take_view
+from revisit.worlds.world import View, World
 
 Progress = Callable[[int, int, str], None]
 Keys = str  # held in one frame; empty for none
@@ -79,7 +79,7 @@ class Studio:
         key = (np.round(pose, 9) + 0.0).tobytes()
         if key not in self.seen:
             state = self.world.first_state
-            self.seen[key] = take_view(self.world, Camera(self.K, pose, self.size)).shot(state).rgb
+            self.seen[key] = View(self.world, Camera(self.K, pose, self.size)).shot(state).rgb
         return self.seen[key]
 
 
