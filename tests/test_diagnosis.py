@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from revisit.audit.fit import HELD_OUT, TRAINING, as_frames, asked, examined, fit, lines_of, logistic, records_of
+from revisit.audit.fit import HELD_OUT, TRAINING, asked, examined, fit, lines_of, logistic, records_of
 from revisit.audit.grid import story
 from revisit.core import METRICS, Case, Clip, Reason, Record
 from revisit.diagnosis.diagnose import Diagnosis, diagnose
@@ -219,7 +219,7 @@ def test_an_empty_beaker_is_a_reset_and_a_camera_that_stays_never_left(shared: P
     found = {}
     for model in ("svc", "ltxvideo"):
         frames, _ = read(videos / f"Real_007_{model}.mp4")
-        pictures, reference = [f.rgb for f in frames], as_frames(f.rgb for f in truth)
+        pictures, reference = [f.rgb for f in frames], [f.rgb for f in truth]
         found[model] = diagnose(records_of(pictures, reference, phases, box))
     # The reset is seen, but so near the edge that a grey level could turn it: it is never denied, and not yet sure.
     assert "state_reset" in kinds(found["svc"]) or "perhaps state reset" in found["svc"].words

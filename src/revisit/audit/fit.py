@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,30 +21,16 @@ import numpy as np
 
 import revisit
 from revisit.audit.grid import FPS, film
-from revisit.core import (
-    DERIVED,
-    METRICS,
-    Case,
-    Clip,
-    Frame,
-    Record,
-    Score,
-    Target,
-    Unscored,
-    digest,
-    evidence_id,
-)
+from revisit.core import METRICS, SUITES, Case, Clip, Record, Target, digest
+from revisit.core.cases import InMemory
 from revisit.diagnosis.diagnose import LEFT, SURE_ENOUGH
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.responses import evidence_for, signs_of
 from revisit.diagnosis.signs import CAMERA, Scores, signs
-from revisit.engine.score import plain
-from revisit.observers.cuts import cut_signal
-from revisit.observers.departures import departures
-from revisit.observers.frames import frame_facts
+from revisit.engine.in_memory import plan_of, score_cases
+from revisit.engine.request import observer_set
 from revisit.worlds.failures import FAILURES, generate
 
-OBSERVERS = (departures, frame_facts, cut_signal)
 FAMILIES = ("camera_departure", "look_departure", "target_departure")
 TRAINING = (0, 1, 2, 4, 5, 8, 9, 103, 107, 110, 111, 114, 123, 124, 127)
 HELD_OUT = (200, 203, 205, 206, 209, 211)  # rendered and looked at once, after everything else was settled
@@ -62,41 +49,18 @@ def asked() -> list[str]:
     return [id for id in METRICS if METRICS[id].family in FAMILIES]
 
 
-def as_frames(pictures: Iterable[np.ndarray]) -> list[Frame]:
-    """Frames with numbers and times."""
-    return [Frame(k, k / FPS, rgb, f"{k:032x}") for k, rgb in enumerate(pictures)]
-
-
 def records_of(
-    pictures: Iterable[np.ndarray], truth: Sequence[Frame], phases: tuple[int, int], box: Box
+    pictures: Iterable[np.ndarray], truth: Sequence[np.ndarray], phases: tuple[int, int], box: Box
 ) -> dict[str, Record]:
     """The answers of the diagnosis' metrics for one clip beside its reference."""
+    clip, reference = (
+        Clip(Path(name), fps=FPS, frames=InMemory(np.stack(list(frames))))
+        for name, frames in (("clip", pictures), ("reference", truth))
+    )
     target = Target("target", box)
-    case = Case("clip", "folder", "model", "sample", Clip(Path("clip")), target=target, phases=phases)
-    clip = as_frames(pictures)
-    known: dict[str, Any] = {evidence_id(o.makes): o(clip, reference=truth, fps=FPS) for o in OBSERVERS}
-
-    def get(kind: type) -> Any:
-        if kind is Case:
-            return case
-        id = evidence_id(kind)
-        if id not in known:
-            derivation = DERIVED[id]
-            parts = [get(need) for need in derivation.needs]
-            missing = next((part for part in parts if isinstance(part, Unscored)), None)
-            known[id] = missing or derivation.fn(*parts, *(None for _ in derivation.optional))
-        return known[id]
-
-    answers = {}
-    for id in asked():
-        parts = [get(need) for need in METRICS[id].needs]
-        answer = next((part for part in parts if isinstance(part, Unscored)), None) or METRICS[id](*parts)
-        facts = plain(answer.facts)
-        if isinstance(answer, Score):
-            answers[id] = Record(case, id, False, "scored", answer.value, facts=facts)
-        else:
-            answers[id] = Record(case, id, False, "unscored", reason=answer.reason, facts=facts)
-    return answers
+    case = Case("clip", "folder", "model", "sample", clip, reference=reference, target=target, phases=phases)
+    plan = plan_of(SUITES["folder"], [case], observer_set("lite"), metrics=asked())
+    return dict(score_cases(plan).of(case))
 
 
 def lines_of(seed: int, strengths: Sequence[float], done: Iterable[tuple[int, str, float]] = ()) -> Iterator[Line]:
@@ -107,7 +71,7 @@ def lines_of(seed: int, strengths: Sequence[float], done: Iterable[tuple[int, st
     if not todo:
         return
     shown = film(seed)
-    truth = as_frames(shown.truth(frame).rgb for frame in range(len(shown)))
+    truth = [shown.truth(frame).rgb for frame in range(len(shown))]
     for kind, strength in todo:
         if kind != "perfect" and not FAILURES[kind].applies(shown):
             continue
@@ -182,27 +146,18 @@ def examined(models: Mapping[str, Mapping[str, Any]], lines: Sequence[Line]) -> 
     """F1 of every kind, their mean, and how often clips of a kind (rows) were found to show each kind (columns)."""
     judged = [line for line in lines if line["strength"] >= SURE_ENOUGH or line["kind"] == "perfect"]
     found = [{id for id, sure in predicted(models, line["signs"]).items() if sure >= SURE_ENOUGH} for line in judged]
+    clips, said = Counter(line["kind"] for line in judged), Counter(id for ids in found for id in ids)
+    shown = Counter((line["kind"], id) for line, ids in zip(judged, found, strict=True) for id in ids or ("",))
     kinds: dict[str, dict[str, Any]] = {}
     for id in models:
-        right = sum(line["kind"] == id and id in ids for line, ids in zip(judged, found, strict=True))
-        clips = sum(line["kind"] == id for line in judged)
-        said = sum(id in ids for ids in found)
-        f1 = 2 * right / (clips + said) if clips else None
-        kinds[id] = {
-            "clips": clips,
-            "found": right,
-            "wrongly": said - right,
-            "f1": None if f1 is None else round(f1, 3),
-        }
+        f1 = round(2 * shown[id, id] / (clips[id] + said[id]), 3) if clips[id] else None
+        right = shown[id, id]
+        kinds[id] = {"clips": clips[id], "found": right, "wrongly": said[id] - right, "f1": f1}
     confusion = {
         row: {
-            "clips": sum(line["kind"] == row for line in judged),
-            "found": {
-                id: n
-                for id in models
-                if (n := sum(line["kind"] == row and id in ids for line, ids in zip(judged, found, strict=True)))
-            },
-            "nothing": sum(line["kind"] == row and not ids for line, ids in zip(judged, found, strict=True)),
+            "clips": clips[row],
+            "found": {id: n for id in models if (n := shown[row, id])},
+            "nothing": shown[row, ""],
         }
         for row in ("perfect", *models)
     }

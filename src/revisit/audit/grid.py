@@ -57,16 +57,11 @@ def story(seed: int) -> Story:
     return Story(place, kind, event, CAMERAS[(seed + turn) % len(CAMERAS)])
 
 
-def film(
-    seed: int, *, size: tuple[int, int] = SIZE, frames: int = FRAMES, away: int = 0, chosen: Story | None = None
-) -> Film:
-    """The film of a seed: 33 frames at 8 a second, and `away` more in the middle of the time away.
-
-    A story may be chosen instead of the seed's own; the seed then gives the place and its things alone.
-    """
-    chosen = chosen or story(seed)
+def film(seed: int, *, size: tuple[int, int] = SIZE, away: int = 0) -> Film:
+    """The film of a seed: 33 frames at 8 a second, and `away` more in the middle of the time away."""
+    chosen = story(seed)
     world = make_world(WORLDS + seed, chosen.place, chosen.kind, block=EVENTS[chosen.event].needs_perch)
-    steps = script_text(world, chosen.script, frames).split(",")
+    steps = script_text(world, chosen.script, FRAMES).split(",")
     if away:
         steps.insert(len(steps) // 2, f"hold@{away}")
     return play(world, ",".join(steps), chosen.event, size, fps=FPS)

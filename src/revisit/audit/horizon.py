@@ -38,7 +38,6 @@ def horizon(
     *,
     set: str = "lite",
     kinds: Sequence[str] = STEADY,
-    away: Sequence[int] = AWAY,
     seeds: Sequence[int] = (0, 1, 2),
     metrics: Sequence[str] = (),
     workers: int | None = None,
@@ -47,10 +46,10 @@ def horizon(
     observed: Watching | None = None,
 ) -> dict[str, Any]:
     """Render, evaluate and return the curves; they are written to horizon.json as well."""
-    if len(seeds) < 2 or not away:
-        raise UsageError("a horizon needs two scenes or more and at least one gap")
+    if len(seeds) < 2:
+        raise UsageError("a horizon needs two scenes or more")
     lines = []
-    for rest in away:
+    for rest in AWAY:
         folder = out / "horizon" / f"away-{rest}"
         manifest = render_grid(folder, kinds, (1.0,), seeds, away=rest, workers=workers, fresh=fresh, progress=rendered)
         entries = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]

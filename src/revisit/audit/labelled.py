@@ -18,6 +18,7 @@ from revisit.core.groups import grouped
 from revisit.core.texts import parse_json
 from revisit.labels.label import BACK, GONE, HIDDEN, read_labels
 from revisit.media import VIDEO_SUFFIXES
+from revisit.stats.agreement import majority
 
 LINES, BY_HAND, MANIFEST = "labels.jsonl", "targets.json", "manifest.json"
 VERDICTS = HIDDEN[:3]
@@ -126,15 +127,14 @@ def _from_lines(folder: Path) -> list[Labelled]:
         box = next((one.box for label in marks for one in label.boxes if one.frame == 0), None)
         if box is None:
             continue  # without a box in the first frame nobody can be asked about the target
-        said = Counter(label.answer for label in marks).most_common(2)
-        agreed = len(said) == 1 or said[0][1] > said[1][1]
+        said = majority([label.answer for label in marks])
         first = marks[0]
         told = [label for label in labels if label.task == "failure"]
         found.append(
             Labelled(
                 first.case, Path(clip), first.scene or first.case, box,
                 next(one.name for label in marks for one in label.boxes),
-                said[0][0] if agreed and said[0][0] in VERDICTS else "", first.condition,
+                said if said in VERDICTS else "", first.condition,
                 _middle([label.frames[GONE] for label in marks if GONE in label.frames]),
                 _middle([label.frames[BACK] for label in marks if BACK in label.frames]),
                 failures={label.question: True for label in told if label.question != "none"},

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from revisit.audit.labelled import UNSURE, VERDICTS, Labelled, read_labelled
-from revisit.audit.steadiness import DISTURBANCES, disturbed_cases, encode_for, flips
+from revisit.audit.steadiness import disturbed_cases, encode_for, flips
 from revisit.core import GATES, METRICS, SUITES, Case, Clip, Rejected, Target
+from revisit.core.groups import grouped
 from revisit.diagnosis.diagnose import diagnose
 from revisit.diagnosis.signs import READ
-from revisit.engine.needs import ObserverSet
 from revisit.engine.plan import make_plan
+from revisit.engine.request import observer_set
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
-from revisit.observers.sets import load_roles, read_set
 from revisit.results import Results
 from revisit.results.files import write_json
 from revisit.stats.intervals import share_interval
@@ -58,11 +58,10 @@ def real(
         for case in cases:
             yield case
             if with_flips:
-                yield from disturbed_cases(case, out / "encoded", tuple(DISTURBANCES))
+                yield from disturbed_cases(case, out / "encoded")
 
     asked = list(questions) or [id for id in (*GATES, *METRICS) if id in READ]
-    observers = ObserverSet(read_set(set).id, load_roles(set))
-    plan = make_plan(replace(SUITES["folder"], read=read), folders[0], observers, metrics=asked)
+    plan = make_plan(replace(SUITES["folder"], read=read), folders[0], observer_set(set), metrics=asked)
     run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
     results = run.results.only(lambda entry: isinstance(entry, Case) and not entry.annotations.get("disturbed"))
     found = {"set": plan.observers.id, "folders": [str(folder) for folder in folders], **against(clips, results)}
@@ -124,10 +123,8 @@ def outcome(label: str, said: str) -> str:
 def counted(clips: Sequence[Labelled], said: Callable[[Labelled], str], label: str = "verdict") -> dict[str, Any]:
     """Right, wrong and undecided by clips and by scenes, with Wilson's interval of the share that is wrong."""
     outcomes = [(clip.scene, outcome(getattr(clip, label), said(clip))) for clip in clips]
-    scenes: dict[str, list[str]] = {}
-    for scene, one in outcomes:
-        scenes.setdefault(scene, []).append(one)
-    worst = [next(one for one in (WRONG, UNDECIDED, RIGHT) if one in some) for some in scenes.values()]
+    scenes = grouped(outcomes, lambda one: one[0]).values()
+    worst = [next(one for one in (WRONG, UNDECIDED, RIGHT) if one in {said for _, said in some}) for some in scenes]
     return {"clips": _shares([one for _, one in outcomes]), "scenes": _shares(worst)}
 
 

@@ -18,13 +18,12 @@ import revisit
 from revisit.audit.analyse import analyse
 from revisit.audit.grid import FPS, FRAMES, SIZE, render_grid
 from revisit.core import SUITES, UsageError
-from revisit.engine.needs import ObserverSet
 from revisit.engine.opening import hash_of
 from revisit.engine.plan import Plan, make_plan
+from revisit.engine.request import observer_set
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.media.files import write_text
-from revisit.observers.sets import load_roles, read_set
 from revisit.results.files import write_json
 from revisit.results.run import Run
 from revisit.worlds.failures import FAILURES, FLOORS
@@ -108,10 +107,8 @@ def plan_of(folder: Path, set: str, suites: Sequence[str], metrics: Sequence[str
     overrides: dict[str, Mapping[str, Any]] = {}
     for suite in chosen:
         overrides |= suite.protocols[next(iter(suite.protocols))] or {}
-    observers = ObserverSet(read_set(set).id, load_roles(set))
-    return make_plan(
-        SUITES["folder"], folder, observers, metrics=() if only_folder else asked, align="index", overrides=overrides
-    )
+    asked = [] if only_folder else asked
+    return make_plan(SUITES["folder"], folder, observer_set(set), metrics=asked, align="index", overrides=overrides)
 
 
 def analysed(plan: Plan, run: Run, grid: Grid) -> dict[str, Any]:

@@ -8,12 +8,9 @@ not told.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +21,16 @@ from revisit.core.records import GATE_STATES
 from revisit.diagnosis.diagnose import diagnose
 from revisit.diagnosis.kinds import KINDS
 from revisit.diagnosis.signs import READ
-from revisit.engine.needs import ObserverSet
-from revisit.engine.plan import Plan, make_plan
+from revisit.engine.plan import make_plan
+from revisit.engine.request import observer_set
 from revisit.engine.run import Progress as Watching
 from revisit.engine.run import evaluate
 from revisit.media import encode_mp4, open_clip
 from revisit.media.disturb import WORDS as CHANGED_FRAMES
-from revisit.observers.sets import load_roles, read_set
 from revisit.results import Results
 from revisit.results.files import write_json
 from revisit.stats.intervals import share_interval
+from revisit.worlds.workers import Tell, side_by_side
 
 AS_IT_IS = ""
 OTHER_FRAMES = {
@@ -51,45 +48,38 @@ def steadiness(
     out: Path,
     *,
     set: str = "lite",
-    roots: Sequence[Path] = (),
-    disturbances: Sequence[str] = tuple(DISTURBANCES),
     workers: int | None = None,
     fresh: bool = False,
     observed: Watching | None = None,
 ) -> dict[str, Any]:
-    """Evaluate the clips of a folder, undisturbed and disturbed, and return the content of steadiness.json."""
-    if "crf18" in disturbances:
-        cases = [entry for entry in SUITES["folder"].read(source, roots) if isinstance(entry, Case)]
-        encode_for(cases, out / "encoded", workers, fresh)
-    plan = plan_of(source, out, set, roots, disturbances)
+    """Evaluate the clips of a folder, undisturbed and disturbed, and return the content of steadiness.json.
+
+    Asked are the gates and all that the diagnosis reads, of every clip under every disturbance.
+    """
+    folder = SUITES["folder"]
+    encode_for([entry for entry in folder.read(source, ()) if isinstance(entry, Case)], out / "encoded", workers, fresh)
+
+    def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected | Remark]:
+        for entry in folder.read(source, roots):
+            yield entry
+            if isinstance(entry, Case):
+                yield from disturbed_cases(entry, out / "encoded")
+
+    asked = [id for id in (*GATES, *METRICS) if id in READ]
+    plan = make_plan(replace(folder, read=read), source, observer_set(set), metrics=asked)
     run = evaluate(plan, out / "run", workers=workers, fresh=fresh, progress=observed)
     found = {"set": plan.observers.id, "source": str(source), **flips(run.results)}
     write_json(out / "steadiness.json", found)
     return found
 
 
-def plan_of(source: Path, out: Path, set: str, roots: Sequence[Path], disturbances: Sequence[str]) -> Plan:
-    """The plan that asks the gates and all that the diagnosis reads of every clip under every disturbance."""
-    folder = SUITES["folder"]
-
-    def read(source: Path, roots: Sequence[Path] = ()) -> Iterator[Case | Rejected | Remark]:
-        for entry in folder.read(source, roots):
-            yield entry
-            if isinstance(entry, Case):
-                yield from disturbed_cases(entry, out / "encoded", disturbances)
-
-    asked = [id for id in (*GATES, *METRICS) if id in READ]
-    observers = ObserverSet(read_set(set).id, load_roles(set))
-    return make_plan(replace(folder, read=read), source, observers, metrics=asked, roots=roots)
-
-
 def _encoded(case: Case, folder: Path) -> Path:
     return folder / f"{digest(case.id, 16)}.mp4"
 
 
-def disturbed_cases(case: Case, encoded: Path, names: Sequence[str]) -> Iterator[Case | Rejected]:
+def disturbed_cases(case: Case, encoded: Path) -> Iterator[Case | Rejected]:
     """The case under each disturbance, as a case of its own."""
-    for name in names:
+    for name in DISTURBANCES:
         try:
             clip = _disturbed_clip(case.clip, name, _encoded(case, encoded))
         except MediaError as error:
@@ -109,26 +99,15 @@ def _disturbed_clip(clip: Clip, name: str, encoded: Path) -> Clip:
 
 
 def encode_for(cases: Sequence[Case], folder: Path, workers: int | None, fresh: bool) -> None:
-    """Make the files of the disturbance `crf18`."""
-    _encode_all({_encoded(case, folder): case.clip for case in cases}, workers, fresh)
+    """Make the files of the disturbance `crf18` that are not there yet."""
+    places = [(case.clip, _encoded(case, folder)) for case in cases]
+    todo = [(clip, path) for clip, path in places if fresh or not path.exists()]
+    side_by_side(_encode, todo, workers, len(todo), None)
 
 
-def _encode_all(clips: Mapping[Path, Clip], workers: int | None, fresh: bool) -> None:
-    """Make the files that are not there yet. A clip that cannot be read is told when its turn comes."""
-    todo = [(clip, path) for path, clip in clips.items() if fresh or not path.exists()]
-    for path in clips:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    count = min(len(todo), os.cpu_count() or 1 if workers is None else workers)
-    if count < 2:
-        for job in todo:
-            _encode(*job)
-        return
-    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
-        list(pool.map(_encode, *zip(*todo, strict=True)))
-
-
-def _encode(clip: Clip, path: Path) -> None:
-    """Write the clip as H.264 at crf 18, an odd row or column left out."""
+def _encode(job: tuple[Clip, Path], tell: Tell) -> None:
+    """Write a clip as H.264 at crf 18, an odd row or column left out. One that cannot be read is told in its turn."""
+    clip, path = job
     with suppress(MediaError), open_clip(clip) as stream:
         height, width = stream.info.height // 2 * 2, stream.info.width // 2 * 2
         encode_mp4(path, (frame.rgb[:height, :width] for frame in stream), fps=stream.info.fps, crf=18)

@@ -10,7 +10,7 @@ Rank stability is Kendall's tau-b against the default value: over models (their 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,6 @@ def sweep(
     *,
     workers: int | None = None,
     progress: Progress | None = None,
-    request: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Scores per model at the default and at each value, with the rank stability against the default.
 
@@ -96,7 +95,7 @@ def sweep(
         raise UsageError(f"no chosen metric depends on {parameter}; choose others with --metric")
     for number, plan in enumerate(plans):
         folder = out / ("default" if number == 0 else f"value-{number}")
-        at.append(evaluate(plan, folder, workers=workers, progress=progress, request=request).results)
+        at.append(evaluate(plan, folder, workers=workers, progress=progress).results)
     rows = []
     for number, value in enumerate(values):
         metrics = {
