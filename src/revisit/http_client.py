@@ -27,11 +27,8 @@ if TYPE_CHECKING:
 
     import httpx
 
-TRIES, WAIT, LONGEST_WAIT = (
-    4,
-    0.5,
-    60.0,
-)  # attempts; seconds before the second, doubled each time; what a server may ask
+TRIES, WAIT = 4, 0.5  # attempts; seconds before the second, doubled each time
+LONGEST_WAIT = 60.0  # seconds that a server may ask for
 CONNECT, TIMEOUT, PAGE = 10.0, 60.0, 300.0  # seconds to connect, of silence, and for a whole page
 REDIRECTS = 10
 PIECE = 1 << 20

@@ -32,9 +32,7 @@ def message(text: str) -> None:
     typer.echo(clean(text), err=True)
 
 
-def clean(text: str) -> str:
-    """Text without control characters, so that a file name cannot drive the terminal."""
-    return shown_text(text)
+clean = shown_text  # without control characters, so that a file name cannot drive the terminal
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> None:
@@ -57,21 +55,13 @@ class Bar:
     """A progress bar with time left, on a terminal."""
 
     def __init__(self) -> None:
+        from rich import progress as rich
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            SpinnerColumn,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
 
-        self.progress = Progress(
-            SpinnerColumn(), TextColumn("observing"), BarColumn(), MofNCompleteColumn(),
-            TextColumn("clips"), TimeElapsedColumn(), TimeRemainingColumn(),
-            TextColumn("{task.fields[what]}"), console=Console(stderr=True), transient=True,
+        self.progress = rich.Progress(
+            rich.SpinnerColumn(), rich.TextColumn("observing"), rich.BarColumn(), rich.MofNCompleteColumn(),
+            rich.TextColumn("clips"), rich.TimeElapsedColumn(), rich.TimeRemainingColumn(),
+            rich.TextColumn("{task.fields[what]}"), console=Console(stderr=True), transient=True,
         )  # fmt: skip
 
     def start(self, clips: int, cases: int, done: int) -> None:

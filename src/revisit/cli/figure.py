@@ -62,6 +62,7 @@ def _over_time(results: Any, chosen: list[str]) -> list[str]:
 def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: str, frames: str, done: Any) -> Any:
     from revisit.core import SUITES, UsageError
     from revisit.geometry.camera_script import parse_script
+    from revisit.geometry.rotations import to_yaw_pitch
     from revisit.geometry.script_path import timed_path
     from revisit.report import figures
     from revisit.results.memory import held_to_truth
@@ -81,11 +82,8 @@ def _of_scene(kind: str, results: Any, metrics: list[str], sample: str, rows: st
 
             if not case.camera:
                 return None
-            poses = timed_path(parse_script(case.camera), count)
-            turn = poses[:, :3, :3] @ poses[0, :3, :3].T
-            yaw = np.degrees(np.arctan2(turn[:, 0, 2], turn[:, 2, 2]))
-            pitch = np.degrees(np.arcsin(np.clip(-turn[:, 1, 2], -1, 1)))
-            return np.stack([yaw, pitch], axis=1)
+            turns = timed_path(parse_script(case.camera), count)[:, :3, :3]
+            return np.stack(to_yaw_pitch(turns @ turns[0].T), axis=1)
 
         return figures.path(results, here, asked)
     cases = _differing(here, rows)

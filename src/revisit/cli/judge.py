@@ -13,8 +13,8 @@ from revisit.cli.benchmarks import OpenGroup
 from revisit.cli.judge_check import check
 
 if TYPE_CHECKING:
+    from revisit.judges.asker import Asker
     from revisit.judges.asking import Frames
-    from revisit.judges.settings import ChosenJudge
 
 app = typer.Typer(
     cls=OpenGroup, help="Ask a vision-language model about clips, and check its answers.", no_args_is_help=True
@@ -29,8 +29,9 @@ FRAMES = typer.Option(8, "--frames", min=1, help="Number of frames to show, even
 def models(judge: str = JUDGE) -> None:
     """List the models of a server, which also tests the connection and the key."""
     from revisit.judges.chat import ChatJudge
+    from revisit.judges.settings import choose_judge
 
-    chosen = chosen_judge(judge).judge
+    chosen = choose_judge(judge).judge
     if not isinstance(chosen, ChatJudge):
         console.message(f"this judge is {chosen.facts.get('model')}, which is not a server")
         return
@@ -52,8 +53,7 @@ def ask(
     from revisit.judges.labels import schema_of
     from revisit.judges.questions import Question
 
-    chosen = chosen_judge(judge)
-    with chosen.asker(store_of(chosen)) as asker:
+    with asker_of(judge) as asker:
         answer = asker.ask(look_at(clip, frames), [Question("asked", question, schema_of(form))])[0]
     if json:
         console.data(answer.as_json())
@@ -105,19 +105,14 @@ def _replayed_roles(facts: Mapping[str, Any], answers: Path, out: Path) -> Path:
     return out.resolve()
 
 
-def chosen_judge(judge: str) -> ChosenJudge:
-    """The judge that --judge names."""
-    from revisit.judges.settings import choose_judge
-
-    return choose_judge(judge)
-
-
-def store_of(chosen: ChosenJudge) -> Any:
-    """Where its answers are kept."""
+def asker_of(judge: str) -> Asker:
+    """Somebody who asks the judge that --judge names, and keeps its answers in the cache."""
     from revisit.engine.cache import cache_root
+    from revisit.judges.settings import choose_judge
     from revisit.judges.store import AnswerStore, shared_store
 
-    return AnswerStore(shared_store(cache_root(), chosen.judge.facts))
+    chosen = choose_judge(judge)
+    return chosen.asker(AnswerStore(shared_store(cache_root(), chosen.judge.facts)))
 
 
 def look_at(clip: Path, frames: int) -> Frames:

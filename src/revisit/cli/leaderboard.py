@@ -43,27 +43,21 @@ def written_as(boards: list[Any], format: str, sort: str, out: Path | None = Non
     from revisit.core import UsageError
     from revisit.report import boards as text
 
-    writers = {
-        "terminal": text.as_markdown,
-        "markdown": text.as_markdown,
-        "latex": text.as_latex,
-        "csv": text.as_csv,
-        "html": text.as_html,
-    }
-    if format not in writers:
+    if format not in FORMATS:
         raise UsageError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
     known = {name.lower() for board in boards for column in board.columns for name in (column.key, column.title)}
     if sort and sort.lower() not in known:
         titles = dict.fromkeys(column.title for board in boards for column in board.columns)
         raise UsageError(f"unknown column {sort!r}; choose one of {', '.join(titles)}")
+    as_text = getattr(text, f"as_{'markdown' if format == 'terminal' else format}")
     if out is not None:
-        out.write_text(writers[format](boards, sort), encoding="utf-8")
+        out.write_text(as_text(boards, sort), encoding="utf-8")
         typer.echo(str(out))
     elif format == "terminal":
         for board in boards:
             _show(board, sort)
     else:
-        typer.echo(writers[format](boards, sort), nl=False)
+        typer.echo(as_text(boards, sort), nl=False)
 
 
 def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) -> list[Any]:

@@ -29,11 +29,10 @@ def table(
     from revisit.results.rules import BEST_RULE
 
     load_all()
-    writers = {"markdown": text.as_markdown, "latex": text.as_latex, "csv": text.as_csv}
-    if format not in writers:
+    if format not in FORMATS:
         raise UsageError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
     made = _grouped(_boards(runs, metric, measured), by, runs, models)
-    told = writers[format](made, sort, interval)
+    told = getattr(text, f"as_{format}")(made, sort, interval)
     if format == "markdown":
         told += f"\n{BEST_RULE}\n"
     elif format == "latex":

@@ -97,12 +97,7 @@ def enough(untold: Collection[str]) -> bool:
 
 def strength_of(kind: Kind, scores: Scores) -> float:
     """How strong a failure is, 0 to 1, from the metric that grows with it."""
-    nothing, full = kind.full
-    return (
-        between(scores.of(kind.shown_by, default=full), nothing, full)
-        if full > nothing
-        else between(-scores.of(kind.shown_by, default=full), -nothing, -full)
-    )
+    return between(scores.of(kind.shown_by, default=kind.full[1]), *kind.full)
 
 
 def _finding(id: str, kind: Kind, told: Told, never_left: bool) -> Finding:

@@ -62,7 +62,7 @@ class Scores:
 
 
 def between(value: float, low: float, high: float) -> float:
-    """Where a value lies between two ends, 0 to 1."""
+    """Where a value lies between two ends, of which either may be the larger, 0 to 1."""
     return min(max((value - low) / (high - low), 0.0), 1.0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ class Checked:
     clips: int = 0
     there: int = 0
     faults: list[Fault] = field(default_factory=list)
-    unchecked: dict[str, int] = field(default_factory=dict)  # what could not be held to anything -> clips
+    unchecked: Counter[str] = field(default_factory=Counter)  # what could not be held to anything -> clips
 
     @property
     def before(self) -> bool:
@@ -76,8 +76,7 @@ def check(
     with ThreadPoolExecutor(max(workers, 1)) as pool:
         for number, (one, (seen, faults, untold)) in enumerate(zip(there, pool.map(_alone, there), strict=True), 1):
             made.faults += faults
-            for what in untold:
-                made.unchecked[what] = made.unchecked.get(what, 0) + 1
+            made.unchecked.update(untold)
             if seen is not None:
                 looks[id(one)] = seen
             tell(number, len(there))
@@ -142,7 +141,7 @@ def _duplicates(there: Sequence[Expected], looks: dict[int, Look]) -> list[Fault
     return found
 
 
-def _starts(there: Sequence[Expected], looks: dict[int, Look], unchecked: dict[str, int]) -> list[Fault]:
+def _starts(there: Sequence[Expected], looks: dict[int, Look], unchecked: Counter[str]) -> list[Fault]:
     """Clips that begin with another picture than they were given."""
     given: dict[Path, np.ndarray | None] = {one.first: None for one in there if one.first is not None}
     for path in given:
@@ -152,8 +151,7 @@ def _starts(there: Sequence[Expected], looks: dict[int, Look], unchecked: dict[s
     for one in there:
         own = known.get(one.first) if one.first else None
         if own is None:
-            what = "first frame: none was given"
-            unchecked[what] = unchecked.get(what, 0) + 1
+            unchecked["first frame: none was given"] += 1
             continue
         if blank(looks[id(one)]):
             continue  # told already

@@ -48,21 +48,6 @@ class BradleyTerry:
 
     strengths: tuple[Strength, ...]
     covariance: np.ndarray
-    freedom: float | None  # degrees of freedom, of clusters; None for the normal distribution
-
-    def chance(self, one: str, other: str) -> float:
-        """The chance that `one` is preferred to `other`."""
-        value = {strength.name: strength.value for strength in self.strengths}
-        return float(1 / (1 + np.exp(value[other] - value[one])))
-
-    def difference(self, one: str, other: str, level: float = 0.95) -> tuple[float, float, float]:
-        """How much stronger `one` is than `other`: the difference and both ends of its interval."""
-        names = [strength.name for strength in self.strengths]
-        i, j = names.index(one), names.index(other)
-        between = self.strengths[i].value - self.strengths[j].value
-        variance = self.covariance[i, i] + self.covariance[j, j] - 2 * self.covariance[i, j]
-        margin = _quantile(level, self.freedom) * float(np.sqrt(max(variance, 0.0)))
-        return between, between - margin, between + margin
 
 
 def tie(one: str, other: str, cluster: Hashable = None) -> tuple[Preference, Preference]:
@@ -112,7 +97,7 @@ def bradley_terry(preferences: Iterable[Preference], *, prior: float = 0.0, leve
         Strength(names[i], *map(float, (values[i], values[i] - margin[i], values[i] + margin[i], share[i], counts[i])))
         for i in order
     ]
-    return BradleyTerry(tuple(made), covariance[np.ix_(order, order)], freedom)
+    return BradleyTerry(tuple(made), covariance[np.ix_(order, order)])
 
 
 def _fit(pairs: np.ndarray, weights: np.ndarray, n: int) -> np.ndarray:

@@ -419,8 +419,8 @@ def build(
 
     found = videos_in(videos)
     empty_folder(out)
-    chosen, told = judging.chosen_judge(judge), []
-    with chosen.asker(judging.store_of(chosen)) as asker:
+    told = []
+    with judging.asker_of(judge) as asker:
         for video in found:
             try:
                 said = ask(asker, video, lambda path: judging.look_at(path, frames))

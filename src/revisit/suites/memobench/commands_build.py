@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from revisit.cli import console
-from revisit.cli.judge import FRAMES, chosen_judge, look_at, store_of
+from revisit.cli.judge import FRAMES, asker_of, look_at
 
 WIDTH = 384  # pixels: what odometry works with
 
@@ -31,10 +31,7 @@ def build(
 
     recordings = read(marks, videos)
     with ExitStack() as stack:
-        asker: Any = None
-        if judge:
-            chosen = chosen_judge(judge)
-            asker = stack.enter_context(chosen.asker(store_of(chosen)))
+        asker: Any = stack.enter_context(asker_of(judge)) if judge else None
         named = [told(asker, one, lambda path: look_at(path, frames)) for one in recordings]
         banks = (lambda data: _banks(asker, data, frames)) if asker is not None and questions else None
         estimate = turns_of if poses else lambda video: "no poses were estimated"

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from revisit.cli import console
-from revisit.cli.judge import FRAMES, JUDGE, chosen_judge, look_at, store_of
+from revisit.cli.judge import FRAMES, JUDGE, asker_of, look_at
 
 ASKED_TWICE = 0.9  # likeness of two questions, by MiniLM
 
@@ -67,9 +67,8 @@ def questions(
         name = parse_clip(f"{number}" if scene.lower() == "real" else f"{scene}_{number}")
         assert name is not None
         todo = [BankTask(name, Clip(truth), prompt, failure, hint)]
-    chosen = chosen_judge(judge)
     failed = 0
-    with chosen.asker(store_of(chosen)) as asker:
+    with asker_of(judge) as asker:
         for task in todo:
             try:
                 _write_bank(asker, task, frames, out, words)
