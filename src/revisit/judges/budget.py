@@ -9,9 +9,6 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import dataclass
-from typing import Annotated
-
-from pydantic import ConfigDict, Field
 
 from revisit.judges.asking import Frames, Stopped, Usage
 from revisit.judges.questions import Many, Question, Record, Schema, Text
@@ -21,17 +18,12 @@ PIXELS_PER_TOKEN = 28 * 28  # Qwen-VL's patches; other models differ, and `token
 OVERHEAD = 260  # tokens of the rules and of the frame of a message
 
 
-NotNegative = Field(ge=0)
-STRICT = ConfigDict(extra="forbid")  # judge files hold these two as they are
-
-
 @dataclass(frozen=True)
 class Price:
     """What a million tokens cost."""
 
-    __pydantic_config__ = STRICT
-    input: Annotated[float, NotNegative] = 0.0
-    output: Annotated[float, NotNegative] = 0.0
+    input: float = 0.0
+    output: float = 0.0
     currency: str = "USD"
 
     def of(self, usage: Usage) -> float:
@@ -42,10 +34,9 @@ class Price:
 class Limit:
     """What may be spent; None for as much as it takes."""
 
-    __pydantic_config__ = STRICT
-    calls: Annotated[int, NotNegative] | None = None
-    tokens: Annotated[int, NotNegative] | None = None
-    money: Annotated[float, NotNegative] | None = None
+    calls: int | None = None
+    tokens: int | None = None
+    money: float | None = None
 
 
 def expected(frames: Frames, question: Question, tokens_per_image: int | None = None) -> Usage:

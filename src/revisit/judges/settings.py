@@ -29,10 +29,24 @@ from revisit.judges.store import AnswerStore
 JUDGES: Registry[Callable[[dict[str, Any], Path], Judge]] = Registry("judge")
 
 
-class _Common(BaseModel):
-    """What every judge file may say."""
-
+class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+
+class _Limit(_Part):
+    calls: int | None = Field(default=None, ge=0)
+    tokens: int | None = Field(default=None, ge=0)
+    money: float | None = Field(default=None, ge=0)
+
+
+class _Price(_Part):
+    input: float = Field(default=0.0, ge=0)
+    output: float = Field(default=0.0, ge=0)
+    currency: str = "USD"
+
+
+class _Common(_Part):
+    """What every judge file may say."""
 
     kind: str = "openai"
     concurrency: int = Field(default=8, ge=1, le=256)
@@ -42,8 +56,8 @@ class _Common(BaseModel):
     ask_unanswered: bool = False
     canaries: bool = True
     tokens_per_image: int | None = Field(default=None, gt=0)
-    budget: Limit = Limit()
-    price: Price = Price()
+    budget: _Limit = _Limit()
+    price: _Price = _Price()
 
 
 @dataclass(frozen=True)
@@ -110,8 +124,8 @@ def _from_settings(content: Mapping[str, Any], where: str, folder: Path) -> Chos
     return ChosenJudge(
         judge,
         Patience(shared.concurrency, shared.tries, shared.again, shared.pause, ask_unanswered=shared.ask_unanswered),
-        shared.budget,
-        shared.price,
+        Limit(**shared.budget.model_dump()),
+        Price(**shared.price.model_dump()),
         shared.canaries,
         shared.tokens_per_image,
         roles,
