@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from revisit.audit.cards import figure
 from revisit.core.groups import grouped
 from revisit.results import Cell
 from revisit.results.rules import arrow, shown
@@ -119,7 +120,7 @@ def sweep_table(found: Mapping[str, Any]) -> str:
             means = "".join(f"{_mean(cell['models'][model]):>18}" for cell in cells)
             lines.append(f"  {_clipped(model, width):<{width}}{means}")
         for name in ("models", "clips"):
-            taus = "".join(f"{_tau(cell[f'tau_{name}']):>18}" for cell in cells)
+            taus = "".join(f"{figure(cell[f'tau_{name}']):>18}" for cell in cells)
             lines.append(f"  {f'tau, {name}':<{width}}{taus}")
     return "\n".join([*lines, "", f"  * default. {found['read']}."])
 
@@ -197,7 +198,7 @@ def horizon_table(found: Mapping[str, Any]) -> str:
         lines.append(f"  {'model':<16}" + "".join(f"{point['gap']:>13.1f} s" for point in gaps) + f"{'tau in gap':>14}")
         for model, facts in curve["models"].items():
             text = f"  {_clipped(model, 15):<16}" + "".join(f"{_mean(point):>15}" for point in facts["points"])
-            lines.append(text + f"{_tau(facts['tau']):>14}")
+            lines.append(text + f"{figure(facts['tau']):>14}")
     return "\n".join(lines)
 
 
@@ -205,12 +206,8 @@ def _mean(cell: Mapping[str, Any]) -> str:
     return shown(Cell.from_json(cell), interval=False)
 
 
-def _tau(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
-
-
 def _figures(best: Mapping[str, Any]) -> str:
-    return f"AUC {best['auc']:.2f}, tau {_tau(best['tau'])}"
+    return f"AUC {best['auc']:.2f}, tau {figure(best['tau'])}"
 
 
 def _clipped(text: str, width: int) -> str:

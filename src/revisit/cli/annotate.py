@@ -45,10 +45,12 @@ def annotate(
     """Collect labels from people: starts a web application for raters on this machine."""
     from revisit.labels.project import Settings
     from revisit.labels.running import Wish, start
+    from revisit.web.server import Where
 
     settings = Settings(
         tuple(task) or ("pairwise",), of, raters, agree, sample, count, metric, tuple(dimension), forms, per_scene,
         gold_every, seed,
     )  # fmt: skip
     wish = Wish(tuple(runs), settings, out, tuple(rater), gold, guide, store)
-    start(wish, host, port, tuple(name), token, prepare, typer.echo, console.Counter("clips ready"))
+    where = Where(host, port, tuple(name))
+    start(wish, where, token, prepare, typer.echo, console.Counter("clips ready"))

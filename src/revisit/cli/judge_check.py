@@ -47,7 +47,9 @@ def check(
     if (labels is None) == (worlds is None):
         raise UsageError("give a file of labels, or --worlds with a folder for rendered test clips")
     if worlds is not None:
-        labels = _exam(worlds, scenes)
+        from revisit.worlds.exam import STORIES, render_exam
+
+        labels = render_exam(worlds, stories=STORIES[:scenes], progress=console.Counter("rendered scenes"))
     if judge:
         chosen = choose_judge(judge)
     elif worlds is not None:
@@ -125,12 +127,6 @@ def sentences(report: Mapping[str, Any]) -> list[str]:
     if "blinded" in report:
         said.append("blinded: about another clip's frames; 0.5 balanced is chance")
     return said
-
-
-def _exam(folder: Path, scenes: int) -> Path:
-    from revisit.worlds.exam import STORIES, render_exam
-
-    return render_exam(folder, stories=STORIES[:scenes], progress=console.Counter("rendered scenes"))
 
 
 def _row(name: str, part: Mapping[str, Any]) -> list[str]:

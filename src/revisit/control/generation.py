@@ -18,6 +18,7 @@ from revisit.control.running import Generated, How, disk_needed, run_jobs
 from revisit.control.standins import STANDINS
 from revisit.core import SUITES, UsageError
 from revisit.core.cases import CEILING, FLOOR
+from revisit.core.groups import grouped
 from revisit.core.texts import parse_yaml
 from revisit.media.files import write_text
 
@@ -177,13 +178,11 @@ def how_of(by: By, **facts: Any) -> How:
 
 def plan_rows(jobs: Sequence[Job]) -> list[dict[str, Any]]:
     """The plan, a row for each subset and condition."""
-    kinds = Counter((job.subset, job.condition) for job in jobs)
     rows = []
-    for (subset, condition), count in kinds.items():
-        mine = [job for job in jobs if (job.subset, job.condition) == (subset, condition)]
+    for (subset, condition), mine in grouped(jobs, lambda job: (job.subset, job.condition)).items():
         rows.append(
             {
-                "subset": subset, "condition": condition, "jobs": count,
+                "subset": subset, "condition": condition, "jobs": len(mine),
                 "there": sum(job.out.is_file() for job in mine),
                 "frames": _span([job.frames for job in mine]), "fps": _span([job.fps for job in mine]),
                 "size": ", ".join(sorted({"x".join(map(str, job.size)) for job in mine})),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
 from revisit.control.payloads import FAMILIES
@@ -18,18 +19,6 @@ from revisit.core.texts import one_line, parse_yaml, reading
 TAKES = ("image", "source_video", "nothing")
 CONDITIONS = ("source_video", "geometry_cache", "model_inferred", "prompt_only")
 CHECKS = ("loader", "upstream")  # against the facts of the model's own loader; against what WRBench writes for it
-
-
-def _each(kind: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
-    return lambda values: tuple(map(kind, values))
-
-
-# Fields of an entry of a file of generators, and what reads their values.
-FIELDS: Mapping[str, Callable[[Any], Any]] = {
-    "title": str, "payload": str, "takes": str, "condition": str, "frames": int, "fps": float, "size": _each(int),
-    "gain": _each(float), "lengths": _each(int), "static": bool, "options": dict, "aliases": _each(str), "loader": str,
-    "checked": _each(str), "converter": str, "note": str,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -88,6 +77,9 @@ class Generator:
         return f"{', '.join(map(str, known))}{more}{last}"
 
 
+KEYS = {one.name for one in fields(Generator)} - {"id"}  # of an entry of a file of generators
+
+
 @cache
 def generators(own: Path | None = None) -> dict[str, Generator]:
     """Every known generator; entries of the user's own file come on top."""
@@ -130,23 +122,22 @@ def _read(text: str, where: str) -> dict[str, Generator]:
 
 def _entry(id: str, facts: dict[str, Any], where: str) -> Generator:
     try:
-        given = {name: read(facts[name]) for name, read in FIELDS.items() if name in facts or name == "payload"}
-        made = Generator(id, **{"title": id, **given})
-    except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"{where}: the generator {id} lacks or misspells {error}") from error
+        made = msgspec.convert({"title": id, **facts, "id": id}, Generator, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{where}: the generator {id}: {error}") from error
     family = FAMILIES.get(made.payload)
     wrong = {
         "payload": family is None,
         "takes": made.takes not in TAKES,
         "condition": made.condition not in CONDITIONS,
-        "size": len(made.size) != 2 or min(made.size) < 1,
-        "gain": len(made.gain) != 3 or min(made.gain) <= 0,
+        "size": min(made.size) < 1,
+        "gain": min(made.gain) <= 0,
         "frames": made.frames < 2,
         "lengths": len(made.lengths) > 3 or min(made.lengths, default=1) < 1 or not made.makes(made.frames),
         "fps": not made.fps > 0,
         "options": family is not None and not set(made.options) <= set(family.options),
         "checked": not set(made.checked) <= set(CHECKS),
-        **{name: True for name in facts if name not in FIELDS},
+        **dict.fromkeys(sorted(facts.keys() - KEYS), True),
     }
     bad = next((name for name, is_wrong in wrong.items() if is_wrong), None)
     if bad is not None:

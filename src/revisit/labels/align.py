@@ -95,7 +95,8 @@ def alignment(
     suite = results.cases[0].suite
     dimensions = {dimension.id: dimension for dimension in dimensions_of(suite)}
     votes = votes_of(ours)
-    judged, gate = judgeable_clips(results, ours, people_of(suite)["gates"])
+    gate = next((gate for gate in people_of(suite)["gates"] if results.was_asked(gate)), "")
+    judged = judgeable_clips(results, ours, gate)
     bridges: list[Bridge] = []
     for name in dict.fromkeys(vote.dimension for vote in votes):
         dimension = dimensions.get(name) or Dimension(name, name, "")
@@ -117,11 +118,10 @@ def alignment(
         if without or not chosen:
             notes.append(f"{name}: no two clips of a pair have a score of {', '.join(without) or 'a metric for it'}")
         bridges += [one for one in made if one.bridged]
-    triggers, trigger_gate = _triggers(results, ours, people_of(suite)["gates"])
     if gate and any(bridge.judgeable for bridge in bridges):
         notes.append(f"judgeable or not: people against the gate {gate}")
     return Alignment(
-        tuple(bridges), triggers, trigger_gate, _answers(ours), _strengths(votes),
+        tuple(bridges), _triggers(results, ours, gate), gate, _answers(ours), _strengths(votes),
         sum(vote.verdict is None for vote in votes), tuple(notes),
     )  # fmt: skip
 
@@ -138,23 +138,20 @@ def votes_of(labels: Sequence[Label]) -> list[Vote]:
     return made
 
 
-def judgeable_clips(
-    results: Results, labels: Sequence[Label], gates: Sequence[str]
-) -> tuple[dict[str, tuple[bool, bool]], str]:
-    """Clip -> (the gate lets it pass, people can judge its return), where both are known; and the gate."""
+def judgeable_clips(results: Results, labels: Sequence[Label], gate: str) -> dict[str, tuple[bool, bool]]:
+    """Clip -> (the gate lets it pass, people can judge its return), where both are known."""
     said: dict[str, list[bool]] = defaultdict(list)
     for label in labels:
         if label.task == "pairwise" and label.question == JUDGEABLE:
             said[label.case].append(label.answer in ("both", "a"))
             said[label.other].append(label.answer in ("both", "b"))
-    gate = next((gate for gate in gates if results.was_asked(gate)), "")
     found = {}
     for case, votes in said.items():
         most = majority(votes)
         record = results.answer(case, gate) if gate else None
         if most is not None and record is not None and record.status in ("open", "closed"):
             found[case] = (record.status == "open", bool(most))
-    return found, gate
+    return found
 
 
 def _bridge(
@@ -194,11 +191,10 @@ def _bridge(
     )  # fmt: skip
 
 
-def _triggers(results: Results, labels: Sequence[Label], gates: Sequence[str]) -> tuple[dict[str, dict[str, Any]], str]:
+def _triggers(results: Results, labels: Sequence[Label], gate: str) -> dict[str, dict[str, Any]]:
     """A gate against people's majority on whether a clip poses the test, by subset and in all."""
     told = (label for label in labels if label.task == "trigger" and label.answer != CANNOT)
     said = grouped(told, lambda label: label.case)
-    gate = next((gate for gate in gates if results.was_asked(gate)), "")
     rows: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     unknown = 0
     for case, votes in said.items():
@@ -217,7 +213,7 @@ def _triggers(results: Results, labels: Sequence[Label], gates: Sequence[str]) -
         found["all"]["undecided"] = unknown
     if len(found) == 2:
         found = {"all": found["all"]}
-    return dict(sorted(found.items(), key=lambda item: item[0] == "all")), gate
+    return dict(sorted(found.items(), key=lambda item: item[0] == "all"))
 
 
 def _answers(labels: Sequence[Label]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,8 +126,7 @@ def read_labels(paths: Sequence[Path]) -> list[Label]:
                 where = f"{path}, line {number}"
                 if content is None:
                     raise UsageError(f"{where}: not JSON; expected a label per line")
-                label = from_line(content, where)
-                found.append(_moved(label, partial(_below, path.parent)))
+                found.append(_moved(from_line(content, where), path.parent.joinpath))
     return found
 
 
@@ -139,14 +137,10 @@ def lines(labels: Iterable[Label], folder: Path) -> Iterator[str]:
         yield json.dumps(to_line(moved), ensure_ascii=False, allow_nan=False)
 
 
-def _moved(label: Label, move: Callable[[str], str]) -> Label:
+def _moved(label: Label, move: Callable[[str], str | Path]) -> Label:
     """The label with the paths of its clips changed, where it has any."""
-    clip, other = (path and move(path) for path in (label.clip, label.other_clip))
+    clip, other = (path and str(move(path)) for path in (label.clip, label.other_clip))
     return replace(label, clip=clip, other_clip=other)
-
-
-def _below(folder: Path, clip: str) -> str:
-    return str(folder / clip)
 
 
 def _box(entry: Any, where: str) -> Box:

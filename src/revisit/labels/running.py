@@ -53,9 +53,7 @@ def project_of(wish: Wish, progress: Callable[[int, int, str], None]) -> Project
 
 def start(
     wish: Wish,
-    host: str,
-    port: int,
-    names: tuple[str, ...],
+    where: Where,
     token: str,
     prepare: bool,
     say: Callable[[str], object],
@@ -63,7 +61,7 @@ def start(
 ) -> None:
     """Make or open the project, print the links, and serve until interrupted."""
     needs("starlette"), needs("uvicorn")
-    where = checked(Where(host, port, names), token)
+    checked(where, token)
     token = token or secrets.token_urlsafe(24)
     project = project_of(wish, progress)
     store = Store(wish.store or project.store, project.name)
@@ -78,6 +76,6 @@ def start(
             say("there are no raters yet: add them on that page, or with --rater NAME")
 
     if prepare:
-        started(f"http://{host}:{port}")
+        started(f"http://{where.host}:{where.port}")
         return
     serve(Pages(project, store, token).application(), where, token, started)

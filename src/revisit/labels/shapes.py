@@ -120,7 +120,7 @@ def to_label_studio(labels: Iterable[Label]) -> list[dict[str, Any]]:
                 "completed_by": {"email": rater},
                 "lead_time": own[0].seconds,
                 "created_at": own[0].at,
-                "result": [part for label in own for part in _choices(label)] + _regions(own[0]),
+                "result": [*map(_choice, own), *_regions(own[0])],
             }
             for rater, own in by_rater.items()
         ]
@@ -128,19 +128,17 @@ def to_label_studio(labels: Iterable[Label]) -> list[dict[str, Any]]:
     return tasks
 
 
-def _choices(label: Label) -> list[dict[str, Any]]:
+def _choice(label: Label) -> dict[str, Any]:
     meta = {"dimension": label.dimension, "text": label.text, "polarity": label.polarity}
     kept = {name: value for name, value in meta.items() if value}
-    return [
-        {
-            "id": f"q-{label.question}",
-            "from_name": label.question,
-            "to_name": "video",
-            "type": "choices",
-            "value": {"choices": [label.answer]},
-            **({"meta": kept} if kept else {}),
-        }
-    ]
+    return {
+        "id": f"q-{label.question}",
+        "from_name": label.question,
+        "to_name": "video",
+        "type": "choices",
+        "value": {"choices": [label.answer]},
+        **({"meta": kept} if kept else {}),
+    }
 
 
 def _regions(label: Label) -> list[dict[str, Any]]:

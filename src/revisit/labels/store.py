@@ -135,12 +135,9 @@ class Store:
         """Keep an answer; when this returns it is on disk. An earlier one of the same rater to the item is replaced."""
         now = _now()
         with self._change() as run:
-            run(
-                "INSERT INTO answers (item, rater, content, seconds, swapped, at, stamp) VALUES (?, ?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT (item, rater) DO UPDATE SET content = excluded.content, seconds = excluded.seconds, "
-                "swapped = excluded.swapped, at = excluded.at, stamp = excluded.stamp",
-                (answer.item, answer.rater, answer.content, answer.seconds, int(answer.swapped), now, time.time()),
-            )
+            names = ("content", "seconds", "swapped", "at", "stamp")
+            said = (answer.content, answer.seconds, int(answer.swapped), now, time.time())
+            _put(run, "answers", answer.item, answer.rater, names, said)
             self._note(run, "submit", answer.item, answer.rater, answer.content, now)
             for table in ("drafts", "holds"):
                 run(f"DELETE FROM {table} WHERE item = ? AND rater = ?", (answer.item, answer.rater))

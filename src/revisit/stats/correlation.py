@@ -11,22 +11,24 @@ from revisit.stats.paired import mean_ranks
 
 def pearson(x: Sequence[float | None], y: Sequence[float | None]) -> tuple[float, int] | None:
     """(correlation, n) over the rows in which both are known; None where fewer than three are, or one never varies."""
-    rows = [(a, b) for a, b in zip(x, y, strict=True) if a is not None and b is not None]
-    if len(rows) < 3:
+    both = _known(x, y)
+    if both is None:
         return None
-    a, b = np.array(rows, dtype=float).T
-    a, b = a - a.mean(), b - b.mean()
+    a, b = (column - column.mean() for column in both)
     scale = float(np.sqrt((a * a).sum() * (b * b).sum()))
-    return (float((a * b).sum()) / scale, len(rows)) if scale > 0 else None
+    return (float((a * b).sum()) / scale, len(a)) if scale > 0 else None
 
 
 def spearman(x: Sequence[float | None], y: Sequence[float | None]) -> tuple[float, int] | None:
     """As `pearson`, of the ranks among those rows."""
+    both = _known(x, y)
+    return None if both is None else pearson(*(mean_ranks(column).tolist() for column in both))
+
+
+def _known(x: Sequence[float | None], y: Sequence[float | None]) -> np.ndarray | None:
+    """Both columns (2, rows) where both are known; None for fewer than three rows."""
     rows = [(a, b) for a, b in zip(x, y, strict=True) if a is not None and b is not None]
-    if len(rows) < 3:
-        return None
-    a, b = np.array(rows, dtype=float).T
-    return pearson(mean_ranks(a).tolist(), mean_ranks(b).tolist())
+    return np.array(rows, dtype=float).T if len(rows) >= 3 else None
 
 
 def matrix(columns: Mapping[str, Sequence[float | None]]) -> dict[str, dict[str, float | None]]:

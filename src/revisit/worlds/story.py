@@ -23,6 +23,8 @@ OTHER = 5003  # added to a seed for the place that is not this one
 CLEAR = 0.4  # metres between the middle of the block and that of a target beside it
 SUDDEN = 0.25  # length of path within a frame that is a jump
 
+GRADUAL = ("amount", "turn", "roll")  # what of a state changes little by little, besides its place
+
 Weighted = list[tuple[float, State]]  # states of a path with how much of it lies behind, or with their shares
 
 
@@ -77,13 +79,9 @@ def on_path(path: Weighted, position: float) -> Weighted:
         return [(1.0, path[after][1])]
     (start, one), (end, other) = path[after - 1], path[after]
     share = (position - start) / (end - start)
-    mixed = replace(
-        one,
-        place=moved_by(one.place, share * np.subtract(other.place, one.place)),
-        amount=(1 - share) * one.amount + share * other.amount,
-        turn=(1 - share) * one.turn + share * other.turn,
-        roll=(1 - share) * one.roll + share * other.roll,
-    )
+    place = moved_by(one.place, share * np.subtract(other.place, one.place))
+    between = {name: (1 - share) * getattr(one, name) + share * getattr(other, name) for name in GRADUAL}
+    mixed = replace(one, place=place, **between)
     if one.look == other.look:
         return [(1.0, mixed)]
     return [(1 - share, mixed), (share, replace(mixed, look=other.look))]
