@@ -179,16 +179,7 @@ def _card(shown: Film, name: str, seed: int) -> dict[str, Any]:
     from revisit.worlds.failures import FAILURES
 
     return {
-        "scene": {
-            "id": name,
-            "reference": f"{TRUTH}/{name}.mp4",
-            "prompt": shown.prompt,
-            "target": {"name": shown.world.instances[1], "box": shown.target_box()},
-            "camera": shown.script,
-            "phases": shown.phases,
-            "group": name,
-            "seed": seed,
-        },
+        "scene": shown.line(name, seed),
         "frames": len(shown),
         "does_not_apply": [kind for kind, failure in FAILURES.items() if not failure.applies(shown)],
     }

@@ -70,17 +70,10 @@ class Job:
 
     def as_json(self, out: Path, image: Path | None, control: Mapping[str, Any]) -> dict[str, Any]:
         """The job as its generator is given it; the clip is written to `out` and checked before it takes its place."""
+        names = ("id", "suite", "model", "sample", "subset", "condition", "seed", "frames", "fps")
         return {
             "schema": SCHEMA,
-            "id": self.id,
-            "suite": self.suite,
-            "model": self.model,
-            "sample": self.sample,
-            "subset": self.subset,
-            "condition": self.condition,
-            "seed": self.seed,
-            "frames": self.frames,
-            "fps": self.fps,
+            **{name: getattr(self, name) for name in names},
             "size": list(self.size),
             "inputs": {
                 "prompt": self.prompt,

@@ -54,9 +54,7 @@ def render_demo(
     folder: Path,
     *,
     scenes: Sequence[Scene] = SCENES,
-    seed: int = 0,
     size: tuple[int, int] = (360, 640),
-    fps: float = 16,
     progress: Progress | None = None,
 ) -> Path:
     """Write the clips of all models in all scenes and return the path of the manifest.
@@ -75,7 +73,7 @@ def render_demo(
 
     def shoot(numbered: tuple[int, Scene]) -> list[dict[str, Any]]:
         number, scene = numbered
-        return _shoot(folder, scene, seed, number, size, fps, tell)
+        return _shoot(folder, scene, number, size, tell)
 
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
         lines = [line for scene in pool.map(shoot, enumerate(scenes)) for line in scene]
@@ -85,32 +83,21 @@ def render_demo(
 
 
 def _shoot(
-    folder: Path, scene: Scene, seed: int, number: int, size: tuple[int, int], fps: float, tell: Callable[[str], None]
+    folder: Path, scene: Scene, number: int, size: tuple[int, int], tell: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """Render one scene for all models and return its lines of the manifest."""
-    world = make_room(len(SCENES) * seed + number, scene.kind, scene.name)
+    world = make_room(number, scene.kind, scene.name)
     away, back = ("right", "left") if world.turn == "right" else ("left", "right")
-    film = play(world, scene.script.format(away=away, back=back), scene.event, size, fps=fps)
+    film = play(world, scene.script.format(away=away, back=back), scene.event, size)
     tell(f"{scene.name}: rendered")
-    encode_mp4(folder / "truth" / f"{scene.name}.mp4", (film.truth(frame).rgb for frame in range(len(film))), fps)
+    encode_mp4(folder / "truth" / f"{scene.name}.mp4", (film.truth(frame).rgb for frame in range(len(film))), film.fps)
     save_truth(film, folder / "truth" / f"{scene.name}.npz")
     tell(f"{scene.name}: truth")
     lines = []
     for model in MODELS:
-        encode_mp4(folder / model / f"{scene.name}.mp4", generate(model, film, seed), fps)
+        encode_mp4(folder / model / f"{scene.name}.mp4", generate(model, film), film.fps)
         tell(f"{scene.name}: {model}")
-        lines.append(
-            {
-                "id": scene.name,
-                "model": model,
-                "video": f"{model}/{scene.name}.mp4",
-                "reference": f"truth/{scene.name}.mp4",
-                "prompt": f"{world.prompt} Meanwhile {EVENTS[scene.event].what}.",
-                "target": {"name": world.instances[1], "box": film.target_box()},
-                "camera": film.script,
-                "phases": film.phases,
-                "group": scene.name,
-                "seed": seed,
-            }
-        )
+        video = {"model": model, "video": f"{model}/{scene.name}.mp4"}
+        prompt = f"{world.prompt} Meanwhile {EVENTS[scene.event].what}."
+        lines.append({**film.line(scene.name, 0), **video, "prompt": prompt})
     return lines

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -100,6 +101,19 @@ class Film:
         height, width = self.size
         edges = columns.min() / width, rows.min() / height, (columns.max() + 1) / width, (rows.max() + 1) / height
         return tuple(round(float(edge), 4) for edge in edges)  # type: ignore[return-value]
+
+    def line(self, name: str, seed: int) -> dict[str, Any]:
+        """What a manifest says of the scene, whoever makes a clip of it; the truth lies beside the clips."""
+        return {
+            "id": name,
+            "reference": f"truth/{name}.mp4",
+            "prompt": self.prompt,
+            "target": {"name": self.world.instances[TARGET], "box": self.target_box()},
+            "camera": self.script,
+            "phases": self.phases,
+            "group": name,
+            "seed": seed,
+        }
 
 
 def play(

@@ -26,19 +26,9 @@ def shoot(folder: Path, name: str, film: Film, models: Sequence[Model], seed: in
     for model in each_that_applies(models, film, name, tell):
         made.append(model)
         video(folder / model.name / f"{name}.mp4", model.frames(film, seed), film.fps)
-    shared = {
-        "id": name,
-        "reference": f"truth/{name}.mp4",
-        "prompt": film.prompt,
-        "target": {"name": film.world.instances[1], "box": film.target_box()},
-        "camera": film.script,
-        "phases": film.phases,
-        "group": name,
-        "seed": seed,
-    }
     lines = [
         {
-            **shared,
+            **film.line(name, seed),
             "model": model.name,
             "video": f"{model.name}/{name}.mp4",
             "annotations": {"kind": model.kind, "strength": model.strength},
