@@ -11,13 +11,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import shutil
+import sys
 from collections.abc import Mapping
 from importlib.resources import files
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from revisit.core import load_all
@@ -26,7 +29,7 @@ from revisit.engine.summing import SoFar
 from revisit.media.files import replacing
 from revisit.report.book import Book
 from revisit.report.data import page
-from revisit.report.kept import Part, basis_of, drop_others, made_of, read_parts, units_of, write_parts
+from revisit.report.kept import Part, basis_of, drop_others, lost_units, made_of, read_parts, write_parts
 from revisit.report.videos import Videos
 from revisit.results.run import Run
 
@@ -52,11 +55,11 @@ def _write(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> P
     (folder / "scenes").mkdir(parents=True, exist_ok=True)
     videos = Videos(folder, copy_clips)
     book = Book(run, SoFar(run.results, run.summary, run.diagnosis, True), videos)
-    basis, lines, units = basis_of(book), run.lines, units_of(book)
+    basis, lines, lost = basis_of(book), run.lines, lost_units(book)
     earlier = read_parts(folder, basis)
     parts: dict[str, Part] = {}
     for key, scene in book.scenes.items():
-        made_from, part = made_of(book, scene, lines, units), earlier.get(key)
+        made_from, part = made_of(book, scene, lines, lost), earlier.get(key)
         if part is None or part.made_of != made_from or copy_clips:  # a clip is copied anew
             videos.kept.clear()
             content = chunk(book.scene(key)).encode(errors="replace")
@@ -84,6 +87,7 @@ def rendered(book: Book, by: Mapping[str, Mapping[str, Any]], live: Mapping[str,
     script = "\n".join([player, *map(_asset, scripts)])
     environment = Environment(
         loader=PackageLoader("revisit.report"),
+        bytecode_cache=_compiled(),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -126,6 +130,13 @@ def data_block(content: Any) -> Markup:
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
+
+
+def _compiled() -> FileSystemBytecodeCache | None:
+    """Compiled templates lie where Python keeps compiled modules, if it may keep them: to compile takes longest."""
+    place = Path(cache_from_source(__file__)).parent
+    may = not sys.dont_write_bytecode and os.access(place, os.W_OK)
+    return FileSystemBytecodeCache(str(place), "page-%s.cache") if may else None
 
 
 def _asset(name: str) -> str:

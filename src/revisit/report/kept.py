@@ -82,13 +82,15 @@ def basis_of(book: Book) -> str:
     return digest([_code(), *facts], 40)
 
 
-def units_of(book: Book) -> set[str]:
-    """The files of values per frame that the run has."""
-    return set(_files(book.run.path, "units"))
+def lost_units(book: Book) -> set[str]:
+    """The files of values per frame that answers name and the run has not."""
+    cases = (*book.results.cases, *book.results.truths)
+    named = {record.units for case in cases for record in book.results.of(case).values()}
+    return named.difference(_files(book.run.path, "units"), {""})
 
 
-def made_of(book: Book, scene: Scene, lines: Lines, there: Collection[str]) -> str:
-    """The digest of everything that only this scene is made from; `there` are the files of values per frame."""
+def made_of(book: Book, scene: Scene, lines: Lines, lost: Collection[str]) -> str:
+    """The digest of everything that only this scene is made from; `lost` are files of values per frame."""
     told = hashlib.sha256()
     truths = (book.results.truth_of(case) for case in scene.cases)
     for case in {case.id: case for case in (*scene.cases, *truths) if case is not None}.values():
@@ -96,9 +98,9 @@ def made_of(book: Book, scene: Scene, lines: Lines, there: Collection[str]) -> s
         told.update(msgspec.json.encode([planned, book.diagnoses.get(case.id), lines.stamp(case.id)]))
         parts = (planned.get(name, {}) for name in ("evidence", "reference_evidence"))
         evidence = [key for part in parts for kind, key in part.items() if kind in SHOWN]
-        units = [record.units for record in book.results.of(case).values() if record.units]
         told.update(bytes(key in book.cache for key in evidence))
-        told.update(bytes(name in there for name in units))
+        if lost:
+            told.update(bytes(record.units in lost for record in book.results.of(case).values()))
         for clip in filter(None, (case.clip, case.reference)):
             told.update(f"{book.videos.resolved(clip.path)} {_state(clip.path)}".encode(errors="replace"))
     return told.hexdigest()
@@ -118,10 +120,8 @@ def _files(folder: Path, name: str) -> Iterable[str]:
     if not (folder / name).is_dir():
         return
     for entry in os.scandir(folder / name):
-        if entry.is_dir():
-            yield from (f"{name}/{entry.name}/{file.name}" for file in os.scandir(entry))
-        else:
-            yield f"{name}/{entry.name}"
+        address = f"{name}/{entry.name}"
+        yield from [f"{address}/{file}" for file in os.listdir(entry)] if entry.is_dir() else [address]  # noqa: PTH208
 
 
 @lru_cache(maxsize=1)

@@ -25,7 +25,7 @@ class Videos:
     folder: Path
     copy: bool = False
     kept: dict[str, None] = field(default_factory=dict)  # addresses of pictures that were asked for, in order
-    folders: dict[Path, Path] = field(default_factory=dict)  # without links
+    folders: dict[str, Path] = field(default_factory=dict)  # without links
 
     def keep(self, address: str, picture: Callable[[], bytes]) -> None:
         """Write a picture into the folder, once."""
@@ -56,9 +56,10 @@ class Videos:
         """The path without links; the folder of thousands of clips is looked up once."""
         if path.is_symlink():
             return path.resolve()
-        if path.parent not in self.folders:
-            self.folders[path.parent] = path.parent.resolve()
-        return self.folders[path.parent] / path.name
+        folder = os.path.dirname(path)  # noqa: PTH120 - a text, which is quick to look up
+        if folder not in self.folders:
+            self.folders[folder] = path.parent.resolve()
+        return self.folders[folder] / path.name
 
     def _copied(self, clip: Path) -> str:
         """Link the file into the report where the disk allows, copy it where not."""
