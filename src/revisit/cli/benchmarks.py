@@ -5,7 +5,7 @@ It maps where a command goes, such as "mbench" or "import mbench", to a function
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -25,20 +25,32 @@ PART = "commands"
 class OpenGroup(TyperGroup):
     """A group of commands that benchmarks add to; plugins are looked at where a name is not ours, and for the help."""
 
+    own: Mapping[str, str] = {}  # commands of ours that are imported when they are asked for: module and function
+
     def __init__(self, *words: Any, **named: Any) -> None:
         super().__init__(*words, **named)
         self.brought: dict[str, Brought] = {}  # by benchmarks and plugins
 
     def list_commands(self, ctx: Any) -> list[str]:
+        for name in self.own:
+            self._import(name)
         self._take(ctx, _ours())
         self._take(ctx, _plugins())
-        return super().list_commands(ctx)
+        return [*self.own, *(name for name in super().list_commands(ctx) if name not in self.own)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        self._import(cmd_name)
         for brought in (_ours, _plugins):
             if cmd_name not in self.commands:
                 self._take(ctx, brought())
+        if cmd_name not in self.commands:
+            self.list_commands(ctx)  # to name those that are alike
         return super().get_command(ctx, cmd_name)
+
+    def _import(self, name: str) -> None:
+        if name in self.own and name not in self.commands:
+            module, _, command = self.own[name].partition(".")
+            self.commands[name] = _made(getattr(import_module(f"revisit.cli.{module}"), command), name)
 
     def _take(self, ctx: Any, brought: Sequence[tuple[str, Brought]]) -> None:
         """Add the commands that go into this group, by their last word; none in the place of another."""
@@ -47,7 +59,7 @@ class OpenGroup(TyperGroup):
             group, _, name = words.rpartition(" ")
             if group != mine:
                 continue
-            if name not in self.commands:
+            if name not in self.commands and name not in self.own:
                 self.commands[name] = _made(command, name)
                 self.brought[name] = command
             elif self.brought.get(name) is not command:

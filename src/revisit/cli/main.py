@@ -4,77 +4,42 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import gc
 import os
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import typer
 
 from revisit import __version__
-from revisit.cli import (
-    annotate,
-    audit,
-    build,
-    bundle,
-    cache,
-    camera,
-    check,
-    cite,
-    compare,
-    demo,
-    doctor,
-    eval_,
-    figure,
-    generate,
-    import_,
-    judge,
-    labels,
-    leaderboard,
-    list_,
-    models,
-    plan,
-    poses,
-    report,
-    score,
-    show,
-    sweep,
-    table,
-    verdict,
-    verify,
-    view,
-    weights,
-    world,
-)
 from revisit.cli.benchmarks import OpenGroup
+
+COMMANDS = {  # and the module and function of each, in the order of the help
+    "demo": "demo.demo", "eval": "eval_.eval_", "generate": "generate.generate", "describe": "build.describe",
+    "check": "check.check", "verdict": "verdict.verdict", "compare": "compare.compare", "trend": "compare.trend",
+    "table": "table.table", "cite": "cite.cite", "figure": "figure.figure", "models": "models.models",
+    "report": "report.report", "view": "view.view", "leaderboard": "leaderboard.leaderboard", "plan": "plan.plan",
+    "score": "score.score", "list": "list_.list_", "show": "show.show", "audit": "audit.audit", "sweep": "sweep.sweep",
+    "annotate": "annotate.annotate", "agree": "labels.agree", "align": "labels.align", "doctor": "doctor.doctor",
+    "verify": "verify.verify", "poses": "poses.poses", "bundle": "bundle.app", "import": "import_.app",
+    "build": "build.app", "camera": "camera.app", "cache": "cache.app", "judge": "judge.app", "labels": "labels.app",
+    "weights": "weights.app", "world": "world.app",
+}  # fmt: skip
+
+
+class Verbs(OpenGroup):
+    """All commands."""
+
+    own = COMMANDS
+
 
 app = typer.Typer(
     name="revisit",
-    cls=OpenGroup,
+    cls=Verbs,
     help="How well does a video world model remember? From a folder of videos to a report.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-COMMANDS: dict[str, Callable[..., Any]] = {  # in the order of the help
-    "demo": demo.demo, "eval": eval_.eval_, "generate": generate.generate, "describe": build.describe,
-    "check": check.check, "verdict": verdict.verdict, "compare": compare.compare, "trend": compare.trend,
-    "table": table.table, "cite": cite.cite, "figure": figure.figure, "models": models.models,
-    "report": report.report, "view": view.view, "leaderboard": leaderboard.leaderboard, "plan": plan.plan,
-    "score": score.score, "list": list_.list_, "show": show.show, "audit": audit.audit, "sweep": sweep.sweep,
-    "annotate": annotate.annotate, "agree": labels.agree, "align": labels.align, "doctor": doctor.doctor,
-    "verify": verify.verify, "poses": poses.poses,
-}  # fmt: skip
-for name, command in COMMANDS.items():
-    app.command(name)(command)
-GROUPS = {
-    "bundle": bundle.app, "import": import_.app, "build": build.app, "camera": camera.app, "cache": cache.app,
-    "judge": judge.app, "labels": labels.app, "weights": weights.app, "world": world.app,
-}  # fmt: skip
-for name, group in GROUPS.items():
-    app.add_typer(group, name=name)
 
 
 def _version(asked: bool) -> None:
@@ -94,7 +59,6 @@ def main(
 
 def run() -> None:
     """Entry point: known errors are one line; anything else is a bug and shows where."""
-    gc.set_threshold(500_000, 20, 100)  # records live as long as the command: looking for cycles in them finds none
     try:
         app()
         sys.stdout.flush()

@@ -38,9 +38,9 @@ class Columns:
     def __init__(self, cases: Sequence[Case], answers: Answers) -> None:
         rows = [answers.get(case.id, {}) for case in cases]
         orders = dict.fromkeys(map(tuple, rows))  # one, where all cases are asked the same
-        self.questions = tuple(dict.fromkeys(chain.from_iterable(orders)))
-        alike = orders.keys() == {self.questions}
-        cells = [list(row.values()) if alike else [row.get(id, NONE) for id in self.questions] for row in rows]
+        questions = tuple(dict.fromkeys(chain.from_iterable(orders)))
+        alike = orders.keys() == {questions}
+        cells = [list(row.values()) if alike else [row.get(id, NONE) for id in questions] for row in rows]
         # Case by case, as answers lie in memory: question by question takes ten times as long.
         status = [[record.status for record in row] for row in cells]
         values = [[record.value for record in row] for row in cells]
@@ -48,7 +48,13 @@ class Columns:
         self.failed = {case.id for case, row in zip(cases, status, strict=True) if "failed" in row}
         self._place = {case.id: k for k, case in enumerate(cases)}
         by_question = zip(*(zip(*rows, strict=True) for rows in (cells, status, values, reasons)), strict=True)
-        self._columns = {id: Column(cases, *told) for id, told in zip(self.questions, by_question, strict=True)}
+        self._columns = {id: Column(cases, *told) for id, told in zip(questions, by_question, strict=True)}
+
+    def asked(self, cases: Sequence[Case]) -> dict[str, bool]:
+        """What was asked of these cases, and whether it is a gate."""
+        whole = {id: column.records if "" not in column.status else () for id, column in self._columns.items()}
+        found = {id: records or self.of(id, cases).records for id, records in whole.items()} if cases else {}
+        return {id: records[0].is_gate for id, records in found.items() if records}
 
     def of(self, question: str, cases: Sequence[Case]) -> Column:
         """The answers to a question about these of the cases."""

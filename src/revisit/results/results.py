@@ -186,8 +186,7 @@ class Results:
     @cached_property
     def _asked(self) -> dict[str, bool]:
         """Metrics and gates in the order of the records, and whether each is a gate."""
-        asked = {id: self._column(id).records for id in self._source._columns.questions}
-        return {id: records[0].is_gate for id, records in asked.items() if records}
+        return self._source._columns.asked(self.cases)
 
     @cached_property
     def metrics(self) -> list[str]:
