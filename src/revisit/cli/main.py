@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
+import gc
 import os
 import sys
 
@@ -59,6 +61,7 @@ def main(
 
 def run() -> None:
     """Entry point: known errors are one line; anything else is a bug and shows where."""
+    atexit.register(gc.freeze)  # Python would look for cycles in all records once more before it ends
     try:
         app()
         sys.stdout.flush()

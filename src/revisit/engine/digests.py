@@ -41,7 +41,10 @@ class Digests:
             return clip_digest(clip)
         name = f"{clip.path} {clip.start} {clip.count} {clip.disturbed}"
         known = self.earlier.get(name)
-        found = known[1] if known and known[0] == state else clip_digest(clip)
+        if known is not None and known[0] == state:
+            self.now[name] = known
+            return known[1]
+        found = clip_digest(clip)
         if _state(clip.path) == state and time.time_ns() - max(state[-2:]) > SETTLED:
             self.now[name] = state, found
         return found

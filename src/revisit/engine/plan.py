@@ -45,7 +45,7 @@ from revisit.engine.truth import parted, with_truth
 from revisit.engine.work import Job, ObserverTask, jobs_of
 from revisit.media import file_digest
 from revisit.media.places import cache_root
-from revisit.results.files import case_to_json
+from revisit.results.files import case_to_json, plain
 
 ALWAYS = ("frame_facts", "thumbnails")  # evidence the report shows, whatever is scored
 PICTURES = ("thumbnails",)  # what it shows of a reference, which may be long
@@ -149,7 +149,7 @@ class Plan:
         """All that the addresses of a case's answers are made of, beside what is asked."""
         wanted, asked = self.wanted[case.id], [asker.id for asker in self.askers_of(case)]
         absent = {id: reason.sentence for id, reason in wanted.absent.items()}
-        return canonical([_said(case), dict(wanted.keys), absent, asked]).encode()
+        return msgspec.json.encode([_said(case), wanted.keys, absent, asked], enc_hook=plain)
 
     @cached_property
     def _beginnings(self) -> dict[str, bytes]:

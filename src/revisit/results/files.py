@@ -86,10 +86,6 @@ class Answer(msgspec.Struct, gc=False):
     def question(self) -> str:
         return self.metric or self.gate or ""
 
-    @property
-    def asks(self) -> bool:
-        return self.metric is not None or self.gate is not None
-
 
 def from_line(line: Answer, case: Case) -> Record:
     """The record of a line."""
@@ -103,7 +99,7 @@ def from_line(line: Answer, case: Case) -> Record:
     else:
         reason = None if said is None else Reason(_OF_STATE.get(line.status, "unsorted"), said)
     return Record(
-        case, line.metric or line.gate or "", line.gate is not None, line.status, line.score, line.raw, line.label,
+        case, line.question, line.gate is not None, line.status, line.score, line.raw, line.label,
         reason, line.facts, line.version, line.protocol, line.key, line.units, line.n_units, line.seconds,
     )  # fmt: skip
 
@@ -151,7 +147,7 @@ class Lines:
             mine = self.newest.setdefault(case, {})
             before = done
             for answer in some:
-                mine[answer.question] = answer
+                mine[answer.metric or answer.gate or ""] = answer
                 done += 1
             text = memoryview(new)[ends[before] : ends[done]]
             self._told.setdefault(case, hashlib.sha256()).update(text)
@@ -167,7 +163,7 @@ def parsed(text: bytes) -> tuple[bytes, list[Answer], list[int]]:
     try:
         found = _DECODER.decode_lines(text)
         ends = _ends(np.frombuffer(text, np.uint8))
-        if len(found) + 1 == len(ends) and all(answer.asks for answer in found):
+        if len(found) + 1 == len(ends) and None not in {answer.metric or answer.gate for answer in found}:
             return text, found, ends
     except (ValueError, RecursionError):
         pass
@@ -193,7 +189,7 @@ def _answer(raw: bytes) -> Answer | None:
 def to_answer(line: Line) -> Answer:
     """What a line says; ValueError for a damaged one."""
     found = _DECODER.decode(json.dumps(line))
-    if not found.asks:
+    if not found.question:
         raise ValueError("it is about no question")
     return found
 
@@ -258,7 +254,7 @@ def rows_of(content: Mapping[str, Any]) -> str:
     """The text that `write_rows` writes."""
 
     def text(value: Any) -> str:
-        return msgspec.json.encode(value, enc_hook=_plain).decode()
+        return msgspec.json.encode(value, enc_hook=plain).decode()
 
     def rows(value: Any) -> str:
         if isinstance(value, list) and value:
@@ -270,7 +266,7 @@ def rows_of(content: Mapping[str, Any]) -> str:
     return "{\n " + ",\n ".join(f"{text(name)}: {rows(value)}" for name, value in content.items()) + "\n}\n"
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Numbers and texts of other types, such as those of numpy."""
     for kind in (float, int, str):
         if isinstance(value, kind):
