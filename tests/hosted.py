@@ -8,7 +8,7 @@ from typing import Annotated
 
 import numpy as np
 
-from revisit.core import Batch, ClipInfo, Frame, MediaError, Sight, evidence, observer, per_second
+from revisit.core import Batch, ClipInfo, Frame, MediaError, PairSight, Sight, evidence, observer, per_second
 
 
 @evidence(id="toy_rows")
@@ -89,7 +89,6 @@ def toy_walk(clip: ClipInfo) -> Sight:
     steps: list[float] = []
     digests: list[int] = []
     before: Frame | None = None
-    frame: Frame
     while (frame := (yield)) is not None:
         assert max(frame.rgb.shape) == max(clip.width, clip.height)
         if before is not None:
@@ -100,7 +99,7 @@ def toy_walk(clip: ClipInfo) -> Sight:
 
 
 @observer(id="toy.beside", version=1, kind="sequence", makes=ToyWalk, weights=("toy",), pairs=True)
-def toy_beside(clip: ClipInfo) -> Sight:
+def toy_beside(clip: ClipInfo) -> PairSight:
     """Mean differences to a reference of any size, in order."""
     steps: list[float] = []
     while (pair := (yield)) is not None:

@@ -163,8 +163,6 @@ def test_mtcnn_finds_the_face_at_any_size_and_mirrored(small_weights: Path, astr
     from revisit.networks import mtcnn, sface
 
     stages, embedder = mtcnn_stages(small_weights), small_weights / "sface/sface.onnx"
-    mtcnn.check(stages)
-    sface.check(embedder)
     found = mtcnn.detect(stages, astronaut, least=24)
     assert len(found) == 1 and found.score[0] > 0.99
     by_eye = [[202, 101], [247, 103], [225, 129], [202, 139], [244, 141]]
@@ -216,12 +214,12 @@ def test_what_is_no_such_network_is_named(small_weights: Path, tmp_path: Path) -
 
     swapped = mtcnn_stages(small_weights)
     with pytest.raises(MissingPrerequisite, match=r"onet\.onnx: this is a different network"):
-        mtcnn.check((swapped[0], swapped[2], swapped[1]))
+        mtcnn.detect((swapped[0], swapped[2], swapped[1]), np.zeros((48, 48, 3), np.uint8), least=24)
     with pytest.raises(MissingPrerequisite, match=r"pnet\.onnx: this is a different network: its inputs"):
-        sface.check(swapped[0])
+        sface.embed(swapped[0], [])
     (tmp_path / "torn.onnx").write_bytes(swapped[2].read_bytes()[:5000])
     with pytest.raises(MissingPrerequisite, match=r"torn\.onnx: onnxruntime cannot read this file"):
-        sface.check(tmp_path / "torn.onnx")
+        sface.embed(tmp_path / "torn.onnx", [])
 
 
 # Which frames, and bodies
@@ -392,7 +390,6 @@ def test_scrfd_is_decoded_as_its_grids_say(buffalo: Path) -> None:
     from revisit.networks import onnx, scrfd
 
     path = buffalo / "buffalo-detector/det_10g.onnx"
-    scrfd.check(path)
     rgb = np.random.default_rng(3).integers(0, 255, (160, 160, 3), dtype=np.uint8)
     square = cv2.resize(rgb, (640, 640), interpolation=cv2.INTER_LINEAR)
     outputs = onnx.run(path, ((square / 255 - 0.5) * 255 / 128).transpose(2, 0, 1)[None])
@@ -480,12 +477,12 @@ def test_another_network_in_its_place_is_named(buffalo: Path) -> None:
         buffalo / name for name in ("buffalo-detector/det_10g.onnx", "buffalo-arcface/w600k_r50.onnx")
     )
     with pytest.raises(MissingPrerequisite, match=r"det_10g\.onnx: this is a different network"):
-        arcface.check(detector)
+        arcface.embed(detector, [])
     with pytest.raises(MissingPrerequisite, match=r"w600k_r50\.onnx: this is a different network"):
-        scrfd.check(embedder)
+        scrfd.detect(embedder, np.zeros((48, 48, 3), np.uint8))
     random_arcface(buffalo / "narrow.onnx", 128)
     with pytest.raises(MissingPrerequisite, match=r"narrow\.onnx.*512"):
-        arcface.check(buffalo / "narrow.onnx")
+        arcface.embed(buffalo / "narrow.onnx", [])
 
 
 # People in real clips

@@ -7,6 +7,7 @@ from revisit.core.frames import Batch, ClipInfo, Frame
 from revisit.core.observing import (
     OBSERVERS,
     Observer,
+    PairSight,
     Sampling,
     Sight,
     every,
@@ -25,9 +26,8 @@ from revisit.core.suites import SUITES, Suite, suite
 __all__ = [
     "DERIVED", "EVIDENCE", "GATES", "KINDS", "METRICS", "OBSERVERS", "ONLY_NAMED", "SUITES",
     "Array", "Batch", "Case", "Clip", "ClipInfo", "Derived", "Frame", "Gate", "InvalidEvidence", "MediaError", "Metric",
-    "MissingPrerequisite", "Observer", "Reason", "Record", "Rejected", "Remark", "RevisitError", "Sampling", "Score",
-    "Series", "Sight",
-    "Suite", "Target", "Unscored", "UsageError", "Verdict",
+    "MissingPrerequisite", "Observer", "PairSight", "Reason", "Record", "Rejected", "Remark", "RevisitError",
+    "Sampling", "Score", "Series", "Sight", "Suite", "Target", "Unscored", "UsageError", "Verdict",
     "derived", "digest", "every", "evidence", "evidence_id", "from_arrays", "gate", "load_all", "metric",
     "observer", "observers", "per_second", "suite", "to_arrays",
 ]  # fmt: skip

@@ -27,7 +27,7 @@ import numpy as np
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS
 from revisit.core.errors import UsageError
 from revisit.core.evidence import evidence_id
-from revisit.core.frames import as_stream
+from revisit.core.frames import Frame, as_stream
 from revisit.core.registry import Registry
 from revisit.core.watching import watched
 
@@ -70,7 +70,9 @@ def per_second(rate: float, *, at_most: int | None = None) -> Sampling:
     return Sampling(rate=rate, at_most=at_most)
 
 
-Sight = Generator[None, Any, Any]  # what a sequence observer is: frames are sent in, evidence is returned
+# What a sequence observer is: frames, or pairs of them, are sent in, None at the end, and evidence is returned.
+Sight = Generator[None, Frame | None, Any]
+PairSight = Generator[None, tuple[Frame, Frame] | None, Any]
 
 
 @dataclass(frozen=True)

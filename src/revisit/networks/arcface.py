@@ -16,13 +16,9 @@ from revisit.networks.faces import SIDE
 WIDTH = 512
 
 
-def check(path: Path) -> None:
-    """Raise MissingPrerequisite unless the file is this network."""
-    onnx.expect(path, (None, 3, SIDE, SIDE), ((None, WIDTH),))
-
-
 def embed(path: Path, faces: Sequence[np.ndarray]) -> np.ndarray:
     """(N, 512) descriptors of aligned faces, each of length 1."""
+    onnx.expect(path, (None, 3, SIDE, SIDE), ((None, WIDTH),))
     # One at a time: some files of this network are fixed to that.
     made = [onnx.run(path, (face.astype(np.float32).transpose(2, 0, 1)[None] - 127.5) / 127.5)[0][0] for face in faces]
     found = np.array(made, dtype=np.float32).reshape(-1, WIDTH)

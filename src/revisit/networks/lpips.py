@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -167,17 +168,10 @@ def by_threes(conv: nn.Module, x: Tensor) -> Tensor:
     return functional.conv2d(x, weight, conv.get_parameter("bias"))
 
 
-def lpips_alex(path: Path) -> Lpips:
-    """LPIPS on AlexNet."""
-    return loaded(ALEX, path)
-
-
-def lpips_vgg(path: Path) -> Lpips:
-    """LPIPS on VGG16."""
-    return loaded(VGG, path)
-
-
 def loaded(table: Table, path: Path) -> Lpips:
     """The network with the weights of a file."""
     found = {name: one.float() for name, one in weights.tensors(path).items() if not name.startswith(REPEATED)}
     return fill(Lpips(table), found, path)
+
+
+lpips_alex, lpips_vgg = partial(loaded, ALEX), partial(loaded, VGG)

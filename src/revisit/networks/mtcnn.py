@@ -23,6 +23,9 @@ MOST = (0.5, 0.7, 0.7, 0.7)  # overlap within a level of the pyramid, over all l
 def detect(stages: tuple[Path, Path, Path], rgb: np.ndarray, *, least: float) -> Faces:
     """Faces of at least `least` pixels, the surest first."""
     first, second, third = stages
+    onnx.expect(first, (1, 3, None, None), ((1, 4, None, None), (1, 2, None, None)))
+    onnx.expect(second, (None, 3, 24, 24), ((None, 4), (None, 2)))
+    onnx.expect(third, (None, 3, 48, 48), ((None, 10), (None, 4), (None, 2)))
     box, score = _search(first, rgb, least)
     if not len(box):
         return nobody()
@@ -44,13 +47,6 @@ def detect(stages: tuple[Path, Path, Path], rgb: np.ndarray, *, least: float) ->
     box = _moved(box, offset)
     rows = apart(box, score, MOST[3], of_smaller=True)
     return Faces(box[rows], score[rows].astype(float), points[rows])
-
-
-def check(stages: tuple[Path, Path, Path]) -> None:
-    """Raise MissingPrerequisite unless the three files are the three networks."""
-    onnx.expect(stages[0], (1, 3, None, None), ((1, 4, None, None), (1, 2, None, None)))
-    onnx.expect(stages[1], (None, 3, 24, 24), ((None, 4), (None, 2)))
-    onnx.expect(stages[2], (None, 3, 48, 48), ((None, 10), (None, 4), (None, 2)))
 
 
 def scales(height: int, width: int, least: float) -> list[float]:

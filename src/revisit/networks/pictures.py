@@ -155,28 +155,18 @@ def middle(pictures: torch.Tensor, *, odd: Literal["before", "even"] = "before")
     return centre_crop(resized(pictures, short_side(tuple(pictures.shape[-2:]), 256)), (224, 224), odd=odd)
 
 
-def padded_to(pictures: torch.Tensor, size: Size, fill: float = 0.0) -> tuple[torch.Tensor, tuple[int, int]]:
-    """The pictures in the middle of a larger field, and the (top, left) corner at which they lie."""
-    height, width = pictures.shape[-2:]
-    if height > size[0] or width > size[1]:
-        raise ValueError(f"pictures of {width} x {height} do not fit into {size[1]} x {size[0]}")
-    top, left = (size[0] - height) // 2, (size[1] - width) // 2
-    field = (left, size[1] - width - left, top, size[0] - height - top)
-    return functional.pad(pictures, field, value=fill), (top, left)
-
-
-def padded_to_grid(
-    pictures: torch.Tensor, patch: int, fill: float = 0.0, *, least: float = 1.0
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The pictures in the middle of whole patches, and which patches (rows, columns) are picture to this share."""
+def padded_to_grid(pictures: torch.Tensor, patch: int, fill: float = 0.0) -> tuple[torch.Tensor, torch.Tensor]:
+    """The pictures in the middle of whole patches, and which patches (rows, columns) hold nothing but picture."""
     height, width = pictures.shape[-2:]
     rows, columns = math.ceil(height / patch), math.ceil(width / patch)
-    padded, (top, left) = padded_to(pictures, (rows * patch, columns * patch), fill)
+    spare = rows * patch - height, columns * patch - width
+    top, left = spare[0] // 2, spare[1] // 2
+    padded = functional.pad(pictures, (left, spare[1] - left, top, spare[0] - top), value=fill)
     down, across = (
         (torch.arange(1, count + 1) * patch).clamp(max=start + length) - (torch.arange(count) * patch).clamp(min=start)
         for start, length, count in ((top, height, rows), (left, width, columns))
     )
-    return padded, down[:, None] * across[None, :] >= least * patch**2
+    return padded, down[:, None] * across[None, :] >= patch**2
 
 
 def normalised(

@@ -95,49 +95,21 @@ class Gated(nn.Module):
         return (1 - share) * state + share * self.convq(torch.cat([kept * state, x], dim=1)).tanh()
 
 
-class Recurrent(nn.Module):
-    """Along rows, then along columns."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.convgru1, self.convgru2 = Gated((1, 5)), Gated((5, 1))
-
-    def forward(self, state: Tensor, x: Tensor) -> Tensor:
-        return self.convgru2(self.convgru1(state, x), x)
-
-
-class Head(nn.Module):
-    """How the flow changes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv1, self.conv2 = nn.Conv2d(HIDDEN, 256, 3, padding=1), nn.Conv2d(256, 2, 3, padding=1)
-
-    def forward(self, state: Tensor) -> Tensor:
-        return self.conv2(self.conv1(state).relu())
-
-
 class Update(nn.Module):
     """One round: the new state, and how the flow changes."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.motion_encoder, self.recurrent_block, self.flow_head = Motion(), Recurrent(), Head()
+        self.motion_encoder = Motion()
+        self.recurrent_block = nn.ModuleDict({"convgru1": Gated((1, 5)), "convgru2": Gated((5, 1))})
+        head = {"conv1": nn.Conv2d(HIDDEN, 256, 3, padding=1), "conv2": nn.Conv2d(256, 2, 3, padding=1)}
+        self.flow_head = nn.ModuleDict(head)
 
     def forward(self, state: Tensor, context: Tensor, likeness: Tensor, flow: Tensor) -> tuple[Tensor, Tensor]:
-        state = self.recurrent_block(state, torch.cat([context, self.motion_encoder(flow, likeness)], dim=1))
-        return state, self.flow_head(state)
-
-
-class Shares(nn.Module):
-    """How the places around are mixed when flow is made eight times finer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.convrelu, self.conv = convolution(HIDDEN, 256, 3), nn.Conv2d(256, 8 * 8 * 9, 1)
-
-    def forward(self, state: Tensor) -> Tensor:
-        return SOFTER * self.conv(self.convrelu(state))
+        x = torch.cat([context, self.motion_encoder(flow, likeness)], dim=1)
+        for along in self.recurrent_block.values():  # rows, then columns
+            state = along(state, x)
+        return state, self.flow_head["conv2"](self.flow_head["conv1"](state).relu())
 
 
 class RAFT(nn.Module):
@@ -148,7 +120,10 @@ class RAFT(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.feature_encoder, self.context_encoder = Encoder(nn.InstanceNorm2d), Encoder(nn.BatchNorm2d)
-        self.update_block, self.mask_predictor = Update(), Shares()
+        self.update_block = Update()
+        # How the places around are mixed when flow is made eight times finer.
+        shares = {"convrelu": convolution(HIDDEN, 256, 3), "conv": nn.Conv2d(256, 8 * 8 * 9, 1)}
+        self.mask_predictor = nn.ModuleDict(shares)
 
     def forward(self, earlier: Tensor, later: Tensor) -> Tensor:
         levels = likenesses(*self.feature_encoder(torch.cat([earlier, later])).chunk(2))
@@ -159,7 +134,7 @@ class RAFT(nn.Module):
         for _ in range(self.rounds):
             state, change = self.update_block(state, context, looked_up(levels, here + flow), flow)
             flow = flow + change
-        return finer(flow, self.mask_predictor(state), 8)
+        return finer(flow, SOFTER * self.mask_predictor["conv"](self.mask_predictor["convrelu"](state)), 8)
 
 
 def likenesses(a: Tensor, b: Tensor) -> list[Tensor]:

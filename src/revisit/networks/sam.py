@@ -9,7 +9,6 @@ truth that the network expects of it.
 from __future__ import annotations
 
 import math
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -31,9 +30,8 @@ class RandomWaves(nn.Module):
 
     def forward(self, place: Tensor) -> Tensor:
         """(..., 2) x and y from 0 to 1, to (..., width)."""
-        matrix = cast(Tensor, self.positional_encoding_gaussian_matrix)
         with torch.autocast(place.device.type, enabled=False):  # half precision would blur positions
-            phase = 2 * math.pi * ((2 * place.float() - 1) @ matrix.float())
+            phase = 2 * math.pi * ((2 * place.float() - 1) @ self.positional_encoding_gaussian_matrix.float())
         return torch.cat([phase.sin(), phase.cos()], dim=-1)
 
 
@@ -53,19 +51,16 @@ class PromptEncoder(nn.Module):
 
     def forward(self, places: Tensor, labels: Tensor, side: int = SIDE) -> Tensor:
         """(P, N, 2) positions in pixels and what each is (P, N), to (P, N, width)."""
-        known = torch.cat([self.not_a_point_embed.weight, *(part.weight for part in self._kinds())])
+        known = torch.cat([self.not_a_point_embed.weight, *(part.weight for part in self.point_embeddings)])
         waves = self.pe_layer((places.float() + 0.5) / side)
         return torch.where((labels == NOTHING)[..., None], 0.0, waves) + known[labels + 1]
-
-    def _kinds(self) -> list[nn.Embedding]:
-        return [cast(nn.Embedding, part) for part in self.point_embeddings]
 
     def grid(self, rows: int, columns: int, cells: int) -> Tensor:
         """(1, width, rows, columns) positions of the upper left part of a square of `cells` x `cells`."""
         device = self.no_mask_embed.weight.device
         y, x = ((torch.arange(n, device=device) + 0.5) / cells for n in (rows, columns))
         place = torch.stack(torch.meshgrid(x, y, indexing="xy"), -1)
-        return cast(Tensor, self.pe_layer(place)).permute(2, 0, 1)[None]
+        return self.pe_layer(place).permute(2, 0, 1)[None]
 
 
 class Attention(nn.Module):
@@ -82,18 +77,7 @@ class Attention(nn.Module):
         parts = (self.q_proj(q), self.k_proj(k), self.v_proj(v))
         split = [part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts]
         seen = functional.scaled_dot_product_attention(split[0], split[1], split[2])
-        return cast(Tensor, self.out_proj(seen.transpose(1, 2).flatten(2)))
-
-
-class TwoLayers(nn.Module):
-    """A perceptron of each token."""
-
-    def __init__(self, width: int, hidden: int) -> None:
-        super().__init__()
-        self.lin1, self.lin2 = nn.Linear(width, hidden), nn.Linear(hidden, width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return cast(Tensor, self.lin2(functional.relu(self.lin1(x))))
+        return self.out_proj(seen.transpose(1, 2).flatten(2))
 
 
 class TwoWayBlock(nn.Module):
@@ -104,7 +88,7 @@ class TwoWayBlock(nn.Module):
         self.first = first
         self.self_attn = Attention(width, heads)
         self.cross_attn_token_to_image = Attention(width, heads, 2)
-        self.mlp = TwoLayers(width, hidden)
+        self.mlp = nn.ModuleDict({"lin1": nn.Linear(width, hidden), "lin2": nn.Linear(hidden, width)})
         self.cross_attn_image_to_token = Attention(width, heads, 2)
         self.norm1, self.norm2, self.norm3, self.norm4 = (nn.LayerNorm(width) for _ in range(4))
 
@@ -116,7 +100,7 @@ class TwoWayBlock(nn.Module):
             tokens = tokens + self.self_attn(placed, placed, tokens)
         tokens = self.norm1(tokens)
         tokens = self.norm2(tokens + self.cross_attn_token_to_image(tokens + prompt, picture + place, picture))
-        tokens = self.norm3(tokens + self.mlp(tokens))
+        tokens = self.norm3(tokens + self.mlp["lin2"](functional.relu(self.mlp["lin1"](tokens))))
         picture = self.norm4(picture + self.cross_attn_image_to_token(picture + place, tokens + prompt, tokens))
         return tokens, picture
 
@@ -147,7 +131,7 @@ class Layers(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         first, second, third = self.layers
-        return cast(Tensor, third(functional.relu(second(functional.relu(first(x))))))
+        return third(functional.relu(second(functional.relu(first(x)))))
 
 
 class MaskDecoder(nn.Module):

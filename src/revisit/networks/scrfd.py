@@ -22,13 +22,9 @@ SURE, MOST = 0.5, 0.4  # least score, largest overlap: as InsightFace has them
 OUTPUTS = tuple((None, width) for width in (1, 1, 1, 4, 4, 4, 10, 10, 10))
 
 
-def check(path: Path) -> None:
-    """Raise MissingPrerequisite unless the file is this network."""
-    onnx.expect(path, (1, 3, None, None), OUTPUTS)
-
-
 def detect(path: Path, rgb: np.ndarray) -> Faces:
     """Faces in a picture, the surest first."""
+    onnx.expect(path, (1, 3, None, None), OUTPUTS)
     square, scale = letterboxed(rgb)
     numbers = (square.astype(np.float32) - 127.5) / 128
     return decoded(onnx.run(path, numbers.transpose(2, 0, 1)[None]), scale)

@@ -19,16 +19,12 @@ WIDTH = 128
 LEAST_LENGTH = 7.0
 
 
-def check(path: Path) -> None:
-    """Raise MissingPrerequisite unless the file is this network."""
-    onnx.expect(path, (1, 3, SIDE, SIDE), ((1, WIDTH),))
-
-
 def embed(path: Path, faces: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """(N, 128) descriptors of aligned faces, each of length 1, and (N,) how long they came out of the network.
 
     The length tells how much of a face there is: below `LEAST_LENGTH` the descriptor says little of who it is.
     """
+    onnx.expect(path, (1, 3, SIDE, SIDE), ((1, WIDTH),))
     made = [onnx.run(path, face.transpose(2, 0, 1)[None])[0][0] for face in faces]  # the file takes one at a time
     found = np.array(made, dtype=np.float32).reshape(-1, WIDTH)
     length = np.linalg.norm(found, axis=1)

@@ -7,8 +7,6 @@ published checkpoint. There are no absolute positions, so a picture of any size 
 
 from __future__ import annotations
 
-from typing import cast
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -28,11 +26,11 @@ class ConvNorm(nn.Module):
         self.bn: nn.Module = nn.BatchNorm2d(out)
 
     def forward(self, x: Tensor) -> Tensor:
-        return cast(Tensor, self.bn(self.c(x)))
+        return self.bn(self.c(x))
 
     def fold(self) -> None:
         """Put the normalisation into the weights: the same numbers in less time."""
-        norm = cast(nn.BatchNorm2d, self.bn)
+        norm = self.bn
         with torch.no_grad():
             scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
             self.c.weight.mul_(scale[:, None, None, None])
@@ -40,32 +38,18 @@ class ConvNorm(nn.Module):
         self.bn = nn.Identity()
 
 
-class Bottleneck(nn.Module):
-    """Widen, convolve each channel, narrow; added to what came in."""
+class Convolved(nn.Module):
+    """To `wide` channels, a convolution of each, and on to `out`; with `adds`, what came in is added."""
 
-    def __init__(self, channels: int, widen: int = 4) -> None:
+    def __init__(self, channels: int, wide: int, out: int, stride: int = 1, adds: bool = False) -> None:
         super().__init__()
-        wide = channels * widen
-        self.conv1 = ConvNorm(channels, wide)
-        self.conv2 = ConvNorm(wide, wide, 3, groups=wide)
-        self.conv3 = ConvNorm(wide, channels)
+        self.adds = adds
+        self.conv1, self.conv3 = ConvNorm(channels, wide), ConvNorm(wide, out)
+        self.conv2 = ConvNorm(wide, wide, 3, stride, groups=wide)
 
     def forward(self, x: Tensor) -> Tensor:
-        wide = functional.gelu(self.conv2(functional.gelu(self.conv1(x))))
-        return functional.gelu(self.conv3(wide) + x)
-
-
-class Merging(nn.Module):
-    """From one stage to the next: more channels, on a grid of half the size (`stride` 2) or of the same."""
-
-    def __init__(self, channels: int, out: int, stride: int) -> None:
-        super().__init__()
-        self.conv1 = ConvNorm(channels, out)
-        self.conv2 = ConvNorm(out, out, 3, stride, groups=out)
-        self.conv3 = ConvNorm(out, out)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return cast(Tensor, self.conv3(functional.gelu(self.conv2(functional.gelu(self.conv1(x))))))
+        made = self.conv3(functional.gelu(self.conv2(functional.gelu(self.conv1(x)))))
+        return functional.gelu(made + x) if self.adds else made
 
 
 class WindowAttention(nn.Module):
@@ -87,22 +71,9 @@ class WindowAttention(nn.Module):
         count, cells, channels = x.shape
         # the three parts lie side by side within each head
         q, k, v = self.qkv(self.norm(x)).view(count, cells, self.heads, -1).transpose(1, 2).chunk(3, dim=-1)
-        bias = self.attention_biases[:, cast(Tensor, self.distance)].to(q.dtype)
+        bias = self.attention_biases[:, self.distance].to(q.dtype)
         seen = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
-        return cast(Tensor, self.proj(seen.transpose(1, 2).reshape(count, cells, channels)))
-
-
-class Perceptron(nn.Module):
-    """Two layers on each cell."""
-
-    def __init__(self, channels: int, widen: int = 4) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(channels)
-        self.fc1 = nn.Linear(channels, channels * widen)
-        self.fc2 = nn.Linear(channels * widen, channels)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return cast(Tensor, self.fc2(functional.gelu(self.fc1(self.norm(x)))))
+        return self.proj(seen.transpose(1, 2).reshape(count, cells, channels))
 
 
 class Block(nn.Module):
@@ -113,11 +84,13 @@ class Block(nn.Module):
         self.window = window
         self.attn = WindowAttention(channels, heads, window)
         self.local_conv = ConvNorm(channels, channels, 3, groups=channels)
-        self.mlp = Perceptron(channels)
+        inner, outer = nn.Linear(channels, 4 * channels), nn.Linear(4 * channels, channels)
+        self.mlp = nn.ModuleDict({"norm": nn.LayerNorm(channels), "fc1": inner, "fc2": outer})
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.local_conv(x + self._attended(x))
-        return x + self.mlp(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        inner = functional.gelu(self.mlp["fc1"](self.mlp["norm"](x.permute(0, 2, 3, 1))))
+        return x + self.mlp["fc2"](inner).permute(0, 3, 1, 2)
 
     def _attended(self, x: Tensor) -> Tensor:
         count, channels, height, width = x.shape
@@ -142,7 +115,7 @@ class Stage(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.blocks(x)
-        return cast(Tensor, self.downsample(x)) if hasattr(self, "downsample") else x
+        return self.downsample(x) if hasattr(self, "downsample") else x
 
 
 class ChannelNorm(nn.Module):
@@ -158,17 +131,6 @@ class ChannelNorm(nn.Module):
         return normed.permute(0, 3, 1, 2)
 
 
-class Stem(nn.Module):
-    """The picture on a grid of a quarter of its size."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.seq = nn.Sequential(ConvNorm(3, channels // 2, 3, 2), nn.GELU(), ConvNorm(channels // 2, channels, 3, 2))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return cast(Tensor, self.seq(x))
-
-
 class TinyViT(nn.Module):
     """(B, 3, H, W) of normalised pictures to (B, 256, H / 16, W / 16)."""
 
@@ -180,14 +142,18 @@ class TinyViT(nn.Module):
         out: int = OUT,
     ) -> None:
         super().__init__()
-        self.patch_embed = Stem(channels[0])
+        half = channels[0] // 2
+        stem = nn.Sequential(ConvNorm(3, half, 3, 2), nn.GELU(), ConvNorm(half, channels[0], 3, 2))
+        self.patch_embed = nn.ModuleDict({"seq": stem})  # on a grid of a quarter of the picture's size
         stages: list[nn.Module] = []
         for k, (width, depth) in enumerate(zip(channels, depths, strict=True)):
             blocks: list[nn.Module] = [
-                Block(width, heads[k], WINDOWS[k]) if k else Bottleneck(width) for _ in range(depth)
+                Block(width, heads[k], WINDOWS[k]) if k else Convolved(width, 4 * width, width, adds=True)
+                for _ in range(depth)
             ]
-            # the last stage keeps the grid of the third: one in 16 pixels is what masks need
-            leads_on = Merging(width, channels[k + 1], 2 if k < 2 else 1) if k + 1 < len(channels) else None
+            # more channels on half the grid; the last stage keeps that of the third: masks need one in 16 pixels
+            after = channels[k + 1 : k + 2]
+            leads_on = Convolved(width, after[0], after[0], 2 if k < 2 else 1) if after else None
             stages.append(Stage(blocks, leads_on))
         self.layers = nn.Sequential(*stages)
         self.neck = nn.Sequential(
@@ -198,7 +164,7 @@ class TinyViT(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        return cast(Tensor, self.neck(self.layers(self.patch_embed(x))))
+        return self.neck(self.layers(self.patch_embed["seq"](x)))
 
     def fold(self) -> None:
         """Put all batch normalisations into their convolutions."""

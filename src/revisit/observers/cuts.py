@@ -51,7 +51,6 @@ def cut_signal(clip: ClipInfo) -> Sight:
     steps: list[tuple[float, float, float]] = []
     lasting: list[float] = []
     before: Frame | None = None
-    frame: Frame
     while (frame := (yield)) is not None:
         recent.append(look(frame))
         if before is not None:
@@ -194,7 +193,6 @@ def shot_changes(clip: ClipInfo) -> Sight:
     index: list[int] = []
     seconds: list[float] = []
     pictures: list[np.ndarray] = []
-    frame: Frame
     while (frame := (yield)) is not None:
         index.append(frame.index)
         seconds.append(frame.time)

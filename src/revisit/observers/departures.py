@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, observer, per_second
+from revisit.core import ClipInfo, PairSight, observer, per_second
 from revisit.evidence.departures import Departures
 from revisit.evidence.pictures import packed
 from revisit.observers.matching import Structure, correlate, structure
@@ -67,7 +67,7 @@ APART, SAME = Join(np.eye(3), 0.0), Join(np.eye(3), 1.0)
     id="lite.departures", version=5, kind="sequence", makes=Departures, frames=per_second(8, at_most=AT_MOST),
     pairs=True, sets=("lite",),
 )  # fmt: skip
-def departures(clip: ClipInfo) -> Sight:
+def departures(clip: ClipInfo) -> PairSight:
     """At most 33 pairs of frames, joined with each other and with the frames before them."""
     maker = flow_maker()
     places: list[tuple[int, float, int]] = []
@@ -78,7 +78,6 @@ def departures(clip: ClipInfo) -> Sight:
     details: list[tuple[np.ndarray, np.ndarray]] = []
     start: Look | None = None
     before: tuple[Look, Look] | None = None
-    pair: tuple[Frame, Frame]
     while (pair := (yield)) is not None:
         if places and pair[0].index <= places[-1][0]:
             continue  # a frame that is compared with several of the reference speaks once

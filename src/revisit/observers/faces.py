@@ -97,8 +97,6 @@ def find(picture: np.ndarray) -> Found:
 
     folder, embedder = weights.folder("mtcnn"), weights.file("sface")
     stages = folder / "pnet.onnx", folder / "rnet.onnx", folder / "onet.onnx"
-    mtcnn.check(stages)
-    sface.check(embedder)
     seen = mtcnn.detect(stages, picture, least=LEAST_WIDTH)
     wide = seen.box[:, 2] - seen.box[:, 0]
     rows = np.flatnonzero((seen.score >= SURE) & (wide >= LEAST_WIDTH))
@@ -115,8 +113,6 @@ def find_by_buffalo(picture: np.ndarray) -> Found:
     from revisit.networks.faces import aligned
 
     detector, embedder = (weights.file(id) for id in BUFFALO)
-    scrfd.check(detector)
-    arcface.check(embedder)
     seen = scrfd.detect(detector, picture)
     return Found(seen.box, arcface.embed(embedder, [aligned(picture, points) for points in seen.points]))
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sampling, Sight, UsageError, observer
+from revisit.core import ClipInfo, Frame, PairSight, Sampling, UsageError, observer
 from revisit.evidence.fidelity import SSIM_FAMILIES, FrameFidelity
 from revisit.observers.pictures import area_resized, brought, fitting
 
@@ -61,7 +61,7 @@ def frame_fidelity(
     resize: str = "quick",
     long_side: int | None = 640,
     rate: float | None = RATE,
-) -> Sight:
+) -> PairSight:
     """Squared error and SSIM of `rate` frames a second, or of all, against the aligned frames of the reference."""
     import cv2
 
@@ -70,7 +70,6 @@ def frame_fidelity(
     errors: list[float] = []
     similar: dict[str, list[float]] = {family: [] for family in asked}
     width = height = 0
-    pair: tuple[Frame, Frame]
     while (pair := (yield)) is not None:
         shown, truth = one_size(pair, resize, long_side)
         height, width = shown.shape[:2]

@@ -27,7 +27,6 @@ def flow_stats(clip: ClipInfo) -> Sight:
     index: list[int] = []
     rows: list[tuple[float, ...]] = []
     before: Frame | None = None
-    frame: Frame
     while (frame := (yield)) is not None:
         if before is not None:
             flow, pictures = flows.there(before, frame), (gray_at(before, FLOW_SIDE), gray_at(frame, FLOW_SIDE))

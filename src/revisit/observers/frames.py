@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, observer
+from revisit.core import ClipInfo, Sight, observer
 from revisit.evidence.frames import FrameFacts
 from revisit.observers.pictures import gray_at
 
@@ -21,7 +21,6 @@ def frame_facts(clip: ClipInfo) -> Sight:
     digests: list[bytes] = []
     luma: list[float] = []
     sharpness: list[float] = []
-    frame: Frame
     while (frame := (yield)) is not None:
         gray = gray_at(frame, LONG_SIDE)
         index.append(frame.index)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Batch, ClipInfo, Frame, Sight, observer, observers
+from revisit.core import Batch, ClipInfo, Sight, observer, observers
 from revisit.evidence.memory_clips import IdentityTokens
 from revisit.observers.patches import EFFICIENTNET, LONG_SIDE, patch_tokens
 
@@ -33,7 +33,6 @@ def identity_tokens(clip: ClipInfo, phases: tuple[int, int], *, samples: int = 9
     wanted = set(compared_frames(clip.count, phases, samples))
     index: list[int] = []
     tokens: list[np.ndarray] = []
-    frame: Frame
     while (frame := (yield)) is not None:
         if frame.index in wanted:
             grid = patch_tokens(middle(frame.rgb) if crop else frame.at(LONG_SIDE))

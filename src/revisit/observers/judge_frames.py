@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, MediaError, Sampling, Sight, observer
+from revisit.core import ClipInfo, MediaError, Sampling, Sight, observer
 from revisit.evidence.judged import JudgeFrames
 
 
@@ -33,7 +33,6 @@ def judge_frames(
     seen = hashlib.sha256(f"{long_side} {quality}\n".encode())
     width = height = 0
     last = 0.0
-    frame: Frame
     while (frame := (yield)) is not None:
         last = frame.time
         if frame.index not in wanted:

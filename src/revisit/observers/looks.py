@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, Target, UsageError, observer
+from revisit.core import ClipInfo, Sight, Target, UsageError, observer
 from revisit.evidence.memory_clips import Detections
 from revisit.evidence.target import TargetLooks
 from revisit.observers.masks import BOX, NOTHING, SALIENCY, SALIENT, SKIP
@@ -118,7 +118,6 @@ class Seen:
 def _frames() -> Generator[None, Any, list[Seen]]:
     """The frames that are sent: for `yield from` in an observer."""
     found = []
-    frame: Frame
     while (frame := (yield)) is not None:
         found.append(Seen(frame.index, frame.time, frame.at(LONG_SIDE)))
     return found

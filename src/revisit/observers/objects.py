@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, Target, observer
+from revisit.core import ClipInfo, Sight, Target, observer
 from revisit.evidence.mbench import ObjectFeatures
 from revisit.observers.masks import AT_MOST, DINO, SAM2, THRESHOLD, Follower, Track, choose_frames, followed
 from revisit.observers.track import box_of
@@ -41,7 +41,6 @@ def object_features(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -
     following = followed(target.box)
     next(following)
     shown: dict[int, np.ndarray] = {}
-    frame: Frame | None
     while True:
         frame = yield
         if frame is not None:

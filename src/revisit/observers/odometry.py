@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, every, observer
+from revisit.core import ClipInfo, Sight, every, observer
 from revisit.evidence.camera import CameraPath
 from revisit.observers.matching import Points, find_points, match_points
 from revisit.observers.pictures import Flows, gray_at, middle
@@ -79,7 +79,6 @@ def odometry(clip: ClipInfo) -> Sight:
     described: dict[int, Points] = {}  # of the last two frames, where tracking was not enough
     pictures: list[np.ndarray] = []
     flows, before = Flows(), None
-    frame: Frame
     while (frame := (yield)) is not None:
         picture = gray_at(frame, SIZE)
         row = len(index)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, observer, per_second
+from revisit.core import ClipInfo, PairSight, observer, per_second
 from revisit.evidence.fidelity import PairedViews
 from revisit.evidence.pictures import packed
 from revisit.observers.pictures import at_shared_size, fitted, small
@@ -22,12 +22,11 @@ QUALITY = 90  # of the pictures, which are blurred before they are compared
     pairs=True,
     sets=("lite",),
 )
-def paired_views(clip: ClipInfo) -> Sight:
+def paired_views(clip: ClipInfo) -> PairSight:
     """At most 32 aligned pairs of pictures, 160 pixels on the longer side."""
     index: list[int] = []
     shown: list[np.ndarray] = []
     truth: list[np.ndarray] = []
-    pair: tuple[Frame, Frame]
     while (pair := (yield)) is not None:
         if index and index[-1] == pair[0].index:
             continue  # a further partner, of an alignment by phases; the first is that of the whole clip

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, observer
+from revisit.core import ClipInfo, Sight, observer
 from revisit.evidence.mbench import PairMatches, WarpedViews
 from revisit.geometry.depth_views import depth_there, landing
 from revisit.geometry.fold_pairs import Pairs, frame_numbers, returning_pairs
@@ -133,7 +133,6 @@ def kept(chosen: Chosen) -> Any:
     pictures: dict[int, np.ndarray] = {}
     size = chosen.geometry.width, chosen.geometry.height
     wanted = chosen.wanted
-    frame: Frame | None
     while (frame := (yield)) is not None:
         if frame.index in wanted:
             grey = cv2.cvtColor(frame.rgb, cv2.COLOR_RGB2GRAY)

@@ -127,7 +127,7 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
     moved, calm = STILL, False  # since the last search; whether that found nothing new
     absent = 0.0  # when it was last lost
     rows: list[dict[str, Any]] = []
-    frame = first
+    frame: Frame | None = first
     while frame is not None:
         lost = missed > LOST_AFTER
         if frame is not first:

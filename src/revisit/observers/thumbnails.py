@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, observer, per_second
+from revisit.core import ClipInfo, Sight, observer, per_second
 from revisit.evidence.frames import Thumbnails
 from revisit.evidence.pictures import packed
 from revisit.observers.pictures import small
@@ -22,7 +22,6 @@ def thumbnails(clip: ClipInfo) -> Sight:
     index: list[int] = []
     pictures: list[np.ndarray] = []
     width = height = 0
-    frame: Frame
     while (frame := (yield)) is not None:
         picture = small(frame, LONG_SIDE)
         height, width = picture.shape[:2]

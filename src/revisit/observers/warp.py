@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import ClipInfo, Frame, Sight, observer
+from revisit.core import ClipInfo, Sight, observer
 from revisit.evidence.memory_clips import WarpErrors
 from revisit.observers.pictures import SHARED_LONG_SIDE, flow_maker, follow, gray
 
@@ -115,7 +115,6 @@ def carried(
             found.add(*row[:3], *row[3])
         waiting.clear()
 
-    frame: Frame
     while (frame := (yield)) is not None:
         phase = phase_of.get(frame.index)
         if phase is None:
@@ -197,7 +196,6 @@ def dis_warp(
     before: tuple[int, np.ndarray] | None = None  # the sampled frame before, of the same phase
     way: Way | None = None  # from that frame to the last one seen
     width = height = 0
-    frame: Frame
     while (frame := (yield)) is not None:
         phase = phase_of.get(frame.index)
         if phase is None:
