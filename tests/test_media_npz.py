@@ -179,13 +179,6 @@ def test_damaged_data_is_noticed(tmp_path: Path) -> None:
     assert "the archive is damaged" in refusal(path)
 
 
-def test_finite_only_when_asked(tmp_path: Path) -> None:
-    save_npz(tmp_path / "a.npz", {"x": np.array([1.0, np.nan])})
-    assert np.isnan(load_npz(tmp_path / "a.npz")["x"][1])
-    with pytest.raises(MediaError, match="'x' holds NaN or infinite values"):
-        load_npz(tmp_path / "a.npz", finite=True)
-
-
 def test_evidence_is_stored_bit_for_bit_however_it_is_coded(tmp_path: Path) -> None:
     """Half floats of few values become bytes; pictures, which do not shrink, stay as they are."""
     rng = np.random.default_rng(3)

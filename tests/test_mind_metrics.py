@@ -11,7 +11,7 @@ import pytest
 from revisit.core import SUITES, Case, Clip, Reason, Score, Unscored, UsageError
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.outset import Outset
+from revisit.evidence.motion import Outset
 from revisit.evidence.poses import ActionTrack, PoseTrack, TruePoseTrack
 from revisit.evidence.quality import FeatureError
 from revisit.metrics.fidelity import IDENTICAL_DB

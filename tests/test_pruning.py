@@ -12,7 +12,7 @@ from revisit.cli.cache import app
 from revisit.core import UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.pruning import size_of, unused
-from revisit.evidence.outset import Outset
+from revisit.evidence.motion import Outset
 
 DAY = 86400.0
 

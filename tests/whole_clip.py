@@ -30,8 +30,7 @@ from revisit.evidence.mbench import (
     WarpedViews,
 )
 from revisit.evidence.memory_clips import AestheticScores, DepthMaps, Detections, ImageQuality, ImageRewards
-from revisit.evidence.motion import ShotChanges
-from revisit.evidence.outset import Outset
+from revisit.evidence.motion import Outset, ShotChanges
 from revisit.evidence.poses import ActionTrack, PoseTrack, TruePoseTrack
 from revisit.evidence.quality import AestheticQuality, FeatureError, ImagingQuality
 from revisit.evidence.target import TargetLooks

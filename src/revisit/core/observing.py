@@ -182,12 +182,10 @@ def observer(
         raise TypeError(f"{id}: an observer of kind 'judge' must say what it shows; other kinds must not")
 
     def register(fn: Callable[..., Any]) -> Observer:
-        made = Observer(
+        return OBSERVERS.add(id, Observer(
             id, version, kind, makes, fn, frames or every(), size, pairs, inputs, weights, choose, prepare,
             sets, keyword_defaults(fn), ready, artifact, shows, made_by,
-        )  # fmt: skip
-        OBSERVERS.add(id, made)
-        return made
+        ))  # fmt: skip
 
     return register
 

@@ -41,11 +41,13 @@ class Registry(Generic[T]):
         self.part = part
         self._things: dict[str, T] = {}
 
-    def add(self, id: str, thing: T) -> None:
+    def add(self, id: str, thing: T) -> T:
+        """The thing, under this name from now on."""
         known = self._things.get(id)
         if known is not None and _origin(known) != _origin(thing):
             raise UsageError(f"two {self.kind}s are called {id!r}: {_origin(known)} and {_origin(thing)}; rename one")
         self._things[id] = thing
+        return thing
 
     def __getitem__(self, id: str) -> T:
         self._load()

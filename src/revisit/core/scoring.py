@@ -121,13 +121,11 @@ def metric(
 
     def register(fn: Callable[..., Score | Unscored]) -> Metric:
         family = _chapter(fn.__module__)
-        made = Metric(
+        return METRICS.add(id, Metric(
             id, version, title, unit, range, higher_is_better, needs, fn, gates, suites,
             family, paper, upstream, responds_to, blind_to, keyword_defaults(fn) | dict(params or {}), doc,
             rewards_unchanged,
-        )  # fmt: skip
-        METRICS.add(id, made)
-        return made
+        ))  # fmt: skip
 
     return register
 
@@ -146,9 +144,7 @@ def gate(
     """Register a pure function of evidence as a gate."""
 
     def register(fn: Callable[..., Verdict | Unscored]) -> Gate:
-        made = Gate(id, version, title, needs, fn, keyword_defaults(fn))
-        GATES.add(id, made)
-        return made
+        return GATES.add(id, Gate(id, version, title, needs, fn, keyword_defaults(fn)))
 
     return register
 
@@ -159,8 +155,6 @@ def derived(
     """Register a pure function from evidence to further evidence (or Unscored)."""
 
     def register(fn: Callable[..., Any]) -> Derived:
-        made = Derived(makes, needs, fn, version, keyword_defaults(fn), optional)
-        DERIVED.add(made.id, made)
-        return made
+        return DERIVED.add(evidence_id(makes), Derived(makes, needs, fn, version, keyword_defaults(fn), optional))
 
     return register

@@ -128,5 +128,4 @@ SUITES: Registry[Suite] = Registry("suite")
 
 def suite(made: Suite) -> Suite:
     """Register a suite."""
-    SUITES.add(made.id, made)
-    return made
+    return SUITES.add(made.id, made)

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import numpy as np
 
-from revisit.core import Array, evidence
+from revisit.core import Array, Unscored, evidence
 from revisit.evidence.answers import JudgeAnswers
 
 PASSED = "passed"  # the canary of a clip whose control questions were answered right
@@ -87,6 +87,11 @@ class Judgeability:
     frames: str = ""
     canary: str = ""
     problems: tuple[str, ...] = ()
+
+
+def mistrusted(canary: str) -> Unscored | None:
+    """The reason not to use a judge's answers about this clip, if there is one."""
+    return None if canary in ("", PASSED) else Unscored("untrusted", f"the judge failed a control question: {canary}")
 
 
 def regime(seconds: np.ndarray) -> str:

@@ -97,13 +97,11 @@ def camera_path(
     steps: Sequence[Step],
     start: np.ndarray | None = None,
     *,
-    ease: bool = False,
     pivot: np.ndarray | Sequence[float] | None = None,
 ) -> np.ndarray:
     """Camera-to-world poses (n, 4, 4) that begin at `start`, by default the origin looking along z.
 
-    With `ease` every step starts and stops gently (smoothstep) instead of moving at one speed. Orbits go around
-    the vertical through `pivot` (x, y, z), by default 2 metres ahead of the first view.
+    Orbits go around the vertical through `pivot` (x, y, z), by default 2 metres ahead of the first view.
     """
     start = np.eye(4) if start is None else np.asarray(start, dtype=float)
     heading = np.degrees(np.arctan2(start[0, 2], start[2, 2]))
@@ -114,7 +112,6 @@ def camera_path(
     poses = [start.copy()]
     for step in steps:
         share = np.linspace(0, 1, step.frames + 1)
-        share = share * share * (3 - 2 * share) if ease else share
         turn, lift, lean = step.total("yaw"), step.total("pitch"), step.total("roll")
         forward, right, rise = step.total("forward"), step.total("right"), step.total("up")
         around = -step.total("orbit")  # going to the right turns the view to the left

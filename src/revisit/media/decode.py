@@ -128,12 +128,8 @@ class ClipStream:
                 job = {"demuxer": demuxer_of(file), "fd": file.fileno(), "default_fps": FRAME_RATE_OF_FOLDERS}
                 self._worker = _Worker(self._limits, file.fileno())
                 self._worker.begin(job)
-            given = (
-                f"the video has its own timestamps; the given {clip.fps:g} frames per second were ignored"
-                if clip.fps
-                else ""
-            )
-            notes = (given,) if given else ()
+            ignored = "the video has its own timestamps; the given {:g} frames per second were ignored"
+            notes = (ignored.format(clip.fps),) if clip.fps else ()
         head = self._worker.header()
         self._size, self._turns = (head["height"], head["width"]), head["rotation"] // 90
         height, width = self._size[::-1] if self._turns % 2 else self._size

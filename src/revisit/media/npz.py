@@ -40,13 +40,11 @@ _KINDS = "biufcSU"  # booleans, numbers, fixed-length text
 _NEVER = "it holds pickled Python objects, which are never loaded because they can run code; save plain numeric arrays"
 
 
-def load_npz(
-    path: Path, max_bytes: int = 2 * GIB, members: Collection[str] | None = None, finite: bool = False
-) -> dict[str, np.ndarray]:
+def load_npz(path: Path, max_bytes: int = 2 * GIB, members: Collection[str] | None = None) -> dict[str, np.ndarray]:
     """Arrays of an npz file by name; a npy file gives one array named after the file.
 
     `max_bytes` bounds all arrays together, unpacked. `members` names the arrays to read (all of them
-    must exist). `finite=True` refuses arrays with NaN or infinity.
+    must exist).
     """
     with in_clip(path):
         with path.open("rb") as file:
@@ -63,9 +61,6 @@ def load_npz(
         for name in members or ():
             if name not in arrays:
                 raise MediaError(f"it holds no array {name!r}; it has {', '.join(sorted(arrays)) or 'none'}")
-        for name, array in arrays.items():
-            if finite and array.dtype.kind in "fc" and not np.isfinite(array).all():
-                raise MediaError(f"the array {name!r} holds NaN or infinite values; expected finite numbers")
     return arrays
 
 

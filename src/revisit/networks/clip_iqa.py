@@ -118,12 +118,6 @@ class TextBlock(nn.Module):
         return x + self.mlp["c_proj"](y * torch.sigmoid(1.702 * y))
 
 
-class Text(nn.Module):
-    def __init__(self, width: int, depth: int) -> None:
-        super().__init__()
-        self.resblocks = nn.ModuleList(TextBlock(width) for _ in range(depth))
-
-
 class Clip(nn.Module):
     """OpenAI's CLIP with a ResNet."""
 
@@ -132,7 +126,7 @@ class Clip(nn.Module):
     ) -> None:
         super().__init__()
         self.visual = ResNet(blocks, width, out, places)
-        self.transformer = Text(text, depth)
+        self.transformer = nn.ModuleDict({"resblocks": nn.ModuleList(TextBlock(text) for _ in range(depth))})
         self.token_embedding = nn.Embedding(words, text)
         self.positional_embedding = nn.Parameter(torch.zeros(length, text))
         self.ln_final = nn.LayerNorm(text)
@@ -149,7 +143,7 @@ class Clip(nn.Module):
         length = x.shape[1]
         x = x + self.positional_embedding[:length]
         mask = torch.full((length, length), -torch.inf).triu(1)
-        for block in self.transformer.resblocks:
+        for block in self.transformer["resblocks"]:
             x = block(x, mask)
         return self.ln_final(x[:, -1]) @ self.text_projection
 

@@ -100,24 +100,15 @@ class Attention(nn.Module):
         return x + message
 
 
-class Layer(nn.Module):
-    """Attention within the picture, then to the other picture."""
-
-    def __init__(self, shifts: bool) -> None:
-        super().__init__()
-        self.self_attn = Attention(shifts, feeds=False)
-        self.cross_attn_ffn = Attention(shifts, feeds=True)
-
-    def forward(self, x: Tensor, other: Tensor, splits: int, apart: Tensor) -> Tensor:
-        return self.cross_attn_ffn(self.self_attn(x, x, splits, apart), other, splits, apart)
-
-
 class Conversation(nn.Module):
     """Features of two pictures, (B, C, H, W) each, after they have seen each other."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(Layer(shifts=k % 2 == 1) for k in range(LAYERS))
+        self.layers = nn.ModuleList(
+            nn.ModuleDict({"self_attn": Attention(shifts, False), "cross_attn_ffn": Attention(shifts, feeds=True)})
+            for shifts in [False, True] * (LAYERS // 2)
+        )
 
     def forward(self, a: Tensor, b: Tensor, splits: int) -> tuple[Tensor, Tensor]:
         height, width = a.shape[-2:]
@@ -125,7 +116,9 @@ class Conversation(nn.Module):
         both = (torch.cat([a, b]) + place).permute(0, 2, 3, 1)
         apart = from_opposite_edges(height, width, splits, a)[None]  # the same for all pictures
         for layer in self.layers:
-            both = layer(both, torch.cat(both.chunk(2)[::-1]), splits, apart)
+            other = torch.cat(both.chunk(2)[::-1])
+            within = layer["self_attn"](both, both, splits, apart)
+            both = layer["cross_attn_ffn"](within, other, splits, apart)
         a, b = both.permute(0, 3, 1, 2).chunk(2)
         return a, b
 

@@ -32,8 +32,22 @@ LEFT_OVER = ("position_ids",)  # tables 0, 1, 2, ... that older versions saved
 
 def model(folder: Path, *, of: Iterable[str]) -> Any:
     """The network of transformers in a folder, one of these types."""
-    kind = transformers_class(MODEL_TYPES[described(folder, of=of)["model_type"]])
-    return _strict(kind, folder / WEIGHTS, folder, local_files_only=True, use_safetensors=True)
+    import torch
+
+    kind, source = transformers_class(MODEL_TYPES[described(folder, of=of)["model_type"]]), folder / WEIGHTS
+    how = {"output_loading_info": True, "local_files_only": True, "use_safetensors": True, "dtype": torch.float32}
+    try:
+        with _silence():
+            # Tensors of other shapes are told in `told` instead of raised, and raised below by name.
+            made, told = kind.from_pretrained(folder, ignore_mismatched_sizes=True, **how)
+    except Exception as error:  # transformers and safetensors raise all sorts for damaged files and other shapes
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise MissingPrerequisite(f"{source}: it cannot be read as {kind.__name__} ({said})") from error
+    lacking = sorted(told.get("missing_keys", ()))
+    left = sorted(name for name in told.get("unexpected_keys", ()) if not name.endswith(LEFT_OVER))
+    shapes = sorted(str(one[0]) for one in told.get("mismatched_keys", ()))
+    refuse_others(source, kind.__name__, lacking, left, shapes)
+    return made
 
 
 def described(folder: Path, *, of: Iterable[str]) -> dict[str, Any]:
@@ -68,25 +82,6 @@ def tokenizer(folder: Path) -> Any:
         raise MissingPrerequisite(
             f"{folder}: the files of its tokenizer cannot be read ({said}); fetch them with `revisit weights pull`"
         ) from error
-
-
-def _strict(kind: Any, source: Path, *where: Any, **how: Any) -> Any:
-    import torch
-
-    try:
-        with _silence():
-            # Tensors of other shapes are told in `told` instead of raised, and raised below by name.
-            made, told = kind.from_pretrained(
-                *where, output_loading_info=True, ignore_mismatched_sizes=True, dtype=torch.float32, **how
-            )
-    except Exception as error:  # transformers and safetensors raise all sorts for damaged files and other shapes
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise MissingPrerequisite(f"{source}: it cannot be read as {kind.__name__} ({said})") from error
-    lacking = sorted(told.get("missing_keys", ()))
-    left = sorted(name for name in told.get("unexpected_keys", ()) if not name.endswith(LEFT_OVER))
-    shapes = sorted(str(one[0]) for one in told.get("mismatched_keys", ()))
-    refuse_others(source, kind.__name__, lacking, left, shapes)
-    return made
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Literal
 
 import torch
@@ -66,14 +67,7 @@ class _Passes:
         return levels
 
 
-_known: dict[tuple[Size, Size, Method], _Passes] = {}
-
-
-def _passes(before: Size, after: Size, method: Method) -> _Passes:
-    key = before, after, method
-    if key not in _known:
-        _known[key] = _Passes(*key)
-    return _known[key]
+_passes = cache(_Passes)
 
 
 def _taps(before: int, after: int, method: Method, device: torch.device) -> Taps:

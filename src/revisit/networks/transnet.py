@@ -30,23 +30,16 @@ REACH = 50  # frames before and after with which a frame is compared
 BINS = 8  # of each colour channel
 
 
-class Separable(nn.Module):
-    """A convolution over the picture, then one over time."""
-
-    def __init__(self, inside: int, outside: int) -> None:
-        super().__init__()
-        over_picture = nn.Conv3d(inside, 2 * outside, (1, 3, 3), bias=False)
-        over_time = nn.Conv3d(2 * outside, outside, (3, 1, 1), bias=False)
-        self.layers = nn.ModuleList([over_picture, over_time])
-
-
 class Dilated(nn.Module):
-    """Four such convolutions with different reach in time, beside each other, as they are published; see `Joined`."""
+    """Four convolutions over the picture, then over time, as they are published; see `Joined`."""
 
     def __init__(self, inside: int, filters: int) -> None:
         super().__init__()
         for dilation in DILATIONS:
-            self.add_module(f"Conv3D_{dilation}", Separable(inside, filters))
+            over_picture = nn.Conv3d(inside, 2 * filters, (1, 3, 3), bias=False)
+            over_time = nn.Conv3d(2 * filters, filters, (3, 1, 1), bias=False)
+            both = nn.ModuleDict({"layers": nn.ModuleList([over_picture, over_time])})
+            self.add_module(f"Conv3D_{dilation}", both)
         self.bn = nn.BatchNorm3d(4 * filters, eps=1e-3)
 
 

@@ -112,12 +112,7 @@ def one_size(
         raise UsageError(f"unknown resize rule {resize!r}; `resize` must be quick, area or mind")
     shown = pair[0].at(long_side)
     height, width = shown.shape[:2]
-    return shown, pair[1].once(("same size", width, height), lambda: same_size(pair[1].rgb, width, height))
-
-
-def same_size(rgb: np.ndarray, width: int, height: int) -> np.ndarray:
-    """The picture at exactly this size, by area averaging."""
-    return rgb if rgb.shape[:2] == (height, width) else area_resized(rgb, width, height)
+    return shown, pair[1].once(("same size", width, height), lambda: area_resized(pair[1].rgb, width, height))
 
 
 def cover(rgb: np.ndarray, width: int, height: int) -> np.ndarray:

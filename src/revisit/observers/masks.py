@@ -109,8 +109,13 @@ def object_masks(clip: ClipInfo, track: Track) -> ObjectMasks:
     return ObjectMasks(track.index, np.stack(stack) if stack else empty[None][:0], f"{MOBILE_SAM} from {track.prompt}")
 
 
-def followed(box: Box | None, when_unknown: str = SKIP) -> Generator[None, Any, Track]:
-    """The target of a box, or of what is salient, through the frames that are sent: for `yield from` in an observer."""
+def followed(
+    box: Box | None, when_unknown: str = SKIP, shown: dict[int, np.ndarray] | None = None
+) -> Generator[None, Any, Track]:
+    """The target of a box, or of what is salient, through the frames that are sent: for `yield from` in an observer.
+
+    Their pictures are kept in `shown`, by the number of the frame, where it is given.
+    """
     from revisit.networks import mobile_sam, runtime
 
     if when_unknown not in (SKIP, SALIENCY):
@@ -121,6 +126,8 @@ def followed(box: Box | None, when_unknown: str = SKIP) -> Generator[None, Any, 
 
     def see(frames: list[Frame]) -> None:
         nonlocal box, tracker, when_unknown
+        if shown is not None:
+            shown.update((frame.index, frame.rgb) for frame in frames)
         if box is None and when_unknown == SALIENCY:
             from revisit.networks.u2net import salient_box
 
@@ -129,12 +136,12 @@ def followed(box: Box | None, when_unknown: str = SKIP) -> Generator[None, Any, 
             return
         with runtime.inference():
             net = mobile_sam.network()
-            for shown, seen in zip(frames, embeddings(net, frames), strict=True):
+            for frame, seen in zip(frames, embeddings(net, frames), strict=True):
                 if tracker is None:
-                    tracker = Tracker(net, shown.rgb, box, seen=seen)
+                    tracker = Tracker(net, frame.rgb, box, seen=seen)
                 else:
-                    tracker.see(shown.rgb, seen)
-                index.append(shown.index)
+                    tracker.see(frame.rgb, seen)
+                index.append(frame.index)
                 track.masks.append(tracker.mask)
                 track.score.append(tracker.score)
 

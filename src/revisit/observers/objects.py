@@ -20,7 +20,7 @@ import numpy as np
 
 from revisit.core import ClipInfo, Sight, Target, observer
 from revisit.evidence.mbench import ObjectFeatures
-from revisit.observers.masks import AT_MOST, DINO, SAM2, THRESHOLD, Follower, Track, choose_frames, followed
+from revisit.observers.masks import AT_MOST, DINO, SAM2, THRESHOLD, Follower, choose_frames, followed
 from revisit.observers.track import box_of
 
 DINOV2 = "dinov2-base"
@@ -38,18 +38,8 @@ MAKER = "efficientnet-lite0 on masks by mobile-sam"
 )  # fmt: skip
 def object_features(clip: ClipInfo, target: Target, *, at_most: int = AT_MOST) -> Sight:
     """Descriptors of the target where it is seen, from its box in the first frame."""
-    following = followed(target.box)
-    next(following)
     shown: dict[int, np.ndarray] = {}
-    while True:
-        frame = yield
-        if frame is not None:
-            shown[frame.index] = frame.rgb
-        try:
-            following.send(frame)
-        except StopIteration as stop:
-            track: Track = stop.value
-            break
+    track = yield from followed(target.box, shown=shown)
     seen = {int(number): mask for number, mask in zip(track.index, track.masks, strict=True) if mask is not None}
     whole = whole_views(list(seen.values()))
     views = [number for number, good in zip(seen, whole.tolist(), strict=True) if good]

@@ -15,7 +15,7 @@ import numpy as np
 from revisit.core import Case, Metric, Reason, Score, Series, Unscored, metric
 from revisit.evidence.fidelity import FrameFidelity, PerceptualDistance
 from revisit.evidence.frames import FrameFacts
-from revisit.evidence.outset import Outset
+from revisit.evidence.motion import Outset
 from revisit.metrics.fidelity import LPIPS, MSE, PSNR, Measure
 from revisit.suites.mind.lcm import PAPER, SSIM, measured, psnr_score
 from revisit.suites.mind.selection import BATCH, MIRROR, check_rule

@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.core import InvalidEvidence, Score, Unscored, UsageError, Verdict, gate, metric
-from revisit.evidence.judged import ProgressRatings, TriggerAnswer
-from revisit.metrics.judge_answers import mistrusted
+from revisit.evidence.judged import ProgressRatings, TriggerAnswer, mistrusted
 
 PAPER = "arXiv:2606.00793 section 4"
 BLIND = ("writing in the video that instructs the judge, where the canary does not notice it",)

@@ -14,7 +14,7 @@ import numpy as np
 
 from revisit.core import Metric, Score, Series, Unscored, metric
 from revisit.evidence.answers import NO, UNANSWERED, YES, JudgeAnswers
-from revisit.metrics.judge_answers import mistrusted
+from revisit.evidence.judged import mistrusted
 from revisit.suites.memobench.metrics.rules import PAPER, check_rule
 
 DIMENSIONS = {

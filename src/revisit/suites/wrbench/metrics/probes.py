@@ -11,8 +11,7 @@ import numpy as np
 
 from revisit.core import Metric, Score, Series, Unscored, metric
 from revisit.evidence.answers import UNANSWERED, YES, JudgeAnswers
-from revisit.evidence.judged import ProbeAnswers
-from revisit.metrics.judge_answers import mistrusted
+from revisit.evidence.judged import ProbeAnswers, mistrusted
 
 PAPER = "arXiv:2606.20545 eq. 4-6"
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from revisit.core import Series, Unscored, Verdict, gate
-from revisit.evidence.judged import Judgeability, regime
-from revisit.metrics.judge_answers import mistrusted
+from revisit.evidence.judged import Judgeability, mistrusted, regime
 
 LABELS = {
     "returned": "hidden, returned",
