@@ -17,7 +17,7 @@ import numpy as np
 from revisit.core import Series, Unscored, Verdict, derived, gate
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetLooks, TargetPhases, TargetSight, TargetTrack
 from revisit.metrics.room import UNSURE, with_room
-from revisit.metrics.target_looks import LookRule, carried_on, read_looks, runs
+from revisit.metrics.target_looks import LookRule, carried_on, frames_for, read_looks, runs
 
 NEVER = "never hidden"
 CAME_BACK = "hidden, returned"
@@ -81,12 +81,6 @@ def read_cues(track: TargetTrack, rule: Rule = Rule()) -> Cues:
     return Cues(says, lead, clutter)
 
 
-def frames_for(track: TargetTrack, seconds: float, least: int) -> int:
-    """Number of sampled frames that last so long, but at least so many."""
-    step = float(np.median(np.diff(track.seconds))) if len(track.index) > 1 else 0.0
-    return max(least, int(np.ceil(seconds / step - 1e-6))) if step > 0 else least
-
-
 def away_frames(track: TargetTrack, cues: Cues, rule: Rule) -> tuple[np.ndarray, bool]:
     """(N,) whether the target is away, and whether a possible return was too weak to count."""
     says = cues.says.copy()
@@ -99,15 +93,15 @@ def away_frames(track: TargetTrack, cues: Cues, rule: Rule) -> tuple[np.ndarray,
         first_gone = int(np.flatnonzero(carried_on(says))[0]) if carried_on(says).any() else len(says)
         doubtful = (says > 0) & (alike < level) & (np.arange(len(says)) >= first_gone)
         says[doubtful] = 0
-        weak = int(doubtful.sum()) >= frames_for(track, rule.back_for, 2)
+        weak = int(doubtful.sum()) >= frames_for(track.seconds, rule.back_for, 2)
     away = carried_on(says)
     for start, end in runs(away, False):
         # undecided frames carry a return on, but do not make one
-        if start > 0 and (says[start:end] > 0).sum() < frames_for(track, rule.back_for, 2):
+        if start > 0 and (says[start:end] > 0).sum() < frames_for(track.seconds, rule.back_for, 2):
             away[start:end] = True
     away[0] = False  # the target is in the first frame by definition
     for start, end in runs(away, True):
-        if end - start < frames_for(track, rule.hidden_for, 3):
+        if end - start < frames_for(track.seconds, rule.hidden_for, 3):
             away[start:end] = False
     return away, weak
 
@@ -247,10 +241,10 @@ def _doubt_of_layout(sight: TargetSight, cues: Cues, away: np.ndarray, back: np.
     track = sight.track
     if not away.any():
         longest = max((end - start for start, end in runs(cues.says == 1, False)), default=0)
-        if longest >= max(frames_for(track, 1.0, 4), 0.2 * len(track.index)):
+        if longest >= max(frames_for(track.seconds, 1.0, 4), 0.2 * len(track.index)):
             return f"cues disagree: for {longest} frames the target is neither clearly seen nor clearly gone"
         return ""
-    lasting = frames_for(track, 0.3, 3)
+    lasting = frames_for(track.seconds, 0.3, 3)
     out = track.inside < OUT
     empty = place_seen_without_target(track) & away if surroundings_seen(track) else np.zeros_like(away)
     if not back.any():

@@ -90,7 +90,7 @@ def read_looks(looks: TargetLooks, rule: LookRule) -> Reading:
     margin = looks.like - looks.unlike
     says = frame_says(looks, rule)
     away = carried_on(says)
-    hidden, shown = (looks_for(looks.seconds, seconds) for seconds in (rule.hidden_for, rule.back_for))
+    hidden, shown = (frames_for(looks.seconds, seconds, 2) for seconds in (rule.hidden_for, rule.back_for))
     for start, end in runs(away, False):
         if start > 0 and (says[start:end] > 0).sum() < shown:  # frames without an answer do not make a return
             away[start:end] = True
@@ -122,10 +122,10 @@ def _doubt(looks: TargetLooks, rule: LookRule, away: np.ndarray, says: np.ndarra
     return ""
 
 
-def looks_for(seconds: np.ndarray, lasting: float) -> int:
-    """Number of looks that last so long, two at least."""
+def frames_for(seconds: np.ndarray, lasting: float, least: int) -> int:
+    """Number of frames, at these times, that last so long, but at least so many."""
     step = float(np.median(np.diff(seconds))) if len(seconds) > 1 else 0.0
-    return max(2, int(np.ceil(lasting / step - 1e-6))) if step > 0 else 2
+    return max(least, int(np.ceil(lasting / step - 1e-6))) if step > 0 else least
 
 
 def carried_on(says: np.ndarray) -> np.ndarray:

@@ -16,10 +16,10 @@ from revisit.metrics.target_gate import (
     CAME_BACK,
     LEAD,
     NEVER,
-    frames_for,
     place_seen_without_target,
     target_return,
 )
+from revisit.metrics.target_looks import frames_for
 
 
 @metric(
@@ -44,7 +44,7 @@ def target_reappearance(sight: TargetSight, phases: TargetPhases, *, seen_for: f
         return Score(1.0, facts={**facts, "first_return_frame": verdict.facts["first_return_frame"]})
     again = place_seen_without_target(track) & (phases.state == HIDDEN)
     facts["place_seen_frames"] = int(again.sum())
-    if again.sum() < frames_for(track, seen_for, 3):
+    if again.sum() < frames_for(track.seconds, seen_for, 3):
         return Unscored(
             "no_return", "the place of the target was not seen again, so its return cannot be checked", facts
         )

@@ -7,13 +7,15 @@ thin rim all around, behind which nothing disappears.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from revisit.core import Series, Verdict, derived, gate
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
-from revisit.metrics.room import with_room
+from revisit.metrics.room import UNSURE, with_room
 
 VERIFIED = 10  # points: frames of different places agree on 6 at most
 SUPPORTED = 0.15  # of the textured cells: fewer, and one thing was recognised, not the view
@@ -181,9 +183,7 @@ def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) 
 
 def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> Verdict:
     if len(links.index) < 3:
-        return Verdict(
-            "unsure", "cannot tell", f"only {len(links.index)} frames: leaving and returning needs at least three"
-        )
+        return Verdict("unsure", UNSURE, f"only {len(links.index)} frames: leaving and returning needs at least three")
     phase, lost = phases.phase, relations.lost[0]
     units = Series(frame=links.index, seconds=links.time, value=np.nan_to_num(phases.share, nan=-1.0), phase=phase)
     facts: dict[str, object] = {
@@ -193,40 +193,32 @@ def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> 
         "unknown_share": round(float((phase == UNKNOWN).mean()), 3),
         "attached_share": round(links.attached, 3),
     }
+    say = partial(Verdict, facts=facts, units=units)
     joined = np.diagonal(relations.seen, 1)
     if joined.mean() < 0.5 and np.median(links.points) < 3 * VERIFIED:
-        return Verdict(
-            "unsure", "cannot tell", "too little texture: most neighbouring frames cannot be matched", facts, units
-        )
+        return say("unsure", UNSURE, "too little texture: most neighbouring frames cannot be matched")
     away = phase == AWAY
     if not away.any():
-        return _never_left(links, lost, phase, facts, units)
+        return _never_left(links, lost, phase, say)
     first = int(away.argmax())
     facts["first_away_frame"] = int(links.index[first])
     facts["away_seconds"] = round(_seconds(away, links.time), 3)
     if _covered(links, relations, away):
-        return Verdict(
-            "closed", COVERED, f"the camera rests; what it shows was covered or replaced from frame "
-            f"{links.index[first]} on, and the first view never left", facts, units,
-        )  # fmt: skip
+        since = f"what it shows was covered or replaced from frame {links.index[first]} on"
+        return say("closed", COVERED, f"the camera rests; {since}, and the first view never left")
     replaced = bool(np.isnan(lost[away]).all())
     how = f"{'was replaced' if replaced else 'left'} at frame {links.index[first]}"
     returned = phase == RETURNED
     if not returned.any():
         why = " (no motion joins what follows to it: a cut, or a picture that dissolves)" if replaced else ""
-        return Verdict(
-            "closed", "left, not returned", f"the first view {how} and was not seen again{why}", facts, units
-        )
+        return say("closed", "left, not returned", f"the first view {how} and was not seen again{why}")
     back = int(returned.argmax())
     facts["first_return_frame"] = int(links.index[back])
     facts["returned_share"] = round(float(phases.share[returned].max()), 3)
     if replaced:
-        return Verdict(
-            "unsure", "cannot tell",
-            f"the first view {how} and shows again at frame {links.index[back]}, but no motion joins them: "
-            "a cut away and back, or a turn too fast to follow", facts, units,
-        )  # fmt: skip
-    return Verdict("open", "left, returned", "", facts, units)
+        again = f"the first view {how} and shows again at frame {links.index[back]}, but no motion joins them"
+        return say("unsure", UNSURE, f"{again}: a cut away and back, or a turn too fast to follow")
+    return say("open", "left, returned")
 
 
 def _covered(links: ViewLinks, relations: ViewRelations, away: np.ndarray) -> bool:
@@ -249,17 +241,13 @@ def _seconds(mask: np.ndarray, time: np.ndarray) -> float:
     return float(np.diff(np.r_[time[0], middle, time[-1]])[mask].sum())
 
 
-def _never_left(
-    links: ViewLinks, lost: np.ndarray, phase: np.ndarray, facts: dict[str, object], units: Series
-) -> Verdict:
+def _never_left(links: ViewLinks, lost: np.ndarray, phase: np.ndarray, say: Callable[..., Verdict]) -> Verdict:
     """The verdict where no lasting stretch shows the first view gone."""
     unknown = float((phase == UNKNOWN).mean())
     if unknown > MOSTLY_UNKNOWN:
-        return Verdict(
-            "unsure", "cannot tell",
-            f"in {unknown:.0%} of the frames the first view should be visible by the camera motion, but it is not "
-            "recognised", facts, units,
-        )  # fmt: skip
+        should = f"in {unknown:.0%} of the frames the first view should be visible by the camera motion"
+        return say("unsure", UNSURE, f"{should}, but it is not recognised")
     if np.nan_to_num(lost).max() <= STILL and links.change.max(initial=0) < STILL_CHANGE:
-        return Verdict("closed", "never left", "the camera is frozen: nothing moves", {**facts, "frozen": True}, units)
-    return Verdict("closed", "never left", "the first view never left the frame", facts, units)
+        found = say("closed", "never left", "the camera is frozen: nothing moves")
+        return replace(found, facts={**found.facts, "frozen": True})
+    return say("closed", "never left", "the first view never left the frame")

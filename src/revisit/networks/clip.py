@@ -1,19 +1,13 @@
 """CLIP (Radford et al. 2021): pictures and captions as vectors of one space.
 
-Three published formats are read, all into the network of transformers:
+Three published formats are read: a folder of transformers; OpenCLIP's names; and OpenAI's own file (ViT-B-32.pt), a
+TorchScript archive, whose tensors are taken out and whose code is not run.
 
-- a folder of transformers: config.json and model.safetensors;
-- OpenCLIP's names: open_clip_model.safetensors or open_clip_pytorch_model.bin;
-- OpenAI's own file (ViT-B-32.pt), a TorchScript archive, whose tensors are taken out and whose code is not run.
+OpenAI trained with QuickGELU and LAION with GELU. Tensors do not tell which, and the wrong one shifts every vector
+without a warning: `ACTIVATIONS` says it for the weights that Revisit names, and for others the file beside them must.
 
-**Activation.** OpenAI trained with QuickGELU, x * sigmoid(1.702 x), and LAION with GELU. Tensors do not tell which,
-and the wrong one shifts every vector without a warning. `ACTIVATIONS` says it for the weights that Revisit names; for
-others the file beside them must (`hidden_act` in config.json, `quick_gelu` in open_clip_config.json). A file that
-contradicts the table is refused.
-
-Pictures: shorter side to 224 by PIL's bicubic filter, the middle square, CLIP's mean and deviation. Captions: CLIP's
-byte-pair encoding, 77 tokens with both ends; longer ones are cut between sentences, and their vectors averaged.
-A GPU computes in float16 (autocast); vectors are float32 of length 1.
+Pictures: shorter side to 224 by PIL's bicubic filter, the middle square. Captions over 77 tokens are cut between
+sentences, and their vectors averaged. A GPU computes in float16 (autocast); vectors are float32 of length 1.
 """
 
 from __future__ import annotations

@@ -170,7 +170,10 @@ def load(path: Path, prompts: Path) -> ClipIqa:
     """The network of a file of CLIP RN50 and a file of learnt words."""
     found = {name: value.float() for name, value in weights.tensors(path).items() if name not in UNUSED}
     clip = fill(Clip(*shape_of(found, path)), found, path).eval()
-    learnt = _learnt(prompts)
+    tensors = weights.tensors(prompts)
+    if len(tensors) != 1:
+        raise MissingPrerequisite(f"{prompts}: it holds {len(tensors)} tensors; the learnt words of CLIP-IQA+ are one")
+    learnt = next(iter(tensors.values()))
     width = clip.positional_embedding.shape[1]
     if learnt.shape != (len(SENTENCES), LEARNT, width):
         raise MissingPrerequisite(
@@ -178,14 +181,6 @@ def load(path: Path, prompts: Path) -> ClipIqa:
             f"{(len(SENTENCES), LEARNT, width)}"
         )
     return ClipIqa(clip, learnt).eval()
-
-
-def _learnt(path: Path) -> Tensor:
-    """The only tensor of a file."""
-    found = weights.tensors(path)
-    if len(found) != 1:
-        raise MissingPrerequisite(f"{path}: it holds {len(found)} tensors; the learnt words of CLIP-IQA+ are one")
-    return next(iter(found.values()))
 
 
 def shape_of(found: Mapping[str, Tensor], path: Path) -> tuple[tuple[int, ...], int, int, int, int, int, int, int]:
@@ -201,7 +196,6 @@ def shape_of(found: Mapping[str, Tensor], path: Path) -> tuple[tuple[int, ...], 
         return tuple(blocks), found["visual.conv3.weight"].shape[0], places, words, text, depth, length, out
     except (KeyError, ValueError, IndexError):
         raise MissingPrerequisite(
-            f"{path}: this is not a weights file of CLIP with a ResNet (such as OpenAI's RN50.pt); remove it and "
-            "fetch the "
-            "published weights with `revisit weights pull`"
+            f"{path}: this is not a weights file of CLIP with a ResNet (such as OpenAI's RN50.pt); remove it and fetch "
+            "the published weights with `revisit weights pull`"
         ) from None

@@ -98,14 +98,11 @@ class Lpips(nn.Module):
                 if isinstance(layer, Pool):
                     x = functional.max_pool2d(x, layer.kernel, layer.stride)
                 else:
-                    x = self._convolved(self.get_submodule(f"net.slice{depth + 1}.{layer.number}"), layer, x).relu_()
+                    conv = self.get_submodule(f"net.slice{depth + 1}.{layer.number}")
+                    for_openvino = layer.kernel == 5 and WINOGRAD and torch.jit.is_tracing()
+                    x = (by_threes(conv, x) if for_openvino else conv(x)).relu_()
             found.append(x)
         return found
-
-    def _convolved(self, conv: nn.Module, layer: Conv, x: Tensor) -> Tensor:
-        if layer.kernel == 5 and WINOGRAD and torch.jit.is_tracing():
-            return by_threes(conv, x)
-        return conv(x)
 
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
         """The distance of each pair of pictures (B, 3, H, W) with levels from 0 to 255.

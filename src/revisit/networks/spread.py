@@ -56,13 +56,8 @@ def told(set: str, measured: dict[str, Any], row: dict[str, Any]) -> str:
 
 def how_far(row: dict[str, Any]) -> str:
     """By how much the scores of a metric moved, in words."""
-    if on_bound(row):
+    if row["from"] == row["to"] == 0:  # where rounding cannot move them
         return "a score on its bound says nothing of how far others move"
     exact, default = largest(row, "float32"), largest(row, "default")
     tolerated = tolerance(largest(row))
     return f"up to {exact:.1g} in float32 and {default:.1g} in the default precision; tolerance {tolerated:g}"
-
-
-def on_bound(row: dict[str, Any]) -> bool:
-    """Whether all scores were 0, where rounding cannot move them."""
-    return bool(row["from"] == row["to"] == 0)

@@ -1,17 +1,8 @@
-"""Bodies: what belongs to a face, and a descriptor of it.
+"""Bodies: what belongs to a face, and a descriptor of it (docs/networks.md).
 
 A body is what a segmentation network finds in the box of 3 face widths and 7 face heights that begins at the top of the
 face. Its mask must hold the middle of the face, or it is of something else; what lies outside of the box is cut off.
-Faces are found, and numbered, as in `faces.py`.
-
-`small.bodies`: MobileSAM is shown a point on the face and one on the chest, and the surest of its answers counts. The
-box itself as a prompt gives parts of people in dark clothes. A body is described by the mean of an early map of
-EfficientNet-Lite0 over it and by the channels before the classifier, which count alike. The latter alone do not mind
-colours: where a photo of a woman in an orange suit makes it blue, they keep a cosine of 0.94 (mirrored: 0.94, at 0.7 of
-the light: 0.96), and the early map 0.70 (0.99, 0.98).
-
-`paper.bodies`: SAM 2.1 is shown the box of the body, in each frame anew. DINOv2 describes the body as
-`paper.object_features` does an object.
+MobileSAM is shown two points, because the box as a prompt gives parts of people in dark clothes; SAM 2.1 the box.
 """
 
 from __future__ import annotations

@@ -56,8 +56,7 @@ def cut_signal(clip: ClipInfo) -> Sight:
         if before is not None:
             index.append(frame.index)
             seconds.append(frame.time)
-            shared = flows.there(before, frame), flows.back(before, frame)
-            steps.append(strangeness(maker, recent[-2], recent[-1], shared))
+            steps.append(strangeness(maker, recent[-2], recent[-1], flows.both(before, frame)))
         before = frame
         if len(recent) == recent.maxlen:
             middle = together(steps[-1 - further])  # of the step between the two frames in the middle

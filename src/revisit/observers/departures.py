@@ -98,11 +98,6 @@ def departures(clip: ClipInfo) -> PairSight:
         covered.append(reached)
         truths.append(true.rgb)
         details.append((mine.detail, true.detail))
-    return record(places, joins, shown, covered, truths, details)
-
-
-def record(places: Any, joins: Any, shown: Any, covered: Any, truths: Any, details: Any) -> Departures:
-    """The evidence, from lists with one entry per pair."""
     n = len(places)
     height, width = shown[0].shape[:2] if n else (1, 1)
     to_pixels = np.diag([width, height, 1.0])

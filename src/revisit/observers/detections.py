@@ -1,11 +1,8 @@
-"""Detections of the target for MemoBench: every mask, with its share of the frame and its score.
+"""Detections of the target for MemoBench: every mask above `threshold`, with its share of the frame and its score.
 
-`paper.detections` is SAM 3, asked with the words of the dataset, and `paper.detections_grounding` Grounding DINO and
-SAM 2.1. Every mask with a score above `threshold` is recorded; `memo_ors` decides which count. The words are part
-of the protocol: those of `rule` (corrected, upstream or paper, see docs/memobench-metrics.md), or the name of the
-target where the dataset gives none; `style` puts them as Table S4 of MemoBench does, in five ways.
-
-`small.detections` needs no words: the target is asked for by its first look, and followed as in `small.masks`.
+Networks of the paper set are asked with the words of the dataset, or the name of the target where it gives none; the
+words are part of the protocol (`rule`, see docs/memobench-metrics.md), and `style` puts them as Table S4 of MemoBench
+does. `small.detections` needs no words: the target is asked for by its first look, and followed as in `small.masks`.
 """
 
 from __future__ import annotations

@@ -1,19 +1,8 @@
-"""Faces: which frames are searched for them, and a descriptor of each that is found.
+"""Faces: which frames are searched for them, and a descriptor of each that is found (docs/networks.md).
 
-32 frames are spread over the clip; in MBench's setting T, where each part of a clip has its own caption, 32 over each
-part. Frames are searched at a longer side of 1280 pixels at most. The observers of faces and of bodies share all this,
-so that both number the same faces in the same way, and a face is searched for once. Positions are pixels of the frame
-as it is searched.
-
-`small.faces` is MTCNN and SFace. A face counts from 24 pixels of width on: shrunk to that, 32 faces in photos kept a
-cosine of at least 0.68 with their own large picture, and at 16 pixels 0.52 was left. It needs a score of 0.9, because
-three of four boxes below that, in photos, were no faces, and a descriptor long enough (networks/sface.py). Of more than
-ten faces the largest count: a crowd in the background is nobody to come back to, and each face costs time. Two faces
-are one person's from a cosine of 0.363 on, which OpenCV's model zoo states for SFace. Of 312 pairs of different people
-in photos one reaches it (0.368); three photos of one man have 0.74 to 0.78.
-
-`paper.faces` is InsightFace's `buffalo_l` (SCRFD and ArcFace), as MBench takes it. All faces count that the detector is
-sure of by 0.5. Two faces are one person's from a cosine of 0.15 on, as published.
+The observers of faces and of bodies share all this, so that both number the same faces in the same way, and a face is
+searched for once. Positions are pixels of the frame as it is searched. `small.faces` is MTCNN and SFace, with
+thresholds chosen on photos; `paper.faces` is InsightFace's `buffalo_l` (SCRFD and ArcFace) as published.
 """
 
 from __future__ import annotations

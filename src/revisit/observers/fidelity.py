@@ -1,20 +1,5 @@
-"""Squared error and SSIM of a clip against its reference, in the requested SSIM families.
-
-Three rules bring the frames to one size:
-
-- `quick`: both are reduced to the clip's frame at `long_side` (never enlarged), halved by area averaging as
-  often as that goes and the rest bilinearly; a reference of another shape is stretched;
-- `area`: the clip's frame is reduced to `long_side` by area averaging (never enlarged); the reference's
-  frame is then resized from its own size to exactly that size in one step, and stretched if its shape differs;
-- `mind`: both cover 1280 x 720 by bilinear interpolation without antialiasing, and what stands over is cut
-  off evenly; values are not rounded. `long_side` has no say.
-
-SSIM follows Wang et al. 2004 with an 11 x 11 Gaussian of sigma 1.5, K1 = 0.01, K2 = 0.03, peak 255:
-
-- `rgb`: mean of the three channels, the 5-pixel border left out (scikit-image with Gaussian weights and
-  `use_sample_covariance=False`, piq without downsampling, pytorch-msssim);
-- `gray_border`: OpenCV gray, the border reflected and kept, 1e-8 in the denominator (MemoBench);
-- `torchmetrics`: mean of the three channels, the border reflected and kept (torchmetrics, MIND).
+"""Squared error and SSIM of a clip against its reference; docs/fidelity.md says how frames are brought to one size
+(`quick`, `area`, `mind`), and what the families of SSIM are.
 
 Eight pairs a second are compared by default, the first, the second and the last among them: the first frame is often
 given, and the second shows what became of it.

@@ -1,16 +1,8 @@
 """Patch descriptors of the first frame and of frames after the return, by classical means or by a network.
 
-lite.identity   the classical descriptors of `patches.py`. With `crop` the middle only: a square of 7/8 of the shorter
-                side, as networks with square inputs take it.
-small.identity  EfficientNet-Lite0. The whole field at a longer side of 320: 20 patches, as many as `lite.patches`
-                has, the shorter side stretched to whole patches because all of them count. With `crop` the middle
-                224 x 224 of a shorter side of 256.
-paper.identity  DINOv2, as MemoBench has it, in the size B; S and L may be named in a set of your own. Upstream limits
-                the longer side to 640 first, by area (`long_side`). With `crop` as upstream: shorter side 256 by
-                PIL's bicubic filter, the middle 224 x 224 as torchvision cuts it, positions as torch.hub resizes
-                them: 256 patches, in 16:9 half of the width. Without (default) the whole field: shorter side 224,
-                the longer one as the frame's shape asks, both stretched to whole patches (by half a patch at most).
-                On a GPU it runs in float16; vectors are made unit in float32 and kept in float16.
+All see the whole field, stretched to whole patches by half a patch at most. With `crop` they see the middle only, as
+networks with square inputs take it: `lite.identity` a square of 7/8 of the shorter side, the others 224 x 224 of a
+shorter side of 256, `paper.identity` as MemoBench's evaluator does, with positions as torch.hub resizes them.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 """Descriptors of patches and of whole frames, about three frames a second, for WRBench's integrity.
 
-    small.integrity  EfficientNet-Lite0. The whole field: longer side 320, padded with the level that the network takes
-                     for nothing to whole patches.
-    paper.integrity  DINOv2-B. The whole field: longer side 448, padded with the mean colour to whole patches. WRBench
-                     does not say which DINOv2, size, padding and filter it means: B, 448, centred and bicubic are ours;
-                     L may be named in a set of your own. On a GPU it runs in float16.
-
-Patches with padding do not count. `crop` as upstream's extractor: shorter side 256, the middle 224 x 224 as
-transformers cuts it.
+The whole field is padded to whole patches, with what the network takes for nothing; patches with padding do not count.
+`crop` as upstream's extractor: shorter side 256, the middle 224 x 224 as transformers cuts it. WRBench does not say
+which DINOv2, size, padding and filter it means: B, 448, centred and bicubic are ours.
 """
 
 from __future__ import annotations

@@ -1,16 +1,9 @@
 """Masks of the target, from where it is in the first frame: by MobileSAM and a tracker of ours, or by SAM 2.1.
 
-`small.masks` is MobileSAM with the tracker of `track.py`. At most `at_most` frames, evenly spread, are looked at: the
-encoder takes about 1.5 seconds a frame on one core. A frame is encoded once for all observers of the clip. Where a case
-names no box, `when_unknown` says what to do: `skip` (nothing is found, and `maker` says why) or `saliency` (the largest
-thing that U2-Net finds salient in the first frame). Masks of MBench skip, because its anchors say which object is meant
-and another one would be scored in its place; the detections of MemoBench, which names its targets in words only, take
-what is salient, and the prompt says so.
-
-`paper.masks` is SAM 2.1, from a box or a click, or from a name by Grounding DINO. MBench names SAM 2 without a size:
-the smallest of SAM 2.1 is ours, and the largest may be named in a set of your own. A target of which only a name is
-known (MBench's object cards) is looked for by Grounding DINO in the first frame, with its attributes and its name; the
-surest box at or above `threshold` is taken. Frames between those that are asked for are not shown to the network.
+Where a case names no box, `when_unknown` says what the former does: `skip` (nothing is found, and `maker` says why) or
+`saliency` (the largest thing that U2-Net finds salient in the first frame). A target of which only a name is known is
+looked for by Grounding DINO in the first frame, for SAM 2.1 to follow. Frames between those that are asked for are not
+shown to the networks. See docs/networks.md.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
 """Descriptors of the target in each frame that shows it: a network on the target, cut out along its mask.
 
-`small.object_features` is EfficientNet-Lite0 on the masks of `small.masks`. The target is put on the network's neutral
-level, in a square as wide as its longer side, and described by the 1280 channels before the classifier. A view that the
-frame's edge cuts off is left out where less than half of the target's usual area remains: half a cup is described as
-something else than a cup.
-
-`paper.object_features` is DINOv2 on masks by SAM 2.1, as MBench describes it. The box around the mask is cut out, what
-is not the target takes the mean colour of ImageNet (0 after normalisation), and the crop is squashed to 224 x 224
-(bicubic); its CLS token is the descriptor. Masks of less than 0.1 % of the frame are left out, and at most 32 frames
-are looked at.
+`small.object_features` is EfficientNet-Lite0 on the masks of `small.masks`, on the network's neutral level. A view that
+the frame's edge cuts off is left out where less than half of the target's usual area remains: half a cup is described
+as something else than a cup. `paper.object_features` is DINOv2 on masks by SAM 2.1, on ImageNet's mean.
 """
 
 from __future__ import annotations

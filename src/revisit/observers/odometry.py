@@ -86,7 +86,7 @@ def odometry(clip: ClipInfo) -> Sight:
         time.append(frame.time)
         pictures.append(picture)
         if before is not None:
-            ways = flows.there(before, frame), flows.back(before, frame)
+            ways = flows.both(before, frame)
             now, kept = follow(last, picture, now, *ways)
             start, now = start[kept], now[kept]
             if len(now) < KEY_SURVIVORS * born and key != row - 1:  # the frame before still knows its place

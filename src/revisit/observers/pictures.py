@@ -127,9 +127,10 @@ class Flows:
         """(rows, columns, 2) from the earlier frame to the later one, in pixels at that size."""
         return after.once(("flow from", before.index), lambda: self._between(before, after))
 
-    def back(self, before: Frame, after: Frame) -> np.ndarray:
-        """(rows, columns, 2) from the later frame to the earlier one."""
-        return after.once(("flow to", before.index), lambda: self._between(after, before))
+    def both(self, before: Frame, after: Frame) -> tuple[np.ndarray, np.ndarray]:
+        """The same, and from the later frame to the earlier one."""
+        there = self.there(before, after)
+        return there, after.once(("flow to", before.index), lambda: self._between(after, before))
 
     def _between(self, a: Frame, b: Frame) -> np.ndarray:
         return np.asarray(self._maker.calc(gray_at(a, FLOW_SIDE), gray_at(b, FLOW_SIDE), None))

@@ -1,10 +1,5 @@
-"""Ratings of single frames by networks: aesthetics, technical quality, fit to the prompt. Protocols of MemoBench and of
-MIND.
-
-MemoBench   every fourth frame, its longer side at most 640 by area; CLIP-IQA+ at that size, LAION's five layers on
-            CLIP ViT-L/14, and ImageReward on five frames spread over the clip
-MIND        every frame, covering 1280 x 720 by bilinear interpolation without antialiasing; MUSIQ (SPAQ) at that
-            size, over 100, and LAION's linear layer on CLIP ViT-L/14 of its middle, over 10
+"""Ratings of single frames by networks: aesthetics, technical quality, fit to the prompt, as MemoBench and MIND have
+them (docs/networks.md).
 """
 
 from __future__ import annotations

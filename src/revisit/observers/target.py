@@ -131,7 +131,8 @@ def track_target(clip: ClipInfo, target: Target) -> Sight:
     while frame is not None:
         lost = missed > LOST_AFTER
         if frame is not first:
-            step = motion(*_seen_both_ways(flows, before, frame), spot.box(search.size), lost)
+            greys = gray_at(before, FLOW_SIDE), gray_at(frame, FLOW_SIDE)
+            step = motion(*greys, *flows.both(before, frame), spot.box(search.size), lost)
             spot = Spot(spot.centre + step.shift, float(np.clip(spot.scale * step.growth, 0.4, 4.0)))
             moved, before = moved.then(step), frame
             if calm and frame.time - last < SEARCH_GAP and frame.index < clip.count - 1:
@@ -191,12 +192,6 @@ def share_inside(box: np.ndarray) -> float:
     """Share of a box that is inside the frame."""
     kept = np.clip(box, 0, 1)
     return float(np.prod(kept[2:] - kept[:2]) / max(float(np.prod(box[2:] - box[:2])), 1e-9))
-
-
-def _seen_both_ways(flows: Flows, before: Frame, after: Frame) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """What `motion` needs of two frames."""
-    greys = gray_at(before, FLOW_SIDE), gray_at(after, FLOW_SIDE)
-    return *greys, flows.there(before, after), flows.back(before, after)
 
 
 def motion(
