@@ -315,7 +315,8 @@ class _Worker:
         self._read(memoryview(head))
         found, length = struct.unpack(">4sI", head)
         if found == b"FAIL":
-            self._fail(self._object(length))
+            report = self._object(length)
+            raise self._too_large() if report.get("memory") else MediaError(printable(str(report.get("problem")), 600))
         if found != tag:
             raise _nonsense()
         return int(length)
@@ -349,11 +350,6 @@ class _Worker:
         self._patience -= time.monotonic() - start
         if not ready:
             raise self._too_slow()
-
-    def _fail(self, report: dict[str, Any]) -> NoReturn:
-        if report.get("memory"):
-            raise self._too_large()
-        raise MediaError(printable(str(report.get("problem")), longest=600))
 
     def _died(self) -> NoReturn:
         """Say why the process is gone; its pipe has ended."""

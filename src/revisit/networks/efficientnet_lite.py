@@ -12,6 +12,7 @@ best which patches of two views show the same place, in rendered rooms with know
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
 from pathlib import Path
 
 import torch
@@ -98,10 +99,7 @@ class EfficientNetLite0(nn.Module):
     def stages(self, pictures: Tensor) -> list[Tensor]:
         """Maps after each of the seven stages, (B, channels, rows, columns); pictures are (B, 3, H, W), 0-255."""
         x = functional.relu6(self._bn0(self._conv_stem((pictures.float() - 127) / 128)))
-        ends, maps, done = [], [], 0
-        for count, *_ in STAGES:
-            done += count
-            ends.append(done)
+        maps, ends = [], set(accumulate(count for count, *_ in STAGES))
         for number, block in enumerate(self._blocks, start=1):
             x = block(x)
             if number in ends:

@@ -1,14 +1,9 @@
 """Whether a target is in a frame, as EfficientNet-Lite0 sees it: like the target, and unlike what was around it.
 
-A frame is brought to a longer side of 640 pixels, which makes 20 cells of the network's last map. Windows of about the
-target's size, larger and smaller, slide over it; each is described by the mean of its cells. Its likeness is the cosine
-to the target in the first frame. Alone that says little: glass in front of a white wall is like the wall. So the
-windows of the first frame that are clear of the target are the null, and a window counts by how much more it is like
-the target than like any of them. Nothing is followed from frame to frame: what comes back elsewhere, larger or from
-another side is found as well. It says "something like it is here", and not that it is the same individual.
-
-A target that changes in view is known by further views, taken while it was clear beyond doubt, whole, near where it was
-before, and still like the first one; none is taken once it was lost.
+Windows of about the target's size slide over a frame. Likeness to the target alone says little: glass in front of a
+white wall is like the wall. So the windows of the first frame that are clear of the target are the null. Nothing is
+followed from frame to frame; a target that changes in view is known by further views (docs/target-gate.md). It says
+"something like it is here", and not that it is the same individual.
 """
 
 from __future__ import annotations

@@ -1,16 +1,10 @@
 """Follow a target of the first frame by motion and by looks, and look for it everywhere else.
 
-Three searches run side by side and stay apart in the evidence, so that the gate can weigh them:
-
-- *followed*: dense optical flow with a check on the way back carries the box; the best match nearby
-  corrects its drift. A box that left the frame, or whose looks were lost, is carried on by the
-  background's motion, so that it comes back into the frame when the camera turns back;
-- *found*: the target's layout of edges and colours, as first seen and in a few views taken while it
-  was followed without doubt, is looked for in the whole frame at several sizes;
-- *placed*: the same for what surrounded the target in the first frame, the target itself left out.
-
-Views are no longer collected once the target has been lost, so that what comes back is compared
-with what was there before it went away. Memory does not grow with the clip.
+Three searches run side by side and stay apart in the evidence, so that the gate can weigh them (docs/target-gate.md):
+the target is *followed* by optical flow, and by the background's motion once lost; it is *found* by its layout of edges
+and colours, as first seen or in a few later views, in the whole frame; and it is *placed* by what surrounded it. Views
+are no longer collected once it was lost, so that what comes back is compared with what was there before it went away.
+Memory does not grow with the clip.
 """
 
 from __future__ import annotations

@@ -1,18 +1,10 @@
 """Follow a thing through a clip with MobileSAM: its mask in each frame that is shown, or None where it is not seen.
 
-Three opinions are brought together, since each is fooled by something else:
-
-- *layout*: the classical search of `lite.target` says where the target's edges and colours, or the surroundings that
-  it had in the first frame, are found again, and what clutter reaches;
-- *mask*: MobileSAM cuts a thing out at each of these places, and says which overlap it expects and how sharp it is;
-- *likeness*: a linear rule on MobileSAM's embedding, learnt while the target is in view from its cells against all
-  others, says how much of that mask is like the target and unlike what stood around it. It tells a thing from an
-  empty table, and cares little for its pattern.
-
-A mask is taken where it is sharp, fills the place that was proposed, is like the target, and lies where layout or
-surroundings stand out from clutter. So a target that comes back in other colours is still followed (its place is known,
-and a thing of its kind stands there); whether it is the same is for others to say. An empty place is not a target.
-Frames may be far apart: nothing but an expected place is carried over from one to the next.
+A mask is taken where three opinions agree: the layout or the surroundings of `lite.target` stand out from clutter
+there, MobileSAM cuts out something sharp that fills the proposed place, and a linear rule on its embedding, learnt
+while the target is in view, finds it like the target and unlike what stood around it (docs/networks.md). So a target
+that comes back in other colours is still followed; whether it is the same is for others to say. An empty place is not
+a target. Frames may be far apart: nothing but an expected place is carried over from one to the next.
 """
 
 from __future__ import annotations
