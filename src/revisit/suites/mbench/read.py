@@ -59,12 +59,10 @@ def read(
                     yield Rejected(_title(entry.item or f"line {entry.line}", model), _reason(entry), model)
             elif keep.takes(entry):
                 made = case_of(data, entry)
-                yield _asked_with(made, wording) if wording and isinstance(made, Case) else made
-
-
-def _asked_with(case: Case, wording: dict[str, str]) -> Case:
-    """The case with the words of the user's own."""
-    return replace(case, annotations={**case.annotations, "wording": words_for(wording, case.subset)})
+                if wording and isinstance(made, Case):
+                    asked = {id: words for id, words in wording.items() if id in (f"trigger.{made.subset}", "progress")}
+                    made = replace(made, annotations={**made.annotations, "wording": asked})
+                yield made
 
 
 @dataclass(frozen=True)
@@ -256,8 +254,3 @@ def read_wording(path: Path) -> dict[str, str]:
         if not isinstance(words, str) or not 0 < len(words.strip()) <= LONGEST:
             raise UsageError(f"{path}: {id} is {str(words)[:60]!r}; expected the wording of a question")
     return {id: words.strip() for id, words in content.items()}
-
-
-def words_for(wording: dict[str, str], subset: str) -> dict[str, str]:
-    """What a case of a subset is asked with."""
-    return {id: words for id, words in wording.items() if id in (f"trigger.{subset}", "progress")}

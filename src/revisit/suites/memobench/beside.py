@@ -8,7 +8,6 @@ judge go by the key of the question bank, `<folder>/<model>/Zen_Garden-3.csv`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from revisit.core import UsageError
@@ -21,32 +20,26 @@ ANSWERS = (".csv", ".json", ".jsonl")
 EVIDENCE = ("poses", "detections", "depth", "tokens", "aesthetic", "image_quality", "image_reward", "vqa_answers")
 
 
-@dataclass(frozen=True)
-class Beside:
-    """Folders of files that go with clips, by artifact."""
-
-    folders: Mapping[str, Path] = field(default_factory=dict)
-
-    def of(self, name: ClipName, model: str, clip: Path) -> dict[str, Path]:
-        """Artifact -> its file, for one clip of one model; poses may also lie beside the clip."""
-        found = {}
-        for artifact, folder in self.folders.items():
-            if artifact == "vqa_answers":
-                path = find_answers(folder, model, name.id)
-            else:
-                path = next(_files(folder, name, model, artifact), None)
-            if path is not None:
-                found[artifact] = path
-        if "poses" not in found:
-            home = clip.parent if clip.name in ("frames", "samples-rgb") or clip.is_file() else clip
-            names = [f"poses{suffix}" for suffix in POSE_FILES] if home.name in name.spellings else []
-            own = next((home / file for file in names if (home / file).is_file()), None)
-            if own is not None:
-                found["poses"] = own
-        return found
+def files_of(folders: Mapping[str, Path], name: ClipName, model: str, clip: Path) -> dict[str, Path]:
+    """Artifact -> its file, for one clip of one model; poses may also lie beside the clip."""
+    found = {}
+    for artifact, folder in folders.items():
+        if artifact == "vqa_answers":
+            path = find_answers(folder, model, name.id)
+        else:
+            path = next(_files(folder, name, model, artifact), None)
+        if path is not None:
+            found[artifact] = path
+    if "poses" not in found:
+        home = clip.parent if clip.name in ("frames", "samples-rgb") or clip.is_file() else clip
+        names = [f"poses{suffix}" for suffix in POSE_FILES] if home.name in name.spellings else []
+        own = next((home / file for file in names if (home / file).is_file()), None)
+        if own is not None:
+            found["poses"] = own
+    return found
 
 
-def folders_of(options: Mapping[str, str | None], evidence: str | None) -> Beside:
+def folders_of(options: Mapping[str, str | None], evidence: str | None) -> dict[str, Path]:
     """The folders that the options name; a folder that does not exist is refused."""
     found: dict[str, Path] = {}
     if evidence is not None:
@@ -57,7 +50,7 @@ def folders_of(options: Mapping[str, str | None], evidence: str | None) -> Besid
     for artifact, value in options.items():
         if value is not None:
             found[artifact] = existing("vqa" if artifact == "vqa_answers" else artifact, value)
-    return Beside(found)
+    return found
 
 
 def existing(option: str, value: str) -> Path:

@@ -15,7 +15,7 @@ from typing import Any
 from revisit.core import Case, Clip, MediaError, Target, UsageError
 from revisit.core.phase_pairs import phase_rule
 from revisit.suites.memobench.banks import as_annotation, find_bank, read_bank
-from revisit.suites.memobench.beside import Beside
+from revisit.suites.memobench.beside import files_of
 from revisit.suites.memobench.keyframes import FEWEST_FRAMES, key_frames
 from revisit.suites.memobench.names import ClipName
 from revisit.suites.memobench.sheets import Marks
@@ -30,7 +30,7 @@ class Known:
     metadata: Mapping[ClipName, Mapping[str, str]]
     banks: Sequence[Path]  # folders of questions
     boxes: Mapping[str, Any]  # targets
-    beside: Beside  # files that somebody made for the clips
+    beside: Mapping[str, Path]  # artifact -> folder of files that somebody made for the clips
     wording: Mapping[str, str] = field(default_factory=dict)  # the words of the user's own questions to a judge
     told: Told = field(default_factory=dict)  # kinds of clips, from a file of the user's own
     prompts: Mapping[ClipName, str] = field(default_factory=dict)  # that clips were made with, from such a file
@@ -71,7 +71,7 @@ def make_case(
     }
     if frames is not None:
         annotations["frames"] = frames
-    artifacts = known.beside.of(name, model, clip.path)
+    artifacts = files_of(known.beside, name, model, clip.path)
     phases, align = None, "stretch"
     if truth is not None:
         annotations["gt_frames"] = truth.frames

@@ -150,9 +150,8 @@ def review(
     from dataclasses import replace
 
     from revisit.core import UsageError
-    from revisit.suites.memobench.banks import read_bank, review_filter, write_bank
+    from revisit.suites.memobench.banks import read_bank, review_filter, reviewed_banks, write_bank
     from revisit.suites.memobench.pipeline import read_reviews
-    from revisit.suites.memobench.reviewing import reviewed_banks
 
     if reviews is not None:
         if out is None:

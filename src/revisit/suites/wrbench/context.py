@@ -17,14 +17,14 @@ LEAVES = "The subject may be out of view while the camera is turned away, and ma
 
 def told_to_judges(case: Case) -> dict[str, str]:
     """Annotations for the judge's context; what is not known is left out."""
-    notes = case.annotations
+    notes, request = case.annotations, request_of(case)
     event, expected = str(notes.get("event") or ""), str(notes.get("expected") or "")
     venue = families().get(str(notes.get("family") or ""), {}).get("venue", "")
     found = {
         "event": event,
         "scene": str(notes.get("scene") or venue),
         "told_camera": camera_words(case),
-        "told_visible": _visible(case),
+        "told_visible": "" if isinstance(request, Unscored) else RESTS if request.kind == "static" else LEAVES,
         "told_ends": expected if expected != event and event else "",
     }
     anchors = notes.get("anchors")
@@ -53,8 +53,3 @@ def camera_words(case: Case) -> str:
         back = abs(path[-1, 0, 3]) < abs(way) / 4
         return f"it is asked to move to the {'right' if way > 0 else 'left'}{' and back again' if back else ''}."
     return f"it is asked to move ({case.camera})."
-
-
-def _visible(case: Case) -> str:
-    request = request_of(case)
-    return "" if isinstance(request, Unscored) else RESTS if request.kind == "static" else LEAVES

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from revisit.core import UsageError
-from revisit.core.texts import parse_json
 from revisit.suites.authoring import DatasetTools, Described, Rows, counted, spread
 from revisit.suites.wrbench.build import CAMERA
 from revisit.suites.wrbench.jobs import PUBLISHED
-from revisit.suites.wrbench.prompts import TIERS, natural25_tasks
+from revisit.suites.wrbench.prompts import TIERS, lines, natural25_tasks
 
 
 def _folder(folder: Path) -> Path:
@@ -23,14 +21,10 @@ def recognises(folder: Path) -> bool:
     return all((_folder(folder) / name).is_file() for name in ("families.jsonl", "variants.jsonl"))
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
-    return [parse_json(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
-
-
 def describe(folder: Path) -> Described:
     """Families by venue, events by factor, prompts by length."""
     place = _folder(folder)
-    tasks, families, variants = natural25_tasks(place), _rows(place / "families.jsonl"), _rows(place / "variants.jsonl")
+    tasks, families, variants = natural25_tasks(place), lines(place / "families.jsonl"), lines(place / "variants.jsonl")
     words = [len(row["ti2v_prompt"].split()) for row in variants]
     facts = {
         "families": len(families), "events": len(tasks), "variants": len(variants),

@@ -77,13 +77,8 @@ def _usual(wanted: Wanted) -> int:
 
 
 def _of_line(line: dict[str, Any], home: Path, wanted: Wanted) -> Job:
-    image, video = (Path(line[name]) if line.get(name) else None for name in ("image", "source_video"))
-    notes, seed = line["annotations"], line["seed"]
-    return _of_record(
-        GenerationRecord(line["id"], line["prompt"], line["camera"], image, video, seed, annotations=notes),
-        home,
-        wanted,
-    )
+    files = {name: Path(line[name]) for name in ("image", "source_video") if name in line}
+    return _of_record(GenerationRecord(**{**line, **files}), home, wanted)
 
 
 def _of_record(record: GenerationRecord, home: Path, wanted: Wanted) -> Job:

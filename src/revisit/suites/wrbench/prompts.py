@@ -109,12 +109,10 @@ def task_of(family: str, facts: Mapping[str, Any], event: str) -> Task:
 
 def natural25_tasks(folder: Path) -> tuple[Task, ...]:
     """The 100 tasks of the published files in a folder: families, variants, first frames, additions for text alone."""
-    families = {row["family_id"]: row for row in _lines(folder / "families.jsonl", "family_id")}
-    variants = _lines(folder / "variants.jsonl", "variant_id")
-    tails = {
-        row["variant_id"]: row["t2v_event_tail"] for row in _lines(folder / "t2v_event_tails.jsonl", optional=True)
-    }
-    layouts = {row["family_id"]: row for row in _lines(folder / "t2v_layout_anchors.jsonl", optional=True)}
+    families = {row["family_id"]: row for row in lines(folder / "families.jsonl", "family_id")}
+    variants = lines(folder / "variants.jsonl", "variant_id")
+    tails = {row["variant_id"]: row["t2v_event_tail"] for row in lines(folder / "t2v_event_tails.jsonl", optional=True)}
+    layouts = {row["family_id"]: row for row in lines(folder / "t2v_layout_anchors.jsonl", optional=True)}
     frames = _first_frames(folder)
     grouped: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for row in variants:
@@ -181,7 +179,8 @@ def _first_frames(folder: Path) -> dict[str, Path]:
     return found
 
 
-def _lines(path: Path, key: str = "", optional: bool = False) -> list[dict[str, Any]]:
+def lines(path: Path, key: str = "", optional: bool = False) -> list[dict[str, Any]]:
+    """The objects of a JSON-lines file, each with the key."""
     if not path.is_file():
         if optional:
             return []

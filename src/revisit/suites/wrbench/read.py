@@ -12,7 +12,7 @@ controls of the target view say nothing about memory; they are kept and marked (
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,14 @@ from revisit.core.cases import CEILING
 from revisit.core.texts import json_lines, parse_json
 from revisit.media import natural_order
 from revisit.metrics.camera_request import Request, request_of
-from revisit.suites.clips import MANIFEST, find_clips, read_manifest
+from revisit.suites.clips import MANIFEST, find_clips, read_manifest, read_targets
 from revisit.suites.wrbench import upstream
 from revisit.suites.wrbench.context import told_to_judges
 from revisit.suites.wrbench.questions import wording
 from revisit.suites.wrbench.records import case_of, condition_of, input_of, plain_record, record_of
+from revisit.suites.wrbench.tables import CONDITIONS
 
 RECORDS = "records.jsonl"
-CONDITIONS = ("source_video", "geometry_cache", "model_inferred", "prompt_only")
 POSE_FILES = ("{id}/poses.npy", "{id}/extrinsics_opencv_w2c.npy", "{id}.npy", "{id}.npz", "{id}.txt", "{id}.json")
 
 
@@ -61,11 +61,17 @@ def read(
     """Cases of all models in `source`, and what is missing or cannot be used. `questions` is read by `settings`."""
     if condition is not None and condition not in CONDITIONS:
         raise UsageError(f"--option condition takes {', '.join(CONDITIONS)}, not {condition!r}")
-    extra = _Extra(poses, condition, targets, reference, series)
+    extra = _Extra(
+        _folder("poses", poses, "a file of poses per clip"),
+        condition,
+        read_targets(Path(targets).expanduser()) if targets is not None else {},
+        _folder("reference", reference, "<record>.mp4"),
+        _series(Path(series).expanduser()) if series is not None else {},
+    )
     wanted = _records(Path(records).expanduser() if records else source / RECORDS, required=records is not None)
     theirs = upstream.manifests(source)
     ours = [path for path in _manifests(source) if path not in theirs]
-    found = _all_from(ours, theirs, roots, wanted) if theirs or ours else _from_tree(source, wanted)
+    found = _from_manifests(ours, theirs, roots, wanted) if theirs or ours else _from_tree(source, wanted)
     seen: set[str] = set()
     for entry in found:
         if isinstance(entry, Case):
@@ -87,23 +93,15 @@ def settings(questions: str | None = None, **_: str) -> dict[str, dict[str, Any]
     return {id: {"wording": name, "questions": read_} for id in ("judge.probes", "judge.judgeability")}
 
 
+@dataclass(frozen=True)
 class _Extra:
     """What the options add to every case."""
 
-    def __init__(
-        self, poses: str | None, condition: str | None, targets: str | None, reference: str | None, series: str | None
-    ) -> None:
-        from revisit.suites.clips import read_targets
-
-        self.poses = None if poses is None else Path(poses).expanduser()
-        if self.poses is not None and not self.poses.is_dir():
-            raise UsageError(f"{self.poses}: no such folder; --option poses names one with a file of poses per clip")
-        self.reference = None if reference is None else Path(reference).expanduser()
-        if self.reference is not None and not self.reference.is_dir():
-            raise UsageError(f"{self.reference}: no such folder; --option reference names one with <record>.mp4")
-        self.condition = condition
-        self.series = _series(Path(series).expanduser()) if series is not None else {}
-        self.targets = read_targets(Path(targets).expanduser()) if targets is not None else {}
+    poses: Path | None
+    condition: str | None
+    targets: Mapping[str, Any]
+    reference: Path | None
+    series: Mapping[str, str]
 
     def onto(self, case: Case) -> Case:
         notes = dict(case.annotations)
@@ -134,22 +132,11 @@ class _Extra:
         return replace(case, annotations=notes, artifacts=artifacts, target=target, reference=truth)
 
 
-def _all_from(
-    ours: Sequence[Path],
-    theirs: Sequence[Path],
-    roots: Sequence[Path],
-    wanted: Mapping[str, Mapping[str, Any]],
+def _from_manifests(
+    ours: Sequence[Path], theirs: Sequence[Path], roots: Sequence[Path], wanted: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Case | Rejected]:
     """Cases of our own manifests and of those of WRBench's tools, which may lie side by side."""
-    yield from _from_manifests(ours, roots, wanted)
-    for entry in upstream.read_manifests(theirs, roots):
-        yield _told(entry) if isinstance(entry, Case) else entry
-
-
-def _from_manifests(
-    manifests: Sequence[Path], roots: Sequence[Path], wanted: Mapping[str, Mapping[str, Any]]
-) -> Iterator[Case | Rejected]:
-    for path in manifests:
+    for path in ours:
         made: set[str] = set()
         model, ceiling = path.parent.name, False
         for entry in read_manifest(path, roots):
@@ -167,6 +154,8 @@ def _from_manifests(
             yield _told(replace(case, clip=entry.clip, reference=entry.reference, phases=entry.phases))
         if not ceiling:  # of a ceiling there is a clip for each camera and event, not for each record
             yield from _missing(wanted, made, model)
+    for entry in upstream.read_manifests(theirs, roots):
+        yield _told(entry) if isinstance(entry, Case) else entry
 
 
 def _from_tree(source: Path, wanted: Mapping[str, Mapping[str, Any]]) -> Iterator[Case | Rejected]:
@@ -250,6 +239,13 @@ def _provenance(clip: Path) -> dict[str, Any]:
         return {}
 
 
+def _folder(option: str, value: str | None, what: str) -> Path | None:
+    folder = None if value is None else Path(value).expanduser()
+    if folder is not None and not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder; --option {option} names one with {what}")
+    return folder
+
+
 def _file_in(folder: Path, name: str) -> Path | None:
     """The file of that name below a folder; None where there is none, or where no file can have the name."""
     try:
@@ -291,9 +287,6 @@ def _series(path: Path) -> dict[str, str]:
 
 
 def _has_records(path: Path) -> bool:
-    try:
-        with path.open(encoding="utf-8") as file:
-            first = parse_json(file.readline(1_000_000))
-        return {"task", "factor"} <= set(first.get("annotations") or {})
-    except (OSError, ValueError, AttributeError):
-        return False
+    first = upstream.first_row(path) or {}
+    notes = first.get("annotations")
+    return isinstance(notes, dict) and {"task", "factor"} <= set(notes)

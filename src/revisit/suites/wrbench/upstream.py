@@ -36,12 +36,12 @@ SCRIPTS = {  # what WRBench's camera types ask for, over the 81 frames of its de
 def manifests(source: Path) -> list[Path]:
     """The manifests in a folder, in the folders of a run or in a folder of runs; or the file itself."""
     if source.is_file():
-        return [source] if _first_row(source) else []
+        return [source] if _is_theirs(source) else []
     if not source.is_dir():
         return []
     shards = sorted(path for below in ("", "*/", "*/*/") for path in source.glob(below + SHARDS))
     lists = [source / name for name in (LIST, "manifest.jsonl") if (source / name).is_file()]
-    return [path for path in [*shards, *lists] if _first_row(path)]
+    return [path for path in [*shards, *lists] if _is_theirs(path)]
 
 
 def read_manifests(paths: Sequence[Path], roots: Sequence[Path]) -> Iterator[Case | Rejected]:
@@ -203,20 +203,21 @@ def _rows(path: Path) -> Iterator[tuple[str, Any]]:
         yield where, row if isinstance(row, dict) else Rejected(where, "expected an object with video_id and path")
 
 
-def _first_row(path: Path) -> Mapping[str, Any] | None:
-    """The first row of a manifest of WRBench's tools; None where the file is something else."""
+def _is_theirs(manifest: Path) -> bool:
+    return "video_id" in (first_row(manifest) or {})
+
+
+def first_row(path: Path) -> Mapping[str, Any] | None:
+    """The first row of a manifest, if it is an object; None where the file is something else."""
     try:
         if path.suffix == ".jsonl":
             with path.open(encoding="utf-8-sig") as file:
-                row = parse_json(file.readline(1_000_000))
-        elif path.suffix == ".json":
-            rows = parse_json(path.read_text(encoding="utf-8-sig"))
-            row = rows[0] if isinstance(rows, list) and rows else None
+                rows = [parse_json(file.readline(1_000_000))]
         else:
-            return None
+            rows = parse_json(path.read_text(encoding="utf-8-sig")) if path.suffix == ".json" else []
     except (OSError, ValueError):
         return None
-    return row if isinstance(row, dict) and "video_id" in row else None
+    return rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else None
 
 
 def safe_name(id: str) -> str:
