@@ -17,7 +17,7 @@ from revisit.core.phase_pairs import (
     stretched,
 )
 from revisit.engine.observe import all_partners, used
-from revisit.suites.memobench.keyframes import key_frames, problem_of
+from revisit.suites.memobench.sheets import Marks
 
 
 @pytest.mark.parametrize(
@@ -36,21 +36,21 @@ from revisit.suites.memobench.keyframes import key_frames, problem_of
     ],
 )
 def test_key_frames_of_the_table(marks, expected):
-    assert key_frames(*marks) == expected
+    assert Marks(*marks[:2]).phases(*marks[2:]) == expected
 
 
 def test_key_frames_agree_with_upstream(shared):
     cases = json.loads((shared / "oracle/memobench/oracle.json").read_text())["map_keyframes"]
     assert len(cases) == 60
     for case in cases:
-        found = key_frames(case["h"], case["r"], case["gt_total"], case["gen_total"])
+        found = Marks(case["h"], case["r"]).phases(case["gt_total"], case["gen_total"])
         assert list(found) == case["expected"], case
 
 
 def test_marks_that_cannot_be():
-    assert problem_of(0, 1, 1) is None and problem_of(150, 300, 300) is None
+    assert Marks(0, 1).problem(1) is None and Marks(150, 300).problem(300) is None
     for exits, returns in ((-1, 5), (5, 5), (9, 5), (5, 301)):
-        assert "expected 0 <= leaves < returns <= 300" in (problem_of(exits, returns, 300) or "")
+        assert "expected 0 <= leaves < returns <= 300" in (Marks(exits, returns).problem(300) or "")
 
 
 def test_stretching_rounds_half_to_even():

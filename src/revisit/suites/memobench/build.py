@@ -23,8 +23,7 @@ from revisit.judges.questions import Question, Record, Text
 from revisit.media import announced_frames, open_clip, save_npz, write_picture
 from revisit.media.texts import write_sheet
 from revisit.suites import authoring
-from revisit.suites.memobench.keyframes import problem_of
-from revisit.suites.memobench.sheets import rows_of, whole
+from revisit.suites.memobench.sheets import Marks, rows_of, whole
 
 SMOOTH = 1.5  # frames: the width of the smoothing of turns
 MOST_ERROR, SHARE = 3.0, 0.15  # degrees, and of the whole turn: a path that is less sure is left out
@@ -62,7 +61,7 @@ def read(table: Path, videos: Path) -> list[Recording]:
         exits, returns = whole(facts["exits"]), whole(facts["returns"])
         if exits is None or returns is None:
             raise UsageError(f"row {number} of {table.name}: exits and returns are frame numbers")
-        problem = problem_of(exits, returns, announced_frames(video) or 10**9)
+        problem = Marks(exits, returns).problem(announced_frames(video) or 10**9)
         if problem:
             raise UsageError(f"row {number} of {table.name}: {problem}")
         found.append(Recording(video, exits, returns, facts.get("subject", ""), facts.get("prompt", "")))

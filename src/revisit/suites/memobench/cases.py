@@ -16,7 +16,6 @@ from revisit.core import Case, Clip, MediaError, Target, UsageError
 from revisit.core.phase_pairs import phase_rule
 from revisit.suites.memobench.banks import as_annotation, find_bank, read_bank
 from revisit.suites.memobench.beside import files_of
-from revisit.suites.memobench.keyframes import FEWEST_FRAMES, key_frames
 from revisit.suites.memobench.names import ClipName
 from revisit.suites.memobench.sheets import Marks
 from revisit.suites.memobench.strata import Told, kinds_of
@@ -81,8 +80,8 @@ def make_case(
             artifacts["true_poses"] = truth.poses
     if truth is not None and marks is not None:
         annotations["gt_phases"] = [marks.exits, marks.returns]
-        if frames is not None and frames >= FEWEST_FRAMES:
-            phases = key_frames(marks.exits, marks.returns, truth.frames, frames)
+        phases = None if frames is None else marks.phases(truth.frames, frames)
+        if phases is not None:
             align = phase_rule(phases, (marks.exits, marks.returns))
     bank = known.questions(name, notes)
     if bank:

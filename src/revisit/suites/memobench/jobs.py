@@ -14,7 +14,6 @@ from revisit.geometry.path_script import script_of
 from revisit.geometry.poses import InvalidPoses
 from revisit.media import load_npz
 from revisit.media.folder import frame_files
-from revisit.suites.memobench.keyframes import FEWEST_FRAMES, key_frames
 from revisit.suites.memobench.names import SYNTHETIC, ClipName
 from revisit.suites.memobench.read import metadata_of
 from revisit.suites.memobench.sheets import SHEETS, Marks
@@ -53,9 +52,7 @@ def _job(
     name: ClipName, truth: TrueClip, marks: Marks | None, prompt: str, home: Path, wanted: Wanted, left_out: list[str]
 ) -> Job:
     frames = wanted.length(FRAMES)
-    phases = None
-    if marks is not None and frames >= FEWEST_FRAMES:
-        phases = key_frames(marks.exits, marks.returns, truth.frames, frames)
+    phases = None if marks is None else marks.phases(truth.frames, frames)
     path = None
     try:
         path = _path(name, truth, frames)

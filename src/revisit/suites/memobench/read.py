@@ -19,10 +19,9 @@ from revisit.media import VIDEO_SUFFIXES, natural_order
 from revisit.suites.clips import read_targets
 from revisit.suites.memobench.beside import existing, folders_of
 from revisit.suites.memobench.cases import Known, frame_rate, make_case
-from revisit.suites.memobench.keyframes import FEWEST_FRAMES, problem_of
 from revisit.suites.memobench.layouts import Found, clips_in, find_clip, kinds_in_order, trees_in
 from revisit.suites.memobench.names import ClipName, parse_clip, scene_name
-from revisit.suites.memobench.sheets import SHEETS, Marks, read_marks, read_prompts
+from revisit.suites.memobench.sheets import FEWEST_FRAMES, SHEETS, Marks, read_marks, read_prompts
 from revisit.suites.memobench.strata import read_categories
 from revisit.suites.memobench.truth import (
     FOLDERS,
@@ -180,7 +179,7 @@ class _Model:
         truth = data.clip(clip)
         if isinstance(truth, str):
             return refused(truth)
-        problem = None if marks is None else problem_of(marks.exits, marks.returns, truth.frames)
+        problem = None if marks is None else marks.problem(truth.frames)
         if problem is not None:
             return refused(problem)
         case = self.case(clip, truth, marks, notes)
@@ -256,7 +255,7 @@ def _plain(
         if true is not None and (true_frames := count_frames(Clip(true))) is not None:
             truth = TrueClip(Clip(true), true_frames)
         marks = given.get(name)
-        problem = problem_of(marks.exits, marks.returns, truth.frames) if marks and truth else None
+        problem = marks.problem(truth.frames) if marks and truth else None
         if problem is not None:
             yield Rejected(f"{name.title}@{model}", problem, model, name.subset, name.scene)
             continue

@@ -30,6 +30,7 @@ COLUMNS = {  # what we call it -> its headings, written without case, spaces and
     "skip": ("skip",),
     "prompt": ("prompt",),
 }
+FEWEST_FRAMES = 5  # of a clip with three phases; with fewer, the return would lie behind the last frame
 NEEDED = ("clip", "exits", "returns")
 MARKS = "video_folder, exits, re-enter (synthetic clips) or id, exit, reenter (real clips)"
 
@@ -47,6 +48,26 @@ class Marks:
     exits: int
     returns: int
     prompt: str = ""
+
+    def phases(self, true_frames: int, frames: int) -> tuple[int, int] | None:
+        """(first hidden frame, first returned frame) of a clip of `frames` frames; None for a clip that is too short.
+
+        The marks are carried over by the share of the length, rounded half to even, and kept apart: at least two frames
+        before the object leaves, two while it is hidden, and one after it has returned.
+        """
+        if frames < FEWEST_FRAMES:
+            return None
+        hidden = max(2, min(round(self.exits / true_frames * frames), frames - 4))
+        return hidden, max(hidden + 2, min(round(self.returns / true_frames * frames), frames - 1))
+
+    def problem(self, true_frames: int) -> str | None:
+        """What is wrong with the marks, as a sentence, or None."""
+        if 0 <= self.exits < self.returns <= true_frames:
+            return None
+        return (
+            f"the sheet says that the object leaves at frame {self.exits} and returns at {self.returns}, "
+            f"but the ground truth has {true_frames} frames; expected 0 <= leaves < returns <= {true_frames}"
+        )
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ import numpy as np
 from revisit.core import Clip, MediaError, UsageError
 from revisit.media import announced_frames, load_npz, open_clip
 from revisit.media.folder import frame_files
-from revisit.suites.memobench.keyframes import problem_of
 from revisit.suites.memobench.names import REAL, SYNTHETIC, ClipName, parse_clip
 from revisit.suites.memobench.sheets import (
     METADATA,
@@ -104,7 +103,7 @@ class Dataset:
         for name in sorted(sheet.marks if sheet else {clip for clip in self.clips if clip.subset == subset}):
             truth, marks = self.clip(name), sheet.marks[name] if sheet else None
             if isinstance(truth, TrueClip) and marks is not None:
-                truth = problem_of(marks.exits, marks.returns, truth.frames) or truth
+                truth = marks.problem(truth.frames) or truth
             yield name, marks, truth
 
 

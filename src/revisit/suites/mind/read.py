@@ -131,46 +131,30 @@ def _main(
     made = tree / perspective / test
     for name in names:
         assert truth is not None
-        id = f"{perspective}/{test}/{name}@{model}"
+        sample = f"{perspective}/{test}/{name}"
         video = find_video(made / name)
-        if video is None:
-            yield Rejected(
-                id, f"missing: there is no {perspective}/{test}/{name}/video.mp4", model, perspective, test, True
-            )
-            continue
-        found = known(truth / perspective / "test" / test / name)
-        if isinstance(found, str):
-            yield Rejected(id, found, model, perspective, test)
-            continue
-        yield _prediction(id, model, name, perspective, test, video, found, longest(f"{perspective}/{test}/{name}"))
+        absent = f"missing: there is no {sample}/video.mp4"
+        found = absent if video is None else known(truth / perspective / "test" / test / name)
+        if video is None or isinstance(found, str):
+            yield Rejected(f"{sample}@{model}", str(found), model, perspective, test, missing=video is None)
+        else:
+            yield _prediction(model, sample, video, found, longest(sample))
     for name in _folders(made):
         if name not in names and find_video(made / name) is not None:
             reason = f"the dataset has no {perspective}/test/{test}/{name}; name a prediction after its recording"
             yield Rejected(f"{perspective}/{test}/{name}@{model}", reason, model, perspective, test)
 
 
-def _prediction(
-    id: str,
-    model: str,
-    name: str,
-    perspective: str,
-    test: str,
-    video: Path,
-    found: Recording,
-    frames: int | None,
-) -> Case:
-    artifacts = {"actions": found.actions}
-    left = found.total - found.mark
-    if found.poses is not None:
-        artifacts["true_poses"] = found.poses
+def _prediction(model: str, sample: str, video: Path, found: Recording, frames: int | None) -> Case:
+    perspective, test, name = sample.split("/")
     own = next((video.parent / file for file in POSES if (video.parent / file).is_file()), None)
-    if own is not None:
-        artifacts["poses"] = own
+    artifacts = {"actions": found.actions, "true_poses": found.poses, "poses": own}
+    left = found.total - found.mark
     return Case(
-        id=id,
+        id=f"{sample}@{model}",
         suite="mind",
         model=model,
-        sample=f"{perspective}/{test}/{name}",
+        sample=sample,
         clip=Clip(video),
         # One stretch for all models, so that it is decoded once for all, and not further than the longest of them.
         reference=Clip(found.video, start=found.mark, count=min(frames, left) if frames else left),
@@ -184,7 +168,7 @@ def _prediction(
             "true_poses_from": found.poses_from,
             **action_space(name, test),
         },
-        artifacts=artifacts,
+        artifacts={artifact: path for artifact, path in artifacts.items() if path is not None},
     )
 
 

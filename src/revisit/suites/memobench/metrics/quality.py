@@ -6,14 +6,15 @@ image reward     100 * mean of the sigmoid of ImageReward over five frames (sect
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from revisit.core import Reason, Score, Series, Unscored, derived, metric
+from revisit.core import Metric, Reason, Score, Series, Unscored, derived, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.memory_clips import AestheticScores, ImageQuality, ImageRewards, VisualHalves
-from revisit.suites.memobench.metrics.rules import PAPER, check_rule, lacks, percent, rounded, rows, spread
+from revisit.suites.memobench.metrics.rules import PAPER, RULES, check_rule, lacks, percent, rounded, rows, spread
 
 UPSTREAM_STEP = 4
 AESTHETIC_RANGE = {"corrected": (1, 10), "paper": (1, 10), "upstream": (0, 10)}
@@ -88,38 +89,33 @@ def visual_quality(
     return Score(rounded(float(np.mean(parts)), 2, rule), facts=facts)
 
 
-@metric(
-    id="memo_aesthetic", version=1, title="Aesthetic score", unit="points", range=(0, 10), higher_is_better=True,
-    needs=(FrameFacts, AestheticScores), suites=("memobench",), paper=f"{PAPER} section 3.4", upstream="AestheticScore",
-    responds_to=("ugly frames",), blind_to=("memory", "camera"),
+def rated(name: str, kind: type, scales: Mapping[str, tuple[float, float]], doc: str, **card: Any) -> Metric:
+    """The metric of one rating of single frames."""
+
+    def scored(
+        frames: FrameFacts, seen: Any, *, rule: str = "corrected", step: int = UPSTREAM_STEP
+    ) -> Score | Unscored:
+        scale = scales[check_rule(rule)]
+        mean = mean_over_frames(seen.index, seen.value, frames, rule, step)
+        if isinstance(mean, Unscored):
+            return mean
+        facts = {"percent": percent(mean, *scale, rule), "range": list(scale), "rated_by": seen.maker}
+        return Score(mean, units=Series(frame=seen.index, value=seen.value), facts=facts)
+
+    return metric(
+        id=f"memo_{name}", version=1, higher_is_better=True, needs=(FrameFacts, kind), suites=("memobench",),
+        paper=f"{PAPER} section 3.4", blind_to=("memory", "camera"), doc=doc, **card,
+    )(scored)  # fmt: skip
+
+
+aesthetic = rated(
+    "aesthetic", AestheticScores, AESTHETIC_RANGE, "Mean aesthetic score of the frames, about 0 to 10.",
+    title="Aesthetic score", unit="points", range=(0, 10), upstream="AestheticScore", responds_to=("ugly frames",),
 )  # fmt: skip
-def aesthetic(
-    frames: FrameFacts, seen: AestheticScores, *, rule: str = "corrected", step: int = UPSTREAM_STEP
-) -> Score | Unscored:
-    """Mean aesthetic score of the frames, about 0 to 10."""
-    return _mean_score(frames, seen, AESTHETIC_RANGE[check_rule(rule)], rule, step)
-
-
-@metric(
-    id="memo_image_quality", version=1, title="Image quality", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(FrameFacts, ImageQuality), suites=("memobench",), paper=f"{PAPER} section 3.4", upstream="ImageQuality",
-    responds_to=("blur", "noise"), blind_to=("memory", "camera"),
+image_quality = rated(
+    "image_quality", ImageQuality, dict.fromkeys(RULES, (0, 1)), "Mean technical quality of the frames, 0 to 1.",
+    title="Image quality", unit="score", range=(0, 1), upstream="ImageQuality", responds_to=("blur", "noise"),
 )  # fmt: skip
-def image_quality(
-    frames: FrameFacts, seen: ImageQuality, *, rule: str = "corrected", step: int = UPSTREAM_STEP
-) -> Score | Unscored:
-    """Mean technical quality of the frames, 0 to 1."""
-    return _mean_score(frames, seen, (0, 1), rule, step)
-
-
-def _mean_score(
-    frames: FrameFacts, seen: AestheticScores | ImageQuality, scale: tuple[float, float], rule: str, step: int
-) -> Score | Unscored:
-    mean = mean_over_frames(seen.index, seen.value, frames, rule, step)
-    if isinstance(mean, Unscored):
-        return mean
-    facts = {"percent": percent(mean, *scale, rule), "range": list(scale), "rated_by": seen.maker}
-    return Score(mean, units=Series(frame=seen.index, value=seen.value), facts=facts)
 
 
 @metric(
