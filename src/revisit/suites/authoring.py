@@ -85,13 +85,12 @@ def card_problems(root: Path) -> list[str]:
 
 def _files(root: Path) -> list[Path]:
     """The files of a dataset, without its card, hidden ones, and what users add to it."""
-    found = []
-    for path in sorted(root.rglob("*"), key=natural_order):
-        parts = path.relative_to(root).parts
-        own = parts[0] not in OTHERS and parts[0] not in (CARD, READABLE)
-        if path.is_file() and own and not any(part.startswith(".") for part in parts):
-            found.append(path)
-    return found
+    names = {path: path.relative_to(root).parts for path in sorted(root.rglob("*"), key=natural_order)}
+    return [
+        path
+        for path, parts in names.items()
+        if parts[0] not in (*OTHERS, CARD, READABLE) and not any(p.startswith(".") for p in parts) and path.is_file()
+    ]
 
 
 def videos_in(folder: Path) -> list[Path]:

@@ -42,14 +42,15 @@ def _jobs(source: Path, home: Path, wanted: Wanted, left_out: list[str]) -> Iter
         if (id, case.seed) in seen:  # another model's clip of the same
             continue
         seen.add((id, case.seed))
+        name = f"{id}#{case.seed}" if case.seed else id
         truth = case.reference or case.clip
         known = measured(truth.path) if truth.path.is_file() else {}
         frames = wanted.length(known.get("frames") or FRAMES)
         size = wanted.size or (wanted.to.size if wanted.to else tuple(known.get("size") or SIZE))
         path = compile_script(case.camera, frames=frames).path.c2w if case.camera else None
         yield Job(
-            id=id if not case.seed else f"{id}#{case.seed}",
-            out=home / f"{file_name(id if not case.seed else f'{id}#{case.seed}')}.mp4",
+            id=name,
+            out=home / f"{file_name(name)}.mp4",
             suite="folder",
             model=wanted.model,
             sample=case.sample,

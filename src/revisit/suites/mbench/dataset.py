@@ -133,12 +133,7 @@ class Dataset:
     @cached_property
     def prepared(self) -> list[Path]:
         """Folders that hold pose artifacts beside those of the models: named by the user, or noted by `prepare`."""
-        path = self.root / ARTIFACTS
-        noted = json_or_none(path.read_text(encoding="utf-8-sig")) if path.is_file() else {"folders": []}
-        folders = _mapping(noted).get("folders")
-        if not (isinstance(folders, list) and all(isinstance(folder, str) for folder in folders)):
-            raise UsageError(f'{path}: expected {{"folders": [paths]}}, as `revisit mbench prepare --output` writes it')
-        return [*self.artifacts, *(Path(os.path.normpath(self.root / folder)) for folder in folders)]
+        return [*self.artifacts, *(Path(os.path.normpath(self.root / folder)) for folder in noted_artifacts(self.root))]
 
     @cached_property
     def motions(self) -> Mapping[str, list[tuple[str, float]]]:
@@ -335,16 +330,23 @@ def prepared_place(folder: Path, *, model_id: str, subset: str, sample_id: str, 
     return folder / model_id / subset / sample_id / condition_id / "da3" / "results.npz"
 
 
+def noted_artifacts(root: Path) -> list[str]:
+    """Folders that `prepare` noted in a dataset."""
+    path = root / ARTIFACTS
+    noted = json_or_none(path.read_text(encoding="utf-8-sig")) if path.is_file() else {"folders": []}
+    folders = _mapping(noted).get("folders")
+    if not (isinstance(folders, list) and all(isinstance(folder, str) for folder in folders)):
+        raise UsageError(f'{path}: expected {{"folders": [paths]}}, as `revisit mbench prepare --output` writes it')
+    return folders
+
+
 def note_artifacts(data: Dataset, folder: Path) -> str:
     """Write into the dataset where `prepare` put artifacts; return what to tell the user."""
     place = folder.resolve()
     listed = place.relative_to(data.root).as_posix() if place.is_relative_to(data.root) else str(place)
-    path = data.root / ARTIFACTS
+    folders = list(dict.fromkeys([*noted_artifacts(data.root), listed]))
     try:
-        known = (
-            _mapping(json_or_none(path.read_text(encoding="utf-8-sig"))).get("folders", []) if path.is_file() else []
-        )
-        write_text(path, json.dumps({"folders": list(dict.fromkeys([*known, listed]))}, indent=1) + "\n")
+        write_text(data.root / ARTIFACTS, json.dumps({"folders": folders}, indent=1) + "\n")
     except OSError:
         return f"the dataset cannot be written to; eval finds the artifacts with --artifacts {folder}"
     inside = any(_leads_into(place, root) for root in (data.root, Path.cwd(), *data.roots))

@@ -9,11 +9,11 @@ action-conditioned) and `total_m_score` (0-100) are required, `entity_score`, `e
 from __future__ import annotations
 
 import json
+import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from revisit.core import Clip, MediaError, UsageError
 from revisit.core.texts import json_or_none, parse_json
@@ -206,7 +206,7 @@ def _of_content(content: Any) -> list[str]:
         if name in content and not (isinstance(content[name], str) and content[name].strip()):
             found.append(f"{name} is {content[name]!r}; expected text")
     link = content.get("model_link")
-    if isinstance(link, str) and link.strip() and not _is_link(link):
+    if isinstance(link, str) and link.strip() and not re.match("(?i)https?://[^/]", link):
         found.append(f"model_link is {link!r}; expected an address that begins with http:// or https://")
     if "model_type" in content and content["model_type"] not in TYPES.values():
         found.append(f"model_type is {content['model_type']!r}; expected {' or '.join(TYPES.values())}")
@@ -216,8 +216,3 @@ def _of_content(content: Any) -> list[str]:
         if name in content and not number:
             found.append(f"{name} is {value!r}; expected a number from 0 to 100")
     return found
-
-
-def _is_link(text: str) -> bool:
-    parts: Sequence[str] = urlsplit(text)
-    return parts[0] in ("http", "https") and bool(parts[1])

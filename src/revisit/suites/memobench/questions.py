@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from revisit.core import observer
@@ -32,22 +32,25 @@ FOCUS = {
     "Physics Adherence": "whether motion, contact and light obey the laws of nature",
 }
 COUNT = PER_DIMENSION * len(FOCUS)
+ABOUT = Choice(tuple(FOCUS))
+NEW = Record(
+    {"id": Rating(1, COUNT), "dimension": ABOUT, "polarity": Choice(("positive", "negative")), "question": Text(300)}
+)
+PUBLIC = Record(
+    {
+        "ID": Rating(1, 999),
+        "Dimension": ABOUT,
+        "Dimension Polarity": Choice(("Positive", "Negative")),
+        "Question": Text(500),
+    }
+)
 
 
 @dataclass(frozen=True)
 class NewQuestions(Many):
     """Twenty-four questions with numbers from 1, six per dimension, three of each polarity."""
 
-    item: Schema = field(
-        default_factory=lambda: Record(
-            {
-                "id": Rating(1, COUNT),
-                "dimension": Choice(tuple(FOCUS)),
-                "polarity": Choice(("positive", "negative")),
-                "question": Text(300),
-            }
-        )
-    )
+    item: Schema = NEW
     at_least: int = COUNT
     at_most: int = COUNT
 
@@ -88,16 +91,7 @@ def write_questions(prompt: str, unlike: Sequence[str] = ()) -> Question:
 class PublicQuestions(Many):
     """Questions as the public script asks for them: ID, Dimension, Dimension Polarity, Question."""
 
-    item: Schema = field(
-        default_factory=lambda: Record(
-            {
-                "ID": Rating(1, 999),
-                "Dimension": Choice(tuple(FOCUS)),
-                "Dimension Polarity": Choice(("Positive", "Negative")),
-                "Question": Text(500),
-            }
-        )
-    )
+    item: Schema = PUBLIC
     at_least: int = len(FOCUS)
     at_most: int = 4 * COUNT
 

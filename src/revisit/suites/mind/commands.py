@@ -18,7 +18,7 @@ from revisit.cli.running import carry_out, tell
 
 DINO = "dinov3-base"
 DINO_PATH = Path("dinov3_vitb16")  # where the public evaluator looks
-METRICS = "lcm,visual,dino,action,gsc"
+GROUPS = "lcm,visual,dino,action,gsc"
 
 
 def mind(
@@ -34,7 +34,7 @@ def mind(
         None, "--video_max_time", min=1, help="Only the first N frames of a prediction, for lcm, visual and dino."
     ),
     output: Path = typer.Option(None, "--output", help="The JSON file; result_<model>_<time>.json by default."),
-    metrics: str = typer.Option(METRICS, "--metrics", help="Groups or metrics, separated by commas."),
+    metrics: str = typer.Option(GROUPS, "--metrics", help="Groups or metrics, separated by commas."),
     poses: str = typer.Option("", help="Folder of estimated camera poses that `revisit poses` wrote, for action."),
     protocol: str = typer.Option(None, help="corrected (default) or upstream."),
     set: str = typer.Option("paper", "--set", help="Observer set."),
@@ -47,7 +47,7 @@ def mind(
     """Score the predictions of a model as MIND's public evaluator does. The same command resumes."""
     from dataclasses import replace
 
-    from revisit.core import SUITES, UsageError
+    from revisit.core import METRICS, SUITES, UsageError
     from revisit.engine.request import Request
     from revisit.media.files import replacing
 
@@ -60,12 +60,13 @@ def mind(
     options = [f"gt={gt_root.resolve()}", f"model={name}", *([f"poses={poses}"] if poses else [])]
     request = Request.of(test_root, "mind", set, protocol, [metrics], None, "auto", [], options, truth=False)
     if video_max_time is not None:
-        asked = [id for id in SUITES["mind"].chosen([metrics]) if _is_limited(id)]
+        asked = [
+            id for id in SUITES["mind"].chosen([metrics]) if id in METRICS and "video_max_time" in METRICS[id].params
+        ]
         request = replace(request, parameters={id: {"video_max_time": video_max_time} for id in asked})
     written = output or Path(f"result_{name}_{datetime.now():%Y-%m-%d-%H:%M:%S}.json")
 
     def copy(folder: Path) -> None:
-        written.parent.mkdir(parents=True, exist_ok=True)
         with replacing(written) as temporary:
             shutil.copyfile(folder / "result.json", temporary)
 
@@ -73,12 +74,6 @@ def mind(
     code = tell(done, report=report, all=True)
     console.message(f"results: {written}")
     raise typer.Exit(code)
-
-
-def _is_limited(id: str) -> bool:
-    from revisit.core import METRICS as KNOWN
-
-    return id in KNOWN and "video_max_time" in KNOWN[id].params
 
 
 def _dino(folder: Path | None) -> None:

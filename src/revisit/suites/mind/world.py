@@ -10,10 +10,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 
@@ -130,36 +129,25 @@ def render_mind(
 ) -> tuple[Path, Path]:
     """Write the dataset and the predictions of all models; return both folders.
 
-    Clips are rendered side by side; `progress(done, total, what)` is called by one thread at a time.
+    Clips are rendered side by side; `progress(done, total, what)` is told of each.
     """
     truth, predictions = Path(folder) / "MIND-Data", Path(folder) / "predictions"
     recordings = takes(context, future, clips, spaces)
     worlds = {seed: make_room(seed) for seed in sorted({take.room for take in recordings})}
-    jobs: list[Callable[[], str]] = []
-    for perspective in perspectives:
-        for take in recordings:
-            jobs.append(_job(_record, truth, predictions, perspective, take, Studio(worlds[take.room], size)))
-        jobs.append(
-            _job(_go_and_return, truth, predictions, perspective, mirrors, mirror_half, Studio(worlds[0], size))
-        )
-    done, lock = 0, Lock()
-
-    def work(job: Callable[[], str]) -> None:
-        nonlocal done
-        what = job()
-        with lock:
-            done += 1
+    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
+        jobs = []
+        for perspective in perspectives:
+            for take in recordings:
+                studio = Studio(worlds[take.room], size)
+                jobs.append(pool.submit(_record, truth, predictions, perspective, take, studio))
+            shared = mirrors, mirror_half, Studio(worlds[0], size)
+            jobs.append(pool.submit(_go_and_return, truth, predictions, perspective, *shared))
+        for done, job in enumerate(as_completed(jobs), start=1):
+            what = job.result()
             if progress is not None:
                 progress(done, len(jobs), what)
-
-    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-        list(pool.map(work, jobs))
     (Path(folder) / DONE).touch()
     return truth, predictions
-
-
-def _job(function: Callable[..., str], *arguments: object) -> Callable[[], str]:
-    return lambda: function(*arguments)
 
 
 def _record(truth: Path, predictions: Path, perspective: str, take: Take, studio: Studio) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_
 from pathlib import Path
 
 import typer
@@ -37,6 +36,7 @@ def records(
     from collections import Counter
 
     from revisit.control.generators import generator
+    from revisit.media.files import write_lines
     from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
     from revisit.suites.wrbench.records import chosen_views, interface_of, starting_from
 
@@ -51,8 +51,7 @@ def records(
     rows = [starting_from(view, first_frames, source_videos, length, seed) for view in views]
     needed = takes if takes in ("image", "source_video") else ""
     without = sum(needed not in row for row in rows) if needed else 0
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text("".join(json_.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    write_lines(out, rows)
     cameras = Counter(view.camera for view in views)
     if json:
         facts = {"records": len(rows), "cameras": dict(cameras), "frames": length, "starts_from": takes}

@@ -20,6 +20,7 @@ from revisit.core import Case, Clip, Rejected, Target, UsageError, digest
 from revisit.core.cases import CEILING
 from revisit.core.texts import json_lines, parse_json
 from revisit.media import natural_order
+from revisit.media.files import is_file
 from revisit.metrics.camera_request import Request, request_of
 from revisit.suites.clips import MANIFEST, find_clips, read_manifest, read_targets
 from revisit.suites.wrbench import upstream
@@ -248,11 +249,8 @@ def _folder(option: str, value: str | None, what: str) -> Path | None:
 
 def _file_in(folder: Path, name: str) -> Path | None:
     """The file of that name below a folder; None where there is none, or where no file can have the name."""
-    try:
-        path = folder / name
-        return path if path.is_file() and path.resolve().is_relative_to(folder.resolve()) else None
-    except (OSError, ValueError):
-        return None
+    path = folder / name
+    return path if is_file(path) and path.resolve().is_relative_to(folder.resolve()) else None
 
 
 def _manifests(source: Path) -> list[Path]:

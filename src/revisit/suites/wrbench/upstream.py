@@ -15,6 +15,7 @@ from typing import Any
 
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.core.texts import json_lines, parse_json
+from revisit.media.files import is_file
 from revisit.suites.wrbench.prompts import TIERS
 from revisit.suites.wrbench.records import CAMERAS, case_of, condition_of, plain_record
 
@@ -128,7 +129,7 @@ def _case(where: str, row: Mapping[str, Any], folder: Path, roots: Sequence[Path
         return Rejected(f"{record}@{model}", f"its generation failed: {why}", model, factor, camera, missing=True)
     video = _find(named, folder, roots)
     if video is None:
-        if _leaves(named, folder, roots):
+        if is_file(folder / named):
             return Rejected(where, f"{named!r} lies outside the manifest's folder; allow it with --root", model)
         return Rejected(f"{record}@{model}", "nobody made this clip", model, factor, camera, missing=True)
     event = str(row.get("world_state_prompt") or row.get("prompt_text") or "")
@@ -166,21 +167,10 @@ def _find(named: str, folder: Path, roots: Sequence[Path]) -> Path | None:
     parts = PurePosixPath(named.replace("\\", "/")).parts
     for root in (folder, *roots):
         for first in range(len(parts)):
-            try:
-                path = root.joinpath(*(part for part in parts[first:] if part != "/")).resolve()
-                if path.is_relative_to(root.resolve()) and path.is_file():
-                    return path
-            except (OSError, ValueError):
-                continue  # a name that no file can have
+            path = root.joinpath(*(part for part in parts[first:] if part != "/"))
+            if is_file(path) and path.resolve().is_relative_to(root.resolve()):
+                return path.resolve()
     return None
-
-
-def _leaves(named: str, folder: Path, roots: Sequence[Path]) -> bool:
-    """Whether a manifest names a file that is there, in a place that nobody allowed."""
-    try:
-        return (folder / named).is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Any]]:
