@@ -60,10 +60,9 @@ def mind(
     options = [f"gt={gt_root.resolve()}", f"model={name}", *([f"poses={poses}"] if poses else [])]
     request = Request.of(test_root, "mind", set, protocol, [metrics], None, "auto", [], options, truth=False)
     if video_max_time is not None:
-        asked = [
-            id for id in SUITES["mind"].chosen([metrics]) if id in METRICS and "video_max_time" in METRICS[id].params
-        ]
-        request = replace(request, parameters={id: {"video_max_time": video_max_time} for id in asked})
+        asked = [METRICS[id] for id in SUITES["mind"].chosen([metrics]) if id in METRICS]
+        limit = {"video_max_time": video_max_time}
+        request = replace(request, parameters={one.id: limit for one in asked if limit.keys() <= one.params.keys()})
     written = output or Path(f"result_{name}_{datetime.now():%Y-%m-%d-%H:%M:%S}.json")
 
     def copy(folder: Path) -> None:

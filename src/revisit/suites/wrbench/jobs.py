@@ -77,8 +77,8 @@ def _usual(wanted: Wanted) -> int:
 
 
 def _of_line(line: dict[str, Any], home: Path, wanted: Wanted) -> Job:
-    files = {name: Path(line[name]) for name in ("image", "source_video") if name in line}
-    return _of_record(GenerationRecord(**{**line, **files}), home, wanted)
+    files: dict[str, Any] = {name: Path(line[name]) for name in ("image", "source_video") if name in line}
+    return _of_record(GenerationRecord(**(line | files)), home, wanted)
 
 
 def _of_record(record: GenerationRecord, home: Path, wanted: Wanted) -> Job:
