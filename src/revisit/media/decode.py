@@ -26,10 +26,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
@@ -61,7 +60,7 @@ def open_clip(clip: Clip, limits: Limits = Limits(), wanted: Wanted = None) -> C
     return ClipStream(clip, limits, wanted) if clip.frames is None else FramesInMemory(clip, wanted)
 
 
-class FramesInMemory:
+class FramesInMemory(AbstractContextManager["FramesInMemory"]):
     """A stream of frames that need no decoding."""
 
     def __init__(self, clip: Clip, wanted: Wanted) -> None:
@@ -83,14 +82,11 @@ class FramesInMemory:
             yield Frame(number, float(self.info.times[number]), rgb, frame_digest(rgb))
         self.passed = self.info.count
 
-    def __enter__(self) -> FramesInMemory:
-        return self
-
     def __exit__(self, *ending: object) -> None:
         pass
 
 
-class ClipStream:
+class ClipStream(AbstractContextManager["ClipStream"]):
     """Frames of a clip in order. `info` is known from the start, `notes` are complete after the last frame.
 
     `passed` counts the frames of the file that were decoded for it.
@@ -196,10 +192,7 @@ class ClipStream:
             self._worker.clean_up()
             self._worker = None
 
-    def __enter__(self) -> ClipStream:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *ending: object) -> None:
         self.close()
 
 

@@ -47,17 +47,11 @@ def looks(departures: Departures) -> Looks | Unscored:
         likeness.append(local_likeness(mine[..., 0], true[..., 0], valid))
     floor = 0.25  # gray levels per pixel: keeps a black frame from having a ratio of noise
     detail = np.log(np.maximum(departures.clip_detail, floor) / np.maximum(departures.reference_detail, floor))
-    beside = steps_agree(departures)
+    ways = ways_of(departures)
+    # Whether the chained steps of both cameras lead to the same place; they do not where a chain is broken.
+    beside = np.zeros(n, bool) if ways is None else np.linalg.norm(ways[0] - ways[1], axis=1) < BESIDE
     joined = np.where(trusted(departures), departures.offset_share, 0.0)
     return Looks(departures.index, joined, beside, lab, np.stack(likeness), chroma, contrast, detail)
-
-
-def steps_agree(departures: Departures) -> np.ndarray:
-    """(N,) whether the chained steps of both cameras lead to the same place; false where a chain is broken."""
-    ways = ways_of(departures)
-    if ways is None:
-        return np.zeros(len(departures.index), bool)
-    return np.asarray(np.linalg.norm(ways[0] - ways[1], axis=1) < BESIDE)
 
 
 def halved(picture: np.ndarray) -> np.ndarray:

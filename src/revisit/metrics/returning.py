@@ -17,7 +17,8 @@ import numpy as np
 from revisit.core import Score, Series, Unscored, derived, metric
 from revisit.evidence.appearance import NetworkPatches, PatchFeatures
 from revisit.evidence.views import ReturnPairs, ViewRelations
-from revisit.metrics.view_gate import AWAY, SURE, lasting, runs, states
+from revisit.metrics.rows import runs
+from revisit.metrics.view_gate import AWAY, SURE, lasting, states
 
 NEAR = 0.35  # strip of the earlier view that may be missing in the later one: most patches still correspond
 RECOVERED = 0.15  # of the width or height must have come back: more than the cues' error
@@ -37,15 +38,15 @@ def return_pairs(relations: ViewRelations) -> ReturnPairs:
         with np.errstate(invalid="ignore"):
             near = relations.seen[i] & (relations.lost[i] < NEAR) & ~away
         near = lasting(near, sure)
-        for first, last in runs(away):
-            before = np.flatnonzero(near[i:first])
-            after = np.flatnonzero(near[last + 1 :])
+        for start, end in runs(away):
+            before = np.flatnonzero(near[i:start])
+            after = np.flatnonzero(near[end:])
             if not len(before) or not len(after):
                 continue
-            worst = float(np.nan_to_num(relations.lost[i, first : last + 1], nan=1.0).max())
-            gap = float(relations.time[last + 1 + after[0]] - relations.time[i + before[-1]])
-            following = next((a for a, _ in runs(away) if a > last), n)
-            for j in (int(k) + last + 1 for k in after):
+            worst = float(np.nan_to_num(relations.lost[i, start:end], nan=1.0).max())
+            gap = float(relations.time[end + after[0]] - relations.time[i + before[-1]])
+            following = next((a for a, _ in runs(away) if a >= end), n)
+            for j in (int(k) + end for k in after):
                 if relations.lost[i, j] > worst - RECOVERED:
                     continue
                 rank = float((1 - relations.lost[i, j]) * (0.5 + 0.5 * relations.confidence[i, j]))

@@ -1,4 +1,4 @@
-"""Rows of evidence: finding frames in an index."""
+"""Rows of evidence: finding frames in an index, and runs of them."""
 
 from __future__ import annotations
 
@@ -10,3 +10,9 @@ def nearest_rows(index: np.ndarray, frames: np.ndarray) -> np.ndarray:
     after = np.clip(np.searchsorted(index, frames), 0, len(index) - 1)
     before = np.maximum(after - 1, 0)
     return np.where(np.abs(index[before] - frames) <= np.abs(index[after] - frames), before, after)
+
+
+def runs(mask: np.ndarray) -> list[tuple[int, int]]:
+    """Start and end of each run of True; the end is the row behind it."""
+    edges = np.flatnonzero(np.diff(np.r_[0, mask.astype(np.int8), 0]))
+    return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]

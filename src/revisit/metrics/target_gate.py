@@ -17,7 +17,8 @@ import numpy as np
 from revisit.core import Series, Unscored, Verdict, derived, gate
 from revisit.evidence.target import HIDDEN, RETURNED, VISIBLE, TargetLooks, TargetPhases, TargetSight, TargetTrack
 from revisit.metrics.room import UNSURE, with_room
-from revisit.metrics.target_looks import LookRule, carried_on, frames_for, read_looks, runs
+from revisit.metrics.rows import runs
+from revisit.metrics.target_looks import LookRule, carried_on, frames_for, read_looks
 
 NEVER = "never hidden"
 CAME_BACK = "hidden, returned"
@@ -95,12 +96,12 @@ def away_frames(track: TargetTrack, cues: Cues, rule: Rule) -> tuple[np.ndarray,
         says[doubtful] = 0
         weak = int(doubtful.sum()) >= frames_for(track.seconds, rule.back_for, 2)
     away = carried_on(says)
-    for start, end in runs(away, False):
+    for start, end in runs(~away):
         # undecided frames carry a return on, but do not make one
         if start > 0 and (says[start:end] > 0).sum() < frames_for(track.seconds, rule.back_for, 2):
             away[start:end] = True
     away[0] = False  # the target is in the first frame by definition
-    for start, end in runs(away, True):
+    for start, end in runs(away):
         if end - start < frames_for(track.seconds, rule.hidden_for, 3):
             away[start:end] = False
     return away, weak
@@ -240,7 +241,7 @@ def _doubt_of_layout(sight: TargetSight, cues: Cues, away: np.ndarray, back: np.
     """Why the layout alone cannot decide, or nothing."""
     track = sight.track
     if not away.any():
-        longest = max((end - start for start, end in runs(cues.says == 1, False)), default=0)
+        longest = max((end - start for start, end in runs(cues.says != 1)), default=0)
         if longest >= max(frames_for(track.seconds, 1.0, 4), 0.2 * len(track.index)):
             return f"cues disagree: for {longest} frames the target is neither clearly seen nor clearly gone"
         return ""

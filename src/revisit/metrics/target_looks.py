@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revisit.evidence.target import TargetLooks
+from revisit.metrics.rows import runs
 
 LOOKALIKE = 0.75  # likeness of something beside the target, in the first frame, from which on the two can be mixed up
 FEW_FIRST = 6  # looks from which the margin of the first frames is taken
@@ -91,10 +92,10 @@ def read_looks(looks: TargetLooks, rule: LookRule) -> Reading:
     says = frame_says(looks, rule)
     away = carried_on(says)
     hidden, shown = (frames_for(looks.seconds, seconds, 2) for seconds in (rule.hidden_for, rule.back_for))
-    for start, end in runs(away, False):
+    for start, end in runs(~away):
         if start > 0 and (says[start:end] > 0).sum() < shown:  # frames without an answer do not make a return
             away[start:end] = True
-    for start, end in runs(away, True):
+    for start, end in runs(away):
         if end - start < hidden or (says[start:end] < 0).sum() < 2:
             away[start:end] = False
     return Reading(away, says, margin, _doubt(looks, rule, away, says, margin))
@@ -132,9 +133,3 @@ def carried_on(says: np.ndarray) -> np.ndarray:
     """(N,) whether the target is away, frames without an answer taking the state before them."""
     last_word = np.maximum.accumulate(np.where(says != 0, np.arange(len(says)), 0))
     return np.asarray(says[last_word] < 0, dtype=bool)
-
-
-def runs(away: np.ndarray, value: bool) -> list[tuple[int, int]]:
-    """Start and end of each run of `value`."""
-    edges = np.flatnonzero(np.diff(np.r_[0, (away == value).astype(np.int8), 0]))
-    return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]

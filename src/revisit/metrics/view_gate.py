@@ -16,6 +16,7 @@ import numpy as np
 from revisit.core import Series, Verdict, derived, gate
 from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
 from revisit.metrics.room import UNSURE, with_room
+from revisit.metrics.rows import runs
 
 VERIFIED = 10  # points: frames of different places agree on 6 at most
 SUPPORTED = 0.15  # of the textured cells: fewer, and one thing was recognised, not the view
@@ -124,18 +125,12 @@ def states(relations: ViewRelations, i: int, left: float = LEFT) -> np.ndarray:
     return np.asarray(np.where(gone, AWAY, np.where(seen, VISIBLE, UNKNOWN)))
 
 
-def runs(mask: np.ndarray) -> list[tuple[int, int]]:
-    """(first, last) of each run of True."""
-    edges = np.flatnonzero(np.diff(np.r_[0, mask.astype(int), 0]))
-    return [(int(a), int(b) - 1) for a, b in zip(edges[::2], edges[1::2], strict=True)]
-
-
 def lasting(mask: np.ndarray, certain: np.ndarray) -> np.ndarray:
     """The mask without single samples that are not certain."""
     kept = np.array(mask, bool)
-    for first, last in runs(mask):
-        if first == last and not certain[first]:
-            kept[first] = False
+    for start, end in runs(mask):
+        if end - start == 1 and not certain[start]:
+            kept[start] = False
     return kept
 
 
