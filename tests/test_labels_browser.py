@@ -109,7 +109,8 @@ def test_two_raters_label_pairs_with_the_keyboard(tmp_path, models, samples):
         darker = "b" if brighter == "a" else "a"
         assert label.answer == (darker if label.rater == "ben" and label.question == "integrity" else brighter)
         assert label.seconds > 0
-    assert {tuple(sorted(label.models)) for label in labels} == set(combinations([f"m{k}" for k in range(models)], 2))
+    compared = {tuple(sorted((label.model, label.other_model))) for label in labels}
+    assert compared == set(combinations([f"m{k}" for k in range(models)], 2))
     assert {label.swapped for label in labels} == {True, False}
 
 

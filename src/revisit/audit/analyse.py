@@ -114,6 +114,7 @@ def _cell(metric: Metric, answers: Answers, kind: str, claimed: bool) -> dict[st
     asked = answers.get((kind, 1.0), {})
     separation = auc([sign * value for value in perfect.values()], [sign * value for value in full.values()])
     tau = kendall_tau(strengths, worse, scenes) if separation is not None else None
+    reasons = Counter(record.reason.kind for record in asked.values() if record.reason is not None)
     cell: dict[str, Any] = {
         "claimed": claimed,
         "n": len(full),
@@ -123,7 +124,7 @@ def _cell(metric: Metric, answers: Answers, kind: str, claimed: bool) -> dict[st
         "effect": None if effect is None else effect.__dict__,
         "read": side,
         "means": _by_strength(answers, kind),
-        "unscored": _reasons(asked),
+        "unscored": dict(reasons.most_common()),
     }
     return {**cell, "response": _response(cell)}
 
@@ -245,11 +246,6 @@ def _mean(found: Mapping[int, Record]) -> dict[str, Any]:
 def _by_strength(answers: Answers, kind: str) -> dict[str, dict[str, Any]]:
     strengths = sorted(at for name, at in answers if name == kind)
     return {f"{at:g}": _mean(answers[kind, at]) for at in strengths}
-
-
-def _reasons(found: Mapping[int, Record]) -> dict[str, int]:
-    """Why clips were not scored, by kind of reason, the most frequent first."""
-    return dict(Counter(record.reason.kind for record in found.values() if record.reason is not None).most_common())
 
 
 def _never_scored(answers: Answers) -> str | None:

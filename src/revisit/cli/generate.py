@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,6 @@ def generate(
         carry_out,
         conditions,
         disk_free,
-        eval_command,
         how_of,
         plan_rows,
         with_ceilings,
@@ -113,7 +113,7 @@ def generate(
     for remark, count in Counter(remark for made in ended for remark in made.remarks).items():
         console.message(f"{count} of {total}: {remark}")
     counts = dict(sorted(Counter(made.status for made in ended).items()))
-    score = dict.fromkeys(eval_command(batch) for batch in batches)
+    score = dict.fromkeys(shlex.join(["revisit", "eval", *batch.evaluate]) for batch in batches)
     if json:
         console.data({"counts": counts, "evaluate": list(score), "jobs": [made.__dict__ for made in ended]})
     else:

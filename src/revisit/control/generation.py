@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -198,11 +197,6 @@ def disk_free(place: Path) -> int:
     while not place.exists():
         place = place.absolute().parent
     return shutil.disk_usage(place).free
-
-
-def eval_command(batch: Batch) -> str:
-    """The command that scores what was made."""
-    return shlex.join(["revisit", "eval", *batch.evaluate])
 
 
 def _span(values: Sequence[float]) -> str:

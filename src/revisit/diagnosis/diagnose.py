@@ -75,11 +75,10 @@ def diagnose(records: Mapping[str, Record]) -> Diagnosis:
             untold[id] = f"the camera {why}, so memory was not tested"
             continue
         sure = confidence(id, found)
-        told = (
-            ruled.get(id)
-            if sure is None
-            else Told(sure, strength_of(kind, scores), tuple(scores.frames(kind.shown_by)))
-        )
+        told = ruled.get(id)
+        if sure is not None:
+            strength = between(scores.of(kind.shown_by, default=kind.full[1]), *kind.full)
+            told = Told(sure, strength, tuple(scores.frames(kind.shown_by)))
         if told is None:
             untold[id] = unknown[kind.needs]
         elif told.sure > 1 - SURE:
@@ -93,11 +92,6 @@ def diagnose(records: Mapping[str, Record]) -> Diagnosis:
 def enough(untold: Collection[str]) -> bool:
     """Whether a clip without findings may be called sound: more than half of all kinds, and of memory's, are told."""
     return all(2 * len(kinds.intersection(untold)) < len(kinds) for kinds in (ALL, MEMORY))
-
-
-def strength_of(kind: Kind, scores: Scores) -> float:
-    """How strong a failure is, 0 to 1, from the metric that grows with it."""
-    return between(scores.of(kind.shown_by, default=kind.full[1]), *kind.full)
 
 
 def _finding(id: str, kind: Kind, told: Told, never_left: bool) -> Finding:

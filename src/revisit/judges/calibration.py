@@ -91,17 +91,13 @@ def _asked(asker: Asker, frames: Sequence[Frames], questions: Sequence[Question]
 
 def _agreement(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, Any]:
     """Counts and agreement, in all and per subset."""
-    subsets = {name: [k for k, row in enumerate(rows) if row.subset == name] for name in _subsets(rows)}
+    subsets = grouped((k for k, row in enumerate(rows) if row.subset), lambda k: rows[k].subset)
     return {
         **_scores(rows, answers),
         "subsets": {
             name: _scores([rows[k] for k in some], [answers[k] for k in some]) for name, some in subsets.items()
         },
     }
-
-
-def _subsets(rows: Sequence[Label]) -> list[str]:
-    return [name for name in dict.fromkeys(row.subset for row in rows) if name]
 
 
 def _scores(rows: Sequence[Label], answers: Sequence[Answer]) -> dict[str, Any]:

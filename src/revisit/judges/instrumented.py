@@ -126,7 +126,8 @@ class Scene:
         best = int(np.argmax(explained))
         if explained[best] >= KNOWN:
             return Reading(time, True, place_seen, well, best, best)
-        overlaps = [_overlap(foreign, outline[view]) for outline in self.outlines]
+        there = self.outlines[:, view]
+        overlaps = [(foreign & outline).sum() / max((foreign | outline).sum(), 1) for outline in there]
         near = int(np.argmax(overlaps))
         if overlaps[near] >= OVERLAP:
             return Reading(time, True, place_seen, well, self._on_the_way(near), ELSEWHERE)
@@ -439,10 +440,6 @@ def _colours(picture: np.ndarray, where: np.ndarray) -> np.ndarray:
     bins = (lab[:, 0] * 6 // 256, *(np.clip((lab[:, k] - 64) * 8 // 128, 0, 7) for k in (1, 2)))
     counts = np.bincount(np.ravel_multi_index(bins, (6, 8, 8)), minlength=384)
     return np.asarray(counts / max(counts.sum(), 1))
-
-
-def _overlap(one: np.ndarray, other: np.ndarray) -> float:
-    return float((one & other).sum() / max((one | other).sum(), 1))
 
 
 def word(yes: bool) -> str:

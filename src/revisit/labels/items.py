@@ -116,7 +116,8 @@ def items_of(task: str, cases: Sequence[Case], *, forms: int = 1, dimensions: Se
     if task == "answer":
         made = [item for case in cases for item in _forms(case, forms)]
     elif task == "review":
-        made = [_review(case, question) for case in cases for question in bank_of(case)]
+        asked = [(case, question) for case in cases for question in bank_of(case)]
+        made = [_item(task, (case,), [_of_bank(one, REVIEWS)], str(one["id"])) for case, one in asked]
     else:
         made = [{"trigger": _trigger, "marks": _marks, "failure": _failure}[task](case) for case in cases]
     if not made:
@@ -176,10 +177,6 @@ def _forms(case: Case, forms: int) -> list[Item]:
         for form, part in enumerate(dealt)
         if part
     ]
-
-
-def _review(case: Case, question: Mapping[str, Any]) -> Item:
-    return _item("review", (case,), [_of_bank(question, REVIEWS)], str(question["id"]))
 
 
 def _of_bank(question: Mapping[str, Any], answers: tuple[str, ...]) -> Asked:

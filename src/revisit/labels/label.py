@@ -68,10 +68,6 @@ class Label:
         """What clips of one scene share."""
         return "/".join(part for part in (self.subset, self.sample) if part)
 
-    @property
-    def models(self) -> tuple[str, str]:
-        return self.model, self.other_model
-
 
 NAMES = tuple(part.name for part in fields(Label))
 

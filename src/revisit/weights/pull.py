@@ -48,11 +48,6 @@ class Pull:
     archives: dict[str, Path] = field(default_factory=dict)
 
 
-def is_offline(asked: bool = False) -> bool:
-    """Whether nothing may be fetched from elsewhere."""
-    return asked or os.environ.get(OFFLINE, "") not in ("", "0")
-
-
 def pull(
     ids: Sequence[str],
     *,
@@ -66,7 +61,7 @@ def pull(
     if not again and all(not isinstance(look(one), str) for one in wanted):
         return [_already(one) for one in wanted]
     with _writing(), _alone(say):
-        round = Pull(is_offline(offline), progress)
+        round = Pull(offline or os.environ.get(OFFLINE, "") not in ("", "0"), progress)
         try:
             outcomes = []
             for one in wanted:

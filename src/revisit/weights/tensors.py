@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -80,11 +80,3 @@ def _array(kind: type, shape: tuple[int, ...], code: bytes) -> np.ndarray:
     if kind is not np.ndarray:
         raise pickle.UnpicklingError("it asks for an array of another kind")
     return np.ndarray.__new__(np.ndarray, shape, np.dtype(code.decode() if isinstance(code, bytes) else code))
-
-
-def numpy_pickle(file: IO[bytes], path: Path) -> Any:
-    """What a pickle of numpy arrays holds."""
-    try:
-        return NumbersOnly(file).load()
-    except Exception as error:  # a hostile pickle may raise anything
-        raise unreadable(path, error) from error

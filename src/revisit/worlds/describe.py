@@ -16,11 +16,9 @@ seconds                  how long the event takes; 0 where it happens at once an
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
-from revisit.media import save_npz
 from revisit.worlds.events import EVENTS, STEADY
 from revisit.worlds.film import Film
 from revisit.worlds.state import State
@@ -81,11 +79,6 @@ def questions_about(film: Film) -> dict[str, tuple[str, bool]]:
         for ask, texts in WORDING.items()
         for opposite, text in enumerate(texts)
     }
-
-
-def save_description(film: Film, path: Path) -> None:
-    """Write the public description of a film to an npz file."""
-    save_npz(path, describe(film), compress=True)
 
 
 def _states(film: Film) -> dict[State, float]:

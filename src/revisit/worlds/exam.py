@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from revisit.media import encode_mp4
+from revisit.media import encode_mp4, save_npz
 from revisit.media.files import write_lines
-from revisit.worlds.describe import questions_about, save_description
+from revisit.worlds.describe import describe, questions_about
 from revisit.worlds.events import EVENTS
 from revisit.worlds.failures import camera_path, failure, generate
 from revisit.worlds.film import Film, play
@@ -118,7 +118,7 @@ def render_exam(
         name = f"{number:02d}-{story.name}"
         film = exam_film(number, story, size, frames)
         if not (folder / "scenes" / f"{name}.npz").is_file():
-            save_description(film, folder / "scenes" / f"{name}.npz")
+            save_npz(folder / "scenes" / f"{name}.npz", describe(film), compress=True)
         for kind in kinds:
             if kind != "perfect" and not failure(kind).applies(film):
                 continue

@@ -13,6 +13,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -61,19 +62,14 @@ def vanish(film: Film, strength: float, rng: np.random.Generator) -> Frames:
         yield effects.towards(truth, film.shot(frame).rgb, strength) if away else truth
 
 
-def colour_drift(film: Film, strength: float, rng: np.random.Generator) -> Frames:
-    """On return the target has other colours; strength is how far they have moved."""
-    return story.with_wrong_state(film, lambda state: replace(state, colour=strength))
+def _drift(what: str) -> Making:
+    """On return the target has other colours, another pattern or another shape; strength is how far it has changed."""
 
+    def frames(film: Film, strength: float, rng: np.random.Generator) -> Frames:
+        change: dict[str, Any] = {what: strength}
+        return story.with_wrong_state(film, lambda state: replace(state, **change))
 
-def texture_drift(film: Film, strength: float, rng: np.random.Generator) -> Frames:
-    """On return the target bears another pattern; strength is how much of it covers the true one."""
-    return story.with_wrong_state(film, lambda state: replace(state, texture=strength))
-
-
-def shape_drift(film: Film, strength: float, rng: np.random.Generator) -> Frames:
-    """On return the target has another shape; strength is how far it is deformed."""
-    return story.with_wrong_state(film, lambda state: replace(state, shape=strength))
+    return frames
 
 
 def state_reset(film: Film, strength: float, rng: np.random.Generator) -> Frames:
@@ -94,7 +90,7 @@ def teleport(film: Film, strength: float, rng: np.random.Generator) -> Frames:
 
 def duplicate(film: Film, strength: float, rng: np.random.Generator) -> Frames:
     """On return a second target stands half a metre from the first; strength is how solid it is."""
-    aside = story.step_beside(film)
+    aside = story.ELSEWHERE * story.inwards(film) * story.rightwards(film)  # towards the middle of the last view
     for frame, away in story.moments(film):
         truth, state = film.truth(frame).rgb, film.states[frame]
         if away:
@@ -296,9 +292,9 @@ FAILURES: dict[str, Failure] = {
     "late_return": _camera("camera returns late", "the camera waits too long before it turns back", late_return),
     "partial_return": _camera("camera returns in part", "the camera stops on its way back", partial_return),
     "vanish": Failure("object vanishes", "the target is gone on return", vanish),
-    "colour_drift": Failure("identity drifts: colour", "the target returns in other colours", colour_drift),
-    "texture_drift": Failure("identity drifts: texture", "the target returns with another pattern", texture_drift),
-    "shape_drift": Failure("identity drifts: shape", "the target returns in another shape", shape_drift),
+    "colour_drift": Failure("identity drifts: colour", "the target returns in other colours", _drift("colour")),
+    "texture_drift": Failure("identity drifts: texture", "the target returns with another pattern", _drift("texture")),
+    "shape_drift": Failure("identity drifts: shape", "the target returns in another shape", _drift("shape")),
     "state_reset": Failure(
         "state reset", "the target returns as it was before the event", state_reset, something_happened
     ),

@@ -139,7 +139,10 @@ def play(
     film = Film(
         world, event, script, K, poses, still, (0, 0), views, fps, 0.0, light, screen, size, told(world, steps), seen
     )
-    begins = _begins_in_view(film, before) if happening.in_view else _unseen_moment(film, before, after)
+    if happening.in_view:  # well before the target leaves the view
+        begins = max(1, int(BEGINS * _absence(film, {before})[0]))
+    else:  # in the middle of the first stretch in which it would be seen in neither state
+        begins = sum(_absence(film, {before, after})) // 2
     states = tuple(happening.at(world, (frame - begins) / fps) for frame in range(len(poses)))
     film = replace(film, states=states, begins=float(begins))
     return replace(film, phases=_phases(film))
@@ -156,17 +159,6 @@ def _views(
             seen[key] = View(world, Camera(K, pose, size))
         views.append(seen[key])
     return tuple(views)
-
-
-def _unseen_moment(film: Film, before: State, after: State) -> int:
-    """The frame in the middle of the first stretch in which the target would be seen in neither state."""
-    leaves, returns = _absence(film, {before, after})
-    return leaves + (returns - leaves) // 2
-
-
-def _begins_in_view(film: Film, before: State) -> int:
-    """The frame at which a lasting event begins, well before the target leaves the view."""
-    return max(1, int(BEGINS * _absence(film, {before})[0]))
 
 
 def _phases(film: Film) -> tuple[int, int]:

@@ -128,11 +128,6 @@ def step_aside(film: Film) -> np.ndarray:
     return step if seen and free else np.array([0, -0.9 * ELSEWHERE, 0])
 
 
-def step_beside(film: Film) -> np.ndarray:
-    """A step sideways towards the middle of the last view."""
-    return ELSEWHERE * inwards(film) * rightwards(film)
-
-
 def rightwards(film: Film) -> np.ndarray:
     """The horizontal direction to the right in the last view."""
     right = film.poses[-1, :3, 0] * (1, 0, 1)

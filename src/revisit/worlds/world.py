@@ -217,8 +217,8 @@ class View:
             picture = colour(self.world.room, close, traced) if fine else np.zeros((0, 0, 3), np.uint8)
             _keep(self._regions, key, (traced, picture), most=4)
         traced, picture = self._regions[key]
-        inner = tuple(times * (edge - shift) for edge, shift in zip(box, (x0, y0, x0, y0), strict=True))
-        return traced.cut(inner), _crop(picture, inner).copy() if fine else picture  # type: ignore[arg-type]
+        a0, b0, a1, b1 = (times * (edge - shift) for edge, shift in zip(box, (x0, y0, x0, y0), strict=True))
+        return traced.cut((a0, b0, a1, b1)), picture[b0:b1, a0:a1].copy()
 
 
 def _keep(drawer: dict[Any, T], key: Any, value: T, most: int = KEPT) -> None:
@@ -278,10 +278,6 @@ def _covering(boxes: Iterable[Box | None], size: tuple[int, int]) -> Box | None:
         return None
     x0, y0, x1, y1 = (np.array(found).min(axis=0)[:2] - 1).tolist() + (np.array(found).max(axis=0)[2:] + 1).tolist()
     return max(x0, 0), max(y0, 0), min(x1, size[1]), min(y1, size[0])
-
-
-def _crop(image: np.ndarray, box: Box) -> np.ndarray:
-    return image[box[1] : box[3], box[0] : box[2]]
 
 
 def _halved(image: np.ndarray) -> np.ndarray:

@@ -29,51 +29,6 @@ LINGBOT_PICTURE = (832, 480)  # its intrinsics are pixels of this picture, whate
 GEN3C_PICTURE = (1280, 704)
 
 
-def write_exchange(ask: Ask) -> dict[str, bytes]:
-    """`w2c` (1, N, 4, 4) and `intrinsics` (1, N, 3, 3)."""
-    lens = ask.lens(ask.plan.size)
-    return {"npz": packed(w2c=invert(ask.c2w)[None], intrinsics=np.tile(lens, (1, len(ask.c2w), 1, 1)))}
-
-
-def read_exchange(files: Files, count: int) -> Delivered:
-    return _every_frame(invert(rigid(member(files["npz"], "w2c", (1, None, 4, 4))[0])))
-
-
-def write_multiview(ask: Ask) -> dict[str, bytes]:
-    """`w2cs_all` (T, 4, 4) and `Ks_all` (T, 3, 3) in pixels of 1280x704."""
-    lens = ask.lens(GEN3C_PICTURE)
-    return {"npz": packed(w2cs_all=invert(ask.c2w), Ks_all=np.tile(lens, (len(ask.c2w), 1, 1)))}
-
-
-def read_multiview(files: Files, count: int) -> Delivered:
-    return _every_frame(invert(rigid(member(files["npz"], "w2cs_all", (None, 4, 4)))))
-
-
-def write_blender(ask: Ask) -> dict[str, bytes]:
-    """`extrinsics` (T, 4, 4): camera-to-world with Blender's camera in Blender's world."""
-    return {"npz": packed(extrinsics=BLENDER_WORLD @ ask.c2w @ BLENDER_CAMERA)}
-
-
-def read_blender(files: Files, count: int) -> Delivered:
-    return _every_frame(BLENDER_WORLD.T @ rigid(member(files["npz"], "extrinsics", (None, 4, 4))) @ BLENDER_CAMERA)
-
-
-def write_anchored(ask: Ask) -> dict[str, bytes]:
-    """`poses_c2w` (1 + N, 4, 4): the pose of the first picture, then one for each frame that is made."""
-    return {"npz": packed(poses_c2w=np.concatenate([ask.c2w[:1], ask.c2w]))}
-
-
-def read_anchored(files: Files, count: int) -> Delivered:
-    c2w = relative(rigid(member(files["npz"], "poses_c2w", (None, 4, 4))))
-    return Delivered(np.arange(len(c2w) - 1), c2w[1:])
-
-
-def write_folder(ask: Ask) -> dict[str, bytes]:
-    """poses.npy (N, 4, 4) camera-to-world and intrinsics.npy (4,) in pixels of the first picture."""
-    lens = ask.lens(ask.picture or ask.plan.size)
-    return {"poses.npy": saved(ask.c2w), "intrinsics.npy": saved(lens[[0, 1, 0, 1], [0, 1, 2, 2]])}
-
-
 def read_folder(files: Files, count: int) -> Delivered:
     member(files["intrinsics.npy"], "", (4,))
     return _every_frame(rigid(member(files["poses.npy"], "", (None, 4, 4))))
@@ -81,7 +36,7 @@ def read_folder(files: Files, count: int) -> Delivered:
 
 def write_latent_folder(ask: Ask) -> dict[str, bytes]:
     """poses.npy (N, 4, 4) camera-to-world and intrinsics.npy (N, 4) in pixels of 832x480."""
-    lens = ask.lens(LINGBOT_PICTURE)[[0, 1, 0, 1], [0, 1, 2, 2]]
+    lens = _four(ask.lens(LINGBOT_PICTURE))
     return {"poses.npy": saved(ask.c2w), "intrinsics.npy": saved(np.tile(lens, (len(ask.c2w), 1)))}
 
 
@@ -130,31 +85,46 @@ def _turns_only(c2w: np.ndarray) -> np.ndarray:
     return still
 
 
-def _every_frame(c2w: np.ndarray) -> Delivered:
-    return Delivered(np.arange(len(c2w)), relative(c2w))
+def _every_frame(c2w: np.ndarray, anchors: int = 0) -> Delivered:
+    return Delivered(np.arange(len(c2w) - anchors), relative(c2w)[anchors:])
+
+
+def _four(lens: np.ndarray) -> np.ndarray:
+    """fx, fy, cx, cy."""
+    return lens[[0, 1, 0, 1], [0, 1, 2, 2]]
 
 
 W2C_ARRAYS = Family(
     "w2c_arrays", "World-to-camera arrays, for exchange", ("npz",),
-    "w2c (1, N, 4, 4), intrinsics (1, N, 3, 3) in pixels", write_exchange, read_exchange,
+    "w2c (1, N, 4, 4), intrinsics (1, N, 3, 3) in pixels",
+    lambda ask: {"npz": packed(w2c=invert(ask.c2w)[None], intrinsics=ask.lenses(ask.plan.size)[None])},
+    lambda files, count: _every_frame(invert(rigid(member(files["npz"], "w2c", (1, None, 4, 4))[0]))),
 )  # fmt: skip
 MULTIVIEW_NPZ = Family(
     "multiview_npz", "World-to-camera among the members of a scene", ("npz",),
-    "w2cs_all (T, 4, 4) world-to-camera, Ks_all (T, 3, 3) in pixels of 1280x704", write_multiview, read_multiview,
+    "w2cs_all (T, 4, 4) world-to-camera, Ks_all (T, 3, 3) in pixels of 1280x704",
+    lambda ask: {"npz": packed(w2cs_all=invert(ask.c2w), Ks_all=ask.lenses(GEN3C_PICTURE))},
+    lambda files, count: _every_frame(invert(rigid(member(files["npz"], "w2cs_all", (None, 4, 4))))),
 )  # fmt: skip
 BLENDER_NPZ = Family(
     "blender_npz", "Camera-to-world, Blender's camera and world", ("npz",),
     "extrinsics (T, 4, 4): camera with y up and z backward, world with x right, y ahead, z up",
-    write_blender, read_blender,
+    lambda ask: {"npz": packed(extrinsics=BLENDER_WORLD @ ask.c2w @ BLENDER_CAMERA)},
+    lambda files, count: _every_frame(
+        BLENDER_WORLD.T @ rigid(member(files["npz"], "extrinsics", (None, 4, 4))) @ BLENDER_CAMERA
+    ),
 )  # fmt: skip
 ANCHORED_NPZ = Family(
     "anchored_npz", "Camera-to-world after an anchor", ("npz",),
-    "poses_c2w (1 + N, 4, 4): the first picture's pose, then one per frame", write_anchored, read_anchored,
+    "poses_c2w (1 + N, 4, 4): the first picture's pose, then one per frame",
+    lambda ask: {"npz": packed(poses_c2w=np.concatenate([ask.c2w[:1], ask.c2w]))},
+    lambda files, count: _every_frame(rigid(member(files["npz"], "poses_c2w", (None, 4, 4))), anchors=1),
 )  # fmt: skip
 POSE_FOLDER = Family(
     "pose_folder", "Camera-to-world and lens as npy", ("poses.npy", "intrinsics.npy"),
     "poses.npy (N, 4, 4) camera-to-world; intrinsics.npy (4,) in pixels of the first picture",
-    write_folder, read_folder, folder=True, pictured=True,
+    lambda ask: {"poses.npy": saved(ask.c2w), "intrinsics.npy": saved(_four(ask.lens(ask.picture or ask.plan.size)))},
+    read_folder, folder=True, pictured=True,
 )  # fmt: skip
 LATENT_FOLDER = Family(
     "latent_folder", "Camera-to-world read per latent frame", ("poses.npy", "intrinsics.npy"),

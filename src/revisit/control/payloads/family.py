@@ -45,6 +45,10 @@ class Ask:
         focal = float(self.plan.path.intrinsics[0, 0, 0]) * width / self.plan.size[0]
         return np.array([[focal, 0, width / 2], [0, focal, height / 2], [0, 0, 1.0]])
 
+    def lenses(self, size: tuple[int, int]) -> np.ndarray:
+        """The same for every frame (N, 3, 3)."""
+        return np.tile(self.lens(size), (len(self.c2w), 1, 1))
+
 
 @dataclass(frozen=True, eq=False)
 class Delivered:
