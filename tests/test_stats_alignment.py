@@ -16,14 +16,15 @@ from revisit.stats.alignment import (
     judgeability,
     pair_rho,
     split,
-    win_ratios,
 )
 from revisit.stats.bradley_terry import Preference, bradley_terry
 
 
 def test_win_ratios_in_closed_form():
     votes = [("a", "b", 1), ("a", "c", 0), ("b", "c", -1), ("a", "b", -1)]
-    ratios, counts = win_ratios(votes)
+    found = by_win_ratio([Compared(one, other, verdict, verdict / 7) for one, other, verdict in votes])
+    assert found is not None and found.people == found.metric
+    ratios, counts = found.people, found.counts
     assert ratios == {"a": 1.5 / 3, "b": 1 / 3, "c": 1.5 / 2}
     assert counts == {"a": 3, "b": 3, "c": 2}
     assert sum(ratios[model] * counts[model] for model in ratios) == len(votes)

@@ -68,48 +68,37 @@ def audit(
     rendered = None if quiet else console.Counter("rendered")
     found: dict[str, Any] = {}
     show: Callable[[Any], str]
-    try:
+    how: dict[str, Any] = {"set": set, "workers": workers, "fresh": fresh, "observed": console.progress(quiet)}
+    with console.resumable(out):
         if situations:
             from revisit.audit.situations import render_situations
 
-            real = [render_situations(out / "situations", range(first_seed, first_seed + seeds), fresh=fresh)]
+            real = [render_situations(out / "situations", grid.scenes, fresh=fresh)]
         if real:
             from revisit.audit.real import real as against_people
             from revisit.audit.text import real_table
 
-            found = against_people(
-                real, out / "real", set=set, questions=metric, with_flips=with_flips, workers=workers, fresh=fresh,
-                observed=console.progress(quiet),
-            )  # fmt: skip
+            found = against_people(real, out / "real", questions=metric, with_flips=with_flips, **how)
             page, show = out / "real" / "real.json", real_table
         elif steady is not None:
             from revisit.audit.steadiness import steadiness
             from revisit.audit.text import steadiness_table
 
-            found = steadiness(
-                steady, out / "steadiness", set=set, workers=workers, fresh=fresh, observed=console.progress(quiet)
-            )
+            found = steadiness(steady, out / "steadiness", **how)
             page, show = out / "steadiness" / "steadiness.json", steadiness_table
         elif horizon:
             from revisit.audit.horizon import STEADY
             from revisit.audit.horizon import horizon as study
 
-            found = study(
-                out, set=set, kinds=grid.kinds or STEADY, seeds=grid.scenes, metrics=metric, workers=workers,
-                fresh=fresh, rendered=rendered, observed=console.progress(quiet),
-            )  # fmt: skip
+            kinds_of = grid.kinds or STEADY
+            found = study(out, kinds=kinds_of, seeds=grid.scenes, metrics=metric, rendered=rendered, **how)
             page, show = write_horizon(out, found), horizon_table
         else:
-            found = run.audit(
-                out, grid, set=set, suites=suite, metrics=metric, workers=workers, fresh=fresh, rendered=rendered,
-                observed=console.progress(quiet), command=shlex.join(["revisit", *sys.argv[1:]]),
-            )  # fmt: skip
+            command = shlex.join(["revisit", *sys.argv[1:]])
+            found = run.audit(out, grid, suites=suite, metrics=metric, rendered=rendered, command=command, **how)
             page, show = write_page(out, found), matrix
             if save_results:
                 console.message(f"results for the cards: {run.save_results(found)}")
-    except KeyboardInterrupt:
-        console.message(f"interrupted; run the same command to continue ({out})")
-        raise typer.Exit(130) from None
     if json:
         console.data(found)
     else:

@@ -8,7 +8,9 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -141,6 +143,16 @@ def progress(quiet: bool = False) -> Any:
     if quiet:
         return None
     return Bar() if sys.stderr.isatty() else Lines()
+
+
+@contextmanager
+def resumable(where: Path | None = None) -> Iterator[None]:
+    """Ctrl-C ends what the same command continues, with a word about that."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        message("interrupted; run the same command to continue" + (f" ({where})" if where else ""))
+        raise typer.Exit(130) from None
 
 
 def _duration(seconds: float) -> str:

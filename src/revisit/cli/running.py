@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from revisit.cli import console
 
 if TYPE_CHECKING:
@@ -19,12 +17,9 @@ if TYPE_CHECKING:
 def carry_out(request: Request, out: Path, *, quiet: bool = False, command: str = "", **how: Any) -> Run:
     """The finished run; `how` goes to `evaluate`."""
     command = command or shlex.join(["revisit", *sys.argv[1:]])
-    try:
-        told = (lambda _: None) if quiet else (lambda remark: console.message(f"note: {remark}"))
+    told = (lambda _: None) if quiet else (lambda remark: console.message(f"note: {remark}"))
+    with console.resumable():
         return request.run(out, told, progress=console.progress(quiet), command=command, **how)
-    except KeyboardInterrupt:
-        console.message("interrupted; run the same command to continue")
-        raise typer.Exit(130) from None
 
 
 def tell(run: Run, *, report: bool = True, all: bool = False, json: bool = False, quiet: bool = False) -> int:

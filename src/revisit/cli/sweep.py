@@ -50,13 +50,10 @@ def sweep(
     folder = out or Path("runs") / f"sweep-{source.resolve().stem if source.is_file() else source.resolve().name}"
     found = []
     for parameter in parameters:
-        try:
+        with console.resumable(folder):
             swept = sweeping.sweep(
                 request.plan, parameter, folder / str(parameter), workers=workers, progress=console.progress(quiet)
             )
-        except KeyboardInterrupt:
-            console.message(f"interrupted; run the same command to continue ({folder})")
-            raise typer.Exit(130) from None
         found.append(swept)
         if not json:
             typer.echo(sweep_table(swept))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import closing
 from typing import Any
 
 import typer
@@ -134,13 +135,8 @@ def pull(
         return
     bar = Transfer()
     begun = time.monotonic()
-    try:
+    with console.resumable(), closing(bar):
         outcomes = fetch(wanted, offline=offline, again=again, progress=bar, say=bar.say)
-    except KeyboardInterrupt:
-        console.message("interrupted; run the same command to continue")
-        raise typer.Exit(130) from None
-    finally:
-        bar.finish()
     if json:
         console.data([outcome.__dict__ for outcome in outcomes])
     for outcome in outcomes:
@@ -239,10 +235,10 @@ class Transfer:
 
     def say(self, text: str) -> None:
         """Print a line of its own."""
-        self.finish()
+        self.close()
         console.message(text)
 
-    def finish(self) -> None:
+    def close(self) -> None:
         """Wipe the line that is written over."""
         if self.open:
             typer.echo("\r\x1b[K", err=True, nl=False)

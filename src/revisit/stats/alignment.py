@@ -9,7 +9,6 @@ of what they cannot judge that it holds back.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -63,44 +62,32 @@ class Decisions:
     preferred: int  # pairs in which people prefer one
 
 
-def win_ratios(pairs: Sequence[tuple[str, str, float]]) -> tuple[dict[str, float], dict[str, int]]:
-    """Model -> share of its comparisons won, a tie half; and how many it was in. Outcomes are 1, 0 and -1."""
-    won: dict[str, float] = defaultdict(float)
-    counts: dict[str, int] = defaultdict(int)
-    for first, second, outcome in pairs:
-        won[first] += (np.sign(outcome) + 1) / 2
-        won[second] += (1 - np.sign(outcome)) / 2
-        counts[first] += 1
-        counts[second] += 1
-    return {model: float(won[model] / counts[model]) for model in sorted(counts)}, dict(sorted(counts.items()))
-
-
 def by_win_ratio(pairs: Sequence[Compared], seed: int = 0) -> WinRatios | None:
-    """Win ratios by people and by the metric, with rho and tau between them; None without a pair."""
+    """Win ratios by people and by the metric, a tie half, with rho and tau between them; None without a pair."""
     if not pairs:
         return None
-    people, counts = win_ratios([(pair.first, pair.second, pair.verdict) for pair in pairs])
-    metric, _ = win_ratios([(pair.first, pair.second, pair.difference) for pair in pairs])
-    rho, tau = _rho_tau(list(people.values()), list(metric.values()))
-    drawn = _resampled(pairs, seed) if rho is not None else []
-    intervals = [_middle([one[k] for one in drawn]) for k in (0, 1)]
-    return WinRatios(people, metric, counts, rho, tau, intervals[0], intervals[1])
-
-
-def _resampled(pairs: Sequence[Compared], seed: int) -> list[tuple[float | None, float | None]]:
-    """Rho and tau over scenes drawn with replacement; nothing for fewer than three scenes."""
     scenes = {scene: k for k, scene in enumerate(dict.fromkeys(pair.scene for pair in pairs))}
     models = {model: k for k, model in enumerate(sorted({name for p in pairs for name in (p.first, p.second)}))}
-    if len(scenes) < 3:
-        return []
     won = np.zeros((3, len(scenes), len(models)))  # by people, by the metric, and how many there were
     for pair in pairs:
-        for k, outcome in enumerate((np.sign(pair.verdict), np.sign(pair.difference))):
-            won[k, scenes[pair.scene], models[pair.first]] += (1 + outcome) / 2
-            won[k, scenes[pair.scene], models[pair.second]] += (1 - outcome) / 2
-        for name in (pair.first, pair.second):
+        for name, side in ((pair.first, 1), (pair.second, -1)):
+            for k, outcome in enumerate((pair.verdict, pair.difference)):
+                won[k, scenes[pair.scene], models[name]] += (1 + side * np.sign(outcome)) / 2
             won[2, scenes[pair.scene], models[name]] += 1
-    times = np.random.default_rng(seed).multinomial(len(scenes), np.full(len(scenes), 1 / len(scenes)), RESAMPLES)
+    counts = won[2].sum(axis=0)
+    people, metric = ((part.sum(axis=0) / counts).tolist() for part in won[:2])
+    rho, tau = _rho_tau(people, metric)
+    drawn = _resampled(won, seed) if rho is not None and len(scenes) >= 3 else []
+    rho_interval, tau_interval = (_middle([one[k] for one in drawn]) for k in (0, 1))
+    by_model = (dict(zip(models, values, strict=True)) for values in (people, metric, counts.astype(int).tolist()))
+    won_by_people, won_by_metric, of = by_model
+    return WinRatios(won_by_people, won_by_metric, of, rho, tau, rho_interval, tau_interval)
+
+
+def _resampled(won: np.ndarray, seed: int) -> list[tuple[float | None, float | None]]:
+    """Rho and tau over scenes drawn with replacement."""
+    scenes = won.shape[1]
+    times = np.random.default_rng(seed).multinomial(scenes, np.full(scenes, 1 / scenes), RESAMPLES)
     people, metric, counts = (times @ part for part in won)
     found = []
     for k in range(RESAMPLES):
