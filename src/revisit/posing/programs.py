@@ -281,10 +281,7 @@ def stop(running: subprocess.Popen[Any]) -> None:
     """End a program that still runs, and its children."""
     if running.poll() is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            if hasattr(os, "killpg"):
-                os.killpg(running.pid, signal.SIGKILL)  # its own group, since it leads a session of its own
-            else:
-                running.kill()
+            os.killpg(running.pid, signal.SIGKILL)  # its own group, since it leads a session of its own
     running.wait()
     for pipe in (running.stdin, running.stdout):
         if pipe is not None:

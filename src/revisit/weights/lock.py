@@ -139,17 +139,10 @@ def _entry(id: str, said: Any, where: str) -> Entry:
     needs = tuple(str(library) for library in said.get("needs") or [])
     if unknown := set(needs) - set(LIBRARIES):
         raise UsageError(f"{where}: needs {', '.join(sorted(unknown))}; known are {', '.join(LIBRARIES)}")
-    return Entry(
-        id,
-        str(said.get("title") or id),
-        str(said.get("licence") or "unknown"),
-        files,
-        sources,
-        needs,
-        tuple(str(name) for name in said.get("sets") or []),
-        str(said.get("gated") or ""),
-        str(said.get("note") or ""),
-    )
+    told = {"title": id, "licence": "unknown", "gated": "", "note": ""}
+    told = {name: str(said.get(name) or usual) for name, usual in told.items()}
+    sets = tuple(str(name) for name in said.get("sets") or [])
+    return Entry(id, files=files, sources=sources, needs=needs, sets=sets, **told)
 
 
 def _file(said: Any, where: str) -> LockedFile:

