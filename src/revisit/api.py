@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace as replace_
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -221,15 +220,11 @@ def generate(
     from revisit.control.standins import STANDINS
     from revisit.worlds.on_demand import world
 
-    baselines = {**STANDINS, "world": world}
-    who = generation.By(workers=workers, gpus=[str(gpu) for gpu in gpus])
-    name = model
-    if not isinstance(by, str):
-        who = replace_(who, function=by)
-    elif by in baselines:
-        who, name = replace_(who, baseline=by), model or by
-    else:
-        who = replace_(who, serve=by) if serve else replace_(who, command=by)
+    is_baseline = isinstance(by, str) and by in {**STANDINS, "world": world}
+    kind = "baseline" if is_baseline else "function" if not isinstance(by, str) else "serve" if serve else "command"
+    maker: dict[str, Any] = {kind: by}
+    who = generation.By(**maker, workers=workers, gpus=[str(gpu) for gpu in gpus])
+    name = model or who.baseline
     if not name:
         raise UsageError("model= says what your model is called in tables and folders")
     to = card(generator) if generator else None
