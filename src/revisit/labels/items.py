@@ -1,14 +1,4 @@
-"""Items: what a rater is shown at once, and what is asked of it.
-
-| task | shown | asked |
-|---|---|---|
-| trigger | a clip and its captions | does it enter the challenge |
-| pairwise | two models' clips of one case, in step | which can be judged, then a question per dimension |
-| answer | a clip | questions of its bank, yes or no; several interleaved forms |
-| review | a clip and a question of its bank | keep, edit or drop, and why |
-| marks | a clip | its target's box in the first frame, when it is gone, when it is back |
-| failure | a clip | which kinds of failure it shows |
-"""
+"""Items: what a rater is shown at once, and what is asked of it in each task (docs/labels.md)."""
 
 from __future__ import annotations
 

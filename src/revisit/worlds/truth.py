@@ -1,14 +1,4 @@
-"""Truth: the exact ground truth of a film, saved as plain arrays in one file.
-
-poses (n, 4, 4)       camera to world, OpenCV axes, metres
-K (3, 3), fps
-depth (m, h, w)       float16 metres along the optical axis, of the frames in depth_frames
-masks (n, h, w)       instance ids; instances[id] is the name of each, "" where there is none
-place (n, 3), look, amount, roll   the state of the target in every frame
-phases, begins        first hidden and first returned frame; the frame at which the event begins
-light, screen (n,)    shares of the light that is on and of the way that the screen has come
-event, camera         names: what happened, and the camera script
-"""
+"""Truth: the exact ground truth of a film, saved as plain arrays in one file (docs/worlds.md lists them)."""
 
 from __future__ import annotations
 
