@@ -29,7 +29,7 @@ from revisit.engine.summing import SoFar
 from revisit.media.files import replacing
 from revisit.report.book import Book
 from revisit.report.data import page
-from revisit.report.kept import Part, basis_of, drop_others, lost_units, made_of, read_parts, write_parts
+from revisit.report.kept import Part, basis_of, drop, files_of, lost_units, made_of, read_parts, write_parts
 from revisit.report.videos import Videos
 from revisit.results.run import Run
 
@@ -56,7 +56,8 @@ def _write(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> P
     videos = Videos(folder, copy_clips)
     book = Book(run, SoFar(run.results, run.summary, run.diagnosis, True), videos)
     basis, lines, lost = basis_of(book), run.lines, lost_units(book)
-    earlier = read_parts(folder, basis)
+    there = files_of(folder)
+    earlier = read_parts(folder, basis, there)
     parts: dict[str, Part] = {}
     for key, scene in book.scenes.items():
         made_from, part = made_of(book, scene, lines, lost), earlier.get(key)
@@ -71,7 +72,7 @@ def _write(run: Run, copy_clips: bool, by: Mapping[str, Mapping[str, Any]]) -> P
     videos.kept.clear()
     html, _ = rendered(book, by)
     pictures = {*videos.kept, *(picture for part in parts.values() for picture in part.pictures)}
-    drop_others(folder, {*pictures, *(f"scenes/{key}.js" for key in parts)})
+    drop(folder, there.difference(pictures, (f"scenes/{key}.js" for key in parts)))
     with replacing(folder / "index.html") as temporary:
         temporary.write_text(html, encoding="utf-8", errors="replace")
     if not copy_clips:

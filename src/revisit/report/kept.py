@@ -41,7 +41,12 @@ class Part:
     pictures: tuple[str, ...]  # addresses
 
 
-def read_parts(folder: Path, basis: str) -> dict[str, Part]:
+def files_of(folder: Path) -> set[str]:
+    """Addresses of the scenes and pictures of an earlier page."""
+    return {*_files(folder, "frames"), *_files(folder, "scenes")}
+
+
+def read_parts(folder: Path, basis: str, there: Collection[str]) -> dict[str, Part]:
     """Scenes of an earlier page that are whole, by key; none where the page was made on another basis."""
     path = folder / NAME
     try:
@@ -51,12 +56,11 @@ def read_parts(folder: Path, basis: str) -> dict[str, Part]:
     path.unlink()
     if content.get("basis") != basis:
         return {}
-    there = set(_files(folder, "frames"))
     sizes = {entry.name: entry.stat().st_size for entry in os.scandir(folder / "scenes")}
     parts = {key: Part(**{**part, "pictures": tuple(part["pictures"])}) for key, part in content["scenes"].items()}
 
     def whole(key: str, part: Part) -> bool:
-        return sizes.get(f"{key}.js") == part.size and there.issuperset(part.pictures)
+        return sizes.get(f"{key}.js") == part.size and all(picture in there for picture in part.pictures)
 
     return {key: part for key, part in parts.items() if whole(key, part)}
 
@@ -67,9 +71,9 @@ def write_parts(folder: Path, basis: str, parts: Mapping[str, Part]) -> None:
         temporary.write_bytes(msgspec.json.encode(content))
 
 
-def drop_others(folder: Path, wanted: Collection[str]) -> None:
+def drop(folder: Path, addresses: Iterable[str]) -> None:
     """Remove scenes and pictures that no page shows any more."""
-    for address in {*_files(folder, "frames"), *_files(folder, "scenes")}.difference(wanted):
+    for address in addresses:
         path = folder / address
         path.unlink()
         if path.parent.name != "scenes" and not any(path.parent.iterdir()):
