@@ -245,3 +245,21 @@ def test_a_video_that_has_not_changed_is_not_read_again(tmp_path, monkeypatch):
     assert digests.Digests(root, tmp_path / "other").earlier == {}
     (next((root / "digests").iterdir())).write_text("[1")
     assert told() == clip_digest(clip)
+
+
+def test_clips_that_are_planned_together_have_the_addresses_of_clips_planned_alone(tmp_path):
+    """Cases alike are planned from one of them; a case that brings more, or is asked after them, is not alike."""
+    grown = Grown(tmp_path)
+    for seed, name in enumerate(("a/one.mp4", "a/two.mp4", "b/one.mp4", "b/three.mp4")):
+        grown.clip(name, seed)
+    (grown.videos / "targets.json").write_text(json.dumps({"three": {"box": [0.2, 0.2, 0.6, 0.6], "name": "box"}}))
+    together = Request.of(grown.videos).plan()
+    boxed = {case.id: case.target is not None for case in together.cases}
+    assert sum(boxed.values()) == 1
+    for case in together.cases:
+        alone = Request.of(case.clip.path).plan()
+        wanted = together.wanted[case.id]
+        for kind, key in alone.wanted[alone.cases[0].id].keys.items():
+            assert wanted.keys[kind] == key and together.tasks[key][2].key == key
+            assert together.tasks[key][:2] == (together.digests[case.id], case.clip)
+        assert (len(wanted.keys) > len(alone.wanted[alone.cases[0].id].keys)) == boxed[case.id]

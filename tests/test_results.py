@@ -105,3 +105,24 @@ def test_other_libraries_read_what_is_exported(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(results.to_arrow(), tmp_path / "r.parquet")
     assert parquet.read_table(tmp_path / "r.parquet")["value"].to_pylist() == [r.value for r in results.records]
+
+
+def test_cases_that_are_asked_different_things_are_counted_each_under_its_own() -> None:
+    first, second, third = (case(model, k) for model, k in (("a", 0), ("a", 1), ("b", 0)))
+    short = Reason("too_short", "one frame")
+    whole = Results(
+        [first, second, third],
+        [
+            Record(first, "ssim", False, "scored", 0.25), Record(second, "psnr", False, "unscored", reason=short),
+            Record(second, "ssim", False, "failed", reason=Reason("failed", "no")),
+            Record(third, "camera_moved", True, "open", label="moves"), Record(third, "ssim", False, "scored", 0.75),
+        ],
+    )  # fmt: skip
+    assert (whole.metrics, whole.gates) == (["ssim", "psnr"], ["camera_moved"])
+    part = whole.where(model="a")
+    assert (part.metrics, part.gates) == (["ssim", "psnr"], []) and part.about("camera_moved") == []
+    cell = part.cell("ssim")
+    assert (cell.n, cell.of, cell.mean, cell.failed, cell.unscored) == (1, 2, 0.25, 1, {})
+    assert (part.cell("psnr").n, part.cell("psnr").unscored) == (0, {"too_short": 1})
+    assert whole.where(model="b").metrics == ["ssim"] and whole.cell("ssim").mean == 0.5
+    assert [record.case.id for record in part.failures] == [second.id]
