@@ -1,10 +1,7 @@
-"""Build: MBench datasets from a folder of real videos and a judge.
+"""Build: MBench-A and MBench-T over the same samples, from a folder of real videos and a judge (docs/build.md).
 
-For each video: the judge rates three challenges and the video joins the subset of the greatest, if it is great enough;
-it describes the video and its target; it tells the story in five parts, and each part begins with a camera instruction
-that makes memory matter (turning, moving, zooming, or something that gets in the way). Action-conditioned samples get a
-sequence that exits, waits and reenters: the camera turns away from the side on which the target stands, rests, and goes
-back the same way. Two datasets come out, MBench-A and MBench-T, over the same samples.
+The judge rates three challenges, describes the video and its target, and tells the story in five parts. By action, the
+camera turns away from the side on which the target stands, rests, and goes back the same way.
 """
 
 from __future__ import annotations

@@ -288,14 +288,12 @@ class Dataset:
         allowed = [self.root, Path.cwd(), *self.roots, *self.artifacts]
         inside = [place for place in places if any(_leads_into(place, root) for root in allowed)]
         path = next((place for place in inside if is_file(place)), None)
-        if path is None:
-            for place in spare:
-                if any(_leads_into(place, root) for root in allowed):
-                    if is_file(place):
-                        return place
-                elif is_file(place):
-                    wrong(f"{what} outside", f"{place} leads out of the dataset; allow its folder with --root")
-                    return None
+        beside = next((place for place in spare if is_file(place)), None) if path is None else None
+        if beside is not None:
+            if any(_leads_into(beside, root) for root in allowed):
+                return beside
+            wrong(f"{what} outside", f"{beside} leads out of the dataset; allow its folder with --root")
+            return None
         if path is None and not inside:
             wrong(
                 f"{what} outside",

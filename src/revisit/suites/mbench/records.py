@@ -1,11 +1,7 @@
 """Results of a run → what every item comes to: its score, and whether it poses the test.
 
-Who says that an item poses the test:
-- T: a judge (`judged_trigger`). Without one, every scored item counts, as upstream does, and there is no M-Score.
-- A: the camera (`camera_moved`). The paper holds that an action always poses the test; a model that ignores its action
-  then wins with a still picture. The protocols `paper` and `readme` average and rank all items, as the paper does; what
-  the gate says is told beside it. An action that asks the camera to rest needs no gate, and action interaction is
-  averaged over all clips.
+docs/mbench.md tells who says that it does: a judge (T) or the camera (A). An action that asks the camera to rest needs
+no gate, and action interaction is averaged over all clips.
 """
 
 from __future__ import annotations

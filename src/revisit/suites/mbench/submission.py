@@ -1,9 +1,8 @@
-"""Submission: the zip file that the public leaderboard takes, made from a run, and its check.
+"""Submission: the zip file that the public leaderboard takes, made from a run, and its check (docs/mbench.md).
 
-At the root lies `leaderboard_submission.json`: `model_name`, `model_link`, `model_type` (text-conditioned or
-action-conditioned) and `total_m_score` (0-100) are required, `entity_score`, `environment_score`, `causal_score`,
-`trigger_coverage` and `memory_reliability` optional. `verification/{entity,environment,causal}/` may hold
-`summary.json`, `items.jsonl` and `units.jsonl`; each summary says which protocol, observer set and judge made it.
+At the root lies `leaderboard_submission.json` (`REQUIRED` and `OPTIONAL` fields; scores from 0 to 100), below
+`verification/{entity,environment,causal}/` the files that prove it; each summary says which protocol, set and judge
+made it.
 """
 
 from __future__ import annotations

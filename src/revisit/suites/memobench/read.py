@@ -1,10 +1,8 @@
 """Cases from a tree of generated clips beside the dataset, from the dataset itself, or from a plain folder of clips.
 
-- A tree per model (layouts.py) and `gt=`: every clip of the sheets is expected once per model; what nobody made is
-  yielded as missing, so that coverage counts it. Only splits of which somebody made a clip are expected.
-- The dataset as the source: the ground truth is judged as the model `gt`, which checks the gates and the estimator of
-  camera poses on clips that are right by definition.
-- A plain folder of `{clip}_{model}.mp4` with `{clip}_gt.mp4` beside them, without marks: phases are then unknown.
+Every clip of the sheets is expected once per model, in splits of which somebody made a clip; what nobody made is
+yielded as missing, so that coverage counts it. The dataset as the source is judged as the model `gt`. In a plain folder
+without marks, phases are unknown (docs/memobench.md).
 """
 
 from __future__ import annotations

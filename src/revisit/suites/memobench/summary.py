@@ -12,7 +12,7 @@ from typing import Any
 from revisit.core import METRICS, Record
 from revisit.core.texts import counted
 from revisit.results import Cell, Results
-from revisit.results.results import Limits, cell_of, mean_of
+from revisit.results.results import Limits, cell_of
 from revisit.results.tables import Table, standard_summary, table
 from revisit.stats.intervals import mean_interval
 from revisit.suites.memobench.exports import SCORE, Place, value_at
@@ -151,17 +151,17 @@ def order(id: str, results: Results) -> str | None:
     Two are apart only if the interval of their score differences, clip by clip, excludes zero; those of all pairs hold
     together at 95 % (Bonferroni). A ranking of means alone does not count.
     """
-    scores = _scores(id, results)
-    if len(scores) < 2:
+    means = _means(id, results)
+    if len(means) < 2:
         return None
     metric = METRICS[id]
-    ranked = sorted(scores, key=lambda model: _mean(scores[model]), reverse=bool(metric.higher_is_better))
+    ranked = sorted(means, key=lambda model: means[model][0], reverse=bool(metric.higher_is_better))
     shown = []
     for model in ranked:
-        mean, found = mean_of([(value, sample) for (sample, _), value in scores[model].items()], metric.range)
-        span = "no interval" if found is None else "{:.3g} to {:.3g}".format(*found)
-        shown.append(f"{model} {mean:.4g} ({span}, {counted(len(scores[model]), 'clip')})")
-    pairs = _apart(ranked, scores)
+        mean, cell = means[model]
+        span = "no interval" if cell.interval is None else "{:.3g} to {:.3g}".format(*cell.interval)
+        shown.append(f"{model} {mean:.4g} ({span}, {counted(cell.n, 'clip')})")
+    pairs = _apart(ranked, _scores(id, results))
     if pairs:
         more = f" and {len(pairs) - MOST_PAIRS} more pairs" if len(pairs) > MOST_PAIRS else ""
         apart = (
@@ -190,10 +190,9 @@ def _apart(ranked: Sequence[str], scores: Scores) -> list[tuple[str, str]]:
 def _outcomes(results: Results) -> str | None:
     """Whether the return shows what had happened meanwhile."""
     groups: dict[str, list[str]] = defaultdict(list)
-    for model, mine in _scores(OUTCOME, results).items():
-        value = _mean(mine)
+    for model, (value, cell) in _means(OUTCOME, results).items():
         kind = "reset" if value < UNDONE else "nearer to the truth" if value > DONE else "in between"
-        groups[kind].append(f"{model} {value:.2f} ({counted(len(mine), 'clip')})")
+        groups[kind].append(f"{model} {value:.2f} ({counted(cell.n, 'clip')})")
     if not groups:
         return None
     parts = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in groups.items())
@@ -218,5 +217,6 @@ def _scores(id: str, results: Results) -> Scores:
     return found
 
 
-def _mean(scores: dict[tuple[str, str], float]) -> float:
-    return sum(scores.values()) / len(scores)
+def _means(id: str, results: Results) -> dict[str, tuple[float, Cell]]:
+    """Mean and cell of the models that have scores, in the order of their names."""
+    return {model: (cell.mean, cell) for model, cell in results.mean(id).items() if cell.mean is not None}

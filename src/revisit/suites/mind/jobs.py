@@ -15,11 +15,10 @@ import numpy as np
 
 from revisit.control.jobs import Batch, Job, Wanted, over_frames
 from revisit.core import Clip, UsageError
-from revisit.core.texts import parse_json
 from revisit.geometry.formats import from_unreal_rows
 from revisit.geometry.path_script import script_of
 from revisit.media import natural_order
-from revisit.suites.mind.read import PERSPECTIVES, recording, truth_root
+from revisit.suites.mind.read import PERSPECTIVES, action_file, recording, truth_root
 from revisit.suites.mind.selection import MAIN, MIRROR
 
 FPS = 24.0
@@ -110,9 +109,9 @@ def _changes(rows: Sequence[Mapping[str, Any]]) -> list[int]:
 
 def _rows(path: Path) -> list[dict[str, Any]]:
     try:
-        rows = parse_json(path.read_text(encoding="utf-8-sig"))["data"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        rows = action_file(path)["data"]
+    except (OSError, ValueError, KeyError) as error:
         raise UsageError(f"{path}: expected an action file with rows under `data` ({error})") from error
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+    if not all(isinstance(row, dict) for row in rows):
         raise UsageError(f"{path}: expected an action file with one object per frame under `data`")
-    return rows
+    return list(rows)

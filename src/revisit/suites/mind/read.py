@@ -254,7 +254,7 @@ def recording(folder: Path) -> Recording | str:
     if not actions.is_file():
         return f"{where} has no action.json, so the start of its prediction is unknown; download it again"
     try:
-        content = _action_file(actions)
+        content = action_file(actions)
         rows, total = content["data"], content.get("total_time", len(content["data"]))
         mark = content["mark_time"]
         if not (isinstance(mark, int) and isinstance(total, int) and 0 <= mark < total):
@@ -266,7 +266,8 @@ def recording(folder: Path) -> Recording | str:
     return Recording(video, actions, mark, total, _caption(folder, content), poses, poses_from)
 
 
-def _action_file(path: Path) -> dict[str, Any]:
+def action_file(path: Path) -> dict[str, Any]:
+    """The content of an action.json; ValueError where it is none."""
     if path.stat().st_size > MOST_BYTES:
         raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
     try:

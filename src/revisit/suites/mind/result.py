@@ -1,8 +1,6 @@
-"""result.json: the rows that readers of the public evaluator's file expect, and what it leaves out.
+"""result.json: the rows that readers of the public evaluator's file expect, and what it leaves out (docs/mind.md).
 
-Its keys are kept, also in rows of clips that are missing or refused. Added: `schema_version`, `model`, `protocol`,
-`finished`, `coverage`, and per row `metric_status` (ok, unscored or failed, with the reason) and `n_frames_scored`. The
-file is valid JSON: an infinite or missing value is null. It is written anew while clips come in, with the rows of those
+It is valid JSON: an infinite or missing value is null. It is written anew while clips come in, with the rows of those
 that are done; `finished` says whether it is the last.
 """
 
