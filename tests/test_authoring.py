@@ -154,10 +154,11 @@ def test_memobench_from_marks_with_poses_and_their_own_error(videos: Path, tmp_p
     assert "nothing is wrong" in revisit("build", "check", out / "data").stdout
     true = timed_path(parse_script("yaw:right:40@6,hold@3,yaw:left:40@6"), 16)
     found = np.load(out / "data/Real_Raw/001/raw/001_mapanything.npz")
-    assert found["cam_c2w"].shape == (16, 4, 4) and float(found["own_error_degrees"]) < 1
+    assert found["cam_c2w"].shape == (16, 4, 4) and float(found["own_error_degrees"]) < 3
     cosine = (np.einsum("nij,nij->n", found["cam_c2w"][:, :3, :3], true[:, :3, :3]) - 1) / 2
-    # Smoothing rounds the corners; the lens is assumed to see 60 degrees, which is right here.
-    assert np.degrees(np.arccos(np.clip(cosine, -1, 1))).max() < 4
+    # Smoothing rounds the corners, and poses are worked out for every second frame of a camera that turns and stops
+    # within one; the lens is assumed to see 60 degrees, which is right here.
+    assert np.degrees(np.arccos(np.clip(cosine, -1, 1))).max() < 6
     cases = list(SUITES["memobench"].read(out / "data"))
     assert len(cases) == 4 and {case.annotations["gt_phases"][0] for case in cases} == {5}
     assert len(list((out / "data/Real_Raw/003/FRAMES").iterdir())) == 16

@@ -284,6 +284,19 @@ def test_a_torn_last_line_is_cut_off_and_answered_again(cases, tmp_path):
     assert len((out / "records.jsonl").read_text().splitlines()) == len(run.results.records)
 
 
+def test_files_that_a_kill_left_half_written_are_removed(cases, tmp_path):
+    out = evaluate(plan_for(cases), tmp_path / "run", workers=0).path
+    torn = next((out / "units").iterdir()) / ".writing-1-2-value.npz"
+    torn.touch()
+    evaluate(plan_for(cases), out, workers=0)
+    assert torn.exists(), "no invocation was killed"
+    facts = json.loads((out / "run.json").read_text())
+    facts["invocations"][0]["finished"] = None
+    (out / "run.json").write_text(json.dumps(facts))
+    evaluate(plan_for(cases), out, workers=0)
+    assert not torn.exists()
+
+
 def test_a_damaged_cache_file_is_made_again(cases, tmp_path):
     evaluate(plan_for(cases), tmp_path / "one", workers=0)
     for file in EvidenceCache(cache_root()).files():

@@ -22,7 +22,7 @@ from revisit.core.texts import parse_json
 from revisit.engine.claims import Others
 from revisit.engine.needs import observed_kinds, short_hash
 from revisit.engine.plan import Plan
-from revisit.media.files import replacing
+from revisit.media.files import UNFINISHED, replacing
 from revisit.results.files import SCHEMA, Answer, Lines, from_line, parsed, rows_of, write_rows
 
 Content = Mapping[str, Any]  # of a plan.json
@@ -126,6 +126,7 @@ def opened(
         _forget(out, _stale(earlier, now))
     whole = _joined(earlier, now)
     if not joins:
+        _remove_torn(out)
         write_rows(out / "plan.json", whole)
     elif (out / "plan.json").read_bytes() != rows_of(whole).encode():
         raise Others(out, " with other clips or questions")
@@ -302,6 +303,15 @@ def _said(path: Path) -> Mapping[str, Any]:
 
 def _exported(out: Path, exports: Sequence[str]) -> list[Path]:
     return [found for pattern in exports for found in out.glob(pattern)]
+
+
+def _remove_torn(out: Path) -> None:
+    """Remove what earlier invocations had half written when they were killed; nobody else is in the run."""
+    if all(one.get("finished") for one in _said(out / "run.json").get("invocations", [])):
+        return  # looking through the values behind all answers takes a while
+    for folder in (".", "units/*", "report/**"):
+        for torn in out.glob(f"{folder}/{UNFINISHED}*"):
+            torn.unlink(missing_ok=True)
 
 
 def _clear(out: Path, exports: Sequence[str]) -> None:
