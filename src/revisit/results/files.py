@@ -189,7 +189,7 @@ def _answer(raw: bytes) -> Answer | None:
 def to_answer(line: Line) -> Answer:
     """What a line says; ValueError for a damaged one."""
     found = _DECODER.decode(json.dumps(line))
-    if not found.question:
+    if found.metric is None and found.gate is None:
         raise ValueError("it is about no question")
     return found
 
