@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,7 +34,8 @@ from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.needs import ObserverSet
 from revisit.engine.observe import alignment
 from revisit.engine.plan import make_plan
-from revisit.engine.run import evaluate, rescore
+from revisit.engine.run import Silent, evaluate, rescore
+from revisit.engine.work import ClipTask, Job, ObserverTask
 from revisit.results.files import Lines, RecordWriter
 from revisit.results.run import Run
 from revisit.results.tables import standard_summary as summarise
@@ -200,8 +202,52 @@ def test_each_clip_is_decoded_once_and_each_observer_runs_once_per_clip(cases, t
 def test_worker_processes_give_the_same_summary(cases, tmp_path, monkeypatch):
     here = evaluate(plan_for(cases), tmp_path / "here", workers=0)
     monkeypatch.setenv("REVISIT_CACHE", str(tmp_path / "other"))
-    there = evaluate(plan_for(cases), tmp_path / "there", workers=2)
+    watching = Counting()
+    there = evaluate(plan_for(cases), tmp_path / "there", workers=2, progress=watching)
     assert (here.path / "summary.json").read_bytes() == (there.path / "summary.json").read_bytes()
+    counters = there.facts["counters"]
+    # one reference ties all clips together, and yet both workers had something to do
+    assert (counters["clips_decoded"], counters["decodes"], counters["most_decodes_of_one_clip"]) == (4, 5, 2)
+    assert counters["most_runs_of_one_observer_on_one_clip"] == 1
+    assert (watching.clips, watching.done) == (4, 4)
+
+
+class Counting(Silent):
+    clips = done = 0
+
+    def start(self, clips: int, cases: int, done: int) -> None:
+        self.clips, self.done = clips, done
+
+    def advance(self, what: str, failed: int) -> None:
+        self.done += 1
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 5, 50])
+def test_a_job_is_split_so_that_nothing_is_lost_or_done_twice(parts):
+    """Two references, one of which is compared with the other, and clips compared with one or both of them."""
+
+    def clip(name, *references):
+        watched = ObserverTask(f"{name}:", "look", "m", {})
+        compared = (ObserverTask(f"{name}:{other}", "compare", "m", {}, reference=other) for other in references)
+        return ClipTask(name, Clip(Path(name)), (watched, *compared))
+
+    clips = clip("r"), clip("s", "r"), *(clip(f"c{n}", *("rs", "r", "s")[n % 3]) for n in range(9)), clip("alone")
+    job = Job(clips, frozenset("rs"))
+    assert job.most_parts == 10
+    made = job.split(parts, lambda clip: len(clip.observers))
+    assert len(made) == min(parts, 10)
+    done = [task.key for part in made for clip in part.clips for task in clip.observers]
+    assert sorted(done) == sorted(task.key for clip in clips for task in clip.observers)
+    for part in made:
+        before: set[str] = set()
+        for one in part.clips:
+            assert {task.reference for task in one.observers if task.reference} <= before & part.references
+            before.add(one.digest)
+    first_seen = [one.digest for part in made for one in part.clips if not one.again]
+    assert sorted(first_seen) == sorted(one.digest for one in clips)
+    if parts < 6:  # the largest is at most one clip more than the smallest, where there is enough to share
+        load = [sum(len(one.observers) for one in part.clips) for part in made]
+        assert max(load) - min(load) <= 3
 
 
 def test_a_second_run_answers_from_records_and_a_new_metric_from_cached_evidence(cases, tmp_path):

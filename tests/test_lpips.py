@@ -399,6 +399,7 @@ def test_what_cannot_be_scored_is_said():
 @pytest.mark.parametrize(("asked", "half"), [("", None), ("float16", "float16")])
 def test_half_precision_is_for_those_who_ask(asked, half, monkeypatch):
     """With the real weights it moves a clip's distance by 1e-4, a hundred times the tolerance on the card."""
+    pytest.importorskip("torch", reason="needs torch")
     from revisit.networks import runtime
 
     told = []

@@ -1,14 +1,16 @@
-"""Executors: who observes the clips of a run. The local one is `workers.run_jobs`, the other `on_ray.OnRay`."""
+"""Executors: who observes the clips of a run. The processes of this machine (`Local`), or `on_ray.OnRay`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from revisit.core import UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.observe import Outcome
 from revisit.engine.work import ClipTask, Job, ObserverTask
+from revisit.engine.workers import run_jobs
 from revisit.media import Limits
 
 NAMES = ("local", "ray")
@@ -24,6 +26,25 @@ class Executor(Protocol):
     def __call__(
         self, jobs: Iterator[Job], cache: EvidenceCache, limits: Limits, *, networks: Sequence[ObserverTask]
     ) -> Iterator[tuple[ClipTask, Outcome]]: ...
+
+    def hands(self) -> int:
+        """How many jobs it works on at a time; asked only when there is one."""
+        ...
+
+
+@dataclass(frozen=True)
+class Local:
+    """So many processes of this machine; with 0, this one."""
+
+    workers: int
+
+    def __call__(
+        self, jobs: Iterator[Job], cache: EvidenceCache, limits: Limits, *, networks: Sequence[ObserverTask]
+    ) -> Iterator[tuple[ClipTask, Outcome]]:
+        return run_jobs(jobs, cache, limits, self.workers, networks)
+
+    def hands(self) -> int:
+        return max(1, self.workers)
 
 
 def executor_named(name: str, address: str = "", workers: int | None = None) -> Executor | None:

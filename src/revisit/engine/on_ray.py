@@ -47,7 +47,7 @@ class OnRay:
         waiting: list[Job] = [first]
         try:
             while True:
-                most = self.workers or AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+                most = self.workers or AHEAD * self.hands()
                 while len(pending) < most and (job := waiting.pop() if waiting else next(jobs, None)) is not None:
                     if with_gpu is not None and with_networks([job]):
                         actor = with_gpu.free()
@@ -67,6 +67,9 @@ class OnRay:
         finally:
             for left in pending:
                 ray.cancel(left, force=pending[left][1] is None)
+
+    def hands(self) -> int:
+        return self.workers or max(1, int(_connected(self.address).cluster_resources().get("CPU", 1)))
 
 
 class _Gpus:

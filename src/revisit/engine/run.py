@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,14 +16,14 @@ from revisit.engine.asking import Asking
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.claims import Others, entered
 from revisit.engine.costs import known_costs, learn
-from revisit.engine.executors import Executor
+from revisit.engine.executors import Executor, Local
 from revisit.engine.opening import opened, reopened
 from revisit.engine.plan import Plan
 from revisit.engine.provenance import Account
 from revisit.engine.score import Bench, score_case
 from revisit.engine.sharing import SharedWork
 from revisit.engine.summing import Growing, write_summary
-from revisit.engine.workers import cores, hosted, run_jobs, with_networks
+from revisit.engine.workers import cores, hosted, with_networks
 from revisit.media import Limits
 from revisit.results.files import RecordWriter
 from revisit.results.run import Run
@@ -103,7 +102,8 @@ def evaluate(
             account.write()
 
         networks = with_networks(jobs)
-        observing = executor or partial(run_jobs, workers=_workers(workers, len(jobs), bool(networks) and hosted()))
+        parts = sum(job.most_parts for job in jobs)
+        observing = executor or Local(_workers(workers, parts, bool(networks) and hosted()))
         progress.start(len(plan.clips), len(plan.cases), len(plan.clips) - sum(len(job.clips) for job in jobs))
         failures: dict[str, str] = {}
         broken: dict[str, str] = {}
@@ -129,7 +129,7 @@ def evaluate(
                         progress.asked(asking.done, asking.total, asking.said)
                     return failed
 
-                shared = SharedWork(begun, cache, claims, record, known_costs(cache), writer.alone)
+                shared = SharedWork(begun, cache, claims, record, known_costs(cache), writer.alone, observing.hands)
                 asking.recall(plan.tasks[key][2] for key in sorted(wanted))
                 failed = 0
                 while (todo := shared.jobs()) is not None:
@@ -141,7 +141,8 @@ def evaluate(
                         made = {task.key for task in clip.observers}
                         failed += shared.after(made) + hear(asking.begin(made, failures))
                         shared.seen(clip)
-                        progress.advance(clip.clip.path.name, failed)
+                        if not clip.again:
+                            progress.advance(clip.clip.path.name, failed)
                 hear(asking.heard())
                 account.asked = asking.counters()
         finally:

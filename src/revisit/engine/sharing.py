@@ -31,6 +31,7 @@ class SharedWork:
     """What is left to do of a run; `record` scores a case, and tells whether something failed.
 
     `alone` tells that nobody else has recorded anything: our own answers, thousands, need not be read meanwhile.
+    `hands` tells how many jobs are worked on at a time.
     """
 
     def __init__(
@@ -41,9 +42,11 @@ class SharedWork:
         record: Callable[[Case], bool],
         costs: Costs,
         alone: Callable[[], bool],
+        hands: Callable[[], int],
     ) -> None:
         self.begun, self.plan, self.cache, self.claims, self.record = begun, begun.plan, cache, claims, record
-        self.costs, self.alone = costs, alone
+        self.costs, self.alone, self.hands = costs, alone, hands
+        self._to_do = 0.0  # seconds that one processor needs for all that is missing
         self._opened_at = begun.lines.state
         self._left = self._units()
         self._of_clip: dict[str, Unit] = {}  # of the units that are being observed
@@ -66,6 +69,7 @@ class SharedWork:
         # The longest comes first; what needs no observing comes last, while the others are observed.
         missing = [self._missing(unit.cases) for unit in todo]
         cost = {id(unit): self._cost(keys) for unit, keys in zip(todo, missing, strict=True) if keys}
+        self._to_do = sum(cost.values())
         lacking = sorted((unit for unit in todo if id(unit) in cost), key=lambda unit: -cost[id(unit)])
         return self._claimed([*lacking, *(unit for unit in todo if id(unit) not in cost)])
 
@@ -84,7 +88,7 @@ class SharedWork:
 
     def seen(self, clip: ClipTask) -> None:
         """A clip was observed; when its unit is done, others may look at it."""
-        unit = self._of_clip.pop(clip.digest)
+        unit = self._of_clip[clip.digest]
         unit.to_come -= 1
         if not unit.to_come:
             self.claims.give_back(unit.names)
@@ -120,12 +124,23 @@ class SharedWork:
                 self._lacks[case.id] = case, lacks
                 for key in lacks:
                     self._waiting.setdefault(key, []).append(case.id)
-            jobs = self.plan.jobs(sorted(missing))
+            jobs = [part for job in self.plan.jobs(sorted(missing)) for part in self._parts(job)]
             unit.to_come = sum(len(job.clips) for job in jobs)
             self._of_clip.update({clip.digest: unit for job in jobs for clip in job.clips})
             if not jobs:
                 self.claims.give_back(unit.names)
             yield from jobs
+
+    def _parts(self, job: Job) -> list[Job]:
+        """The job, split where it is as much as several workers would do of all there is."""
+        if job.most_parts == 1:
+            return [job]
+        mine = sum(map(self._cost_of_clip, job.clips))
+        workers = round(self.hands() * mine / self._to_do, 6) if self._to_do else 1  # sums differ in their last digits
+        return job.split(int(workers), self._cost_of_clip)
+
+    def _cost_of_clip(self, clip: ClipTask) -> float:
+        return self.costs.seconds((clip.clip, task) for task in clip.observers)
 
     def _missing(self, cases: Collection[Case]) -> set[str]:
         keys = {key for case in cases for key in self.begun.needed(case)}

@@ -1,14 +1,15 @@
 """Units of work: one observer on one clip, one decode of a clip, and jobs of clips that are tied together.
 
 Clips that are tied by a reference go to one worker, the reference first, so that its frames are decoded once and
-compared with every clip that needs them.
+compared with every clip that needs them. Where few references would leave workers idle, such a job is split; its
+references are then decoded in each part.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ class ClipTask:
     digest: str
     clip: Clip
     observers: tuple[ObserverTask, ...]
+    again: bool = False  # a reference that another part of the same job observes
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,36 @@ class Job:
 
     clips: tuple[ClipTask, ...]
     references: frozenset[str]  # digests whose frames later clips of this job need
+
+    @property
+    def most_parts(self) -> int:
+        """Into how many it can be split: a part has a clip that nothing is compared with."""
+        return max(1, sum(clip.digest not in self.references for clip in self.clips))
+
+    def split(self, parts: int, cost: Callable[[ClipTask], float]) -> list[Job]:
+        """The job in so many parts of about equal cost. The first one observes the references, which all decode."""
+        parts = min(parts, self.most_parts)
+        if parts < 2:
+            return [self]
+        kept = [clip for clip in self.clips if clip.digest in self.references]
+        shares: list[list[ClipTask]] = [[] for _ in range(parts)]
+        load = [sum(map(cost, kept)), *[0.0] * (parts - 1)]
+        others = (clip for clip in self.clips if clip.digest not in self.references)
+        for clip in sorted(others, key=cost, reverse=True):
+            lightest = load.index(min(load))
+            shares[lightest].append(clip)
+            load[lightest] += cost(clip)
+        return [
+            Job((*kept, *shares[0]), self.references),
+            *(_part(share, kept) for share in shares[1:] if share),
+        ]
+
+
+def _part(share: Sequence[ClipTask], kept: Sequence[ClipTask]) -> Job:
+    """A job of these clips, and of those that they are compared with."""
+    needed = frozenset(task.reference for clip in share for task in clip.observers if task.reference)
+    decoded = (replace(clip, observers=(), again=True) for clip in kept if clip.digest in needed)
+    return Job((*decoded, *share), needed)
 
 
 def jobs_of(

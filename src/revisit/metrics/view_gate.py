@@ -145,22 +145,26 @@ def _phases(relations: ViewRelations, factor: float = 1.0, left: float = LEFT) -
     if not len(relations.index):
         return ViewPhases(relations.index, relations.time, np.zeros(0), np.zeros(0, np.int64))
     state, sure = states(relations, 0, left), relations.confidence[0] >= factor * SURE
-    lost = np.nan_to_num(relations.lost[0], nan=1.0)
     away = lasting(state == AWAY, sure)
     phase = np.where(away, AWAY, np.where(state == VISIBLE, VISIBLE, UNKNOWN))
     if away.any():
         after = np.arange(len(state)) > away.argmax()
-        worst = np.maximum.accumulate(np.where(away, lost, 0.0))
-        near = lost <= np.minimum(BACK * worst, MOST_MISSING) / factor
-        back = lasting(after & relations.seen[0] & near, sure)
         phase[after & (phase == VISIBLE)] = UNKNOWN  # on the way back: less than half of the lost strip
-        phase[back] = RETURNED
+        phase[lasting(_near_again(relations, away, factor), sure)] = RETURNED
     share = np.where(phase == UNKNOWN, np.nan, np.nan_to_num(relations.share[0], nan=0.0))
     return ViewPhases(index=relations.index, time=relations.time, share=share, phase=phase.astype(np.int64))
 
 
+def _near_again(relations: ViewRelations, away: np.ndarray, factor: float = 1.0) -> np.ndarray:
+    """Samples after the first one away that a cue recognises, with most of the lost strip back in the frame."""
+    lost = np.nan_to_num(relations.lost[0], nan=1.0)
+    worst = np.maximum.accumulate(np.where(away, lost, 0.0))
+    near = lost <= np.minimum(BACK * worst, MOST_MISSING) / factor
+    return np.asarray((np.arange(len(away)) > away.argmax()) & relations.seen[0] & near)
+
+
 @gate(
-    id="view_return", version=3, title="The first view leaves and returns", needs=(ViewLinks, ViewRelations, ViewPhases)
+    id="view_return", version=4, title="The first view leaves and returns", needs=(ViewLinks, ViewRelations, ViewPhases)
 )
 def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> Verdict:
     """Whether the first view left the frame and came back, when, and for how long; `confidence` as in `room.py`."""
@@ -205,6 +209,10 @@ def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> 
     how = f"{'was replaced' if replaced else 'left'} at frame {links.index[first]}"
     returned = phase == RETURNED
     if not returned.any():
+        weakly = _near_again(relations, away)
+        if weakly.any():
+            again = f"is recognised again at frame {links.index[int(weakly.argmax())]}, but too weakly to be sure"
+            return say("unsure", UNSURE, f"the first view {how} and {again}")
         why = " (no motion joins what follows to it: a cut, or a picture that dissolves)" if replaced else ""
         return say("closed", "left, not returned", f"the first view {how} and was not seen again{why}")
     back = int(returned.argmax())
