@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -35,8 +34,10 @@ from revisit.core import (
     Verdict,
     evidence_id,
 )
+from revisit.engine.cache import MemoryCache
 from revisit.engine.needs import observed_kinds
-from revisit.engine.score import Bench, plain
+from revisit.engine.plan import Wanted
+from revisit.engine.score import Bench, Sheet, plain
 from revisit.evidence.poses import TruePoseTrack
 from tests.whole_clip import COUNT, case, everything, yaw_path
 
@@ -86,7 +87,7 @@ def plugin() -> Iterator[None]:
 def fresh(id: str, broken: str = "", how: str = "") -> Bench:
     """The evidence that a metric or gate is asked about, one kind of it broken."""
     of_case, of_evidence = OTHERWISE.get(id, ({}, {}))
-    bench = Bench(cast(Any, SimpleNamespace(parameters={})), case(**of_case), cast(Any, None), {})
+    bench = Bench(Sheet(case(**of_case), Wanted(), {}), MemoryCache())
     bench.known.update(everything())
     bench.known.update({kind: changed(bench.known[kind]) for kind, changed in of_evidence.items()})
     if broken:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +36,8 @@ from revisit.engine.needs import ObserverSet
 from revisit.engine.observe import alignment
 from revisit.engine.plan import make_plan
 from revisit.engine.run import Silent, evaluate, rescore
+from revisit.engine.score import sheet_of
+from revisit.engine.scorers import Scorers
 from revisit.engine.work import ClipTask, Job, ObserverTask
 from revisit.results.files import Lines, RecordWriter
 from revisit.results.run import Run
@@ -212,6 +215,19 @@ def test_worker_processes_give_the_same_summary(cases, tmp_path, monkeypatch):
     assert (watching.clips, watching.done) == (4, 4)
 
 
+@pytest.mark.slow
+def test_the_last_scenes_are_shared_out_among_workers_that_would_wait(make_clip, tmp_path):
+    """Three scenes on two workers: the third one is split, and only that."""
+    cases = []
+    for scene in "xyz":
+        truth = Clip(make_clip(tmp_path / f"{scene}.mp4", seed=ord(scene)))
+        clips = [make_clip(tmp_path / f"{scene}{n}.mp4", seed=n + 2 * ord(scene)) for n in range(2)]
+        cases += [case(path, path.stem, reference=truth) for path in clips]
+    counters = evaluate(plan_for(cases), tmp_path / "run", workers=2).facts["counters"]
+    assert (counters["clips_decoded"], counters["decodes"], counters["most_decodes_of_one_clip"]) == (9, 10, 2)
+    assert counters["most_runs_of_one_observer_on_one_clip"] == 1
+
+
 class Counting(Silent):
     clips = done = 0
 
@@ -248,6 +264,48 @@ def test_a_job_is_split_so_that_nothing_is_lost_or_done_twice(parts):
     if parts < 6:  # the largest is at most one clip more than the smallest, where there is enough to share
         load = [sum(len(one.observers) for one in part.clips) for part in made]
         assert max(load) - min(load) <= 3
+
+
+@pytest.mark.slow
+def test_other_processes_score_with_the_same_bytes(cases, tmp_path, monkeypatch):
+    here = evaluate(plan_for(cases), tmp_path / "here", workers=0)
+    monkeypatch.setattr("revisit.engine.run._scorers", lambda *_: 2)
+    with monkeypatch.context() as patched:
+        patched.setattr("revisit.engine.scorers.score_case", lambda *_: pytest.fail("scored here"))
+        there = evaluate(plan_for(cases), tmp_path / "there", workers=0)
+        rescore(plan_for(cases), there.path)
+    assert (here.path / "summary.json").read_bytes() == (there.path / "summary.json").read_bytes()
+    assert told(here) == told(there)
+    assert {path.name for path in (here.path / "units").rglob("*.npz")} == {
+        path.name for path in (there.path / "units").rglob("*.npz")
+    }
+
+
+def told(run: Run) -> list[Record]:
+    return sorted(
+        (record.changed(seconds=0.0) for record in run.results.records), key=lambda r: (r.case.id, r.question)
+    )
+
+
+@pytest.mark.slow
+def test_a_scorer_that_is_killed_or_knows_less_costs_nothing(cases, tmp_path):
+    plan, cache = plan_for(cases, ("test_mean",)), EvidenceCache(cache_root())
+    good = evaluate(plan, tmp_path / "run", workers=0, cache=cache)
+    case, asked = plan.cases[0], plan.askers_of(plan.cases[0])
+    sheet = sheet_of(plan, case, asked, {})
+    wanted = [record.changed(seconds=0.0) for record in good.results.records if record.case.id == case.id]
+    found: list[list[Record]] = []
+    with Scorers(1, cache, tmp_path / "run/units") as scorers:
+        scorers.score(sheet, [replace(asker, version=99) for asker in asked], found.append)  # of which it has another
+        scorers.collect(all=True)
+        scorers.score(sheet, asked, found.append)
+        for process in multiprocessing.active_children():
+            process.kill()
+        scorers.collect(all=True)
+        scorers.score(sheet, asked, found.append)
+        scorers.collect(all=True)
+    assert [record.version for record in found[0]] == [99] * len(asked)
+    assert [[record.changed(seconds=0.0) for record in one] for one in found[1:]] == [wanted, wanted]
 
 
 def test_a_second_run_answers_from_records_and_a_new_metric_from_cached_evidence(cases, tmp_path):

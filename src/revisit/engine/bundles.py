@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any
 
 from revisit.core import (
     GATES,
@@ -34,8 +34,8 @@ from revisit.core import (
 from revisit.core.scores import Score, Unscored
 from revisit.core.texts import parse_json, reading
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.plan import Plan, Wanted
-from revisit.engine.score import Bench, Failed
+from revisit.engine.plan import Wanted
+from revisit.engine.score import Bench, Failed, Sheet
 from revisit.results import Results
 from revisit.results.files import Line, case_from_json, from_line, to_answer
 from revisit.results.memory import held_to_truth
@@ -184,14 +184,6 @@ def _sha256(archive: zipfile.ZipFile, name: str) -> str:
     return made.hexdigest()
 
 
-@dataclass(frozen=True)
-class _Rescoring:
-    """What scoring from evidence needs of a plan."""
-
-    wanted: Mapping[str, Wanted]
-    parameters: Mapping[str, Mapping[str, Any]]
-
-
 def check_bundle(path: Path) -> Checked:
     """Score a bundle again from its evidence, and compare every answer with the one it claims."""
     bundle = read_bundle(path)
@@ -203,24 +195,21 @@ def _checked(bundle: Bundle, path: Path) -> Checked:
     problems: list[str] = []
     unchecked: dict[str, int] = {}
     scores = 0
-    plan = _Rescoring(
-        {
-            case["id"]: Wanted(case["evidence"], {id: Reason(**why) for id, why in case["absent"].items()})
-            for case in bundle.plan["cases"]
-        },
-        bundle.run["protocol"]["parameters"],
-    )
+    wanted = {
+        case["id"]: Wanted(case["evidence"], {id: Reason(**why) for id, why in case["absent"].items()})
+        for case in bundle.plan["cases"]
+    }
     with TemporaryDirectory(prefix="revisit-") as folder, zipfile.ZipFile(path) as archive:
         cache = EvidenceCache(Path(folder))
         results = bundle.results
         for case in (*results.cases, *results.truths):
             claimed = [line for line in bundle.lines if line["case"] == case.id]
-            for key in plan.wanted[case.id].keys.values():
+            for key in wanted[case.id].keys.values():
                 if key not in cache:
                     target = cache.path(key)
                     target.parent.mkdir(parents=True, exist_ok=True)
                     target.write_bytes(archive.read(f"evidence/{key}.npz"))
-            bench = Bench(cast(Plan, plan), case, cache, {})
+            bench = Bench(Sheet(case, wanted[case.id], bundle.run["protocol"]["parameters"]), cache)
             for line in claimed:
                 why = _compared(bench, line)
                 if why is None:

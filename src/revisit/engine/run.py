@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from revisit.core import Case, UsageError
+from revisit.core import Case, Record, UsageError
 from revisit.engine.asking import Asking
 from revisit.engine.cache import EvidenceCache, cache_root
 from revisit.engine.claims import Others, entered
@@ -20,7 +21,8 @@ from revisit.engine.executors import Executor, Local
 from revisit.engine.opening import opened, reopened
 from revisit.engine.plan import Plan
 from revisit.engine.provenance import Account
-from revisit.engine.score import Bench, score_case
+from revisit.engine.score import sheet_of
+from revisit.engine.scorers import Scorers
 from revisit.engine.sharing import SharedWork
 from revisit.engine.summing import Growing, write_summary
 from revisit.engine.workers import cores, hosted, with_networks
@@ -108,42 +110,51 @@ def evaluate(
         failures: dict[str, str] = {}
         broken: dict[str, str] = {}
         growing = Growing(begun, exported)
+        failed = 0  # cases
         try:
             with (
                 RecordWriter(out / "records.jsonl", claims.writing, begun.lines.read) as writer,
                 Asking(plan, missing, cache, judge, out / "answers.jsonl") as asking,
+                Scorers(_scorers(observing, len(plan.cases)), cache, out / "units") as scorers,
             ):
 
-                def record(case: Case) -> bool:
+                def record(case: Case) -> None:
                     known = {**failures, **asking.failures, **plan.spoilt(case, broken)}
-                    bench = Bench(plan, case, cache, known, begun.verdicts(case))
-                    answers = score_case(bench, begun.questions[case.id], out / "units")
+                    askers = begun.questions[case.id]
+                    scorers.score(
+                        sheet_of(plan, case, askers, known, begun.verdicts(case)), askers, partial(recorded, case)
+                    )
+
+                def recorded(case: Case, answers: list[Record]) -> None:
+                    nonlocal failed
                     writer.append(*answers)
                     growing.after(case)
-                    return any(answer.failed for answer in answers)
+                    shared.recorded(case)
+                    failed += any(answer.failed for answer in answers)
 
-                def hear(keys: Iterable[str]) -> int:
-                    failed = 0
+                def hear(keys: Iterable[str]) -> None:
                     for key in keys:
-                        failed += shared.after({key})
+                        shared.after({key})
                         progress.asked(asking.done, asking.total, asking.said)
-                    return failed
 
                 shared = SharedWork(begun, cache, claims, record, known_costs(cache), writer.alone, observing.hands)
                 asking.recall(plan.tasks[key][2] for key in sorted(wanted))
-                failed = 0
                 while (todo := shared.jobs()) is not None:
-                    failed += hear(asking.begin(None, {}))
+                    hear(asking.begin(None, {}))
                     for clip, outcome in observing(todo, cache, limits, networks=networks):
                         account.add(outcome)
                         failures.update(outcome.failed)
                         broken.update(outcome.broken)
                         made = {task.key for task in clip.observers}
-                        failed += shared.after(made) + hear(asking.begin(made, failures))
+                        shared.after(made)
+                        hear(asking.begin(made, failures))
                         shared.seen(clip)
+                        scorers.collect()
                         if not clip.again:
                             progress.advance(clip.clip.path.name, failed)
+                    scorers.collect(all=True)
                 hear(asking.heard())
+                scorers.collect(all=True)
                 account.asked = asking.counters()
         finally:
             progress.finish()
@@ -163,11 +174,20 @@ def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
         if not entry.first:
             raise Others(out)
         begun = reopened(out, plan)
-        with RecordWriter(out / "records.jsonl") as writer:
+        processes = _scorers(None, len(plan.cases))
+        with RecordWriter(out / "records.jsonl") as writer, Scorers(processes, cache, out / "units") as scorers:
             for case in plan.cases:
-                writer.append(*score_case(Bench(plan, case, cache, {}), begun.questions[case.id], out / "units"))
+                askers = begun.questions[case.id]
+                scorers.score(sheet_of(plan, case, askers, {}), askers, lambda answers: writer.append(*answers))
+            scorers.collect(all=True)
         results = write_summary(begun)
     return Run(out, begun.lines, results)
+
+
+def _scorers(observing: Executor | None, cases: int) -> int:
+    """Processes that score: one for four that observe, or for each core where nobody observes; none for a few cases."""
+    most = cores() if observing is None else observing.workers // 4 if isinstance(observing, Local) else cores() // 4
+    return min(most, cases // 8)
 
 
 def _workers(asked: int | None, jobs: int, with_host: bool) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ from revisit.core import (
     evidence_id,
 )
 from revisit.engine.cache import EvidenceCache, MemoryCache
-from revisit.engine.needs import parameters_of
-from revisit.engine.plan import Plan
+from revisit.engine.needs import Parameters, parameters_of
+from revisit.engine.plan import Plan, Wanted
 from revisit.media import save_npz
 
 
@@ -35,21 +36,48 @@ class Failed(Exception):
     """An answer that is owed but could not be made: a broken file, or a fault in the code."""
 
 
+@dataclass(frozen=True)
+class Sheet:
+    """All that the answers of one case depend on, beside evidence. It can be sent to another process."""
+
+    case: Case
+    wanted: Wanted
+    parameters: Parameters
+    unreadable: str = ""  # why the clip cannot even be hashed
+    keys: Mapping[str, str] = field(default_factory=dict)  # metric or gate -> address of its answer
+    tags: Mapping[str, str] = field(default_factory=dict)  # metric or gate -> comparability tag
+    failures: Mapping[str, str] = field(default_factory=dict)  # evidence key -> why it could not be made
+    verdicts: Mapping[str, Verdict | Unscored] = field(default_factory=dict)  # of gates that have answered before
+
+
+def sheet_of(
+    plan: Plan,
+    case: Case,
+    askers: Sequence[Metric | Gate],
+    failures: Mapping[str, str],
+    verdicts: Mapping[str, Verdict | Unscored] | None = None,
+) -> Sheet:
+    """What the plan says of a case that these are asked about."""
+    wanted = plan.wanted[case.id]
+    return Sheet(
+        case,
+        wanted,
+        plan.parameters,
+        plan.unreadable.get(case.id, ""),
+        plan.record_keys(case, askers),
+        {asker.id: plan.asker_hash(asker) for asker in askers},
+        {key: failures[key] for key in wanted.keys.values() if key in failures},
+        verdicts or {},
+    )
+
+
 class Bench:
     """The evidence of one case, loaded when first asked for."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        case: Case,
-        cache: EvidenceCache | MemoryCache,
-        failures: Mapping[str, str],
-        verdicts: Mapping[str, Verdict | Unscored] | None = None,
-    ) -> None:
-        """`failures` says why evidence could not be made; `verdicts` are those of gates that have answered before."""
-        self.plan, self.case, self.cache, self.failures = plan, case, cache, failures
+    def __init__(self, sheet: Sheet, cache: EvidenceCache | MemoryCache) -> None:
+        self.sheet, self.case, self.cache = sheet, sheet.case, cache
         self.known: dict[str, Any] = {}
-        self.verdicts = dict(verdicts or {})
+        self.verdicts = dict(sheet.verdicts)
 
     def get(self, kind: type) -> Any:
         """The evidence, or Unscored with the reason why there is none."""
@@ -61,13 +89,13 @@ class Bench:
         return self.known[id]
 
     def _load(self, kind: type, id: str) -> Any:
-        wanted = self.plan.wanted[self.case.id]
+        wanted = self.sheet.wanted
         if id not in wanted.keys:
             return Unscored(wanted.absent[id])
         key = wanted.keys[id]
         record = self.cache.load(kind, key)
         if record is None:
-            raise Failed(self.failures.get(key) or f"{id} is not in the cache; run the same eval command again")
+            raise Failed(self.sheet.failures.get(key) or f"{id} is not in the cache; run the same eval command again")
         return record
 
     def _derive(self, derivation: Derived) -> Any:
@@ -77,7 +105,7 @@ class Bench:
         for kind in derivation.optional:
             found = self.get(kind)
             arguments.append(None if isinstance(found, Unscored) else found)
-        return derivation.fn(*arguments, **parameters_of(derivation, self.plan.parameters))
+        return derivation.fn(*arguments, **parameters_of(derivation, self.sheet.parameters))
 
     def arguments(self, asker: Metric | Gate | Derived) -> list[Any] | Unscored:
         found = []
@@ -94,7 +122,7 @@ class Bench:
             if isinstance(arguments, Unscored):
                 self.verdicts[gate.id] = arguments
             else:
-                self.verdicts[gate.id] = gate(*arguments, **parameters_of(gate, self.plan.parameters))
+                self.verdicts[gate.id] = gate(*arguments, **parameters_of(gate, self.sheet.parameters))
         return self.verdicts[gate.id]
 
     def score(self, metric: Metric) -> Score | Unscored:
@@ -107,12 +135,11 @@ class Bench:
         arguments = self.arguments(metric)
         if isinstance(arguments, Unscored):
             return arguments
-        return metric(*arguments, **parameters_of(metric, self.plan.parameters))
+        return metric(*arguments, **parameters_of(metric, self.sheet.parameters))
 
 
 def answers(bench: Bench, askers: Sequence[Metric | Gate]) -> Iterator[tuple[Record, Series | None]]:
     """Records of one case for the given metrics and gates, each with the values behind it."""
-    keys = bench.plan.record_keys(bench.case, askers)
     for asker in askers:
         started = time.perf_counter()
         facts, series = _answer(bench, asker)
@@ -121,8 +148,8 @@ def answers(bench: Bench, askers: Sequence[Metric | Gate]) -> Iterator[tuple[Rec
             asker.id,
             isinstance(asker, Gate),
             version=asker.version,
-            protocol=bench.plan.asker_hash(asker),
-            key=keys[asker.id],
+            protocol=bench.sheet.tags[asker.id],
+            key=bench.sheet.keys[asker.id],
             n_units=0 if series is None else len(series),
             seconds=round(time.perf_counter() - started, 4),
             **facts,
@@ -146,8 +173,8 @@ def score_case(bench: Bench, askers: Sequence[Metric | Gate], units: Path) -> li
 def _answer(bench: Bench, asker: Metric | Gate) -> tuple[dict[str, Any], Series | None]:
     """What a record says of the answer, and the values behind it."""
     try:
-        if bench.case.id in bench.plan.unreadable:
-            raise Failed(bench.plan.unreadable[bench.case.id])
+        if bench.sheet.unreadable:
+            raise Failed(bench.sheet.unreadable)
         answer = bench.score(asker) if isinstance(asker, Metric) else bench.verdict(asker)
     except (Failed, RevisitError) as error:
         return {"status": "failed", "reason": Reason("failed", str(error))}, None

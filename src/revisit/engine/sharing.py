@@ -24,11 +24,11 @@ class Unit:
 
     names: frozenset[str]  # digests of the clips
     cases: list[Case] = field(default_factory=list)
-    to_come: int = 0  # clips that are being observed
+    to_come: int = 0  # clips to be observed, and cases to be scored
 
 
 class SharedWork:
-    """What is left to do of a run; `record` scores a case, and tells whether something failed.
+    """What is left to do of a run; `record` has a case scored, and `recorded` is to be told when that is done.
 
     `alone` tells that nobody else has recorded anything: our own answers, thousands, need not be read meanwhile.
     `hands` tells how many jobs are worked on at a time.
@@ -39,21 +39,21 @@ class SharedWork:
         begun: Opened,
         cache: EvidenceCache,
         claims: Claims,
-        record: Callable[[Case], bool],
+        record: Callable[[Case], None],
         costs: Costs,
         alone: Callable[[], bool],
         hands: Callable[[], int],
     ) -> None:
         self.begun, self.plan, self.cache, self.claims, self.record = begun, begun.plan, cache, claims, record
         self.costs, self.alone, self.hands = costs, alone, hands
-        self._to_do = 0.0  # seconds that one processor needs for all that is missing
+        self._to_do = self._to_take = 0.0  # seconds that one processor needs for all that is missing; for what is left
         self._opened_at = begun.lines.state
         self._left = self._units()
-        self._of_clip: dict[str, Unit] = {}  # of the units that are being observed
+        self._of_clip: dict[str, Unit] = {}  # of the units that are being worked on
+        self._of_case: dict[str, Unit] = {}
         self._lacks: dict[str, tuple[Case, set[str]]] = {}  # case -> evidence it waits for
         self._waiting: dict[str, list[str]] = {}  # evidence -> cases
         self._told: set[str] = set()  # evidence that was made or given up
-        self._failed = 0
         self._busy = True
 
     def jobs(self) -> Iterator[Job] | None:
@@ -69,13 +69,12 @@ class SharedWork:
         # The longest comes first; what needs no observing comes last, while the others are observed.
         missing = [self._missing(unit.cases) for unit in todo]
         cost = {id(unit): self._cost(keys) for unit, keys in zip(todo, missing, strict=True) if keys}
-        self._to_do = sum(cost.values())
+        self._to_do = self._to_take = sum(cost.values())
         lacking = sorted((unit for unit in todo if id(unit) in cost), key=lambda unit: -cost[id(unit)])
         return self._claimed([*lacking, *(unit for unit in todo if id(unit) not in cost)])
 
-    def after(self, keys: Collection[str]) -> int:
-        """Score the cases that waited for this evidence, made or given up, and for nothing else; how many failed."""
-        failed, self._failed = self._failed, 0
+    def after(self, keys: Collection[str]) -> None:
+        """Score the cases that waited for this evidence, made or given up, and for nothing else."""
         self._told.update(keys)
         for key in keys:
             for id in self._waiting.pop(key, ()):
@@ -83,12 +82,18 @@ class SharedWork:
                 lacks.discard(key)
                 if not lacks:
                     del self._lacks[id]
-                    failed += self.record(case)
-        return failed
+                    self.record(case)
 
     def seen(self, clip: ClipTask) -> None:
-        """A clip was observed; when its unit is done, others may look at it."""
-        unit = self._of_clip[clip.digest]
+        """A clip was observed."""
+        self._less(self._of_clip[clip.digest])
+
+    def recorded(self, case: Case) -> None:
+        """The answers of a case were written."""
+        self._less(self._of_case.pop(case.id))
+
+    def _less(self, unit: Unit) -> None:
+        """When all of a unit is done, others may look at it."""
         unit.to_come -= 1
         if not unit.to_come:
             self.claims.give_back(unit.names)
@@ -116,28 +121,30 @@ class SharedWork:
             self._busy = True
             cases = self._still_open(unit)
             missing = self._missing(cases)
+            jobs = [part for job in self.plan.jobs(sorted(missing)) for part in self._parts(job)]
+            unit.to_come = sum(len(job.clips) for job in jobs) + len(cases)
+            self._of_clip.update({clip.digest: unit for job in jobs for clip in job.clips})
+            self._of_case.update({case.id: unit for case in cases})
+            if not unit.to_come:
+                self.claims.give_back(unit.names)
             for case in cases:
                 lacks = self.begun.needed(case) & missing - self._told
                 if not lacks:
-                    self._failed += self.record(case)
+                    self.record(case)
                     continue
                 self._lacks[case.id] = case, lacks
                 for key in lacks:
                     self._waiting.setdefault(key, []).append(case.id)
-            jobs = [part for job in self.plan.jobs(sorted(missing)) for part in self._parts(job)]
-            unit.to_come = sum(len(job.clips) for job in jobs)
-            self._of_clip.update({clip.digest: unit for job in jobs for clip in job.clips})
-            if not jobs:
-                self.claims.give_back(unit.names)
             yield from jobs
 
     def _parts(self, job: Job) -> list[Job]:
-        """The job, split where it is as much as several workers would do of all there is."""
-        if job.most_parts == 1:
-            return [job]
+        """The job, split where it is as much as several workers would do of all there is, or of what is left."""
         mine = sum(map(self._cost_of_clip, job.clips))
-        workers = round(self.hands() * mine / self._to_do, 6) if self._to_do else 1  # sums differ in their last digits
-        return job.split(int(workers), self._cost_of_clip)
+        rest, self._to_take = max(self._to_take, mine), self._to_take - mine
+        if job.most_parts == 1 or not mine:
+            return [job]
+        of_all, of_rest = (int(round(self.hands() * mine / whole, 6)) for whole in (max(self._to_do, mine), rest))
+        return job.split(of_all if of_all > 1 else of_rest, self._cost_of_clip)
 
     def _cost_of_clip(self, clip: ClipTask) -> float:
         return self.costs.seconds((clip.clip, task) for task in clip.observers)

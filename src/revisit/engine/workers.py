@@ -215,7 +215,7 @@ def hosted() -> bool:
 
 def _serve(connection: Connection, address: Address, tasks: Sequence[ObserverTask], parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _die_with(parent)
+    die_with(parent)
     if address.device:
         os.environ[DEVICE] = address.device
     from revisit.engine.host import serve
@@ -228,11 +228,18 @@ def _start(context: Any, target: Any, args: tuple[Any, ...], children: set[Any])
     """A process whose main function is given a connection to us, and these arguments."""
     ours, theirs = context.Pipe()
     process = context.Process(target=target, args=(theirs, *args), daemon=True)
-    with one_thread_each(), _uninterrupted(), _without_main():
+    with starting_a_child():
         process.start()
     children.add(process)
     theirs.close()
     return process, ours
+
+
+@contextmanager
+def starting_a_child() -> Iterator[None]:
+    """What every process of ours is started under."""
+    with one_thread_each(), _uninterrupted(), _without_main():
+        yield
 
 
 @contextmanager
@@ -287,7 +294,7 @@ def one_thread_each() -> Iterator[None]:
 
 def _work(connection: Connection, cache: EvidenceCache, limits: Limits, parent: int, address: Address | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and closes the pipe
-    _die_with(parent)
+    die_with(parent)
     host = None if address is None else Remote(address)
     while True:
         try:
@@ -301,7 +308,7 @@ def _work(connection: Connection, cache: EvidenceCache, limits: Limits, parent: 
         connection.send(None)  # ready for the next job
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """Ask Linux to end this process when its parent is killed, so that nothing works on for nobody."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; a stopped process hears nothing less

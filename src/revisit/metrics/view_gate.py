@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -76,13 +76,14 @@ def _related(links: ViewLinks, factor: float = 1.0, first_only: bool = False) ->
     rows = np.arange(min(n, 1) if first_only else n)
     chained, reached = chains(seen, links.inliers, links.lead, warp, rows)
     warp = np.where(seen[rows][..., None, None], warp[rows], chained)
-    share, lost = visible_area(warp, FINE_GRID if first_only else GRID)
     known = seen[rows] | reached
+    share, lost = np.full(known.shape, np.nan), np.full(known.shape, np.nan)
+    share[known], lost[known] = visible_area(warp[known], FINE_GRID if first_only else GRID)
     agreement = 1.0 if first_only else _agreement(links, by_points & by_structure & ~np.eye(n, dtype=bool))
     strength = np.maximum(by_points * np.clip(links.inliers / 40, 0, 1), by_structure * np.clip(links.lead / 0.4, 0, 1))
     return ViewRelations(
-        index=links.index, time=links.time, seen=seen, lost=np.where(known, lost, np.nan),
-        share=np.where(known, share, np.nan), warp=warp, confidence=strength.astype(float), agreement=agreement,
+        index=links.index, time=links.time, seen=seen, lost=lost,
+        share=share, warp=warp, confidence=strength.astype(float), agreement=agreement,
     )  # fmt: skip
 
 
@@ -169,13 +170,13 @@ def _near_again(relations: ViewRelations, away: np.ndarray, factor: float = 1.0)
 def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> Verdict:
     """Whether the first view left the frame and came back, when, and for how long; `confidence` as in `room.py`."""
 
+    finely = cache(lambda factor: _related(links, factor, first_only=True))
+
     def others(steps: int) -> Iterator[Verdict]:
         for factor in (1 + steps * STEP, 1 - steps * STEP):
-            related = _related(links, factor, first_only=True)
-            yield _verdict(links, related, _phases(related, factor))
-        related = _related(links, first_only=True)
+            yield _verdict(links, finely(factor), _phases(finely(factor), factor))
         for left in (LEFT * (1 + steps * STEP_OF_LEFT), LEFT * (1 - steps * STEP_OF_LEFT)):
-            yield _verdict(links, related, _phases(related, left=left))
+            yield _verdict(links, finely(1.0), _phases(finely(1.0), left=left))
 
     return with_room(_verdict(links, relations, phases), others)
 
