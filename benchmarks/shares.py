@@ -85,6 +85,36 @@ def measured_here() -> Shares:
     return shares
 
 
+def measured_scoring() -> Shares:
+    """Measure metrics, and what they leave behind, too."""
+    from revisit.core import DERIVED, GATES, METRICS, load_all
+    from revisit.engine import score
+
+    load_all()
+    shares = measured_here()
+    for registry in (METRICS, GATES, DERIVED):
+        for entry in registry.values():
+            object.__setattr__(entry, "fn", shares.of("metrics", entry.fn))
+    score.save_npz = shares.of("values behind scores", score.save_npz)
+    shares.spent["start"] = time.process_time()
+    return shares
+
+
+@functools.cache
+def of_this_scorer() -> Shares:
+    return measured_scoring()
+
+
+def scored(*args: Any) -> Any:
+    """A case as a scorer scores it, who tells after each one what it has spent."""
+    from revisit.engine import scorers
+
+    shares = of_this_scorer()
+    found = scorers._scored(*args)
+    (Path(os.environ[FOLDER]) / f"{os.getpid()}.json").write_text(json.dumps(shares.spent))
+    return found
+
+
 def work(*args: Any) -> None:
     """A worker that measures itself, and tells after each job what it has spent."""
     started = time.process_time()
@@ -111,22 +141,17 @@ def _with_children(spent: dict[str, float]) -> dict[str, float]:
 
 def run_apart(videos: Path, run: Path, without: list[str], workers: int) -> None:
     """Evaluate as the command does; print what each part took, in this process and those it started."""
-    from revisit.core import DERIVED, GATES, METRICS, SUITES, load_all
+    from revisit.core import SUITES
     from revisit.engine import run as running
-    from revisit.engine import score
+    from revisit.engine import scorers
     from revisit.engine import workers as processes
     from revisit.engine.request import Request
     from revisit.report.html import write_report
 
-    load_all()
-    shares = measured_here()
-    for registry in (METRICS, GATES, DERIVED):
-        for entry in registry.values():
-            object.__setattr__(entry, "fn", shares.of("metrics", entry.fn))
-    score.save_npz = shares.of("values behind scores", score.save_npz)
-    shares.spent["start"] = time.process_time()
+    shares = measured_scoring()
     running.write_summary = shares.of("summary", running.write_summary)
     processes._work = work  # type: ignore[assignment]
+    scorers._scored = scored
     folder = run.parent / "shares"
     folder.mkdir(exist_ok=True)
     os.environ[FOLDER] = str(folder)

@@ -47,7 +47,8 @@ def test_the_demo_tells_the_five_models_apart(revisit, tmp_path, request, size):
     # What was asked of the camera, 60 degrees out and back, is what is recovered.
     assert mean("perfect", "camera_path") == pytest.approx(120, abs=6)
     counters = json.loads((tmp_path / "demo/run/run.json").read_text())["counters"]
-    assert counters["decodes"] == 6 and counters["most_decodes_of_one_clip"] == 1
+    # the reference once for each worker, of which there may be more than rooms
+    assert counters["clips_decoded"] == 6 and counters["decodes"] == 5 + counters["most_decodes_of_one_clip"]
     assert counters["most_runs_of_one_observer_on_one_clip"] == 1
     page = (tmp_path / "demo/run/report/index.html").read_text()
     assert "does not pose the test" in page.replace("\n", " ")
