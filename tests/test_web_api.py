@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -128,6 +129,13 @@ def ask(description: dict[str, Any], address: str, examples: int, **sent: Any) -
 
         one()
     return asked
+
+
+@pytest.fixture(autouse=True)
+def denormals():
+    """Hypothesis refuses to draw numbers where an earlier test of this process had torch flush the smallest ones."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_flush_denormal(False)
 
 
 def test_the_description_is_that_of_the_real_addresses(site):
