@@ -19,6 +19,8 @@ from typing import Any
 
 from scale import OURS, make_clip
 
+from revisit.engine.workers import cores
+
 SIZE = 480, 832
 CLIPS, FRAMES = 8, 33
 REFERENCES = "truth"
@@ -62,7 +64,7 @@ def models(folder: Path, count: int, scenes: int = 2) -> Path:
 
 def measured() -> dict[str, dict[int, Measured]]:
     """By what is varied, then by how much of it there is."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    most = cores()
     found: dict[str, dict[int, Measured]] = {"clips": {}, "frames": {}, "metrics": {}, "models": {}, "workers": {}}
 
     def told(what: str, count: int, took: Measured) -> None:
@@ -76,15 +78,15 @@ def measured() -> dict[str, dict[int, Measured]]:
         usual = films(root / "usual")
         evaluated(films(root / "warm", 1, 9), 1)  # compiles the package
         for clips in (4, 8, 16):
-            told("clips", clips, evaluated(films(root / f"clips{clips}", clips), cores))
+            told("clips", clips, evaluated(films(root / f"clips{clips}", clips), most))
         for frames in (17, 33, 65):
-            told("frames", frames, evaluated(films(root / f"frames{frames}", 4, frames), cores))
+            told("frames", frames, evaluated(films(root / f"frames{frames}", 4, frames), most))
         for metrics in (SOME_METRICS[:1], SOME_METRICS[:3], SOME_METRICS):
-            told("metrics", len(metrics), evaluated(usual, cores, metrics))
+            told("metrics", len(metrics), evaluated(usual, most, metrics))
         for count in (1, 2, 4, 8):
-            told("models", count, evaluated(models(root / f"models{count}", count), cores))
-        for workers in sorted({*(2**k for k in range(7) if 2**k <= cores), cores}):
-            told("workers", workers, evaluated(films(root / f"workers{workers}", max(CLIPS, 2 * cores)), workers))
+            told("models", count, evaluated(models(root / f"models{count}", count), most))
+        for workers in sorted({*(2**k for k in range(7) if 2**k <= most), most}):
+            told("workers", workers, evaluated(films(root / f"workers{workers}", max(CLIPS, 2 * most)), workers))
     return found
 
 

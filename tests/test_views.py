@@ -75,6 +75,25 @@ def test_a_turn_away_and_back_leaves_and_returns(returning: ViewLinks) -> None:
     assert phase[0] == VISIBLE and phase[14] == AWAY and phase[-1] == RETURNED
 
 
+@pytest.mark.parametrize(
+    ("points", "label"),
+    [(30, "left, returned"), (13, "cannot tell"), (6, "left, not returned")],
+    ids=["surely", "weakly", "as pictures of different places"],
+)
+def test_one_weak_sample_of_the_first_view_is_neither_a_return_nor_none(
+    returning: ViewLinks, points: int, label: str
+) -> None:
+    """After the way out only the last sample is recognised, by so many points."""
+    inliers, lead = returning.inliers.copy(), returning.lead.copy()
+    late = slice(len(inliers) // 2, None)
+    inliers[0, late] = inliers[late, 0] = 0
+    lead[0, late] = lead[late, 0] = 0
+    inliers[0, -1] = inliers[-1, 0] = points
+    found = judge(replace(returning, inliers=inliers, lead=lead))
+    assert found.label == label
+    assert ("too weakly" in found.reason) == (label == "cannot tell")
+
+
 def test_a_turn_away_is_not_returned() -> None:
     verdict = judge(look(views, as_frames(slide(np.linspace(0, 600, 15)))))
     assert (verdict.state, verdict.label) == ("closed", "left, not returned")
