@@ -73,6 +73,8 @@ def test_eval_report_score_cache_on_a_plain_folder(revisit, make_clip, tmp_path)
     assert "report: " in done.stderr and (tmp_path / "runs/videos/report/index.html").is_file()
     assert "no reference video was given" in done.stderr
     assert revisit("plan", "videos").stderr.count("0 clips to decode") == 1
+    limited = {"REVISIT_CACHE_LIMIT": "1kB"}
+    assert "note: the cache holds" in revisit("eval", "videos", "--no-report", env=limited).stderr
     summary = json.loads(revisit("score", "runs/videos", "--json").stdout)
     assert set(summary["models"]) == {"one", "two"}
     info = json.loads(revisit("cache", "info", "--json").stdout)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from revisit.cli.cache import app
 from revisit.core import UsageError
 from revisit.engine.cache import EvidenceCache
-from revisit.engine.pruning import size_of, unused
+from revisit.engine.pruning import cache_limit, over_limit, size_of, unused
 from revisit.evidence.motion import Outset
 
 DAY = 86400.0
@@ -34,13 +34,13 @@ def left(cache: EvidenceCache) -> list[str]:
 
 def test_what_was_used_last_stays(cache: EvidenceCache):
     size = max(path.stat().st_size for path in cache.files())
-    assert [one.path.name[0] for one in unused(cache, to=2 * size + 1).kept] == ["0", "1"]
-    assert [one.path.name[0] for one in unused(cache, to=5 * size).old] == []
-    assert [one.path.name[0] for one in unused(cache, days=2.5).old] == ["3", "4"]
-    assert [one.path.name[0] for one in unused(cache, days=2.5, to=size).old] == ["1", "2", "3", "4"]
-    assert len(unused(cache).old) == 5
+    assert [one.path.name[0] for one in unused(cache.root, to=2 * size + 1).kept] == ["0", "1"]
+    assert [one.path.name[0] for one in unused(cache.root, to=5 * size).old] == []
+    assert [one.path.name[0] for one in unused(cache.root, days=2.5).old] == ["3", "4"]
+    assert [one.path.name[0] for one in unused(cache.root, days=2.5, to=size).old] == ["1", "2", "3", "4"]
+    assert len(unused(cache.root).old) == 5
     cache.load(Outset, "4" * 40)  # used just now
-    assert {one.path.name[0] for one in unused(cache, to=2 * size + 1).kept} == {"0", "4"}
+    assert {one.path.name[0] for one in unused(cache.root, to=2 * size + 1).kept} == {"0", "4"}
 
 
 def test_it_asks_first_and_can_only_tell(cache: EvidenceCache):
@@ -76,6 +76,33 @@ def test_what_a_kill_left_unfinished_goes_and_what_is_being_written_stays(cache:
     done = run.invoke(app, ["prune", "--to", "1GB", "--yes", "--json"])
     assert '"torn": 1' in done.stdout and '"removed": 0' in done.stdout
     assert not torn.exists() and growing.exists() and len(left(cache)) == 5
+
+
+def test_networks_and_copies_of_clips_go_but_answers_and_weights_stay(cache: EvidenceCache):
+    others = {"networks/a.made": 3, "shown/b.mp4": 1, "answers/c.jsonl": 9, "weights/d/d.pth": 9, "costs.json": 9}
+    for name, days in others.items():
+        path = cache.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * 1000)
+        os.utime(path, (time.time() - (days + 0.5) * DAY,) * 2)
+    assert [one.path.name[0] for one in unused(cache.root, days=2.8).old] == ["3", "a", "4"]
+    told = CliRunner().invoke(app, ["info"]).stdout
+    assert "7 files" in told and "networks        1 files" in told and "shown           1 files" in told
+    CliRunner().invoke(app, ["prune", "--all", "--yes"])
+    assert not left(cache)
+    assert [name for name in others if (cache.root / name).exists()] == list(others)[2:]
+
+
+def test_a_limit_is_told_and_pruned_to(cache: EvidenceCache, monkeypatch: pytest.MonkeyPatch):
+    size = max(path.stat().st_size for path in cache.files())
+    monkeypatch.setenv("REVISIT_CACHE_LIMIT", str(2 * size + 1))
+    assert "revisit cache prune" in over_limit(cache.root, cache_limit())
+    assert '"removed": 3' in CliRunner().invoke(app, ["prune", "--yes", "--json"]).stdout
+    assert left(cache) == ["0", "1"]
+    assert not over_limit(cache.root, cache_limit())
+    monkeypatch.setenv("REVISIT_CACHE_LIMIT", "much")
+    with pytest.raises(UsageError, match="REVISIT_CACHE_LIMIT: 'much' is not a size"):
+        cache_limit()
 
 
 @pytest.mark.parametrize(("text", "bytes"), [("500MB", 500e6), ("1.5 gb", 1.5e9), ("10G", 10e9), ("12", 12)])

@@ -1,4 +1,4 @@
-"""`revisit cache`: inspect and clean the evidence cache."""
+"""`revisit cache`: inspect and clean the cache."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import typer
 
 from revisit.cli import console
 
-app = typer.Typer(help="The evidence cache: path, info, verify, prune.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="The cache of evidence: path, info, verify, prune.", no_args_is_help=True, rich_markup_mode=None)
 JSON = typer.Option(False, "--json", help="Print as JSON.")
 
 
 @app.command()
 def path(json: bool = JSON) -> None:
-    """Print the folder of the evidence cache."""
+    """Print the folder of the cache."""
     from revisit.engine.cache import cache_root
 
     console.data({"path": str(cache_root())}) if json else typer.echo(str(cache_root()))
@@ -21,13 +21,20 @@ def path(json: bool = JSON) -> None:
 @app.command()
 def info(json: bool = JSON) -> None:
     """Count files and bytes."""
-    from revisit.engine.cache import EvidenceCache, cache_root
+    from revisit.engine.cache import cache_root
+    from revisit.engine.pruning import FOLDERS, LIMIT, cache_limit, pieces
 
-    sizes = [file.stat().st_size for file in EvidenceCache(cache_root()).files()]
+    limit = cache_limit()
+    sizes = {folder: [piece.bytes for piece in pieces(cache_root(), folder)] for folder in FOLDERS}
+    folders = {folder: {"files": len(found), "bytes": sum(found)} for folder, found in sizes.items()}
+    whole = {part: sum(facts[part] for facts in folders.values()) for part in ("files", "bytes")}
     if json:
-        console.data({"path": str(cache_root()), "files": len(sizes), "bytes": sum(sizes)})
-    else:
-        typer.echo(f"{cache_root()}: {len(sizes)} pieces of evidence, {sum(sizes) / 1e6:.1f} MB")
+        console.data({"path": str(cache_root()), **whole, "folders": folders, "limit": limit})
+        return
+    bound = "" if limit is None else f" of the {limit / 1e6:.1f} MB of {LIMIT}"
+    typer.echo(f"{cache_root()}: {whole['files']} files, {whole['bytes'] / 1e6:.1f} MB{bound}")
+    for folder, facts in folders.items():
+        typer.echo(f"  {folder:8} {facts['files']:8} files {facts['bytes'] / 1e6:10.1f} MB")
 
 
 @app.command()
@@ -46,25 +53,33 @@ def verify(json: bool = JSON) -> None:
 
 @app.command()
 def prune(
-    to: str = typer.Option("", "--to", metavar="SIZE", help="Keep so much (such as 10GB), the evidence used last."),
-    days: float = typer.Option(None, min=0, help="Keep evidence used in the last N days."),
-    all: bool = typer.Option(False, "--all", help="Remove all evidence."),
+    to: str = typer.Option("", "--to", metavar="SIZE", help="Keep so much (such as 10GB) of what was used last."),
+    days: float = typer.Option(None, min=0, help="Keep what was used in the last N days."),
+    all: bool = typer.Option(False, "--all", help="Remove all that can be made again."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be removed, and remove nothing."),
     yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask."),
     json: bool = JSON,
 ) -> None:
-    """Remove cached evidence, all of it or what was not used for longest; it is made again when needed."""
+    """Remove what was not used for longest, down to REVISIT_CACHE_LIMIT or as told; it is made again when needed.
+
+    That is evidence, converted networks and copies of clips for the browser. Answers of judges and weights stay.
+    """
     import sys
 
     from revisit.core import UsageError
-    from revisit.engine.cache import EvidenceCache, cache_root
-    from revisit.engine.pruning import size_of, unused
+    from revisit.engine.cache import cache_root
+    from revisit.engine.pruning import LIMIT, cache_limit, size_of, unused
 
-    if all == bool(to or days is not None):
-        raise UsageError("say what to remove: --to SIZE and --days N keep what was used last, --all keeps nothing")
-    found = unused(EvidenceCache(cache_root()), to=size_of(to) if to else None, days=days)
+    if all and (to or days is not None):
+        raise UsageError("--all keeps nothing, --to SIZE and --days N keep what was used last: say one of them")
+    room = size_of(to) if to else None
+    if not (all or to or days is not None):
+        room = cache_limit()
+        if room is None:
+            raise UsageError(f"say what to keep: --to SIZE, --days N or {LIMIT}=SIZE; or --all, to keep nothing")
+    found = unused(cache_root(), to=room, days=days)
     freed, kept = sum(one.bytes for one in found.old), sum(one.bytes for one in found.kept)
-    told = f"{len(found.old)} pieces of evidence ({freed / 1e6:.1f} MB); {len(found.kept)} stay ({kept / 1e6:.1f} MB)"
+    told = f"{len(found.old)} pieces ({freed / 1e6:.1f} MB); {len(found.kept)} stay ({kept / 1e6:.1f} MB)"
     torn = sum(one.bytes for one in found.torn)
     if found.torn:
         told += f"; and {len(found.torn)} unfinished files that a kill left ({torn / 1e6:.1f} MB)"

@@ -16,10 +16,17 @@ if TYPE_CHECKING:
 
 def carry_out(request: Request, out: Path, *, quiet: bool = False, command: str = "", **how: Any) -> Run:
     """The finished run; `how` goes to `evaluate`."""
+    from revisit.engine.cache import cache_root
+    from revisit.engine.pruning import cache_limit, over_limit
+
+    limit = cache_limit()
     command = command or shlex.join(["revisit", *sys.argv[1:]])
     told = (lambda _: None) if quiet else (lambda remark: console.message(f"note: {remark}"))
     with console.resumable():
-        return request.run(out, told, progress=console.progress(quiet), command=command, **how)
+        run = request.run(out, told, progress=console.progress(quiet), command=command, **how)
+    if limit is not None and (over := over_limit(cache_root(), limit)):
+        told(over)
+    return run
 
 
 def tell(run: Run, *, report: bool = True, all: bool = False, json: bool = False, quiet: bool = False) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 from revisit.core import from_arrays, to_arrays
 from revisit.engine.shared_evidence import VARIABLE, shared_evidence
 from revisit.media import load_npz, require_seal, save_npz
-from revisit.media.files import UNFINISHED, is_file
+from revisit.media.files import is_file
 from revisit.media.places import cache_root
 
 T = TypeVar("T")
@@ -82,10 +82,6 @@ class EvidenceCache:
     def files(self) -> Iterator[Path]:
         folder = self.root / "evidence"
         return (path for path in sorted(folder.glob("*/[!.]*.npz"))) if folder.is_dir() else iter(())
-
-    def unfinished(self) -> Iterator[Path]:
-        """Files that are being written, or that the writer left behind when it was killed."""
-        return iter(sorted((self.root / "evidence").glob(f"*/{UNFINISHED}*")))
 
 
 def coded(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

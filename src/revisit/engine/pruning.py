@@ -1,7 +1,12 @@
-"""Which cached evidence may go: what was not used for longest goes first."""
+"""What of the cache may go: what was not used for longest goes first.
+
+Only what is made again when needed can go: evidence, networks as this machine runs them, copies of clips that browsers
+can show. Answers of judges, which were paid for, and weights stay.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Sequence
@@ -9,15 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from revisit.core import UsageError
-from revisit.engine.cache import EvidenceCache
+from revisit.media.files import UNFINISHED
 
-ABANDONED = 3600.0  # seconds after which nobody writes to a file any more: evidence is written in a moment
+LIMIT = "REVISIT_CACHE_LIMIT"  # the size that the cache should keep to
+FOLDERS = {"evidence": "*/[!.]*.npz", "networks": "[!.]*.made", "shown": "[!.]*.mp4"}  # and the files in them
+ABANDONED = 3600.0  # seconds after which a file that did not grow is nobody's any more
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A file of evidence, its size, and when it was last made or read."""
+    """A file of the cache, its size, and when it was last made or read."""
 
     path: Path
     bytes: int
@@ -26,32 +33,37 @@ class Piece:
 
 @dataclass(frozen=True)
 class Sorted:
-    """Evidence that goes and evidence that stays, each with what was used last in front; torn files go, too."""
+    """Pieces that go and pieces that stay, each with what was used last in front; torn files go, too."""
 
     old: Sequence[Piece]
     kept: Sequence[Piece]
     torn: Sequence[Piece]  # left unfinished by writers that were killed
 
 
-def unused(cache: EvidenceCache, *, to: int | None = None, days: float | None = None) -> Sorted:
+def unused(root: Path, *, to: int | None = None, days: float | None = None) -> Sorted:
     """What must go for the cache to hold at most `to` bytes, and only what was used in the last `days`.
 
     Without either, everything goes.
     """
-    pieces = sorted(filter(None, map(_piece, cache.files())), key=lambda piece: (-piece.used, piece.path))
+    found = [piece for folder in FOLDERS for piece in pieces(root, folder)]
     since = -float("inf") if days is None else time.time() - days * 86400
     room = to if to is not None else 0 if days is None else float("inf")
     old, kept = [], []
     full = False
-    for piece in pieces:
+    for piece in sorted(found, key=lambda piece: (-piece.used, piece.path)):
         full = full or piece.used <= since or piece.bytes > room
         if full:
             old.append(piece)
         else:
             kept.append(piece)
             room -= piece.bytes
-    unfinished = filter(None, map(_piece, cache.unfinished()))
-    return Sorted(old, kept, [piece for piece in unfinished if piece.used <= time.time() - ABANDONED])
+    unfinished = (_piece(path) for folder in FOLDERS for path in sorted((root / folder).rglob(f"{UNFINISHED}*")))
+    return Sorted(old, kept, [one for one in unfinished if one and one.used <= time.time() - ABANDONED])
+
+
+def pieces(root: Path, folder: str) -> list[Piece]:
+    """What a folder of the cache holds."""
+    return [piece for path in (root / folder).glob(FOLDERS[folder]) if (piece := _piece(path))]
 
 
 def _piece(path: Path) -> Piece | None:
@@ -60,6 +72,26 @@ def _piece(path: Path) -> Piece | None:
     except FileNotFoundError:  # another process was faster
         return None
     return Piece(path, facts.st_size, max(facts.st_mtime, facts.st_atime))
+
+
+def cache_limit() -> int | None:
+    """The bytes that the cache should keep to, where the user said so."""
+    said = os.environ.get(LIMIT, "")
+    try:
+        return size_of(said) if said else None
+    except UsageError as error:
+        raise UsageError(f"{LIMIT}: {error}") from None
+
+
+def over_limit(root: Path, limit: int) -> str:
+    """What to tell of a cache that holds more than its limit."""
+    held = sum(piece.bytes for folder in FOLDERS for piece in pieces(root, folder))
+    if held <= limit:
+        return ""
+    return (
+        f"the cache holds {held / 1e9:.1f} GB, more than {LIMIT} allows; "
+        "'revisit cache prune' removes what was not used for longest"
+    )
 
 
 def size_of(text: str) -> int:

@@ -106,6 +106,7 @@ def evaluate(
         networks = with_networks(jobs)
         parts = sum(job.most_parts for job in jobs)
         observing = executor or Local(_workers(workers, parts, bool(networks) and hosted()))
+        here = observing.workers if isinstance(observing, Local) else cores()  # one scores beside four that observe
         progress.start(len(plan.clips), len(plan.cases), len(plan.clips) - sum(len(job.clips) for job in jobs))
         failures: dict[str, str] = {}
         broken: dict[str, str] = {}
@@ -115,7 +116,7 @@ def evaluate(
             with (
                 RecordWriter(out / "records.jsonl", claims.writing, begun.lines.read) as writer,
                 Asking(plan, missing, cache, judge, out / "answers.jsonl") as asking,
-                Scorers(_scorers(observing, len(plan.cases)), cache, out / "units") as scorers,
+                Scorers(_scorers(here // 4, len(plan.cases)), cache, out / "units") as scorers,
             ):
 
                 def record(case: Case) -> None:
@@ -174,7 +175,7 @@ def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
         if not entry.first:
             raise Others(out)
         begun = reopened(out, plan)
-        processes = _scorers(None, len(plan.cases))
+        processes = _scorers(cores(), len(plan.cases))
         with RecordWriter(out / "records.jsonl") as writer, Scorers(processes, cache, out / "units") as scorers:
             for case in plan.cases:
                 askers = begun.questions[case.id]
@@ -184,9 +185,8 @@ def rescore(plan: Plan, out: Path, cache: EvidenceCache | None = None) -> Run:
     return Run(out, begun.lines, results)
 
 
-def _scorers(observing: Executor | None, cases: int) -> int:
-    """Processes that score: one for four that observe, or for each core where nobody observes; none for a few cases."""
-    most = cores() if observing is None else observing.workers // 4 if isinstance(observing, Local) else cores() // 4
+def _scorers(most: int, cases: int) -> int:
+    """Processes that score: none for a few cases."""
     return min(most, cases // 8)
 
 

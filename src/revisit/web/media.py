@@ -8,6 +8,7 @@ of frames, stretches of a file, odd codecs, variable rates) is encoded once, fra
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,10 @@ def shown(clip: Clip, copies: Path) -> Shown:
     if not clip.start and clip.count is None and _plays(clip.path) and _even(info.times, info.fps):
         return Shown(clip.path, *facts)
     path = copies / f"{clip_digest(clip)[:32]}.mp4"
-    if not path.is_file():
+    if path.is_file():
+        with suppress(OSError):  # of a cache that others own
+            path.touch()  # `revisit cache prune` keeps what was used last
+    else:
         copies.mkdir(parents=True, exist_ok=True)
         with open_clip(clip) as stream:
             encode_mp4(path, (_even_size(frame.rgb) for frame in stream), info.fps, crf=14)
