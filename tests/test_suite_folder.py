@@ -156,6 +156,24 @@ def test_one_scene_is_enough_where_a_name_says_that_it_is_the_truth(tmp_path, na
     assert {case.reference for case in cases} == {Clip(tmp_path / f"{name.format('gt')}.mp4")}
 
 
+def test_names_in_the_only_folder_within_are_read_where_one_says_that_it_is_the_truth(tmp_path):
+    for name in ("notes/plan.txt", *(f"videos/{scene}_{model}.mp4" for scene in "ab" for model in ("gt", "wan"))):
+        touch(tmp_path / name)
+    (tmp_path / "videos/targets.json").write_text(json.dumps({"a_wan": {"box": [0.1, 0.2, 0.3, 0.4]}}))
+    entries = list(read(tmp_path))
+    cases = {entry.id: entry for entry in entries if isinstance(entry, Case)}
+    assert {id: case.reference for id, case in cases.items()} == {
+        f"{scene}@wan#0": Clip(tmp_path / f"videos/{scene}_gt.mp4") for scene in "ab"
+    }
+    assert cases["a@wan#0"].target and not cases["b@wan#0"].target
+    assert Remark("targets were read from videos/targets.json") in entries
+    for scene in "ab":
+        touch(tmp_path / f"other/mine/{scene}_left.mp4")
+        touch(tmp_path / f"other/mine/{scene}_right.mp4")
+    found = [entry.model for entry in read(tmp_path / "other") if isinstance(entry, Case)]
+    assert found == ["mine"] * 4, "the folder may be the model"
+
+
 def test_a_folder_of_the_truth_is_the_reference_of_the_others(tmp_path):
     for name in ("Ground Truth/a", "Ground Truth/c", "wan/a", "wan/b"):
         touch(tmp_path / f"{name}.mp4")

@@ -41,7 +41,11 @@ def _plain(source: Path) -> Iterator[Case | Rejected | Remark]:
     plain = list(find_clips(source))
     found: Sequence[Found] = named_apart(plain)
     renamed = [sample for (_, sample, _), before in zip(found, plain, strict=True) if sample != before[1]]
-    if guess := guessed(source, found):
+    homes = {path.parent for _, _, path in found}
+    home = homes.pop() if len(homes) == 1 else source
+    guess = guessed(home, found)
+    # The name of a folder within may be that of the model, unless a clip says that it is the truth of the others.
+    if guess and (home == source or the_truth({model for model, _, _ in guess.clips})):
         found = guess.clips
         yield Remark(guess.sentence)
     truth = the_truth({model for model, _, _ in found})
@@ -52,17 +56,17 @@ def _plain(source: Path) -> Iterator[Case | Rejected | Remark]:
             f"{truth} is taken as the truth of {counted(len(wanted), 'scene')}; a folder or file of another name, or a "
             f"manifest (`revisit import scan`), makes it a model like the others"
         )
-    targets = {}
-    if (source / TARGETS).is_file():
+    targets, beside = {}, source if (source / TARGETS).is_file() else home
+    if (beside / TARGETS).is_file():
         try:
-            targets = read_targets(source / TARGETS)
-            yield Remark(f"targets were read from {TARGETS}")
+            targets = read_targets(beside / TARGETS)
+            yield Remark(f"targets were read from {(beside / TARGETS).relative_to(source)}")
         except UsageError as error:
             yield Remark(f"clips have no targets: {error}")
     for model, sample, path in found:
         if not (model == truth and sample in wanted):
             reference = references.get(sample) if model != truth else None
-            yield _case(sample, model, path, reference, target_of(targets, source, sample, path))
+            yield _case(sample, model, path, reference, target_of(targets, beside, sample, path))
     if renamed:
         yield Remark(f"clips that differ only in their endings keep them in their names: {', '.join(renamed[:5])}")
     yield from passed_over(source)
