@@ -180,12 +180,14 @@ def test_damaged_data_is_noticed(tmp_path: Path) -> None:
 
 
 def test_evidence_is_stored_bit_for_bit_however_it_is_coded(tmp_path: Path) -> None:
-    """Half floats of few values become bytes; pictures, which do not shrink, stay as they are."""
+    """Half floats of few values become numbers of one or two bytes; pictures, which do not shrink, stay as they are."""
     rng = np.random.default_rng(3)
+    more = (rng.integers(-140, 140, (70, 83)) / 256).astype(np.float16)
     few = (rng.integers(-90, 160, (3, 4, 5, 83)) / 256).astype(np.float16)
     odd = np.array([0.0, -0.0, np.nan, np.inf, 6e-8], np.float16)
     arrays = {
         "few": few.transpose(1, 0, 3, 2),
+        "more": more,
         "odd": odd,
         "none": np.zeros((0, 7), np.float16),
         "one": np.float16(0.5)[()].reshape(()),
@@ -196,6 +198,7 @@ def test_evidence_is_stored_bit_for_bit_however_it_is_coded(tmp_path: Path) -> N
     with zipfile.ZipFile(tmp_path / "a.npz") as archive:
         sizes = {member.filename: member.compress_size for member in archive.infolist()}
     assert sizes["few:codes.npy"] < few.size + 200 and sizes["picture.npy"] < 40_200 and "many.npy" in sizes
+    assert len(np.unique(more)) > 256 and sizes["more:codes.npy"] + sizes["more:high.npy"] < 1.4 * more.size
     back = decoded(load_npz(tmp_path / "a.npz"))
     assert back.keys() == arrays.keys()
     for name, array in arrays.items():

@@ -24,7 +24,8 @@ from revisit.media.places import cache_root
 
 T = TypeVar("T")
 LEVEL = 1  # of zlib: packing would otherwise be most of what the engine takes
-CODES, VALUES = ":codes", ":values"  # of an array of which only the values that it has are kept whole
+FEW = 512  # values: about as many as there are of 1/256 between -1 and 1
+CODES, HIGH, VALUES = ":codes", ":high", ":values"  # of an array of which only the values that it has are kept whole
 __all__ = ["EvidenceCache", "MemoryCache", "cache_root"]
 
 
@@ -85,9 +86,10 @@ class EvidenceCache:
 
 
 def coded(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays as they are stored: half floats of at most 256 values as bytes, which takes half the time and room.
+    """The arrays as they are stored: half floats of few values as numbers of these, which takes half the time and room.
 
-    Patch descriptors, most of what is stored, are rounded so. They are told apart by their bits: nothing is lost.
+    Patch descriptors, most of what is stored, are rounded: most have about 260 values. The high bytes of their
+    numbers, nearly all 0, lie apart. Values are told apart by their bits: nothing is lost.
     """
     found = dict(arrays)
     for name, array in arrays.items():
@@ -96,19 +98,26 @@ def coded(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         bits, there = array.view(np.uint16), np.zeros(1 << 16, bool)
         there[bits] = True
         values = np.flatnonzero(there)
-        if len(values) <= 256:
-            codes = np.zeros(1 << 16, np.uint8)
-            codes[values] = np.arange(len(values))
+        if len(values) <= FEW:
+            numbers = np.zeros(1 << 16, np.uint16)
+            numbers[values] = np.arange(len(values))
+            codes = numbers[bits]
             del found[name]
-            found |= {name + CODES: codes[bits], name + VALUES: values.astype(np.uint16).view(np.float16)}
+            found |= {name + CODES: codes.astype(np.uint8), name + VALUES: values.astype(np.uint16).view(np.float16)}
+            if len(values) > 256:
+                found[name + HIGH] = (codes >> 8).astype(np.uint8)
     return found
 
 
 def decoded(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays that were coded so."""
-    plain = {name: array for name, array in arrays.items() if not name.endswith((CODES, VALUES))}
-    names = [name.removesuffix(CODES) for name in arrays if name.endswith(CODES)]
-    return plain | {name: arrays[name + VALUES][arrays[name + CODES]] for name in names}
+    found = {name: array for name, array in arrays.items() if not name.endswith((CODES, HIGH, VALUES))}
+    for name in (name.removesuffix(CODES) for name in arrays if name.endswith(CODES)):
+        codes = arrays[name + CODES]
+        if name + HIGH in arrays:
+            codes = codes + (arrays[name + HIGH].astype(np.uint16) << 8)
+        found[name] = arrays[name + VALUES][codes]
+    return found
 
 
 class MemoryCache:
