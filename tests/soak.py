@@ -365,7 +365,7 @@ def disturbed(made: Stage, count: int, say: Callable[[str], None]) -> Going:
         say("        disk full, no shared memory left: left out, because nothing can be mounted here")
     with started(made, "disturbed", count) as going:
         begun = going.done()
-        shares = np.linspace(begun, 0.9, 2 * len(UNDER_WAY) + 1)[1:]
+        shares = np.linspace(begun, 0.8, 2 * len(UNDER_WAY) + 1)[1:]
         for share, fault in zip(shares.tolist(), (*UNDER_WAY, *UNDER_WAY), strict=True):
             going.until(share)
             told(fault.__name__.replace("_", " "), going)

@@ -194,9 +194,9 @@ def test_a_clip_that_is_given_up_gives_its_files_back(tmp_path) -> None:
     assert host.free == [tmp_path / "a"] and host.clip is None
 
 
-@pytest.mark.long
 def test_a_host_that_dies_costs_the_clips_it_was_shown_and_is_started_again(clips, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("REVISIT_NETWORKS", "host")
+    monkeypatch.setenv("REVISIT_OPENVINO", "auto")  # where it is there, the device is told in more words than its name
     cache = EvidenceCache(tmp_path / "host")
     lite = ObserverTask("lite-facts", "lite.frames", "revisit.observers.frames", {}, {})
     deadly = (task("toy.deadly", "0"), task("toy.rows", "0"), lite)

@@ -16,7 +16,7 @@ from tests.conftest import PROJECT
 def test_a_run_through_every_fault_ends_with_the_summary_of_one_without():
     pytest.importorskip("torch", reason="needs torch for the process that runs networks")
     done = subprocess.run(
-        [sys.executable, "-m", "tests.soak", "--clips", "60"],
+        [sys.executable, "-m", "tests.soak", "--clips", "120"],
         cwd=PROJECT, capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

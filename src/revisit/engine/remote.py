@@ -40,7 +40,7 @@ class Address(NamedTuple):
 
     path: str
     key: bytes
-    device: str = ""  # on what the host runs the networks
+    told: str = ""  # on what the host runs the networks, in words
 
 
 class Row(NamedTuple):
@@ -75,7 +75,7 @@ class Remote:
     """A worker's connection to the host."""
 
     def __init__(self, address: Address) -> None:
-        self.address, self.device = address, address.device
+        self.address, self.device = address, address.told
         self.folder = MEMORY if os.access(MEMORY, os.W_OK) else None  # None: that of temporary files
         self.numbers = itertools.count()
         self.patience = PATIENCE

@@ -147,7 +147,7 @@ def _hosts_of_networks(context: Any, wanted: Sequence[ObserverTask], children: s
     with ExitStack() as stack:
         devices = (settings.devices() or [""]) if wanted and hosted() else []
         hosts = [stack.enter_context(_host(context, device, wanted, children)) for device in devices]
-        by_mistake = settings.networks() == "auto" and all(host.address.device == "cpu" for host in hosts)
+        by_mistake = settings.networks() == "auto" and all(host.address.told.startswith("cpu") for host in hosts)
         yield [] if by_mistake else hosts  # a GPU that torch cannot use: the workers' cores are more than one
 
 
@@ -156,6 +156,7 @@ class _Host:
     """A process that runs networks on one device."""
 
     address: Address
+    device: str  # as the user named it; "" where the host chooses
     tasks: Sequence[ObserverTask]
     process: Any
     connection: Connection
@@ -167,14 +168,16 @@ class _Host:
         children.discard(self.process)
         self.process.join()
         self.connection.close()
-        self.process, self.connection = _start(context, _serve, (self.address, self.tasks, os.getpid()), children)
+        asked = (self.address, self.device, self.tasks, os.getpid())
+        self.process, self.connection = _start(context, _serve, asked, children)
 
 
 @contextmanager
 def _host(context: Any, device: str, tasks: Sequence[ObserverTask], children: set[Any]) -> Iterator[_Host]:
     with _place_to_listen() as place:
-        address = Address(place, os.urandom(16), device)
-        host = _Host(address, tasks, *_start(context, _serve, (address, tasks, os.getpid()), children))
+        address = Address(place, os.urandom(16))
+        asked = (address, device, tasks, os.getpid())
+        host = _Host(address, device, tasks, *_start(context, _serve, asked, children))
         try:
             try:
                 found = host.connection.recv()
@@ -182,7 +185,7 @@ def _host(context: Any, device: str, tasks: Sequence[ObserverTask], children: se
                 raise RevisitError("the process that runs the networks did not start; try --device cpu") from None
             if isinstance(found, UsageError):
                 raise found
-            host.address = address._replace(device=found)
+            host.address = address._replace(told=found)
             yield host
         finally:
             host.connection.close()
@@ -213,11 +216,11 @@ def hosted() -> bool:
     return gpu if chosen == "auto" else chosen == "host"
 
 
-def _serve(connection: Connection, address: Address, tasks: Sequence[ObserverTask], parent: int) -> None:
+def _serve(connection: Connection, address: Address, device: str, tasks: Sequence[ObserverTask], parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with(parent)
-    if address.device:
-        os.environ[DEVICE] = address.device
+    if device:
+        os.environ[DEVICE] = device
     from revisit.engine.host import serve
 
     serve(address, connection, tasks)
