@@ -35,10 +35,7 @@ def cells_of(rgb: np.ndarray) -> np.ndarray:
     lab = cv2.cvtColor(rgb[: rows * CELL, : columns * CELL], cv2.COLOR_RGB2LAB)
     light = cv2.extractChannel(lab, 0)
     across, down = cv2.Sobel(light, cv2.CV_16S, 1, 0, ksize=1), cv2.Sobel(light, cv2.CV_16S, 0, 1, ksize=1)
-    edge = across.ravel().astype(np.intp)
-    edge *= STEPS
-    edge += down.ravel()
-    edge += EDGES // 2
+    edge = cv2.addWeighted(across, STEPS, down, 1, EDGES // 2, dtype=cv2.CV_32S).ravel().astype(np.intp)
     direction, own, next_share = (table.take(edge, mode="clip") for table in _edges())
     place = np.add(_first_bins(rows, columns), direction, out=edge)
     count = rows * columns * (DIRECTIONS + 1)
@@ -47,16 +44,13 @@ def cells_of(rgb: np.ndarray) -> np.ndarray:
     pooled = pooled.reshape(rows, columns, DIRECTIONS + 1)
     pooled[..., 0] += pooled[..., DIRECTIONS]  # the bin after the last is the first
 
-    made = np.empty((rows, columns, CHANNELS), np.float32)
-    directions, colour = made[..., :DIRECTIONS], made[..., DIRECTIONS + 1 :]
-    directions[:] = pooled[..., :DIRECTIONS]
+    directions = pooled[..., :DIRECTIONS].astype(np.float32)
     total = directions @ np.ones(DIRECTIONS, np.float32)
     directions /= (cv2.blur(total, (3, 3)) + np.float32(FAINT_EDGE))[..., None]
-    made[..., DIRECTIONS] = np.log(total + np.float32(FAINT_EDGE))
-    colour[:] = cv2.resize(lab.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA)
+    colour = cv2.resize(lab.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA)
     colour -= GREY
     colour /= COLOURS
-    return made
+    return np.concatenate([directions, np.log(total + np.float32(FAINT_EDGE))[..., None], colour], axis=2)
 
 
 @lru_cache(maxsize=1)
@@ -115,13 +109,13 @@ def cut_out(white: np.ndarray, centre: np.ndarray, rows: int, columns: int) -> n
 def spectrum_of(white: np.ndarray, padded: tuple[int, int]) -> np.ndarray:
     """(13, ...) spectrum of each channel, as `rfft2` makes it of the padded picture.
 
-    Pictures are small and a good part of them is padding: products of matrices take half the time.
+    Pictures are small and a good part of them is padding: along lines, a product of matrices takes less time.
     """
     rows, columns = white.shape[:2]
     half = np.ascontiguousarray(_waves(columns, padded[1])[:, : padded[1] // 2 + 1])
     lines = np.ascontiguousarray(white.transpose(2, 0, 1)).reshape(-1, columns)
     across = (lines @ half.view(np.float32)).view(np.complex64).reshape(CHANNELS, rows, -1)
-    return np.asarray(_waves(rows, padded[0]).T @ across)
+    return np.fft.fft(across, padded[0], axis=1).astype(np.complex64, copy=False)
 
 
 @lru_cache(maxsize=32)

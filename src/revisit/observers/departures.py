@@ -18,7 +18,7 @@ from revisit.core import ClipInfo, PairSight, observer, per_second
 from revisit.evidence.departures import Departures
 from revisit.evidence.pictures import packed
 from revisit.observers.matching import Structure, correlate, structure
-from revisit.observers.pictures import at_shared_size, fitted, flow_from, flow_maker, follow, gray, lengths, small
+from revisit.observers.pictures import at_shared_size, fitted, flow_from, flow_maker, gray, lengths, small
 
 LONG_SIDE = 192
 AT_MOST = 33
@@ -160,11 +160,12 @@ def join_from(maker: Any, a: Look, b: Look, start: tuple[float, float]) -> Join:
     if len(a.points) < LEAST_POINTS or len(b.points) < LEAST_POINTS:
         return APART
     there, back = flow_from(maker, a.gray, b.gray, start), flow_from(maker, b.gray, a.gray, (-start[0], -start[1]))
-    missed = there + follow(there, back)[0]
     x, y = a.points.astype(int).T
-    moved = a.points + there[y, x]
+    out = there[y, x]
+    moved = a.points + out
+    missed = out + cv2.remap(back, moved[:, None], None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)[:, 0]
     inside = ((moved >= 0) & (moved <= (width - 1, height - 1))).all(axis=1)
-    good = inside & (np.hypot(missed[y, x, 0], missed[y, x, 1]) < TOLERANCE)
+    good = inside & (np.hypot(missed[:, 0], missed[:, 1]) < TOLERANCE)
     if good.sum() < LEAST_POINTS:
         return APART
     cv2.setRNGSeed(0)

@@ -125,7 +125,7 @@ def match_points(a: Points, b: Points) -> np.ndarray:
     mutual = top >= likeness.max(axis=0)[best]
     rows, best, top = rows[mutual], best[mutual], top[mutual]
     likeness[rows, best] = -2.0  # below any cosine: what is left is the second best
-    second = likeness[rows].max(axis=1)
+    second = likeness.max(axis=1)[rows]
     clear = (2 - 2 * top) < RATIO**2 * (2 - 2 * second)  # squared distances of unit vectors
     return np.stack([rows[clear], best[clear]], axis=1)
 
