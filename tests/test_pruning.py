@@ -9,10 +9,14 @@ import pytest
 from typer.testing import CliRunner
 
 from revisit.cli.cache import app
-from revisit.core import UsageError
+from revisit.core import Clip, UsageError
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.pruning import cache_limit, over_limit, size_of, unused
 from revisit.evidence.motion import Outset
+from revisit.judges.store import shared_store
+from revisit.media.places import NETWORKS, SHOWN
+from revisit.web.media import shown
+from revisit.weights import made
 
 DAY = 86400.0
 
@@ -21,11 +25,11 @@ DAY = 86400.0
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EvidenceCache:
     """Five pieces of one size, used 0 to 4 days ago."""
     monkeypatch.setenv("REVISIT_CACHE", str(tmp_path))
-    made = EvidenceCache(tmp_path)
+    cache = EvidenceCache(tmp_path)
     for k in range(5):
-        made.save(f"{k}" * 40, Outset(np.arange(3), np.random.default_rng(k).random(3)))
-        os.utime(made.path(f"{k}" * 40), (time.time() - k * DAY,) * 2)
-    return made
+        cache.save(f"{k}" * 40, Outset(np.arange(3), np.random.default_rng(k).random(3)))
+        os.utime(cache.path(f"{k}" * 40), (time.time() - k * DAY,) * 2)
+    return cache
 
 
 def left(cache: EvidenceCache) -> list[str]:
@@ -78,19 +82,23 @@ def test_what_a_kill_left_unfinished_goes_and_what_is_being_written_stays(cache:
     assert not torn.exists() and growing.exists() and len(left(cache)) == 5
 
 
-def test_networks_and_copies_of_clips_go_but_answers_and_weights_stay(cache: EvidenceCache):
-    others = {"networks/a.made": 3, "shown/b.mp4": 1, "answers/c.jsonl": 9, "weights/d/d.pth": 9, "costs.json": 9}
-    for name, days in others.items():
-        path = cache.root / name
+def test_networks_and_copies_of_clips_go_but_answers_and_weights_stay(cache: EvidenceCache, make_clip):
+    """What goes is written here by those who write it in a run."""
+    made.keep("a", b"x" * 1000)
+    (network,) = (cache.root / NETWORKS).iterdir()
+    os.utime(network, (time.time() - 3.5 * DAY,) * 2)
+    part = Clip(make_clip(cache.root / "clip.mp4"), start=1)  # which no browser shows as it is
+    copy = shown(part, cache.root / SHOWN).path
+    stays = [shared_store(cache.root, {"model": "m"}), cache.root / "weights/d/d.pth", cache.root / "costs.json"]
+    for path in stays:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"x" * 1000)
-        os.utime(path, (time.time() - (days + 0.5) * DAY,) * 2)
-    assert [one.path.name[0] for one in unused(cache.root, days=2.8).old] == ["3", "a", "4"]
+        path.write_bytes(b"x")
+    assert [one.path for one in unused(cache.root, days=2.8).old][1] == network
     told = CliRunner().invoke(app, ["info"]).stdout
     assert "7 files" in told and "networks        1 files" in told and "shown           1 files" in told
     CliRunner().invoke(app, ["prune", "--all", "--yes"])
-    assert not left(cache)
-    assert [name for name in others if (cache.root / name).exists()] == list(others)[2:]
+    assert not left(cache) and not network.exists() and not copy.exists()
+    assert all(path.is_file() for path in stays)
 
 
 def test_a_limit_is_told_and_pruned_to(cache: EvidenceCache, monkeypatch: pytest.MonkeyPatch):

@@ -22,7 +22,7 @@ def path(json: bool = JSON) -> None:
 def info(json: bool = JSON) -> None:
     """Count files and bytes."""
     from revisit.engine.cache import cache_root
-    from revisit.engine.pruning import FOLDERS, LIMIT, cache_limit, pieces
+    from revisit.engine.pruning import FOLDERS, LIMIT, cache_limit, pieces, size_text
 
     limit = cache_limit()
     sizes = {folder: [piece.bytes for piece in pieces(cache_root(), folder)] for folder in FOLDERS}
@@ -31,10 +31,10 @@ def info(json: bool = JSON) -> None:
     if json:
         console.data({"path": str(cache_root()), **whole, "folders": folders, "limit": limit})
         return
-    bound = "" if limit is None else f" of the {limit / 1e6:.1f} MB of {LIMIT}"
-    typer.echo(f"{cache_root()}: {whole['files']} files, {whole['bytes'] / 1e6:.1f} MB{bound}")
+    bound = "" if limit is None else f"; {LIMIT} is {size_text(limit)}"
+    typer.echo(f"{cache_root()}: {whole['files']} files, {size_text(whole['bytes'])}{bound}")
     for folder, facts in folders.items():
-        typer.echo(f"  {folder:8} {facts['files']:8} files {facts['bytes'] / 1e6:10.1f} MB")
+        typer.echo(f"  {folder:8} {facts['files']:8} files {size_text(facts['bytes']):>12}")
 
 
 @app.command()
@@ -68,7 +68,7 @@ def prune(
 
     from revisit.core import UsageError
     from revisit.engine.cache import cache_root
-    from revisit.engine.pruning import LIMIT, cache_limit, size_of, unused
+    from revisit.engine.pruning import LIMIT, cache_limit, size_of, size_text, unused
 
     if all and (to or days is not None):
         raise UsageError("--all keeps nothing, --to SIZE and --days N keep what was used last: say one of them")
@@ -79,10 +79,10 @@ def prune(
             raise UsageError(f"say what to keep: --to SIZE, --days N or {LIMIT}=SIZE; or --all, to keep nothing")
     found = unused(cache_root(), to=room, days=days)
     freed, kept = sum(one.bytes for one in found.old), sum(one.bytes for one in found.kept)
-    told = f"{len(found.old)} pieces ({freed / 1e6:.1f} MB); {len(found.kept)} stay ({kept / 1e6:.1f} MB)"
+    told = f"{len(found.old)} pieces ({size_text(freed)}); {len(found.kept)} stay ({size_text(kept)})"
     torn = sum(one.bytes for one in found.torn)
     if found.torn:
-        told += f"; and {len(found.torn)} unfinished files that a kill left ({torn / 1e6:.1f} MB)"
+        told += f"; and {len(found.torn)} unfinished files that a kill left ({size_text(torn)})"
     facts = {"removed": len(found.old), "bytes": freed, "kept": len(found.kept), "kept_bytes": kept}
     facts |= {"torn": len(found.torn), "torn_bytes": torn}
     if dry_run:

@@ -14,10 +14,10 @@ def view(
     port: int = typer.Option(0, min=0, max=65535, help="The port to listen on; any free one by default."),
 ) -> None:
     """Show runs in a browser on this machine; pages follow a run that is still going. Ctrl-C ends it."""
-    from revisit.media.places import cache_root
+    from revisit.media.places import SHOWN, cache_root
     from revisit.report.view import application
     from revisit.web.server import Where, serve
 
-    app = application(runs, cache_root() / "shown")
+    app = application(runs, cache_root() / SHOWN)
     console.message("Ctrl-C ends it.")
     serve(app, Where(port=port), started=lambda address: typer.echo(f"{address}/"))

@@ -20,9 +20,10 @@ from revisit.core import from_arrays, to_arrays
 from revisit.engine.shared_evidence import VARIABLE, shared_evidence
 from revisit.media import load_npz, require_seal, save_npz
 from revisit.media.files import is_file
-from revisit.media.places import cache_root
+from revisit.media.places import EVIDENCE, cache_root
 
 T = TypeVar("T")
+FILES = "*/[!.]*.npz"  # of evidence, in its folder
 LEVEL = 1  # of zlib: packing would otherwise be most of what the engine takes
 FEW = 512  # values: about as many as there are of 1/256 between -1 and 1
 CODES, HIGH, VALUES = ":codes", ":high", ":values"  # of an array of which only the values that it has are kept whole
@@ -37,10 +38,10 @@ class EvidenceCache:
     shared: str = field(default_factory=lambda: os.environ.get(VARIABLE, ""))
 
     def path(self, key: str) -> Path:
-        return self.root / "evidence" / key[:2] / f"{key}.npz"
+        return self.root / EVIDENCE / key[:2] / f"{key}.npz"
 
     def __contains__(self, key: str) -> bool:
-        here = is_file(f"{self.root}/evidence/{key[:2]}/{key}.npz")  # asked of every clip of a run
+        here = is_file(f"{self.root}/{EVIDENCE}/{key[:2]}/{key}.npz")  # asked of every clip of a run
         return here or (bool(self.shared) and key in shared_evidence(self.shared))
 
     def save(self, key: str, record: Any) -> None:
@@ -81,8 +82,8 @@ class EvidenceCache:
             return None
 
     def files(self) -> Iterator[Path]:
-        folder = self.root / "evidence"
-        return (path for path in sorted(folder.glob("*/[!.]*.npz"))) if folder.is_dir() else iter(())
+        folder = self.root / EVIDENCE
+        return (path for path in sorted(folder.glob(FILES))) if folder.is_dir() else iter(())
 
 
 def coded(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from revisit.core import UsageError
+from revisit.engine.cache import FILES
 from revisit.media.files import UNFINISHED
+from revisit.media.places import EVIDENCE, NETWORKS, SHOWN
 
 LIMIT = "REVISIT_CACHE_LIMIT"  # the size that the cache should keep to
-FOLDERS = {"evidence": "*/[!.]*.npz", "networks": "[!.]*.made", "shown": "[!.]*.mp4"}  # and the files in them
+FOLDERS = {EVIDENCE: FILES, NETWORKS: "[!.]*.made", SHOWN: "[!.]*.mp4"}  # and the files in them
 ABANDONED = 3600.0  # seconds after which a file that did not grow is nobody's any more
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 
@@ -89,7 +91,7 @@ def over_limit(root: Path, limit: int) -> str:
     if held <= limit:
         return ""
     return (
-        f"the cache holds {held / 1e9:.1f} GB, more than {LIMIT} allows; "
+        f"the cache holds {size_text(held)}, more than the {size_text(limit)} of {LIMIT}; "
         "'revisit cache prune' removes what was not used for longest"
     )
 
@@ -102,3 +104,8 @@ def size_of(text: str) -> int:
     if found is None or unit not in UNITS:
         raise UsageError(f"{text!r} is not a size; write one such as 500MB or 10GB")
     return int(float(found.group(1)) * UNITS[unit])
+
+
+def size_text(bytes: int) -> str:
+    """The size for people."""
+    return f"{bytes / 1e9:.1f} GB" if bytes >= 1e9 else f"{bytes / 1e6:.1f} MB"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+EVIDENCE, NETWORKS, SHOWN = "evidence", "networks", "shown"  # folders of what is made again when needed
+
 
 def cache_root() -> Path:
     """Where evidence and answers lie: $REVISIT_CACHE, or the user's cache folder."""

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from revisit.media.files import replacing
-from revisit.media.places import cache_root
+from revisit.media.places import NETWORKS, cache_root
 
 MOST = 48  # files; one of EfficientNet-Lite0 for one size of pictures has 14 MB
 DIGEST = 16  # bytes at the end of a file: what was damaged is not given to a parser
@@ -37,7 +37,7 @@ def keep(name: str, data: bytes) -> None:
 
 
 def _place(name: str) -> Path:
-    return cache_root() / "networks" / f"{name}.made"
+    return cache_root() / NETWORKS / f"{name}.made"
 
 
 def _digest(data: bytes) -> bytes:
