@@ -65,8 +65,8 @@ def test_the_range_of_yes_and_no_is_right_about_half_of_the_time(wins: float, lo
         inside = above = 0
         for (better, worse, same), count in seen.items():
             made = paired_test([0.0] * n, [1.0] * better + [-1.0] * worse + [0.0] * same, list(range(n)), 1.0)
-            assert made is not None
-            told = needed(replace(made, mean=(better - worse) / n, clusters=n))
+            assert made is not None and made.estimate is not None
+            told = needed(replace(made.estimate, mean=(better - worse) / n, clusters=n))
             assert told is not None
             low, about, high = (math.inf if end is None else end for end in (told.low, told.about, told.high))
             inside += count * (low <= truth <= high)
@@ -89,8 +89,8 @@ def test_pairs_find_what_separate_means_miss() -> None:
         scene = rng.normal(0.5, 0.2, 100)
         one, other = scene + rng.normal(0, 0.05, 100), scene + 0.02 + rng.normal(0, 0.05, 100)
         made = paired_test(one.tolist(), other.tolist(), list(range(100)))
-        assert made is not None
-        plain = replace(made, skew=0.0)
+        assert made is not None and made.estimate is not None and made.p is not None
+        plain = replace(made.estimate, skew=0.0)
         assert made.p >= plain.p == pytest.approx(stats.ttest_rel(other, one).pvalue)
         welched = welch(one.tolist(), other.tolist())
         assert welched is not None

@@ -21,13 +21,17 @@ def compare(
     increments: bool = typer.Option(
         False, "--increments", help="Each model against the one that it came from (`from` in models.yaml)."
     ),
-    gate: bool = typer.Option(False, "--gate", help="Exit with 1 if anything is worse than the first beyond doubt."),
+    gate: bool = typer.Option(
+        False, "--gate", help="Exit with 1 if anything is worse than the first, or less was delivered."
+    ),
     json: bool = typer.Option(False, "--json", help="Print as JSON."),
 ) -> None:
     """Compare runs, models or checkpoints clip by clip: differences with intervals, corrected p, clips to look at."""
+    from dataclasses import asdict
+
     from revisit.core import UsageError, load_all
     from revisit.engine.compare import groups, headline, matched, refusals, sides
-    from revisit.results.compare import as_json
+    from revisit.results.compare import as_json, coverage_of
     from revisit.results.compare import compare as compared
 
     load_all()
@@ -58,22 +62,50 @@ def compare(
         for first, other, kept in deltas
         if kept and (first.entry.name, other.entry.name) not in done
     ]
-    if not made:
+    coverages = [coverage_of(first.entry, other.entry) for first, other, _ in deltas]
+    if not made and not (gate and any(one.problems for one in coverages)):
         raise UsageError(f"nothing to compare: no clip has a score of both {'; of both '.join(apart)}")
     for pair in apart:
         console.message(f"not compared: no clip has a score of both {pair}")
     if json:
-        console.data({"deltas": [as_json(delta) for delta in made], "refused": refused})
+        console.data(
+            {
+                "deltas": [as_json(delta) for delta in made],
+                "refused": refused,
+                "coverage": [{**asdict(one), "problems": one.problems} for one in coverages],
+            }
+        )
     else:
         _show(made, refused)
-    worse = [delta for delta in made if delta.better == delta.first]
+        _show_coverage(coverages)
     if gate:
-        from revisit.core import METRICS
+        raise typer.Exit(_gate(made, coverages))
 
-        for delta in worse:
-            console.message(f"gate: {delta.second} is worse than {delta.first} in {METRICS[delta.metric].title}")
-        console.message(f"gate: {'failed' if worse else 'passed'} ({len(made)} comparisons)")
-        raise typer.Exit(1 if worse else 0)
+
+def _gate(deltas: list[Any], coverages: list[Any]) -> int:
+    """Say what is worse than the first, and what was not compared; the exit code."""
+    from revisit.core import METRICS
+    from revisit.results.memory import counts_as_memory
+
+    problems = [
+        f"{delta.second} is worse than {delta.first} in {METRICS[delta.metric].title}"
+        for delta in deltas
+        if delta.better == delta.first
+    ]
+    problems += [problem for coverage in coverages for problem in coverage.problems]
+    tested = [delta for delta in deltas if delta.p is not None]
+    for coverage in coverages:
+        mine = [delta for delta in deltas if (delta.first, delta.second) == (coverage.first, coverage.second)]
+        memory = [delta for delta in mine if counts_as_memory(delta.metric)]
+        pair = f"{coverage.first} and {coverage.second}"
+        if not memory:
+            problems.append(f"no metric of memory was compared between {pair}")
+        elif not any(delta.p is not None for delta in memory):
+            problems.append(f"no metric of memory could be tested between {pair}: {memory[0].method}")
+    for problem in problems:
+        console.message(f"gate: {problem}")
+    console.message(f"gate: {'failed' if problems else 'passed'} ({len(tested)} of {len(deltas)} comparisons tested)")
+    return 1 if problems else 0
 
 
 def _increments(found: list[Any]) -> list[tuple[Any, list[Any]]]:
@@ -114,7 +146,7 @@ def _show(deltas: list[Any], refused: dict[str, str]) -> None:
                 [
                     column_head(delta.metric),
                     number(delta.means[0]), number(delta.means[1]), signed(delta.difference) + mark,
-                    ends(delta.interval) if delta.interval else "one scene",
+                    ends(delta.interval) if delta.interval else delta.method,
                     _p(delta.corrected),
                     f"{delta.wins} : {delta.losses}", f"{delta.clips} of {delta.scenes} scenes",
                 ]
@@ -131,7 +163,7 @@ def _show(deltas: list[Any], refused: dict[str, str]) -> None:
                 console.message(f"{METRICS[delta.metric].title}: {'; '.join(told)}")
             for name, parts in delta.parts.items():
                 rows = [
-                    [part.group, signed(part.difference), ends(part.interval) if part.interval else "one scene",
+                    [part.group, signed(part.difference), ends(part.interval) if part.interval else "too few scenes",
                      f"{part.wins} : {part.losses}", str(part.clips)]
                     for part in parts
                 ]  # fmt: skip
@@ -146,6 +178,19 @@ def _show(deltas: list[Any], refused: dict[str, str]) -> None:
         console.message("several seeds of a clip were folded into their mean")
     if not deltas:
         console.message("there is no clip that both have a score of")
+
+
+def _show_coverage(coverages: list[Any]) -> None:
+    """Tell how many clips were delivered, and on how many the camera left and came back, where the sides differ."""
+    for one in coverages:
+        counts = [f"{n} of {of} clips" for n, of in zip(one.delivered, one.asked, strict=True)]
+        told = [f"{one.second} delivered {counts[1]}, {one.first} {counts[0]}"] if counts[0] != counts[1] else []
+        if one.posed is not None and one.posed[0] != one.posed[1]:
+            told.append(
+                f"its camera looked away and came back on {one.posed[1]} clips, that of {one.first} on {one.posed[0]}"
+            )
+        if told:
+            console.message("; ".join(told))
 
 
 def _p(value: float | None) -> str:

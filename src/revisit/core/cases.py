@@ -78,6 +78,27 @@ class Case:
     truth: bool = False  # the clip is the truth itself: a row of its own, outside the contest of models
 
     @property
+    def clip_name(self) -> str | None:
+        """What this clip is called for every model: its id without the model and the seed; None where the id has none.
+
+        Ids are `clip@model` or `clip@model#seed`. Two clips of one scene have two names.
+        """
+        for suffix in (f"@{self.model}#{self.seed}", f"@{self.model}"):
+            if self.id.endswith(suffix):
+                return self.id.removesuffix(suffix)
+        return None
+
+    @property
+    def pairing_key(self) -> tuple[str | int, ...]:
+        """Equal for clips of two models that are compared with each other: the same clip, by the same seed.
+
+        A case whose id does not name its model is known by its scene and condition alone.
+        """
+        if self.clip_name is not None:
+            return (self.clip_name, self.seed)
+        return (self.subset, self.condition, self.sample, self.seed)
+
+    @property
     def category(self) -> str:
         """`floor` or `ceiling` where no model made the clip; usually empty."""
         return str(self.annotations.get(CATEGORY) or "")

@@ -153,12 +153,12 @@ def _makers(side: Side, metric: str) -> list[str]:
 
 
 def _other_truth(one: Side, other: Side) -> str:
-    def digests(side: Side) -> dict[str, str]:
-        return {
-            case["sample"]: case["reference_digest"]
-            for case in side.plan["cases"]
-            if case.get("reference_digest") and case["model"] == side.model
-        }
+    def digests(side: Side) -> dict[str, set[str]]:
+        references: dict[str, set[str]] = {}  # a scene may have several clips, each with a reference of its own
+        for case in side.plan["cases"]:
+            if case.get("reference_digest") and case["model"] == side.model:
+                references.setdefault(case["sample"], set()).add(case["reference_digest"])
+        return references
 
     mine, yours = digests(one), digests(other)
     return next((name for name in sorted(mine.keys() & yours.keys()) if mine[name] != yours[name]), "")

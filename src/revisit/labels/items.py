@@ -119,7 +119,7 @@ def items_of(task: str, cases: Sequence[Case], *, forms: int = 1, dimensions: Se
 
 def couples(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
     """Two models' clips of one case, the models in alphabetical order."""
-    by = grouped(cases, lambda case: (case.suite, case.subset, case.condition, case.sample, case.seed))
+    by = grouped(cases, lambda case: (case.suite, *case.pairing_key))
     return [
         (one, other)
         for same in by.values()

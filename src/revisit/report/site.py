@@ -9,7 +9,7 @@ from typing import Any
 from revisit.core import METRICS
 from revisit.engine.bundles import Bundle, Checked, merged, together
 from revisit.report.boards import as_html, escape
-from revisit.results.boards import Board, BoardCell, Column, Row, column_of, printed
+from revisit.results.boards import Board, BoardCell, Column, Row, board_cell, column_of, printed
 from revisit.results.results import Results
 from revisit.results.verdict import headline
 
@@ -34,8 +34,7 @@ def boards_of(bundles: Sequence[Bundle]) -> list[Board]:
             columns += [column_of(id), Column(f"{id}.places", "places", None)]
             places = _places(results, id)
             for model, part in results.groups("model").items():
-                cell = part.cell(id)
-                cells[model][id] = BoardCell(cell.n, cell.of, cell.mean, cell.interval, cell.failed, cell.unscored)
+                cells[model][id] = board_cell(part.cell(id))
                 cells[model][f"{id}.places"] = printed(*places[model]) if model in places else printed(None)
         made.append(
             Board(

@@ -12,7 +12,7 @@ from revisit.core.records import GATE_STATES
 from revisit.core.texts import counted
 from revisit.report import plots
 from revisit.results import Cell, Results
-from revisit.results.rules import BEST_RULE, HEADINGS, best, coverage, number, title, unscored
+from revisit.results.rules import BEST_RULE, HEADINGS, coverage, number, title, unscored
 
 INTERVALS = (
     "95 % interval of the mean: cluster-robust over samples, Student's t with room for skew; none for a single sample."
@@ -32,7 +32,7 @@ def table(summary: Mapping[str, Any], cards: Mapping[str, Mapping[str, Any]]) ->
     rows += [{"model": name, "cases": truth["cases"], "truth": True, "cells": []}] if truth and rows else []
     for id in ids:
         column = {model: facts["scores"][id] for model, facts in models.items()}
-        marked = best({model: Cell.from_json(cell) for model, cell in column.items()}, cards[id]["higher_is_better"])
+        marked = summary["metrics"][id].get("best")
         if truth:
             column[name] = truth["scores"].get(id, {"n": 0, "of": 0})
         cells = {model: Cell.from_json(content) for model, content in column.items()}

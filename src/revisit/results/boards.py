@@ -7,7 +7,7 @@ rests on. There is no overall rank: columns have units of their own.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -175,11 +175,12 @@ def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") 
         rows.append(Row(run.results.truth_name, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
     here = {case.id for case in part.cases}
-    truths = {
-        case["sample"]: case["reference_digest"]
-        for case in run.plan["cases"]
-        if case["id"] in here and case.get("reference_digest") and case["reference_digest"] != case.get("digest")
-    }
+    digests: dict[str, set[str]] = {}  # a scene may have several clips, each with a reference of its own
+    for case in run.plan["cases"]:
+        own = case.get("reference_digest")
+        if case["id"] in here and own and own != case.get("digest"):
+            digests.setdefault(case["sample"], set()).add(own)
+    truths = {sample: " ".join(sorted(several)) for sample, several in digests.items()}
     dataset = f", dataset {digest(sorted(truths.items()), 8)}" if truths else ""
     partial = (
         f"; --limit took {len(run.plan['cases'])} of {run.plan['total_cases']} clips" if run.plan.get("partial") else ""
@@ -268,7 +269,30 @@ def _cell(part: Results, id: str) -> BoardCell:
     made = part.cell(id)
     kinds = [*sorted(made.unscored), *(["failed"] if made.failed else [])] if made.mean is None else []
     reason = "; ".join(map(title, kinds)) or ("not asked" if made.mean is None else "")
-    return BoardCell(made.n, made.of, made.mean, made.interval, made.failed, made.unscored, reason=reason)
+    return board_cell(made, reason)
+
+
+def board_cell(cell: Cell, reason: str = "") -> BoardCell:
+    """A cell of a board, with the clips by which rows are compared."""
+    facts = {name: getattr(cell, name) for name in Cell.__dataclass_fields__}
+    return BoardCell(**facts, reason=reason)
+
+
+def with_clips(board: Board, results: Results, metric_of: Callable[[str], str] = str) -> Board:
+    """The board of a suite, whose cells know their clips where they are means of a metric's scores.
+
+    `metric_of` names the metric of a column.
+    """
+    rows = []
+    for row in board.rows:
+        mine = results.only(lambda entry, model=row.model: entry.model == model)  # type: ignore[misc]
+        cells = dict(row.cells)
+        for key, cell in row.cells.items():
+            own = mine.cell(metric_of(key)) if metric_of(key) in results.metrics and cell.mean is not None else None
+            if own is not None and own.mean is not None and math.isclose(own.mean, cell.mean or 0.0, abs_tol=1e-9):
+                cells[key] = replace(cell, of=cell.of, clips=own.clips)
+        rows.append(row if row.role else replace(row, cells=cells))
+    return replace(board, rows=tuple(rows))
 
 
 def _posed(run: RunFacts, model: str) -> dict[str, BoardCell]:

@@ -10,11 +10,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from revisit.core import METRICS, Case
+from revisit.results.memory import RETURN_GATES
 from revisit.results.results import Interval, Results, differences_of, span, within
-from revisit.stats.paired import holm, paired_test, wilcoxon
+from revisit.stats.paired import ALPHA, PairedTest, holm, paired_test, wilcoxon
 
-ALPHA = 0.05
-Spot = tuple[str, str, str]  # subset, condition, sample: what is the same clip of two models
+FEWER = 0.5  # of the clips of the first: with fewer that pose the test, the others' scores say nothing of the rest
+ClipKey = tuple[str, ...]  # what is the same clip of two models, whatever its seed
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class Delta:
     wins: int  # of the second, by the direction of the metric
     losses: int
     looks: tuple[Look, ...] = ()  # the largest differences first, for the second and against it
+    method: str = ""  # the test, or why there is none
     parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
 
     @property
@@ -96,15 +98,11 @@ def compare(
 
 
 def _delta(first: Entry, second: Entry, metric: str, by: Mapping[str, Callable[[Case], str]]) -> Delta | None:
-    one, other = spots_of(first.results, metric), spots_of(second.results, metric)
+    one, other = clip_scores(first.results, metric), clip_scores(second.results, metric)
     spots = [spot for spot in one if spot in other]
     if not spots:
         return None
-    looks = [
-        Look(spot[2], " ".join(filter(None, spot[:2])), one[spot][0], other[spot][0],
-             (one[spot][1][0].id, other[spot][1][0].id))
-        for spot in spots
-    ]  # fmt: skip
+    looks = [_look(one[spot], other[spot]) for spot in spots]
     single = all(len(side[spot][1]) == 1 for side in (one, other) for spot in spots)
     both = first.results.two_valued(metric) and second.results.two_valued(metric)
     range = span(metric) if single and both else None
@@ -125,35 +123,113 @@ def _delta(first: Entry, second: Entry, metric: str, by: Mapping[str, Callable[[
         sum(len(side[spot][1]) for side in (one, other) for spot in spots) - 2 * n,
         (sum(look.first for look in looks) / n, sum(look.second for look in looks) / n),
         sum(look.difference for look in looks) / n,
-        None if tested is None else within(tested.interval(), differences_of(metric)),
-        None if tested is None else tested.p,
-        None, None if ranks is None else ranks.p, wins, losses, tuple(ordered), parts,
+        None if tested.interval is None else within(tested.interval, differences_of(metric)), tested.p, None,
+        None if ranks is None else ranks.p, wins, losses, tuple(ordered), tested.method, parts,
     )  # fmt: skip
+
+
+def _look(one: tuple[float, list[Case]], other: tuple[float, list[Case]]) -> Look:
+    case = one[1][0]
+    condition = " ".join(dict.fromkeys(filter(None, (case.subset, case.condition))))
+    if case.clip_name not in (None, case.sample):  # one of several clips of a scene
+        condition = " ".join(filter(None, (condition, str(case.clip_name))))
+    return Look(case.sample, condition, one[0], other[0], (case.id, other[1][0].id))
 
 
 def _part(group: str, looks: Sequence[Look], range: float | None, higher: bool) -> Part:
     tested = _tested(looks, range)
     mean = sum(look.difference for look in looks) / len(looks)
-    return Part(group, len(looks), mean, None if tested is None else tested.interval(), *_counts(looks, higher))
+    return Part(group, len(looks), mean, tested.interval, *_counts(looks, higher))
 
 
-def spots_of(results: Results, metric: str) -> dict[Spot, tuple[float, list[Case]]]:
-    """Clip -> the mean over its seeds, and the cases it rests on."""
-    found: dict[Spot, list[tuple[float, Case]]] = {}
+def clip_scores(results: Results, metric: str) -> dict[ClipKey, tuple[float, list[Case]]]:
+    """Clip -> the mean over its seeds, and the cases it rests on.
+
+    Clips that bear one name, but are no seeds of each other, have no counterpart and are left out.
+    """
+    scores: dict[ClipKey, list[tuple[float, Case]]] = {}
     for record in results.scores(metric):
-        case = record.case
         if record.value is not None:
-            found.setdefault((case.subset, case.condition, case.sample), []).append((record.value, case))
+            scores.setdefault(_clip_key(record.case), []).append((record.value, record.case))
     return {
-        spot: (sum(value for value, _ in seeds) / len(seeds), [case for _, case in seeds])
-        for spot, seeds in found.items()
+        key: (sum(value for value, _ in seeds) / len(seeds), [case for _, case in seeds])
+        for key, seeds in scores.items()
+        if len({case.seed for _, case in seeds}) == len(seeds)
     }
 
 
-def _tested(looks: Sequence[Look], range: float | None) -> Any:
-    return paired_test(
+def _clip_key(case: Case) -> ClipKey:
+    name = case.clip_name
+    return (name,) if name is not None else (case.subset, case.condition, case.sample)
+
+
+def _tested(looks: Sequence[Look], range: float | None) -> PairedTest:
+    tested = paired_test(
         [look.first for look in looks], [look.second for look in looks], [look.sample for look in looks], range
     )
+    assert tested is not None
+    return tested
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many clips of two sides were delivered, and on how many the test was posed."""
+
+    first: str
+    second: str
+    asked: tuple[int, int]  # clips that the dataset expects
+    delivered: tuple[int, int]  # of them, those that are there and can be read
+    posed: tuple[int, int] | None  # of them, those whose camera left and came back; None where no gate asks that
+    p: float | None = None  # of the difference in posed clips, clip by clip
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What the second lacks beside the first, as sentences."""
+        told = []
+        if self.delivered[1] < self.delivered[0]:
+            told.append(
+                f"{self.second} delivered {self.delivered[1]} of {self.asked[1]} clips, {self.first} "
+                f"{self.delivered[0]} of {self.asked[0]}"
+            )
+        if self.posed is not None and self.posed[1] < self.posed[0]:
+            collapsed = self.posed[1] < FEWER * self.posed[0]
+            if collapsed or (self.p is not None and self.p <= ALPHA):
+                told.append(
+                    f"the camera of {self.second} looked away and came back on {self.posed[1]} of {self.delivered[1]} "
+                    f"clips, that of {self.first} on {self.posed[0]} of {self.delivered[0]}"
+                )
+        return tuple(told)
+
+
+def coverage_of(first: Entry, second: Entry) -> Coverage:
+    """Compare how many clips two sides delivered, and on how many the camera left and came back."""
+    sides = first.results, second.results
+    asked = [len(side.entries) for side in sides]
+    delivered = [len(side.readable.cases) for side in sides]
+    posed = [_posed(side) for side in sides]
+    if posed[0] is None or posed[1] is None:
+        return Coverage(first.name, second.name, (asked[0], asked[1]), (delivered[0], delivered[1]), None)
+    both = [key for key in posed[0] if key in posed[1]]
+    tested = paired_test(
+        [posed[0][key][0] for key in both], [posed[1][key][0] for key in both], [posed[0][key][1] for key in both], 1.0
+    )
+    counts = [sum(share == 1.0 for share, _ in side.values()) for side in (posed[0], posed[1])]
+    return Coverage(
+        first.name, second.name, (asked[0], asked[1]), (delivered[0], delivered[1]), (counts[0], counts[1]),
+        None if tested is None else tested.p,
+    )  # fmt: skip
+
+
+def _posed(results: Results) -> dict[ClipKey, tuple[float, str]] | None:
+    """Clip and seed -> 1 where a gate of return is open, and its scene; None where no such gate was asked."""
+    gates = [gate for gate in results.gates if gate in RETURN_GATES and results.was_asked(gate)]
+    if not gates:
+        return None
+    posed: dict[ClipKey, tuple[float, str]] = {}
+    for case in results.readable.cases:
+        states = [record.status for gate in gates if (record := results.answer(case, gate)) is not None]
+        posed[tuple(map(str, case.pairing_key))] = (float("open" in states), case.sample)
+    return posed
 
 
 def _counts(looks: Sequence[Look], higher: bool) -> tuple[int, int]:

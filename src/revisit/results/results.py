@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,17 +29,21 @@ from revisit.core.records import GATE_STATES
 from revisit.results import export
 from revisit.results.columns import Answers, Column, Columns
 from revisit.stats.intervals import Estimate, ends_interval, mean_interval
-from revisit.stats.paired import SignedRank, paired_test, wilcoxon
+from revisit.stats.paired import ALPHA, SignedRank, paired_test, wilcoxon
+from revisit.stats.pairwise import Ranking, rank_models
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
 TRUTH = "truth"  # the row of the references
+SCENES_FOR_RARE_FAILURES = 29  # 0.9^29 < 5 %: so many show a failure of one scene in ten
+GOOD = 0.25  # of the range of a metric, from its best end: nothing in such scores is a failure
 Entry = Case | Rejected
 Asks = Callable[[str, Entry], bool]
 Limits = tuple[float | None, float | None]
 Interval = tuple[float, float]
+PairingKey = tuple[str | int, ...]  # Case.pairing_key
 Place = tuple[Path, int, int | None]  # of a clip: its file, and the stretch of it
 
 
@@ -53,12 +57,16 @@ class Cell:
     interval: Interval | None = None  # 95 %; None where fewer than two samples leave it unknown
     failed: int = 0
     unscored: Mapping[str, int] = field(default_factory=dict)  # kind of reason -> clips
+    few_scenes: bool = False  # too few to see rare failures: all scores are good, and an interval would hide that
+    clips: Mapping[Hashable, tuple[float, str]] = field(default_factory=dict, repr=False, compare=False)
+    # clip -> its score and its scene, by which models are compared; not written to files
 
     def as_json(self) -> dict[str, Any]:
         """As summary.json has it."""
         made: dict[str, Any] = {"n": self.n, "of": self.of, "failed": self.failed}
         if self.mean is not None:
             made |= {"mean": self.mean, "interval": None if self.interval is None else list(self.interval)}
+            made |= {"few_scenes": True} if self.few_scenes else {}
         return made | ({"unscored": dict(sorted(self.unscored.items()))} if self.unscored else {})
 
     @classmethod
@@ -67,7 +75,8 @@ class Cell:
         low_high = content.get("interval")
         interval = (low_high[0], low_high[1]) if low_high else None
         counts = content["n"], content["of"]
-        return cls(*counts, content.get("mean"), interval, content.get("failed", 0), content.get("unscored", {}))
+        few = bool(content.get("few_scenes"))
+        return cls(*counts, content.get("mean"), interval, content.get("failed", 0), content.get("unscored", {}), few)
 
 
 @dataclass(frozen=True)
@@ -93,22 +102,22 @@ class Paired:
     second: str
     pairs: tuple[Pair, ...]  # the largest differences first
     difference: float | None
-    interval: Interval | None
+    interval: Interval | None  # None where there is no p
+    p: float | None  # of the two-sided test over scenes, of this pair alone; None for too few scenes
     estimate: Estimate | None  # over samples; None for fewer than two of them
     wins: int  # of the second, by the direction of the metric
     ties: int
     losses: int
     test: SignedRank | None  # None for too few pairs
+    ambiguous: int = 0  # clips that have no counterpart, because several of a scene bear one name
 
     @property
     def better(self) -> str | None:
-        """The model that is better beyond its interval, or None where that is not known."""
-        if self.interval is None or self.interval[0] <= 0 <= self.interval[1] or not self.wins + self.losses:
-            return None
+        """The model that is better at 5 %, this pair taken by itself, or None where that is not known."""
         metric = METRICS[self.metric]
-        if metric.higher_is_better is None:
+        if self.p is None or self.p > ALPHA or metric.higher_is_better is None or self.wins == self.losses:
             return None
-        return self.second if (self.interval[0] > 0) == metric.higher_is_better else self.first
+        return self.second if ((self.difference or 0.0) > 0) == metric.higher_is_better else self.first
 
 
 @dataclass(frozen=True)
@@ -309,14 +318,42 @@ class Results:
         return {value: self._part(*part) for value, part in ordered}
 
     def common(self, metric: str) -> Results:
-        """The clips that every model has a score of: the same samples under the same conditions."""
-        having: dict[tuple[Any, ...], set[str]] = {}
+        """The clips that every model has a score of: the same clip of the same scene, by the same seed."""
+        having: dict[PairingKey, list[str]] = {}
         for record in self.scores(metric):
-            having.setdefault(_situation(record.case), set()).add(record.case.model)
-        everybody = {case.model for case in self.cases}
-        shared = {situation for situation, models in having.items() if models == everybody}
-        made = self.only(lambda entry: isinstance(entry, Case) and _situation(entry) in shared)
-        return made
+            having.setdefault(record.case.pairing_key, []).append(record.case.model)
+        everybody = sorted({case.model for case in self.cases})
+        shared = {key for key, models in having.items() if sorted(models) == everybody}
+        return self.only(lambda entry: isinstance(entry, Case) and entry.pairing_key in shared)
+
+    def scores_by_clip(self, metric: str) -> dict[str, dict[Hashable, float]]:
+        """Model -> clip -> its score; the keys are those by which clips of two models are paired.
+
+        Several clips of one model that bear the same key are left out: none of them has a counterpart of its own.
+        """
+        scores: dict[str, dict[Hashable, float]] = {model: {} for model in self.models}
+        ambiguous = self.ambiguous(metric)
+        for record in self.scores(metric):
+            key = record.case.pairing_key
+            if record.value is not None and (record.case.model, key) not in ambiguous:
+                scores[record.case.model][key] = record.value
+        return scores
+
+    def ambiguous(self, metric: str) -> dict[tuple[str, PairingKey], int]:
+        """Model and key of clips that cannot be paired, because several clips of the model bear that key."""
+        counts = Counter((record.case.model, record.case.pairing_key) for record in self.scores(metric))
+        return {named: count for named, count in counts.items() if count > 1}
+
+    def scenes_by_clip(self, metric: str) -> dict[Hashable, str]:
+        """Clip -> its scene."""
+        return {record.case.pairing_key: record.case.sample for record in self.scores(metric)}
+
+    def ranking(self, metric: str) -> Ranking:
+        """Models by their mean on common clips, with tests of all pairs; models without a score are left out."""
+        scores = {model: mine for model, mine in self.scores_by_clip(metric).items() if mine}
+        higher = METRICS[metric].higher_is_better is not False
+        ends = span(metric) if self.two_valued(metric) else None
+        return rank_models(scores, self.scenes_by_clip(metric), higher, ends)
 
     # Numbers
 
@@ -332,8 +369,17 @@ class Results:
         )
         if lacking := sum(self.asks(metric, entry) for entry in self.rejected):
             reasons["missing"] += lacking
-        mean = mean_of(scored, limits_of(metric), self.two_valued(metric))
-        return Cell(len(scored), self.expected(metric), *mean, column.status.count("failed"), dict(reasons))
+        limits, two_valued = limits_of(metric), self.two_valued(metric)
+        mean, interval = mean_of(scored, limits, two_valued)
+        higher = METRICS[metric].higher_is_better if metric in METRICS else None
+        few = not two_valued and hides_rare_failures(scored, interval, limits, higher)
+        clips: dict[Hashable, tuple[float, str]] = {
+            case.pairing_key: (value, case.sample) for case, value in column.scores()
+        }
+        return Cell(
+            len(scored), self.expected(metric), mean, None if few else interval, column.status.count("failed"),
+            dict(reasons), few, clips if len(clips) == len(scored) else {},
+        )  # fmt: skip
 
     def two_valued(self, metric: str) -> bool:
         """Whether all scores of a metric, in the whole of these results, are one end of its range or the other."""
@@ -365,11 +411,13 @@ class Results:
 
     def paired(self, metric: str, first: str, second: str) -> Paired:
         """Two models on the clips that both have a score of."""
-        found: dict[tuple[Any, ...], dict[str, Record]] = {}
+        ambiguous = self.ambiguous(metric)
+        records: dict[PairingKey, dict[str, Record]] = {}
         for record in self.scores(metric):
-            if record.case.model in (first, second):
-                found.setdefault(_situation(record.case), {})[record.case.model] = record
-        pairs = [Pair(both[first], both[second]) for both in found.values() if len(both) == 2]
+            case = record.case
+            if case.model in (first, second) and (case.model, case.pairing_key) not in ambiguous:
+                records.setdefault(case.pairing_key, {})[case.model] = record
+        pairs = [Pair(both[first], both[second]) for both in records.values() if len(both) == 2]
         differences = [pair.difference for pair in pairs]
         higher = METRICS[metric].higher_is_better is not False
         won = [difference > 0 if higher else difference < 0 for difference in differences if difference]
@@ -379,39 +427,31 @@ class Results:
             [pair.first.case.sample for pair in pairs],
             span(metric) if self.two_valued(metric) else None,
         )
-        mean = sum(differences) / len(differences) if differences else None
-        interval = None if over is None else within(over.interval(), differences_of(metric))
+        interval = None if over is None or over.interval is None else within(over.interval, differences_of(metric))
         test = wilcoxon([0.0] * len(differences), differences) if differences else None
         ordered = sorted(pairs, key=lambda pair: (-abs(pair.difference), pair.first.case.id))
+        unpaired = sum(count for (model, _), count in ambiguous.items() if model in (first, second))
         return Paired(
-            metric, first, second, tuple(ordered), mean, interval, over, sum(won), len(pairs) - len(won),
-            len(won) - sum(won), test,
+            metric, first, second, tuple(ordered), None if over is None else over.difference, interval,
+            None if over is None else over.p, None if over is None else over.estimate, sum(won), len(pairs) - len(won),
+            len(won) - sum(won), test, unpaired,
         )  # fmt: skip
 
     def ranks(self, metric: str) -> list[Rank]:
         """Models by their mean on common clips, the best first; equal means share a place.
 
-        The places a model may have: behind those that are better than it beyond the interval of the paired difference,
-        and before those that are worse.
+        The places a model may have: behind those that beat it, and before those that it beats, all pairs of models
+        together being wrong in at most 5 %.
         """
         higher = METRICS[metric].higher_is_better
         if higher is None:
             raise UsageError(f"{metric} is a description without a better direction, so models cannot be ranked by it")
-        cells = {model: cell for model, cell in self.mean(metric, common=True).items() if cell.mean is not None}
-        beaten = {
-            (one, other): self.paired(metric, one, other).better for one in cells for other in cells if one < other
-        }
-        made = []
-        for model, cell in cells.items():
-            assert cell.mean is not None
-            ahead = sum(
-                other.mean is not None and (other.mean > cell.mean if higher else other.mean < cell.mean)
-                for other in cells.values()
-            )
-            mine = [better for names, better in beaten.items() if model in names and better is not None]
-            worse = sum(better != model for better in mine)
-            made.append(Rank(model, 1 + ahead, 1 + worse, len(cells) - (len(mine) - worse), cell.mean, cell.n))
-        return sorted(made, key=lambda rank: (rank.rank, rank.model))
+        ranking = self.ranking(metric)
+        return [
+            Rank(model, 1 + sum(ranking.is_better(other, model) for other in ranking.order), *ranking.places(model),
+                 ranking.means[model], ranking.clips)
+            for model in ranking.order
+        ]  # fmt: skip
 
     def series(self, case: Case | str, question: str) -> Series | None:
         """The values per frame or pair behind an answer, or None where it has none."""
@@ -554,6 +594,25 @@ def mean_of(
     return sum(numbers) / len(numbers), None if interval is None else within(interval, limits)
 
 
+def hides_rare_failures(
+    values: Sequence[tuple[float, str]], interval: Interval | None, limits: Limits, higher_is_better: bool | None
+) -> bool:
+    """Whether all scores are good, and so alike that one failing scene more would lie outside their mean's interval.
+
+    If one scene in ten fails, fewer than 29 scenes show no failure at all in more than 5 % of cases, and nothing in
+    them tells how far down a failure would be.
+    """
+    low, high = limits
+    scenes = len({scene for _, scene in values})
+    if interval is None or low is None or high is None or higher_is_better is None:
+        return False
+    worst, best = (low, high) if higher_is_better else (high, low)
+    good = all(abs(value - best) <= GOOD * (high - low) for value, _ in values)
+    mean = sum(value for value, _ in values) / len(values)
+    with_a_failure = (mean * scenes + worst) / (scenes + 1)
+    return good and scenes < SCENES_FOR_RARE_FAILURES and not interval[0] <= with_a_failure <= interval[1]
+
+
 def within(interval: Interval, limits: Limits) -> Interval:
     """The interval, cut off at the limits."""
     low, high = limits
@@ -582,10 +641,6 @@ def differences_of(metric: str) -> Limits:
     """The range of differences between two scores of a metric."""
     most = span(metric)
     return (None, None) if most is None else (-most, most)
-
-
-def _situation(case: Case) -> tuple[Any, ...]:
-    return case.subset, case.condition, case.sample, case.seed
 
 
 def _has(case: Case, name: str) -> bool:

@@ -12,16 +12,18 @@ from typing import TypeVar
 from revisit.core import METRICS, SUITES
 from revisit.core.reasons import KINDS
 from revisit.results.results import Cell, Interval
+from revisit.stats.pairwise import rank_models
 
 COVERAGE_MAY_DIFFER = 0.2
 BEST_RULE = (
-    "A value is marked as best if the metric has a direction, at least two models have an interval, the value lies "
-    "outside the interval of every other model and theirs outside its own, and the shares of clips scored differ "
-    "by at most 20 points. Otherwise the column names no best. The second is the best of the others, by that rule. Of "
-    "numbers as printed in a paper, which have no intervals, the highest and the next are marked as the paper does."
+    "A value is marked as best if its model beats each of the others on the clips that all of them have a score of: "
+    "every pair is tested over scenes at 5 %, and the shares of clips scored differ by at most 20 points. Otherwise "
+    "the column names no best. The second is the best of the others, by that rule. Of numbers as printed in a paper, "
+    "the highest and the next are marked as the paper does."
 )
 NOTHING = "–"
 ALL_EQUAL = "all equal"
+FEW_SCENES = "too few scenes to see rare failures"
 MOST_PLACES = 5  # after the point; smaller numbers are written with a power of ten
 # Families of metrics (the chapter a metric lives in) under the headings of tables, in their order. Where the metrics of
 # a suite's own folder belong says its card, under `headings`.
@@ -77,7 +79,7 @@ def coverage(cell: Cell) -> str:
 def shown(cell: Cell, interval: bool = True) -> str:
     """`0.71 [0.66 to 0.76] (12/20)`; a dash in place of the mean where nothing was scored."""
     between = f" [{ends(cell.interval)}]" if interval and cell.mean is not None and cell.interval else ""
-    return f"{number(cell.mean)}{between} ({coverage(cell)})"
+    return f"{number(cell.mean)}{between} ({coverage(cell)}{f'; {FEW_SCENES}' if interval and cell.few_scenes else ''})"
 
 
 def ends(interval: Interval) -> str:
@@ -105,20 +107,20 @@ def title(kind: str) -> str:
 
 
 def best(cells: Mapping[Name, Cell], higher_is_better: bool | None) -> Name | None:
-    """Whose value can be called best under BEST_RULE, or None."""
-    scored = {name: (cell.mean, cell.interval, cell) for name, cell in cells.items() if cell.mean is not None}
-    if higher_is_better is None or len(scored) < 2:
+    """Whose value can be called best under BEST_RULE, or None; cells that do not know their clips name nobody."""
+    scored = {name: cell for name, cell in cells.items() if cell.mean is not None}
+    if higher_is_better is None or len(scored) < 2 or not all(cell.clips for cell in scored.values()):
         return None
-    top = (max if higher_is_better else min)(scored, key=lambda name: scored[name][0])
-    mean, interval, cell = scored[top]
-    for name, (other, its, another) in scored.items():
-        if name == top:
-            continue
-        if interval is None or its is None or _holds(its, mean) or _holds(interval, other):
-            return None
-        if abs(cell.n / cell.of - another.n / another.of) > COVERAGE_MAY_DIFFER:
-            return None
-    return top
+    shares = [cell.n / cell.of for cell in scored.values()]
+    if max(shares) - min(shares) > COVERAGE_MAY_DIFFER:
+        return None
+    names = {str(position): name for position, name in enumerate(scored)}
+    scores = {
+        position: {clip: value for clip, (value, _) in scored[name].clips.items()} for position, name in names.items()
+    }
+    scenes = {clip: scene for cell in scored.values() for clip, (_, scene) in cell.clips.items()}
+    first = rank_models(scores, scenes, higher_is_better).best
+    return None if first is None else names[first]
 
 
 def marks(cells: Mapping[Name, Cell], higher_is_better: bool | None, as_printed: bool = False) -> dict[Name, str]:
@@ -160,7 +162,3 @@ def heading(metric: str) -> str:
     said = (suite.headings.get(metric) for suite in SUITES.values())
     told = (name for name, families in FAMILIES.items() if known.family in families)
     return next(filter(None, (*said, *told)), "Memory" if known.gates else OTHER)
-
-
-def _holds(interval: Interval, value: float) -> bool:
-    return interval[0] <= value <= interval[1]

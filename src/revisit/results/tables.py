@@ -10,6 +10,7 @@ from revisit.core.cases import CATEGORY
 from revisit.results.funnel import Stage, funnel
 from revisit.results.memory import low_ceilings
 from revisit.results.results import Cell, Results
+from revisit.results.rules import best
 
 NAMED = 5  # missing clips named in a sentence
 Table = dict[str, Any]  # title, note, columns, and rows of a name and cells
@@ -48,18 +49,23 @@ def standard_summary(
     asked = [id for id in wanted if id not in lacking]
     groups = results.groups("model")
     models = {model: groups[model] for model in results.models}
+    cells = {model: {id: cell(mine, id) for id in asked} for model, mine in models.items()}
+    ranked = [model for model in models if model not in results.floors]
     made = {
         "cases": len(results.cases),
         "rejected": told(results.rejected, noun, places),
         "failed": [{"case": record.case.id, "reason": record.sentence} for record in results.failures],
-        "metrics": {id: head(id, results) for id in asked},
+        "metrics": {
+            id: {**head(id, results), "best": best({m: cells[m][id] for m in ranked}, METRICS[id].higher_is_better)}
+            for id in asked
+        },
         "not_asked": lacking,
         "models": {
             model: {
                 "cases": len(mine.cases),
                 "funnel": funnel(mine),
                 "labels": mine.labels(),
-                "scores": {id: cell(mine, id).as_json() for id in asked},
+                "scores": {id: made.as_json() for id, made in cells[model].items()},
                 **_category(mine),
             }
             for model, mine in models.items()

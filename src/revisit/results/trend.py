@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 from revisit.core import METRICS
-from revisit.results.compare import Entry, spots_of
+from revisit.results.compare import Entry, clip_scores
 from revisit.results.results import Cell, limits_of, mean_of
-from revisit.stats.intervals import Estimate, estimate
+from revisit.stats.paired import ALPHA, PairedTest, mean_test
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Trend:
 
     metric: str
     cells: tuple[Cell, ...]
-    slope: Estimate | None  # of a straight line through each clip's scores, per step, over scenes
+    slope: PairedTest | None  # of a straight line through each clip's scores, per step, over scenes
 
     @property
     def monotone(self) -> str:
@@ -36,16 +36,20 @@ class Trend:
             return "no clip has a score at every point"
         way = {"rises": "rises at every step", "falls": "falls at every step", "flat": "does not change"}
         told = way.get(self.monotone, "goes up and down")
-        if self.slope is None:
-            return f"{told}; one scene cannot tell whether that is more than chance"
-        if self.slope.p > 0.05:
+        if self.slope is None or self.slope.p is None:
+            scenes = 0 if self.slope is None else self.slope.scenes
+            few = "one scene" if scenes == 1 else f"{scenes} scenes"
+            return f"{told}; {few} cannot tell whether that is more than chance"
+        if self.slope.p > ALPHA:
             return f"{told}; no trend beyond chance (p {self.slope.p:.2f})"
         better = METRICS[self.metric].higher_is_better
-        word = "" if better is None else " for the better" if (self.slope.mean > 0) == better else " for the worse"
+        word = (
+            "" if better is None else " for the better" if (self.slope.difference > 0) == better else " for the worse"
+        )
         return f"{told}; a trend{word} (p {self.slope.p:.2g})"
 
     def as_json(self) -> dict[str, Any]:
-        slope = None if self.slope is None else {"mean": self.slope.mean, "p": self.slope.p}
+        slope = None if self.slope is None else {"mean": self.slope.difference, "p": self.slope.p}
         cells = [cell.as_json() for cell in self.cells]
         return {
             "metric": self.metric,
@@ -62,16 +66,19 @@ def trends(points: Sequence[Entry], metrics: Sequence[str]) -> list[Trend]:
 
 
 def _trend(points: Sequence[Entry], metric: str) -> Trend:
-    found = [spots_of(point.results, metric) for point in points]
-    common = [spot for spot in found[0] if all(spot in other for other in found)]
+    scores = [clip_scores(point.results, metric) for point in points]
+    common = [clip for clip in scores[0] if all(clip in other for other in scores)]
     if not common:
         return Trend(metric, (), None)
+    scenes = [scores[0][clip][1][0].sample for clip in common]
     cells = [
-        Cell(len(common), len(here), *mean_of([(here[spot][0], spot[2]) for spot in common], limits_of(metric)))
-        for here in found
+        Cell(len(common), len(here), *mean_of(list(zip(values, scenes, strict=True)), limits_of(metric)))
+        for here in scores
+        for values in [[here[clip][0] for clip in common]]
     ]
     middle = (len(points) - 1) / 2
     weights = [k - middle for k in range(len(points))]
     scale = sum(weight * weight for weight in weights)
-    slopes = [sum(w * here[spot][0] for w, here in zip(weights, found, strict=True)) / scale for spot in common]
-    return Trend(metric, tuple(cells), estimate(slopes, [spot[2] for spot in common]))
+    slopes = [sum(w * here[clip][0] for w, here in zip(weights, scores, strict=True)) / scale for clip in common]
+    p, method = mean_test(slopes, scenes, scores=[here[clip][0] for here in scores for clip in common])
+    return Trend(metric, tuple(cells), PairedTest(tuple(slopes), tuple(scenes), p, method))

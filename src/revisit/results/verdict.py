@@ -7,9 +7,10 @@ A suite names its questions in its card, each with the metrics that answer it, t
         metrics: [target_reappearance, return_consistency]
         memory: true
 
-The first of them that two models have a score in decides. Models are compared on common clips, pair by pair; a pair is
-told apart where its difference is significant at 5 % after Benjamini and Hochberg's correction for all pairs of the
-question. There is no total: overall a model is ahead only if it is nowhere worse and somewhere better.
+The first of them that two models have a score in decides. Models are compared on common clips, pair by pair. *X beats
+Y* where the difference is significant at 5 % after a correction for all pairs of the question; *X is the best* where it
+beats each of the others at 5 % (`stats/pairwise.py`). There is no total: overall a model is ahead only if it is nowhere
+worse and somewhere better.
 """
 
 from __future__ import annotations
@@ -17,19 +18,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations
 from typing import Any
 
 from revisit.core import METRICS, SUITES, Case, Record, digest
 from revisit.results.memory import held_to_truth, low_ceilings, measured
-from revisit.results.results import Cell, Interval, Paired, Results
+from revisit.results.results import Cell, Interval, Results, differences_of, within
 from revisit.results.rules import ends, number, shown, signed
 from revisit.results.run import Run
-from revisit.stats.paired import benjamini_hochberg
+from revisit.stats.paired import ALPHA, MIN_SCENES, MIN_SCENES_OF_LEVELS, PairedTest
+from revisit.stats.pairwise import ModelPair, Ranking
 from revisit.stats.power import MANY, needed
 
-ALPHA = 0.05
-LEAST_SCENES = 3  # two scenes that agree by chance would look certain
 WORST = 3
 STILL = 0.5  # of what the others move: a model below it stands still
 
@@ -71,10 +70,12 @@ class Pairing:
     clips: int
     scenes: int
     difference: float
-    interval: Interval | None
-    p: float | None  # corrected for all pairs of the question
+    interval: Interval | None  # None for too few scenes
+    p: float | None  # corrected for all pairs of the question; None for too few scenes
     decided: bool
     more: More | None  # for a pair that is not decided
+    uncorrected: float | None = None  # p of this pair by itself; the best model needs 5 % in each of its pairs
+    method: str = ""  # the test, or why there is none
 
     @property
     def evidence(self) -> str:
@@ -155,9 +156,10 @@ class Answer:
             told.append(f"{_named([first, *alike])} are alike on {clips}")
         if open_:
             near = next(iter(open_.values()))
-            if near.scenes < LEAST_SCENES:
+            if near.p is None:
+                needed_scenes = MIN_SCENES if near.scenes < MIN_SCENES else MIN_SCENES_OF_LEVELS
                 scenes = "one scene" if near.scenes == 1 else f"{near.scenes} scenes"
-                more = f"{scenes} cannot tell, {LEAST_SCENES} or more could"
+                more = f"{scenes} cannot tell, {needed_scenes} or more could"
             else:
                 more = str(near.more) if near.more else "no difference is in sight"
             told.append(f"these clips cannot decide between {_named([first, *open_])}; {more}")
@@ -186,6 +188,8 @@ class Verdict:
 
     answers: tuple[Answer, ...]
     overall: str = ""  # the model that is nowhere worse and somewhere better than every other one
+    ahead: str = ""  # the same among those that could be compared, where some could not
+    not_compared: tuple[str, ...] = ()  # scored too rarely somewhere, and beaten nowhere
     trade_offs: tuple[str, ...] = ()
     moments: tuple[Moment, ...] = ()
     low_ceilings: Mapping[str, int] = field(default_factory=dict)  # metric -> clips on which the truth scores low
@@ -195,6 +199,11 @@ class Verdict:
         """Who is ahead overall."""
         if self.overall:
             return f"{self.overall} is nowhere worse than another model, and somewhere better than each"
+        if self.ahead:
+            return (
+                f"{self.ahead} is nowhere worse, and somewhere better than each model but {_named(self.not_compared)}, "
+                "scored too rarely to be compared"
+            )
         asked = [answer for answer in self.answers if len(answer.places) > 1]
         if not asked:
             return ""
@@ -215,6 +224,8 @@ class Verdict:
                 for answer in self.answers
             ],
             "overall": self.overall,
+            "ahead": self.ahead,
+            "not_compared": list(self.not_compared),
             "sentence": self.sentence,
             "trade_offs": list(self.trade_offs),
             "moments": [asdict(moment) for moment in self.moments],
@@ -243,9 +254,12 @@ def _verdict(results: Results, card: Mapping[str, Any]) -> Verdict:
     everybody = held_to_truth(results)
     held = everybody.contest
     answers = tuple(_with_floors(answered(held, question), everybody) for question in questions_of(card))
+    first, not_compared = _overall(answers)
     return Verdict(
         answers,
-        _overall(answers),
+        "" if not_compared else first,
+        first if not_compared else "",
+        not_compared,
         (*_first_and_last(answers), *_standing_still(results, card.get("standing_still") or {})),
         tuple(worst_moments(held, answers)),
         low_ceilings(results),
@@ -299,58 +313,54 @@ def _ranked(results: Results, question: Question, metric: str) -> Answer:
     cells = {model: part.cell(metric) for model, part in results.groups("model").items()}
     most = max(cell.n for cell in cells.values())
     rare = {model: (cell.n, cell.of) for model, cell in cells.items() if cell.n < most / 2}
-    common = results.only(lambda entry: entry.model not in rare).common(metric)
+    part = results.only(lambda entry: entry.model not in rare)
+    common = part.common(metric)
     if not common.cases:
-        return Answer(question, metric, left_out=rare, reason=f"no clip has a score of {len(cells) - len(rare)} models")
-    higher = METRICS[metric].higher_is_better is not False
+        unpaired = sum(part.ambiguous(metric).values())
+        reason = (
+            f"{unpaired} clips share a name with another clip of their scene, so they cannot be paired; give each an id"
+            if unpaired
+            else f"no clip has a score of {len(cells) - len(rare)} models"
+        )
+        return Answer(question, metric, left_out=rare, reason=reason)
     means = {model: cell for model, cell in common.mean(metric).items() if cell.mean is not None}
-    order = sorted(means, key=lambda model: ((-1 if higher else 1) * (means[model].mean or 0.0), model))
-    pairs = _pairings(common, metric, order)
-    beaten = {model: sum(pair.decided and pair.behind == model for pair in pairs) for model in order}
-    beats = {model: sum(pair.decided and pair.ahead == model for pair in pairs) for model in order}
+    ranking = common.ranking(metric)
     places = [
-        Place(model, 1 + sum(_better(means[o], means[model], higher) for o in order), 1 + beaten[model],
-              len(order) - beats[model], means[model])
-        for model in order
+        Place(model, 1 + sum(ranking.is_better(other, model) for other in ranking.order), *ranking.places(model),
+              means[model])
+        for model in ranking.order
     ]  # fmt: skip
-    clips = len(common.cases) // len(order)
     near = bool(results.truths) and METRICS[metric].rewards_unchanged
-    return Answer(question, metric, tuple(places), tuple(pairs), clips, rare, _truth(results, metric), near)
+    pairs = _pairings(ranking, metric)
+    return Answer(question, metric, tuple(places), pairs, ranking.clips, rare, _truth(results, metric), near)
 
 
-def _pairings(common: Results, metric: str, order: Sequence[str]) -> list[Pairing]:
+def _pairings(ranking: Ranking, metric: str) -> tuple[Pairing, ...]:
     """All pairs, the one with the better mean ahead."""
-    made = [(one, other, common.paired(metric, other, one)) for one, other in combinations(order, 2)]
-    tested = [_p(paired) for _, _, paired in made]
-    corrected = iter(benjamini_hochberg([p for p in tested if p is not None]))
-    p_values = [None if p is None else next(corrected) for p in tested]
-    decided = sum(p is not None and p <= ALPHA for p in p_values)
-    alpha = ALPHA * min(1.0, (decided + 1) / max(len(made), 1))  # what the next pair would have to reach
-    pairs = []
-    for (one, other, paired), p in zip(made, p_values, strict=True):
-        sure = p is not None and p <= ALPHA and paired.wins != paired.losses
-        more = None if sure else _more(paired, alpha)
-        scenes = len({pair.first.case.sample for pair in paired.pairs})
-        counts = paired.wins, paired.losses, len(paired.pairs), scenes
-        pairs.append(Pairing(one, other, *counts, paired.difference or 0.0, paired.interval, p, sure, more))
-    return pairs
+    decided = sum(pair.decided for pair in ranking.pairs)
+    alpha = ALPHA * min(1.0, (decided + 1) / max(len(ranking.pairs), 1))  # what the next pair would have to reach
+    return tuple(_pairing(pair, metric, alpha) for pair in ranking.pairs)
 
 
-def _p(paired: Paired) -> float | None:
-    scenes = {pair.first.case.sample for pair in paired.pairs}
-    return None if paired.estimate is None or len(scenes) < LEAST_SCENES else paired.estimate.p
+def _pairing(pair: ModelPair, metric: str, alpha: float) -> Pairing:
+    test = pair.test
+    return Pairing(
+        pair.ahead, pair.behind, pair.wins, pair.losses, test.clips, test.scenes, test.difference,
+        None if test.interval is None else within(test.interval, differences_of(metric)), pair.p, pair.decided,
+        None if pair.decided else _more(test, alpha), test.p, test.method,
+    )  # fmt: skip
 
 
-def _more(paired: Paired, alpha: float) -> More | None:
+def _more(test: PairedTest, alpha: float) -> More | None:
     """Further clips, in the present number of clips per scene, rounded to what such a guess is worth."""
-    scenes = len({pair.first.case.sample for pair in paired.pairs})
-    if paired.estimate is None or paired.difference is None or not scenes:
+    scenes = test.scenes
+    if test.estimate is None:
         return None
     # The test of yes and no adds to what was seen; how much there is to find does not come from what was added.
-    found = needed(replace(paired.estimate, mean=paired.difference, clusters=scenes), alpha)
+    found = needed(replace(test.estimate, mean=test.difference, clusters=scenes), alpha)
     if found is None:
         return None
-    per_scene = len(paired.pairs) / scenes
+    per_scene = test.clips / scenes
 
     def clips(clusters: float | None) -> int | None:
         return None if clusters is None else _rounded(max(1.0, (clusters - scenes) * per_scene))
@@ -365,28 +375,30 @@ def _rounded(count: float) -> int:
     return int(round(count / step) * step)
 
 
-def _better(one: Cell, other: Cell, higher: bool) -> bool:
-    assert one.mean is not None and other.mean is not None
-    return one.mean > other.mean if higher else one.mean < other.mean
-
-
 def _decided(answer: Answer) -> bool:
     return any(pair.decided for pair in answer.pairs)
 
 
-def _overall(answers: Sequence[Answer]) -> str:
-    """The model that no other one precedes anywhere, and that precedes each of them somewhere beyond doubt."""
+def _overall(answers: Sequence[Answer]) -> tuple[str, tuple[str, ...]]:
+    """The model that no other one precedes anywhere, and that beats each of them somewhere.
+
+    A model that was scored too rarely in some question is not beaten there: whoever is not beaten elsewhere stands in
+    the second part, as not compared. With nobody beaten there is no first.
+    """
     asked = [answer for answer in answers if len(answer.places) > 1]
     if not asked:
-        return ""
+        return "", ()
     rank = [{place.model: place.rank for place in answer.places} for answer in asked]
     everybody = {model for ranks in rank for model in ranks} | {model for a in asked for model in a.left_out}
+    left_out = {model for answer in asked for model in answer.left_out}
     for model in sorted(everybody):
         if not all(ranks.get(model) == 1 for ranks in rank):
             continue
-        if all(any(a.before(model, other) or other in a.left_out for a in asked) for other in everybody - {model}):
-            return model
-    return ""
+        beaten = {other for other in everybody if any(a.before(model, other) for a in asked)}
+        rest = everybody - {model} - beaten
+        if beaten and rest <= left_out:
+            return model, tuple(sorted(rest))
+    return "", ()
 
 
 def _first_and_last(answers: Sequence[Answer]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from revisit.core import UsageError
-from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, columns_of, printed
+from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, columns_of, printed, with_clips
 from revisit.suites.wrbench.measures import metric_of
 from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.shown import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE, TITLES
@@ -41,7 +41,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
         rows=tuple(Row(row["model"], run.name, _cells(row, names), role=row.get("role", "")) for row in rows),
         note="; ".join([SPARSE_NOTE, *([f"stand-ins in Avg: {', '.join(said)}"] if said else [])]),
     )
-    return [board]
+    return [with_clips(board, run.results, metric_of)]
 
 
 def published_boards(supplement: bool) -> list[Board]:
