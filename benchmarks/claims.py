@@ -1,0 +1,214 @@
+"""How often claims about equal models are false, and how often a better model is named, in simulation.
+
+python benchmarks/claims.py --draws 2000 --jobs 2 --out claims.json
+python benchmarks/claims.py --former ../former/src ...     # the same with another version, to compare
+
+Everything goes through the interface that tables and commands use: `answered` (the verdict), `Results.ranks` (places),
+`rules.best` (marks in tables) and `compare` with 20 metrics (the gate). Scores come from a latent normal of each clip:
+what a model makes of the scene, and what is the clip's own; the better model has `shift` more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from multiprocessing import Pool
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+KINDS = ("continuous", "skewed", "yes or no", "3 levels", "5 levels")
+MODELS, SCENES, CLIPS = (2, 5, 10), (3, 6, 10, 20, 40), (1, 3)
+OWN, CLIP = 0.7, 0.3  # of the variance that differs between models: shared by the clips of a scene, and each clip's own
+METRIC_OF = {"continuous": "psnr", "skewed": "psnr", "yes or no": "target_reappearance"}
+GATED = 20
+
+
+def scale(kind: str, z: np.ndarray) -> np.ndarray:
+    """Scores of a kind from a latent normal."""
+    share = np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in z.ravel()]).reshape(z.shape)
+    return {
+        "continuous": 30 + 3 * z,
+        "skewed": 20 + 3 * np.exp(0.8 * z),
+        "yes or no": (z > 0.5).astype(float),  # three of ten come back
+        "3 levels": np.floor(3 * share).clip(0, 2) / 2,
+        "5 levels": np.floor(5 * share).clip(0, 4) / 4,
+    }[kind]
+
+
+def draw(rng: np.random.Generator, kind: str, models: int, scenes: int, clips: int, shift: float) -> np.ndarray:
+    """Scores (models, scenes, clips); the first model is better by `shift`."""
+    own = rng.standard_normal((models, scenes, 1)) * math.sqrt(OWN if clips > 1 else 1.0)
+    alone = rng.standard_normal((models, scenes, clips)) * math.sqrt(CLIP if clips > 1 else 0.0)
+    latent = own + alone
+    latent[0] += shift
+    return scale(kind, latent)
+
+
+class Cell:
+    """One setting: its cases are made once, its scores for every draw."""
+
+    def __init__(self, kind: str, models: int, scenes: int, clips: int, shift: float) -> None:
+        from revisit.core import Case, Clip
+
+        self.setting = kind, models, scenes, clips, shift
+        self.metric = METRIC_OF.get(kind, "event_outcome")
+        self.cases = [
+            Case(f"{scene}-{clip}@m{model}#0", "folder", f"m{model}", f"{scene}-{clip}" if clips == 1 else f"s{scene}",
+                 Clip(Path("x")), seed=0 if clips == 1 else clip)
+            for model in range(models) for scene in range(scenes) for clip in range(clips)
+        ]  # fmt: skip
+        # Ids end with the seed: former versions tell clips of a scene apart by it alone.
+        from dataclasses import replace
+
+        self.cases = [replace(case, id=f"{case.id.rpartition('#')[0]}#{case.seed}") for case in self.cases]
+
+    def results(self, values: np.ndarray, metrics: tuple[str, ...] = ()) -> Any:
+        """Results with these scores; of several metrics (metrics, models, scenes, clips)."""
+        from revisit.core import Record
+        from revisit.results import Results
+
+        rows = values.reshape(len(metrics) or 1, -1).tolist()
+        return Results(
+            self.cases,
+            [
+                Record(case, metric, False, "scored", value)
+                for metric, row in zip(metrics or (self.metric,), rows, strict=True)
+                for case, value in zip(self.cases, row, strict=True)
+            ],
+        )
+
+
+def claims(setting: tuple[str, int, int, int, float], draws: int, seed: int) -> dict[str, int]:
+    """How often each claim is made in a setting."""
+    from revisit.results.rules import best
+    from revisit.results.verdict import Question, answered
+
+    kind, models, scenes, clips, shift = setting
+    cell, rng = Cell(*setting), np.random.default_rng([seed, KINDS.index(kind), models, scenes, clips])
+    ask = Question("?", (cell.metric,))
+    count = dict.fromkeys(("verdict", "best", "places", "mark"), 0)
+    for _ in range(draws):
+        results = cell.results(draw(rng, *setting))
+        answer = answered(results, ask)
+        count["verdict"] += any(pair.decided for pair in answer.pairs)
+        count["best"] += len(answer.best) == 1 and (not shift or answer.best == ("m0",))
+        if not shift:
+            count["places"] += any((rank.low, rank.high) != (1, models) for rank in results.ranks(cell.metric))
+            count["mark"] += best(results.mean(cell.metric), True) is not None
+    return count
+
+
+def gates(setting: tuple[str, int, int, int, float], draws: int, seed: int) -> dict[str, int]:
+    """How often a gate of 20 metrics says that something is worse, or (with a shift) finds that the second is."""
+    from revisit.core import METRICS
+    from revisit.results.compare import Entry, compare
+
+    kind, _, scenes, clips, shift = setting
+    metric = METRIC_OF.get(kind, "event_outcome")
+    alike = [id for id, one in METRICS.items() if one.higher_is_better and one.range == METRICS[metric].range]
+    ids = tuple(dict.fromkeys([metric, *alike]))[:GATED]
+    if len(ids) < GATED:  # few metrics have the range of decibels: any unbounded or wide one serves
+        ids = tuple(dict.fromkeys([*ids, *(id for id, one in METRICS.items() if one.higher_is_better)]))[:GATED]
+    cell, rng = Cell(kind, 2, scenes, clips, 0.0), np.random.default_rng([seed, 99, KINDS.index(kind), scenes, clips])
+    count = {"gate": 0}
+    for _ in range(draws):
+        values = np.stack([draw(rng, kind, 2, scenes, clips, shift if k == 0 else 0.0) for k in range(GATED)])
+        results = cell.results(values, ids)
+        first, second = (Entry(name, results.where(model=name)) for name in ("m0", "m1"))
+        deltas = compare(first, [second], ids)
+        count["gate"] += any(delta.better == "m0" for delta in (deltas[:1] if shift else deltas))
+    return count
+
+
+def _work(job: tuple[str, tuple[str, int, int, int, float], int, int]) -> tuple[Any, ...]:
+    what, setting, draws, seed = job
+    start = time.perf_counter()
+    made = (gates if what == "gate" else claims)(setting, draws, seed)
+    return what, setting, draws, made, time.perf_counter() - start
+
+
+def settings(quick: bool) -> list[tuple[str, tuple[str, int, int, int, float]]]:
+    scenes = (3, 6, 20) if quick else SCENES
+    jobs = [("claims", (kind, m, s, c, 0.0)) for kind in KINDS for m in MODELS for s in scenes for c in CLIPS]
+    jobs += [("gate", (kind, 2, s, c, 0.0)) for kind in KINDS for s in scenes for c in CLIPS]
+    jobs += [("claims", (kind, m, s, c, 1.0)) for kind in KINDS for m in (2, 5) for s in scenes for c in CLIPS]
+    jobs += [("gate", (kind, 2, s, c, 2.0)) for kind in KINDS for s in scenes for c in CLIPS]
+    return sorted(jobs, key=lambda job: -job[1][1] * job[1][2] * job[1][3] * (10 if job[0] == "gate" else 1))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--draws", type=int, default=2000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--chunk", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="stop handing out work after so long")
+    parser.add_argument("--quick", action="store_true", help="three numbers of scenes only")
+    parser.add_argument("--only", default="", help="claims or gate, null or power, such as claims-null")
+    parser.add_argument("--former", default="", help="the folder src of another version, which is used instead")
+    parser.add_argument("--out", type=Path, default=Path("claims.json"))
+    asked = parser.parse_args()
+    if asked.former:
+        sys.path.insert(0, asked.former)
+    from revisit.core import load_all
+
+    load_all()
+    wanted = [
+        (what, setting)
+        for what, setting in settings(asked.quick)
+        if not asked.only or asked.only in (what, f"{what}-{'power' if setting[4] else 'null'}")
+    ]
+    jobs = [
+        (what, setting, asked.chunk, asked.seed + part)
+        for part in range(asked.draws // asked.chunk)
+        for what, setting in wanted
+    ]
+    total: dict[tuple[Any, ...], dict[str, float]] = {}
+    begun = time.perf_counter()
+    with Pool(asked.jobs) as pool:
+        for done, (what, setting, draws, made, seconds) in enumerate(pool.imap_unordered(_work, jobs), start=1):
+            mine = total.setdefault((what, *setting), {"draws": 0, "seconds": 0.0})
+            for name, value in (*made.items(), ("draws", draws), ("seconds", seconds)):
+                mine[name] = mine.get(name, 0) + value
+            if done % 50 == 0:
+                print(f"{done} of {len(jobs)} parts, {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
+            if done % 200 == 0 or done == len(jobs):
+                asked.out.write_text(json.dumps([[list(key), value] for key, value in total.items()], indent=1))
+            if time.perf_counter() - begun > asked.seconds:
+                pool.terminate()
+                break
+    asked.out.write_text(json.dumps([[list(key), value] for key, value in total.items()], indent=1))
+    show(total)
+
+
+def show(total: dict[tuple[Any, ...], dict[str, float]]) -> None:
+    """The worst of every kind: false claims in per cent with the number of draws, and power."""
+    print("| scores | claim | worst setting: models, scenes, clips a scene | false | draws |\n|---|---|---|---|---|")
+    for kind in KINDS:
+        for name in ("verdict", "best", "places", "mark", "gate"):
+            null = [
+                (value[name] / value["draws"], key, value["draws"])
+                for key, value in total.items()
+                if key[1] == kind and not key[5] and name in value
+            ]
+            if null:
+                share, key, draws = max(null)
+                print(f"| {kind} | {name} | {key[2]}, {key[3]}, {key[4]} | {100 * share:.1f} % | {draws:.0f} |")
+    print(
+        "\n| scores | models | scenes | clips a scene | best named | some pair | gate |\n|---|---|---|---|---|---|---|"
+    )
+    for key, value in sorted(total.items(), key=lambda item: (item[0][1], *item[0][2:5])):
+        if key[5] and key[0] == "claims":
+            gate = total.get(("gate", key[1], 2, key[3], key[4], 2.0))
+            told = "" if gate is None or key[2] != 2 else f"{100 * gate['gate'] / gate['draws']:.0f} %"
+            best, pair = (100 * value[name] / value["draws"] for name in ("best", "verdict"))
+            print(f"| {key[1]} | {key[2]} | {key[3]} | {key[4]} | {best:.0f} % | {pair:.0f} % | {told} |")
+
+
+if __name__ == "__main__":
+    main()
