@@ -40,10 +40,10 @@ _REMARK = re.compile(
 )
 # What may lead in JSON, besides whole sentences.
 _LEAD = re.compile(
-    r"(?:sure[,.!]? )?(?:so|here(?: is| are|'s|’s)|here you (?:are|go)|below (?:is|are))"
-    r"(?: (?:the|my|your))?(?: (?:final|requested))?"
-    r"(?: (?:answers?|json(?: (?:object|list|array|response|output))?|response|output|results?|ratings?|list"
-    r"|questions|list of questions))?:?",
+    r"(?:sure[,.!]? )?(?:(?:so|here(?: is| are|'s|’s)|here you (?:are|go)|below (?:is|are))(?: |:))?"
+    r"(?:(?:the|my|your) )?(?:(?:final|requested) )?"
+    r"(?:(?:answers?|json(?: (?:object|list|array|response|output))?|response|output|results?|ratings?|list"
+    r"|questions|list of questions):?)?",
     re.IGNORECASE,
 )
 _TAG = re.compile(r"<answer>(.*?)</answer>", re.IGNORECASE | re.DOTALL)
