@@ -110,9 +110,10 @@ def test_questions_share_one_reading_of_the_frames(checkpoint):
     frames = pictures(5, seed=3, size=(60, 90))
     chosen = choose_judge(judge_file(checkpoint))
     calls = counting(chosen.judge)
-    with Asker(chosen.judge, patience=chosen.patience) as asker:
-        shared = asker.ask(frames, QUESTIONS)
-        later = asker.ask(frames, [Question("later", "Is it dark?"), Question("e", "How bright is it?", Rating())])
+    shared = chosen.judge.reply(frames, QUESTIONS, [""] * 4)
+    later = chosen.judge.reply(
+        frames, [Question("later", "Is it dark?"), Question("e", "How bright is it?", Rating())], ["", ""]
+    )
     assert calls == [5]  # the vision encoder ran once, over all five frames
     alone = choose_judge(judge_file(checkpoint, shared_prefix=False)).judge
     calls = counting(alone)
@@ -121,7 +122,7 @@ def test_questions_share_one_reading_of_the_frames(checkpoint):
     found = np.array([answer.p_yes for answer in [*shared, later[0]]], float)
     assert found == pytest.approx([reply.p_yes for reply in single], abs=1e-4)
     assert np.ptp(found) > 1e-3  # they are no constants
-    assert later[1].status in ("answered", "unanswered") and shared[0].usage.calls == 1
+    assert later[1].usage.tokens_out > 0 and shared[0].usage.calls == 1
 
 
 def test_probabilities_are_those_of_the_model_itself(checkpoint, transformers):
@@ -178,7 +179,54 @@ def test_a_model_about_to_say_something_else_gives_no_answer(one_checkpoint):
     with Asker(chosen.judge, patience=Patience(again=0)) as asker:
         answer = asker.ask(pictures(2), QUESTIONS[:1])[0]
     assert answer.status == "unanswered" and answer.p_yes is None
-    assert "about to say something else" in answer.p_from
+    assert "about to say something else" in answer.reason and "of the probability" in answer.p_from
+
+
+TABLE = ["Is it red?", "Is it there, where it was before the camera turned?"]
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def write_talker(request, transformers, tmp_path_factory):
+    """Writes checkpoints of a family that reply with given tokens, whatever they are shown."""
+    from tests.tiny_qwen import save_talker
+
+    return lambda *tokens, **more: save_talker(
+        tmp_path_factory.mktemp("talker"), tokens, family=request.param, **more
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("tokens", "value"),
+    [
+        (("No", "<|im_end|>"), False),
+        (("yes", "<|im_end|>"), True),
+        (("Ġno", ".", "<|im_end|>"), False),
+        (("No", "Ġ", "w", "a", "y", "<|im_end|>"), None),  # a hedge whose first token is a no
+        (("No", "?", "<|im_end|>"), None),
+        (("No", ".", "Ġyes", "<|im_end|>"), None),
+        (("yes", "!", "!"), None),  # never ends
+        (("the", "Ġno", "<|im_end|>"), None),
+    ],
+)
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_word_counts_where_the_model_writes_it_and_ends(write_talker, tokens, value, shared):
+    chosen = choose_judge(judge_file(write_talker(*tokens), shared_prefix=shared, least_share=0.01))
+    with Asker(chosen.judge, patience=Patience(again=0)) as asker:
+        answers = asker.ask(pictures(2), [Question(text, text) for text in TABLE])
+    for answer in answers:
+        assert answer.value is value and answer.status == ("unanswered" if value is None else "answered")
+        assert answer.p_yes is None if value is None else (answer.p_yes > 0.5) is value
+        assert answer.reason or value is not None
+
+
+def test_a_model_that_says_something_else_first_gives_no_answer_though_no_is_likely(write_talker):
+    """The likeliest token is another; that no holds a third of the probability is no answer."""
+    chosen = choose_judge(judge_file(write_talker("the", "<|im_end|>", also="No"), least_share=0.01))
+    with Asker(chosen.judge, patience=Patience(again=0)) as asker:
+        answer = asker.ask(pictures(2), [Question(TABLE[0], TABLE[0])])[0]
+    assert answer.status == "unanswered" and answer.p_yes is None
+    assert float(answer.p_from.split(" with ")[1].split()[0]) > 0.2
 
 
 def test_written_answers_end_in_time_and_are_checked(one_checkpoint):
