@@ -6,6 +6,7 @@ import base64
 import importlib.util
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 from revisit.core import UsageError
 from revisit.judges.asker import Asker, Patience
 from revisit.judges.asking import Stopped
-from revisit.judges.local import answer_tokens
+from revisit.judges.local import WORD_ROOM, answer_tokens
 from revisit.judges.patches import PatchRule, cut, fitted, read_rule
 from revisit.judges.probability import log_sum_exp
 from revisit.judges.questions import Choice, Question, Rating
@@ -127,8 +128,6 @@ def test_questions_share_one_reading_of_the_frames(checkpoint):
 
 def test_probabilities_are_those_of_the_model_itself(checkpoint, transformers):
     """Against the plain forward pass, with the model's own idea of where the tokens stand."""
-    import inspect
-
     import torch
 
     frames = pictures(3, seed=5, size=(60, 90))
@@ -140,9 +139,7 @@ def test_probabilities_are_those_of_the_model_itself(checkpoint, transformers):
         model.turn(f"{QUESTIONS[1].text}\nAnswer with yes or no, and nothing else."),
     )
     ids = torch.tensor([shown.ids + turn])
-    more = {}
-    if "mm_token_type_ids" in inspect.signature(model.net.forward).parameters:
-        more["mm_token_type_ids"] = (ids == model.special["patch"]).int()
+    more = types(model, ids)
     with torch.inference_mode():
         logits = model.net(input_ids=ids, attention_mask=torch.ones_like(ids), **model.pixels(shown), **more).logits
     chances = logits[0, -1].double().softmax(-1)
@@ -182,6 +179,41 @@ def test_a_model_about_to_say_something_else_gives_no_answer(one_checkpoint):
     assert "about to say something else" in answer.reason and "of the probability" in answer.p_from
 
 
+def test_words_go_on_as_the_model_itself_goes_on(checkpoint, transformers):
+    """The tokens after the first, of questions of different lengths in one pass, against plain forward passes."""
+    import torch
+
+    frames = pictures(3, seed=7, size=(60, 90))
+    found = []
+    for shared in (True, False):
+        judge = choose_judge(judge_file(checkpoint, shared_prefix=shared)).judge
+        judge.check()
+        every = range(len(judge._loaded.tokenizer))
+        # Every token counts as a word here, and none as an end, so that a random model writes all it has room for.
+        judge._loaded = replace(judge._loaded, yes=list(every[::2]), no=list(every[1::2]), ends=frozenset())
+        found.append([reply.text for reply in judge.reply(frames, QUESTIONS[:3], [""] * 3)])
+    model, texts = judge._loaded, []
+    for question in QUESTIONS[:3]:
+        shown, turn = model.shown(frames), model.turn(f"{question.text}\nAnswer with yes or no, and nothing else.")
+        ids = shown.ids + turn
+        for _ in range(WORD_ROOM + 1):
+            row = torch.tensor([ids])
+            with torch.inference_mode():
+                more = {**model.pixels(shown), **types(model, row)}
+                out = model.net(input_ids=row, attention_mask=torch.ones_like(row), **more)
+            ids.append(int(out.logits[0, -1].argmax()))
+        texts.append(model.tokenizer.decode(ids[-WORD_ROOM - 1 :], skip_special_tokens=True))
+    assert found[0] == found[1] == texts and len(set(texts)) > 1
+
+
+def types(model, ids) -> dict[str, object]:
+    """What newer versions of the library want to know of each token besides."""
+    import inspect
+
+    wanted = "mm_token_type_ids" in inspect.signature(model.net.forward).parameters
+    return {"mm_token_type_ids": (ids == model.special["patch"]).int()} if wanted else {}
+
+
 TABLE = ["Is it red?", "Is it there, where it was before the camera turned?"]
 
 
@@ -190,9 +222,7 @@ def write_talker(request, transformers, tmp_path_factory):
     """Writes checkpoints of a family that reply with given tokens, whatever they are shown."""
     from tests.tiny_qwen import save_talker
 
-    return lambda *tokens, **more: save_talker(
-        tmp_path_factory.mktemp("talker"), tokens, family=request.param, **more
-    )
+    return lambda *tokens, **more: save_talker(tmp_path_factory.mktemp("talker"), tokens, family=request.param, **more)
 
 
 @pytest.mark.slow

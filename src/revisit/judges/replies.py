@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from revisit.core.texts import mended
@@ -28,7 +29,7 @@ _AROUND = (
     ("**", "**"), ("__", "__"), ("*", "*"), ("_", "_"), ("`", "`"), ('"', '"'), ("'", "'"), ("“", "”"), ("‘", "’"),
     ("«", "»"), ("「", "」"), ("(", ")"), ("[", "]"), ("$", "$"), ("\\boxed{", "}"), ("\\text{", "}"),
 )  # fmt: skip
-_BLOCK = re.compile(r"```[\w+-]*[ \t]*\n(.*?)\n?[ \t]*```|```([^`\n]*)```", re.DOTALL)
+_BLOCK = re.compile(r"```[\w+-]*[ \t]*\n(.*?)```|```([^`\n]*)```", re.DOTALL)
 _STOPS = re.compile(r"(?<![.!])(?:\.|!+)$")
 AROUND_TOKEN = " \t\r\n.!*_`\"'“”‘’«»()[]{}:。！"  # what may stand around a yes or a no in one token
 
@@ -48,6 +49,7 @@ _LEAD = re.compile(
 )
 _TAG = re.compile(r"<answer>(.*?)</answer>", re.IGNORECASE | re.DOTALL)
 _NESTING = 8  # most layers around an answer
+MOST_REMARKS = 20  # places looked at where an explanation may begin
 
 
 class TwoAnswers(ValueError):
@@ -197,7 +199,7 @@ def _json_at_end(text: str) -> int:
 
 def _without_remark(body: Passage, names: Sequence[str]) -> Passage:
     """The passage without a last paragraph that is named an explanation; the passage itself where it has none."""
-    for found in _REMARK.finditer(body.text):
+    for found in islice(_REMARK.finditer(body.text), MOST_REMARKS):
         head, tail = body.text[: found.start()], body.text[found.start() :]
         if head.strip() and not re.search(r"\n[ \t]*\n", tail) and not _marker(names).search(tail):
             return Passage(head.rstrip(), body.start)
