@@ -83,6 +83,25 @@ def test_no_plain_answer_is_lost(half):
     assert answers >= 50 and not lost, "\n".join(lost)
 
 
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("I don't know. Answer: no", None),
+        ("It cannot be determined from these frames.\nAnswer: no", None),
+        ("I can not say that.\n\nThe answer is yes", None),
+        ("There is no way to tell.\n\nAnswer: no", None),
+        ('I am not sure. {"answer": "yes"}', None),
+        ("It is unclear in frame 3. Frame 5 shows the cup.\nAnswer: yes", True),
+        ("The cup cannot be seen in frame 8.\nAnswer: no", False),
+        ("yes<|im_end|>", True),
+        ("No.</s>", False),
+        ("yes<|im_end|>\n<|im_start|>user\nIs it?", None),
+    ],
+)
+def test_a_guess_is_no_answer_and_the_end_of_a_turn_is_no_word(reply, value):
+    assert read({"schema": {"kind": "yes_no"}, "reply": reply}) is value
+
+
 # --- the way of users ------------------------------------------------------------------------------------------------
 
 

@@ -47,6 +47,15 @@ _LEAD = re.compile(
     r"|questions|list of questions):?)?",
     re.IGNORECASE,
 )
+# A last sentence that says that nobody can tell: what is marked behind it is a guess.
+_DOUBT = re.compile(
+    r"(?:can(?:no|'|’)t|can not|could(?: not|n't|n’t)|unable to|not able to|impossible to|not possible to|no way to"
+    r"|hard to|difficult to|nobody can) (?:be )?(?:really |reliably |clearly |definitively )?"
+    r"(?:tell|told|say|said|determined?|know|known|answer(?:ed)?|judged?|decided?|rated?|verify|verified|be sure)"
+    r"|(?:do not|don't|don’t) know|no idea|not sure|unsure|uncertain|unclear|\bguess",
+    re.IGNORECASE,
+)
+_END_OF_TURN = re.compile(r"(?:<\|[A-Za-z_]{1,20}\|>|</s>|<eos>|<end_of_turn>)$")
 _TAG = re.compile(r"<answer>(.*?)</answer>", re.IGNORECASE | re.DOTALL)
 _NESTING = 8  # most layers around an answer
 MOST_REMARKS = 20  # places looked at where an explanation may begin
@@ -110,8 +119,7 @@ def passages(reply: str, names: Sequence[str]) -> Iterator[list[Passage]]:
     `names` are the markers: `Answer: ...`. All passages of a reading must hold the same answer.
     """
     body = fold(without_thinking(reply))
-    offset = len(reply) - len(body)
-    whole = _trimmed(Passage(body, offset))
+    whole = _trimmed(Passage(_without_end_of_turn(body), len(reply) - len(body)))
     if not whole.text:
         return
     yield [whole]
@@ -172,10 +180,15 @@ def _closed(text: str, around: str | None) -> str:
 
 
 def _complete(before: str) -> bool:
-    """Whether what stands before a marker ended: nothing, a sentence, or a paragraph that leads nowhere else."""
+    """Whether what stands before a marker ended: nothing, a sentence, or a paragraph that leads nowhere else.
+
+    A sentence that says that nobody can tell is taken for no end: the answer behind it is a guess.
+    """
     text = before.rstrip(" \t")
     if not text.strip():
         return True
+    if _DOUBT.search(list(statements(text.strip()))[-1]):
+        return False
     paragraph = text.endswith("\n") and text.rstrip(" \t\n") != text[:-1].rstrip(" \t")
     last = text.rstrip().rstrip("*_`\"'”’)")
     if last.endswith((".", "!", "?")):
@@ -204,6 +217,14 @@ def _without_remark(body: Passage, names: Sequence[str]) -> Passage:
         if head.strip() and not re.search(r"\n[ \t]*\n", tail) and not _marker(names).search(tail):
             return Passage(head.rstrip(), body.start)
     return body
+
+
+def _without_end_of_turn(text: str) -> str:
+    """The text without control tokens at its end, which some servers write out."""
+    text = text.rstrip()
+    while found := _END_OF_TURN.search(text, max(0, len(text) - 24)):
+        text = text[: found.start()].rstrip()
+    return text
 
 
 def _trimmed(passage: Passage) -> Passage:
