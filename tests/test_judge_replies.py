@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from revisit.judges.asking import Answer, Usage
-from revisit.judges.questions import Choice, Malformed, Many, Number, Question, Rating, Record, Schema, YesNo
+from revisit.judges.questions import Choice, Malformed, Many, Number, Question, Rating, Record, Schema, Text, YesNo
 from revisit.judges.settings import choose_judge
 from revisit.judges.store import AnswerStore, read_answers
+from revisit.judges.wording import fingerprint
 from tests.judging import completion, pictures, question_of, sees_cards, serving, status, token
 from tests.test_judge_faults import asker_for, judge_file, run_it, source
 
@@ -242,9 +243,17 @@ def test_a_recorded_reply_that_was_cut_off_stays_unanswered(tmp_path):
     made = completion("No")
     made["choices"][0]["finish_reason"] = "length"
     question = Question("q", "Is it?")
-    with serving(lambda body: made) as server:
-        with asker_for(tmp_path, server, store=tmp_path / "answers.jsonl", again=0) as asker:
-            asker.ask(pictures(), [question])
-    with choose_judge(str(tmp_path / "answers.jsonl")).asker(AnswerStore(None)) as asker:
+    kept = tmp_path / "answers.jsonl"
+    with serving(lambda body: made) as server, asker_for(tmp_path, server, store=kept, again=0) as asker:
+        asker.ask(pictures(), [question])
+    with choose_judge(str(kept)).asker(AnswerStore(None)) as asker:
         answer = asker.ask(pictures(), [question])[0]
     assert answer.status == "unanswered" and "cut off" in answer.reason
+
+
+def test_answers_that_were_paid_for_keep_their_address():
+    """The words that are sent and the digests of questions are those of earlier versions."""
+    fields = {"a": Rating(), "b": Choice(("x", "y")), "c": Many(Number(), 2, 3), "d": Text()}
+    assert fingerprint() == "d9b08c245799"
+    assert Question("a", "Is it?").digest == "dd54e7e5fac15b249ed950cd"
+    assert Question("a", "Rate.", Record(fields)).digest == "bdded7c6a0852efe065c5798"

@@ -153,10 +153,12 @@ def test_p_yes_is_a_softmax_over_the_spellings_of_both_words():
         ("<think>no</think>Yes", content(token("<think>no</think>", -1), token("Yes", -0.2, Yes=-0.2, No=-1.7)),
          1 / (1 + math.exp(-1.5)), "log-probabilities"),
         # a server that merges tokens which are no whole characters: the answer's token is still one entry
-        ("<think>��</think> no", content(token("<think>��</think>", -3), token(" no", -0.4, **{" no": -0.4, " yes": -1.4})),
+        ("<think>��</think> no",
+         content(token("<think>��</think>", -3), token(" no", -0.4, **{" no": -0.4, " yes": -1.4})),
          1 / (1 + math.exp(1.0)), "log-probabilities"),
         # the thoughts are not in the reply, and the token that ends the turn is among the log-probabilities
-        ("No", content(token("yes, no", -1), token("</think>", -1), token("No", -0.2, No=-0.2, Yes=-1.2), token("<|im_end|>", 0)),
+        ("No",
+         content(token("yes, no</think>", -1), token("No", -0.2, No=-0.2, Yes=-1.2), token("<|im_end|>", 0)),
          1 / (1 + math.exp(1.0)), "log-probabilities"),
         # the answer's token is that of the marked answer, not the first no of the reply
         ("I see no cup. Answer: yes",
