@@ -123,15 +123,16 @@ def questions_in(annotations: Mapping[str, Any]) -> tuple[Question, ...]:
 def json_in(text: str) -> Any:
     """The JSON value in a judge's reply: the whole of it, in a fenced block, or with prose around it.
 
-    What one object names twice, differently, has both values as a list, which is no yes and no no. Raises ValueError
-    where there is no JSON, or a second list or object behind the first: nobody knows which one is meant.
+    Where an object has two answers under one name, the last counts as in any JSON, and the other stays under the name
+    with a space behind it, so that nobody takes it for one answer. Raises ValueError where there is no JSON, or a
+    second list or object behind the first: nobody knows which one is meant.
     """
     candidates = [text.strip()]
     if "```" in text:
         block = text[text.find("\n", text.find("```")) + 1 : text.rfind("```")]
         candidates.append(block.strip())
     candidates += [text[start:] for start in sorted(at for at in (text.find("["), text.find("{")) if at >= 0)]
-    decoder = json.JSONDecoder(object_pairs_hook=_with_both_values)
+    decoder = json.JSONDecoder(object_pairs_hook=_with_both_answers)
     for candidate in candidates:
         try:
             value, end = decoder.raw_decode(candidate)
@@ -145,11 +146,12 @@ def json_in(text: str) -> Any:
     raise ValueError(f"there is no JSON in it: {text.strip()[:60]!r}")
 
 
-def _with_both_values(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; under a name that stands in it twice, differently, both values as a list."""
-    found: dict[str, Any] = {}
+def _with_both_answers(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; an answer that stands in it twice, differently, also under its name with a space behind it."""
+    found = dict(pairs)
     for name, value in pairs:
-        found[name] = [found[name], value] if name in found and found[name] != value else value
+        if name.strip().lower().startswith("answer") and found[name] != value:
+            found[f"{name} "] = value
     return found
 
 
