@@ -6,6 +6,7 @@ import base64
 import importlib.util
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 from revisit.core import UsageError
 from revisit.judges.asker import Asker, Patience
 from revisit.judges.asking import Stopped
-from revisit.judges.local import answer_tokens
+from revisit.judges.local import WORD_ROOM, answer_tokens
 from revisit.judges.patches import PatchRule, cut, fitted, read_rule
 from revisit.judges.probability import log_sum_exp
 from revisit.judges.questions import Choice, Question, Rating
@@ -110,9 +111,10 @@ def test_questions_share_one_reading_of_the_frames(checkpoint):
     frames = pictures(5, seed=3, size=(60, 90))
     chosen = choose_judge(judge_file(checkpoint))
     calls = counting(chosen.judge)
-    with Asker(chosen.judge, patience=chosen.patience) as asker:
-        shared = asker.ask(frames, QUESTIONS)
-        later = asker.ask(frames, [Question("later", "Is it dark?"), Question("e", "How bright is it?", Rating())])
+    shared = chosen.judge.reply(frames, QUESTIONS, [""] * 4)
+    later = chosen.judge.reply(
+        frames, [Question("later", "Is it dark?"), Question("e", "How bright is it?", Rating())], ["", ""]
+    )
     assert calls == [5]  # the vision encoder ran once, over all five frames
     alone = choose_judge(judge_file(checkpoint, shared_prefix=False)).judge
     calls = counting(alone)
@@ -121,13 +123,11 @@ def test_questions_share_one_reading_of_the_frames(checkpoint):
     found = np.array([answer.p_yes for answer in [*shared, later[0]]], float)
     assert found == pytest.approx([reply.p_yes for reply in single], abs=1e-4)
     assert np.ptp(found) > 1e-3  # they are no constants
-    assert later[1].status in ("answered", "unanswered") and shared[0].usage.calls == 1
+    assert later[1].usage.tokens_out > 0 and shared[0].usage.calls == 1
 
 
 def test_probabilities_are_those_of_the_model_itself(checkpoint, transformers):
     """Against the plain forward pass, with the model's own idea of where the tokens stand."""
-    import inspect
-
     import torch
 
     frames = pictures(3, seed=5, size=(60, 90))
@@ -139,9 +139,7 @@ def test_probabilities_are_those_of_the_model_itself(checkpoint, transformers):
         model.turn(f"{QUESTIONS[1].text}\nAnswer with yes or no, and nothing else."),
     )
     ids = torch.tensor([shown.ids + turn])
-    more = {}
-    if "mm_token_type_ids" in inspect.signature(model.net.forward).parameters:
-        more["mm_token_type_ids"] = (ids == model.special["patch"]).int()
+    more = types(model, ids)
     with torch.inference_mode():
         logits = model.net(input_ids=ids, attention_mask=torch.ones_like(ids), **model.pixels(shown), **more).logits
     chances = logits[0, -1].double().softmax(-1)
@@ -178,7 +176,87 @@ def test_a_model_about_to_say_something_else_gives_no_answer(one_checkpoint):
     with Asker(chosen.judge, patience=Patience(again=0)) as asker:
         answer = asker.ask(pictures(2), QUESTIONS[:1])[0]
     assert answer.status == "unanswered" and answer.p_yes is None
-    assert "about to say something else" in answer.p_from
+    assert "about to say something else" in answer.reason and "of the probability" in answer.p_from
+
+
+def test_words_go_on_as_the_model_itself_goes_on(checkpoint, transformers):
+    """The tokens after the first, of questions of different lengths in one pass, against plain forward passes."""
+    import torch
+
+    frames = pictures(3, seed=7, size=(60, 90))
+    found = []
+    for shared in (True, False):
+        judge = choose_judge(judge_file(checkpoint, shared_prefix=shared)).judge
+        judge.check()
+        every = range(len(judge._loaded.tokenizer))
+        # Every token counts as a word here, and none as an end, so that a random model writes all it has room for.
+        judge._loaded = replace(judge._loaded, yes=list(every[::2]), no=list(every[1::2]), ends=frozenset())
+        found.append([reply.text for reply in judge.reply(frames, QUESTIONS[:3], [""] * 3)])
+    model, texts = judge._loaded, []
+    for question in QUESTIONS[:3]:
+        shown, turn = model.shown(frames), model.turn(f"{question.text}\nAnswer with yes or no, and nothing else.")
+        ids = shown.ids + turn
+        for _ in range(WORD_ROOM + 1):
+            row = torch.tensor([ids])
+            with torch.inference_mode():
+                more = {**model.pixels(shown), **types(model, row)}
+                out = model.net(input_ids=row, attention_mask=torch.ones_like(row), **more)
+            ids.append(int(out.logits[0, -1].argmax()))
+        texts.append(model.tokenizer.decode(ids[-WORD_ROOM - 1 :], skip_special_tokens=True))
+    assert found[0] == found[1] == texts and len(set(texts)) > 1
+
+
+def types(model, ids) -> dict[str, object]:
+    """What newer versions of the library want to know of each token besides."""
+    import inspect
+
+    wanted = "mm_token_type_ids" in inspect.signature(model.net.forward).parameters
+    return {"mm_token_type_ids": (ids == model.special["patch"]).int()} if wanted else {}
+
+
+TABLE = ["Is it red?", "Is it there, where it was before the camera turned?"]
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def write_talker(request, transformers, tmp_path_factory):
+    """Writes checkpoints of a family that reply with given tokens, whatever they are shown."""
+    from tests.tiny_qwen import save_talker
+
+    return lambda *tokens, **more: save_talker(tmp_path_factory.mktemp("talker"), tokens, family=request.param, **more)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("tokens", "value"),
+    [
+        (("No", "<|im_end|>"), False),
+        (("yes", "<|im_end|>"), True),
+        (("Ġno", ".", "<|im_end|>"), False),
+        (("No", "Ġ", "w", "a", "y", "<|im_end|>"), None),  # a hedge whose first token is a no
+        (("No", "?", "<|im_end|>"), None),
+        (("No", ".", "Ġyes", "<|im_end|>"), None),
+        (("yes", "!", "!"), None),  # never ends
+        (("the", "Ġno", "<|im_end|>"), None),
+    ],
+)
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_word_counts_where_the_model_writes_it_and_ends(write_talker, tokens, value, shared):
+    chosen = choose_judge(judge_file(write_talker(*tokens), shared_prefix=shared, least_share=0.01))
+    with Asker(chosen.judge, patience=Patience(again=0)) as asker:
+        answers = asker.ask(pictures(2), [Question(text, text) for text in TABLE])
+    for answer in answers:
+        assert answer.value is value and answer.status == ("unanswered" if value is None else "answered")
+        assert answer.p_yes is None if value is None else (answer.p_yes > 0.5) is value
+        assert answer.reason or value is not None
+
+
+def test_a_model_that_says_something_else_first_gives_no_answer_though_no_is_likely(write_talker):
+    """The likeliest token is another; that no holds a third of the probability is no answer."""
+    chosen = choose_judge(judge_file(write_talker("the", "<|im_end|>", also="No"), least_share=0.01))
+    with Asker(chosen.judge, patience=Patience(again=0)) as asker:
+        answer = asker.ask(pictures(2), [Question(TABLE[0], TABLE[0])])[0]
+    assert answer.status == "unanswered" and answer.p_yes is None
+    assert float(answer.p_from.split(" with ")[1].split()[0]) > 0.2
 
 
 def test_written_answers_end_in_time_and_are_checked(one_checkpoint):

@@ -128,10 +128,10 @@ def test_a_probe_about_eight_frames_gives_p_yes_from_log_probabilities(real):
     url, model = real
     judge = judge_at(url, model, max_tokens=1, parameters=STEADY)
     frames, question = eight(), Question("q", "Is the cup still on the table?")
-    with ChosenJudge(judge).asker(AnswerStore(None)) as asker:
-        answer = asker.ask(frames, [question])[0]
-    assert answer.status == "answered" and answer.p_yes is not None and 0 < answer.p_yes < 1
+    answer = judge.reply(frames, [question], [""])[0]
+    assert answer.text.strip().lower() in ("yes", "no") and answer.p_yes is not None and 0 < answer.p_yes < 1
     assert answer.p_from.startswith("log-probabilities")
+    assert "cut off" in answer.fault  # one token may be the first of `No way to tell`
     assert answer.usage.tokens_in > 8 * 16  # the frames reached the model
 
     openai = pytest.importorskip("openai")

@@ -68,15 +68,14 @@ QUICK = Patience(concurrency=2, tries=3, again=2, pause=0.001)
         (YesNo(), "<think>yes? no? yes</think>No", False),
         (YesNo(), "true", True),
         (Rating(1, 5), "4", 4),
-        (Rating(1, 5), "I would say 4.", 4),
         (Rating(1, 5), '{"answer": 2}', 2),
         (Number(0, 1), "0.25", 0.25),
-        (Choice(("red", "dark red")), "It is dark red.", "dark red"),
+        (Choice(("red", "dark red")), "Answer: dark red.", "dark red"),
         (Choice(("red", "blue")), '"Blue"', "blue"),
         (Record({"a": Rating(), "b": YesNo()}), 'So: ```\n{"a": "3", "b": "Yes", "c": 1}\n```', {"a": 3, "b": True}),
         (Many(YesNo(), 2, 2), '{"items": ["yes", "no"]}', [True, False]),
         (Many(Rating(), 1, 3), "[1, 5]", [1, 5]),
-        (Record({"s": Many(YesNo(), 2, 2)}), 'Draft {"s": 1} then {"s": ["yes", "NO"]}', {"s": [True, False]}),
+        (Record({"s": Many(YesNo(), 2, 2)}), 'My answer: {"s": ["yes", "NO"]}', {"s": [True, False]}),
     ],
 )  # fmt: skip
 def test_answers_are_read_from_what_judges_write(schema, reply, value):
@@ -95,10 +94,13 @@ def test_answers_are_read_from_what_judges_write(schema, reply, value):
         (Rating(1, 5), "3.5"),
         (Rating(1, 5), "nan"),
         (Rating(1, 5), "between 2 and 4"),
+        (Rating(1, 5), "I would say 4."),
         (Number(0, 1), "inf"),
         (Choice(("red", "blue")), "green"),
         (Choice(("red", "blue")), "red or blue"),
+        (Choice(("red", "dark red")), "It is dark red."),
         (Record({"a": Rating()}), '{"b": 3}'),
+        (Record({"a": Rating()}), 'Draft {"a": 1} then {"a": 2}'),
         (Record({"a": Rating()}), '{"a": 3'),
         (Record({"a": Rating()}), '{"a": 9}'),
         (Many(YesNo(), 2, 2), '["yes"]'),
@@ -151,8 +153,27 @@ def test_p_yes_is_a_softmax_over_the_spellings_of_both_words():
         ("<think>no</think>Yes", content(token("<think>no</think>", -1), token("Yes", -0.2, Yes=-0.2, No=-1.7)),
          1 / (1 + math.exp(-1.5)), "log-probabilities"),
         # a server that merges tokens which are no whole characters: the answer's token is still one entry
-        ("�� no", content(token("��", -3), token(" no", -0.4, **{" no": -0.4, " yes": -1.4})),
+        ("<think>��</think> no",
+         content(token("<think>��</think>", -3), token(" no", -0.4, **{" no": -0.4, " yes": -1.4})),
          1 / (1 + math.exp(1.0)), "log-probabilities"),
+        # the thoughts are not in the reply, and the token that ends the turn is among the log-probabilities
+        ("No",
+         content(token("yes, no</think>", -1), token("No", -0.2, No=-0.2, Yes=-1.2), token("<|im_end|>", 0)),
+         1 / (1 + math.exp(1.0)), "log-probabilities"),
+        # the answer's token is that of the marked answer, not the first no of the reply
+        ("I see no cup. Answer: yes",
+         content(token("I see", -1), token(" no", -0.1, **{" no": -0.1}), token(" cup. Answer:", -1),
+                 token(" yes", -0.2, **{" yes": -0.2, " no": -1.7})), 1 / (1 + math.exp(-1.5)), "log-probabilities"),
+        ('{"reason": "no cup", "answer": "yes"}',
+         content(token('{"reason": "', -1), token("no", -0.1, no=-0.1), token(' cup", "answer": "', -1),
+                 token("yes", -0.2, yes=-0.2, no=-1.7), token('"}', 0)), 1 / (1 + math.exp(-1.5)), "log-probabilities"),
+        # a hedge that begins with no
+        ("No way to tell", content(token("No", -0.1, No=-0.1, Yes=-3.0), token(" way to tell", -0.1)), None,
+         "where the answer begins"),
+        ("No?", content(token("No?", -0.1, **{"No?": -0.1, "Yes": -3.0})), None, "where the answer begins"),
+        # an alternative that asks back is no spelling of no
+        ("Yes", content(token("Yes", -1.0, **{"Yes": -1.0, "No": -2.0, "No?": -0.9, "no-": -0.9})),
+         1 / (1 + math.exp(-1.0)), "log-probabilities"),
     ],
 )  # fmt: skip
 def test_null_merged_split_and_masked_log_probabilities(reply, logprobs, value, says):

@@ -392,8 +392,24 @@ def test_json_in_replies(oracle: dict[str, Any]) -> None:
     for case in oracle["extract_json"]:
         assert json_in(case["text"]) == case["expected"]
     assert json_in('Here you are: [{"ID": 1}]. Anything else?') == [{"ID": 1}]
+    assert json_in('Here: [{"ID": 1, "Answer": "No"}] (see [2])') == [{"ID": 1, "Answer": "No"}]
     with pytest.raises(ValueError, match="there is no JSON"):
         json_in("I cannot watch videos.")
+    with pytest.raises(ValueError, match="two lists or objects"):
+        json_in('First [{"ID": 1, "Answer": "Yes"}]. No, rather [{"ID": 1, "Answer": "No"}].')
+
+
+def test_an_entry_with_two_answers_is_unanswered() -> None:
+    for reply in (
+        '[{"ID": 1, "Answer": "Yes", "Answer": "No"}]',
+        '[{"ID": 1, "Answer": "Yes", "Answer (Yes/No)": "No"}]',
+        '[{"ID": 1, "Answer": "Yes", "answer": "No"}]',
+        '[{"ID": 1, "Answer": "No way to tell"}]',
+        '[{"ID": 1, "Answer": "No?"}]',
+    ):
+        assert answers_from(QUESTIONS[:1], json_in(reply), judge="m").answer.tolist() == [UNANSWERED]
+    twice_alike = '[{"ID": 1, "Answer": "No", "Answer": "No"}]'
+    assert answers_from(QUESTIONS[:1], json_in(twice_alike), judge="m").answer.tolist() == [NO]
 
 
 def test_importer_reads_every_format(tmp_path: Path, banks: list[Bank]) -> None:

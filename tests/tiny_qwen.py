@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 SPECIAL = ("<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
@@ -86,4 +87,36 @@ def save_checkpoint(folder: Path, family: str = "qwen2_5_vl", seed: int = 0) -> 
     net.generation_config.eos_token_id = ids["<|im_end|>"]
     net.save_pretrained(folder)
     (folder / "preprocessor_config.json").write_text(json.dumps(PROCESSOR), encoding="utf-8")
+    return folder
+
+
+def save_talker(folder: Path, tokens: Sequence[str], family: str = "qwen2_5_vl", also: str = "") -> Path:
+    """A checkpoint that replies with these tokens, whatever it is shown: each token alone decides the next.
+
+    Every layer adds nothing, so the last token's embedding, one axis for each of these tokens, reaches the head. The
+    first token follows the line end that closes a prompt; `also` is nearly as likely to. The last is repeated, if it
+    does not end the turn.
+    """
+    import torch
+    import transformers
+
+    save_checkpoint(folder, family)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    net = transformers.AutoModelForImageTextToText.from_pretrained(folder)
+    chain = [tokenizer.convert_tokens_to_ids(token) for token in ("Ċ", *tokens)]
+    assert None not in chain and tokenizer.unk_token_id not in chain[1:]
+    with torch.no_grad():
+        for name, weight in net.named_parameters():
+            if name.endswith(("o_proj.weight", "down_proj.weight")):
+                weight.zero_()
+        embeddings, head = net.get_input_embeddings().weight, net.get_output_embeddings().weight
+        embeddings.zero_()
+        head.zero_()
+        for axis, token in enumerate(dict.fromkeys(chain)):
+            embeddings[token, axis] = 1.0
+        for one, following in zip(chain, [*chain[1:], chain[-1]], strict=True):
+            head[following] += 3.0 * embeddings[one]
+        if also:
+            head[tokenizer.convert_tokens_to_ids(also)] += 2.9 * embeddings[chain[0]]
+    net.save_pretrained(folder)
     return folder

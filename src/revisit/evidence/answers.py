@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Annotated, Any
 
 import numpy as np
@@ -121,19 +123,48 @@ def questions_in(annotations: Mapping[str, Any]) -> tuple[Question, ...]:
 def json_in(text: str) -> Any:
     """The JSON value in a judge's reply: the whole of it, in a fenced block, or with prose around it.
 
-    Raises ValueError where there is none.
+    Where an object has two answers under one name, the last counts as in any JSON, and the other stays under the name
+    with a space behind it, so that nobody takes it for one answer. Raises ValueError where there is no JSON, or a
+    second list or object behind the first: nobody knows which one is meant.
     """
     candidates = [text.strip()]
     if "```" in text:
         block = text[text.find("\n", text.find("```")) + 1 : text.rfind("```")]
         candidates.append(block.strip())
     candidates += [text[start:] for start in sorted(at for at in (text.find("["), text.find("{")) if at >= 0)]
+    decoder = json.JSONDecoder(object_pairs_hook=_with_both_answers)
     for candidate in candidates:
         try:
-            return json.JSONDecoder().raw_decode(candidate)[0] if candidate[:1] in "[{" else json.loads(candidate)
+            value, end = decoder.raw_decode(candidate)
         except (ValueError, RecursionError):
             continue
+        if candidate[:1] not in ("[", "{") and candidate[end:].strip():
+            continue
+        if _holds_objects(candidate[end:]):
+            raise ValueError("there are two lists or objects in it, and only one can be meant")
+        return value
     raise ValueError(f"there is no JSON in it: {text.strip()[:60]!r}")
+
+
+def _with_both_answers(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; an answer that stands in it twice, differently, also under its name with a space behind it."""
+    found = dict(pairs)
+    for name, value in pairs:
+        if name.strip().lower().startswith("answer") and found[name] != value:
+            found[f"{name} "] = value
+    return found
+
+
+def _holds_objects(text: str) -> bool:
+    """Whether a text holds a JSON object, or a list of some."""
+    for opening in islice(re.finditer(r"[{\[]", text), 1000):  # a file may be made of brackets
+        try:
+            value, _ = json.JSONDecoder().raw_decode(text, opening.start())
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict) or (value and isinstance(value[0], dict)):
+            return True
+    return False
 
 
 def yes_or_no(said: object) -> int:
@@ -170,8 +201,10 @@ def _answer_of(entry: Mapping[str, Any]) -> tuple[int, float]:
     named = {str(name).strip().lower(): value for name, value in entry.items()}
     p_yes = named.get("p_yes")
     known = isinstance(p_yes, int | float) and not isinstance(p_yes, bool) and 0 <= p_yes <= 1
-    said = named.get("answer", named.get("answer (yes/no)"))
-    return yes_or_no(said), float(p_yes) if known and p_yes is not None else math.nan
+    columns = ("answer", "answer (yes/no)")
+    answers = {yes_or_no(value) for name, value in entry.items() if str(name).strip().lower() in columns}
+    answer = answers.pop() if len(answers) == 1 else UNANSWERED
+    return answer, float(p_yes) if known and p_yes is not None else math.nan
 
 
 def _shown(entry: Mapping[str, Any]) -> str:

@@ -5,6 +5,8 @@ random pauses (or the pause it asks for); after `tries` calls the question has *
 again. A question whose reply is not valid is asked again, with the mistake named; after `again` more replies the
 question is recorded as *unanswered*. A wrong key or a spent budget stops all that has not been sent. None of
 these is ever a no, or a zero.
+
+Recorded replies are read anew: what an earlier version took for an answer and is none is asked again.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from revisit.core import RevisitError
 from revisit.core.threads import started
 from revisit.judges.asking import Answer, Frames, Judge, NoReply, Refused, Reply, Stopped, Usage
 from revisit.judges.budget import Budget, expected
-from revisit.judges.questions import Malformed, Question
+from revisit.judges.probability import at_first_word
+from revisit.judges.questions import Malformed, Question, YesNo, locate_answer
 from revisit.judges.store import AnswerStore, answer_key
 
 Batch = Sequence[tuple[Question, "Future[Answer]"]]  # questions of one call, and who waits for their answers
@@ -114,19 +117,24 @@ class Asker:
 
     def recorded(self, frames: Frames, questions: Sequence[Question]) -> list[Answer] | None:
         """The recorded answers, or None where one is missing; nothing is asked."""
-        found = [self.store.get(frames, question, self.judge.facts) for question in questions]
+        found = [self._known(frames, question) for question in questions]
         known = [answer for answer in found if answer is not None]
         return known if len(known) == len(questions) else None
 
     def _recorded(self, frames: Frames, question: Question) -> Future[Answer]:
         """A future that holds the recorded answer, or waits for one."""
         future: Future[Answer] = Future()
-        known = self.store.get(frames, question, self.judge.facts)
+        known = self._known(frames, question)
         if known is not None and not (known.status == "unanswered" and self.patience.ask_unanswered):
             self.from_store += 1
             self.models.add(known.model)
             future.set_result(known)
         return future
+
+    def _known(self, frames: Frames, question: Question) -> Answer | None:
+        """The recorded answer, its reply read anew; None where there is none, or where the reply is no answer."""
+        known = self.store.get(frames, question, self.judge.facts)
+        return known if known is None or known.status != "answered" else _read_anew(question, known)
 
     def _work(self, frames: Frames, batch: Batch) -> None:
         try:
@@ -215,7 +223,20 @@ def _checked(question: Question, reply: Reply) -> Answer:
     """A valid answer, or unanswered with the reason."""
     answer = Answer("answered", None, reply.p_yes, reply.p_from, reply.text, model=reply.model)
     try:
+        if reply.fault:
+            raise Malformed(reply.fault)
         return replace(answer, value=question.read(reply.text))
     except Malformed as error:
-        why = "the reply was too long and was cut off" if reply.cut else str(error)
-        return replace(answer, status="unanswered", p_yes=None, reason=why)
+        return replace(answer, status="unanswered", p_yes=None, reason=str(error))
+
+
+def _read_anew(question: Question, known: Answer) -> Answer | None:
+    """A recorded answer as its reply is read today; None where the reply is no answer."""
+    try:
+        value, passage = locate_answer(question.schema, known.reply)
+    except Malformed:
+        return None
+    if isinstance(question.schema, YesNo) and known.p_yes is not None and not at_first_word(known.reply, passage):
+        # Earlier versions took the probability at the first yes or no of the reply, wherever it stood.
+        return replace(known, value=value, p_yes=None, p_from="none: it was recorded for another word of the reply")
+    return replace(known, value=value)

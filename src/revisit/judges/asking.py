@@ -16,6 +16,7 @@ from revisit.core import RevisitError
 from revisit.judges.questions import Question
 
 Status = Literal["answered", "unanswered", "failed"]
+CUT_OFF = "the reply was too long and was cut off"
 # An observer that asks: it yields questions, receives their answers (answered or unanswered) and returns evidence.
 Talk = Generator[Sequence[Question], "list[Answer]", Any]
 
@@ -77,7 +78,7 @@ class Reply:
     p_from: str = ""  # how p_yes was got, or why there is none
     usage: Usage = Usage(1)
     model: str = ""  # as the server calls itself
-    cut: bool = False  # the reply ended because it was too long
+    fault: str = ""  # why this is no answer, whatever the text says: it was cut off, withheld or refused
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 What a server does not offer is found out once and left out from then on: log-probabilities, structured output,
 `seed`, the name of the token limit. A yes-or-no question is asked for one plain word, so that the probability of
-that word can be read; every other schema is sent as JSON Schema where the server takes one. The frames come before
-the question, so that a server with a prefix cache encodes them once per clip.
+that word can be read, while the server gives probabilities; everything else is sent as JSON Schema where the server
+takes one. A reply that did not end by itself is no answer. The frames come before the question, so that a server with
+a prefix cache encodes them once per clip.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from revisit import http_client
 from revisit.core import UsageError
-from revisit.judges.asking import Frames, NoReply, Refused, Reply, Stopped, Usage
+from revisit.judges.asking import CUT_OFF, Frames, NoReply, Refused, Reply, Stopped, Usage
 from revisit.judges.budget import words_of
 from revisit.judges.pictures import as_video
 from revisit.judges.probability import p_yes
@@ -159,8 +160,8 @@ class ChatJudge:
         # A reply that was cut off is asked for again with more room.
         most = (settings.max_tokens or 16 + 3 * words_of(question.schema)) * (4 if note else 1)
         body["max_completion_tokens" if "max_tokens" in self._left_out else "max_tokens"] = most
-        plain = isinstance(question.schema, YesNo) and settings.logprobs
-        if plain and "logprobs" not in self._left_out:
+        plain = isinstance(question.schema, YesNo) and settings.logprobs and "logprobs" not in self._left_out
+        if plain:
             body |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
         if not plain and settings.structured and "response_format" not in self._left_out:
             schema = {"name": "answer", "strict": True, "schema": _object_schema(question)}
@@ -181,9 +182,9 @@ class ChatJudge:
         if isinstance(question.schema, YesNo):
             logprobs = choice.get("logprobs")
             probability, how = p_yes(text, logprobs if isinstance(logprobs, dict) else None)
-        cut = choice.get("finish_reason") == "length"
         model = self._secret.redact(str(content.get("model", "")))
-        return Reply(text, probability, how, _usage(content.get("usage")), model, cut)
+        fault = self._secret.redact(_fault(choice.get("finish_reason"), message))
+        return Reply(text, probability, how, _usage(content.get("usage")), model, fault)
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[int, bytes, Mapping[str, str]]:
         """Status, body and headers of one call, received whole and within the time-out."""
@@ -244,6 +245,16 @@ def _object_schema(question: Question) -> dict[str, Any]:
         return schema
     name = "items" if isinstance(question.schema, Many) else "answer"
     return {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
+
+
+def _fault(finish: Any, message: Any) -> str:
+    """Why a reply is no answer, whatever it says; "" where nothing stopped or replaced it."""
+    if finish == "length":
+        return CUT_OFF
+    if finish == "content_filter":
+        return "the server's filter stopped the reply"
+    refusal = message.get("refusal") if isinstance(message, dict) else None
+    return f"the judge refused: {' '.join(refusal.split())[:200]}" if isinstance(refusal, str) and refusal else ""
 
 
 def _usage(counted: Any) -> Usage:

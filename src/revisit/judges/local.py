@@ -3,8 +3,9 @@
 The frames of a clip come first and its questions after them, so the frames are encoded once, the model reads them
 once, and what it keeps of them (its key-value cache) begins every question: a batch of yes-or-no probes is one pass
 over the words of the probes alone. Prompts are chat turns with the same words as over HTTP (`wording`), every frame a
-picture of its own. p_yes compares the spellings of yes and of no at the first token of the answer; other schemas are
-answered by greedy decoding.
+picture of its own. p_yes compares the spellings of yes and of no at the first token of the answer, and counts where
+the model writes that word and ends: "No way to tell" begins with a no and answers nothing. All is written by greedy
+decoding.
 
 Needs torch and transformers, and no torchvision. Code that comes with a checkpoint is never run.
 """
@@ -15,11 +16,10 @@ import copy
 import hashlib
 import importlib
 import math
-import string
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -30,16 +30,18 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from revisit.core import MissingPrerequisite, RevisitError
-from revisit.judges.asking import Frames, Judge, Refused, Reply, Stopped, Usage
+from revisit.judges.asking import CUT_OFF, Frames, Judge, Refused, Reply, Stopped, Usage
 from revisit.judges.budget import words_of
 from revisit.judges.patches import FILES, PatchRule, cut, processor_file, read_rule
 from revisit.judges.pictures import decoded
 from revisit.judges.probability import log_sum_exp
 from revisit.judges.questions import Question, YesNo
+from revisit.judges.replies import AROUND_TOKEN
 from revisit.judges.wording import RULES, after, before, fingerprint
 
 FAMILIES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
 SAMPLE = 1 << 20  # bytes at both ends of a weight file that go into the checkpoint's fingerprint
+WORD_ROOM = 8  # tokens in which a yes or a no must have ended
 
 
 class LocalSettings(BaseModel):
@@ -56,6 +58,15 @@ class LocalSettings(BaseModel):
     kept: int = Field(default=4, ge=1)  # clips whose reading is kept
     shared_prefix: bool = True  # false reads the frames anew for every question: the same answers, slowly
     least_share: float = Field(default=0.01, ge=0, le=1)  # of the probability that yes and no must hold together
+
+
+@dataclass(frozen=True)
+class _Word:
+    """How a model begins to answer a yes-or-no question."""
+
+    values: Any  # log-probabilities of the first token
+    written: list[int]  # the likeliest tokens; none where the first is neither a yes nor a no
+    ended: bool  # whether the model ended there by itself
 
 
 @dataclass(frozen=True)
@@ -110,8 +121,9 @@ class LocalJudge:
         found: dict[int, Reply] = {}
         with self._lock, torch.inference_mode():
             model = self._model()
-            for k, values in zip(plain, self._after_prefix(frames, [model.turn(asked[k]) for k in plain]), strict=True):
-                found[k] = self._yes_no(values, len(model.turn(asked[k])))
+            turns = [model.turn(asked[k]) for k in plain]
+            for k, turn, word in zip(plain, turns, self._after_prefix(frames, turns), strict=True):
+                found[k] = self._yes_no(word, len(turn))
             for k in set(range(len(questions))) - set(plain):
                 room = (16 + 3 * words_of(questions[k].schema)) * (4 if notes[k] else 1)
                 found[k] = self._written(frames, model.turn(asked[k]), room)
@@ -121,17 +133,19 @@ class LocalJudge:
     def close(self) -> None:
         self._read.clear()
 
-    def _yes_no(self, values: Any, tokens: int) -> Reply:
-        """The likelier of yes and no, from the log-probabilities of the next token."""
+    def _yes_no(self, word: _Word, tokens: int) -> Reply:
+        """What the model writes, with the probability of yes from the log-probabilities of its first token."""
         model = self._model()
-        yes, no = (log_sum_exp(values[ids].tolist()) for ids in (model.yes, model.no))
+        yes, no = (log_sum_exp(word.values[ids].tolist()) for ids in (model.yes, model.no))
         share = math.exp(min(log_sum_exp([yes, no]), 0.0))
         how = f"{len(model.yes)} spellings of yes and {len(model.no)} of no, with {share:.4f} of the probability"
-        usage = Usage(0, tokens, 1)
-        if share < self.settings.least_share:
-            return Reply("", None, f"none: the model was about to say something else; {how}", usage, self._name)
-        p_yes = 1 / (1 + math.exp(min(no - yes, 700.0)))
-        return Reply("yes" if p_yes > 0.5 else "no", round(p_yes, 6), how, usage, self._name)
+        usage = Usage(0, tokens, max(1, len(word.written)))
+        text = model.tokenizer.decode(word.written, skip_special_tokens=True)
+        p_yes = round(1 / (1 + math.exp(min(no - yes, 700.0))), 6)
+        fault = "" if word.ended else CUT_OFF
+        if share < self.settings.least_share or not word.written:
+            fault = "expected yes or no, and the model was about to say something else"
+        return Reply(text, p_yes, how, usage, self._name, fault)
 
     def _written(self, frames: Frames, turn: list[int], room: int) -> Reply:
         """What the model writes, token by token, always the likeliest one."""
@@ -148,10 +162,10 @@ class LocalJudge:
             written += ids
         text = model.tokenizer.decode(written, skip_special_tokens=True)
         usage = Usage(0, len(turn), len(written))
-        return Reply(text, None, "", usage, self._name, cut=len(written) == room)
+        return Reply(text, None, "", usage, self._name, CUT_OFF if len(written) == room else "")
 
-    def _after_prefix(self, frames: Frames, turns: Sequence[list[int]]) -> list[Any]:
-        """Log-probabilities of the next token after the frames and each of the turns."""
+    def _after_prefix(self, frames: Frames, turns: Sequence[list[int]]) -> list[_Word]:
+        """How the model begins its answers after the frames and each of the turns."""
         if not turns:
             return []
         model = self._model()
@@ -164,15 +178,52 @@ class LocalJudge:
         ids = [turn + [model.pad] * (longest - len(turn)) for turn in turns]
         seen = [[1] * (length + len(turn)) + [0] * (longest - len(turn)) for turn in turns]
         out = model.run(ids, _words(place, longest, len(turns)), seen, past_key_values=cache, use_cache=True)
-        return [_log_softmax(out.logits[k, len(turn) - 1]) for k, turn in enumerate(turns)]
+        values = [_log_softmax(out.logits[k, len(turn) - 1]) for k, turn in enumerate(turns)]
 
-    def _alone(self, frames: Frames, turn: list[int]) -> Any:
+        def go_on(step: int, tokens: list[int]) -> list[int]:
+            nonlocal seen
+            seen = [[*row, 1] for row in seen]
+            at = np.array([[place + len(turn) + step] for turn in turns])
+            places = np.broadcast_to(at, (3, len(turns), 1))
+            out = model.run([[token] for token in tokens], places, seen, past_key_values=cache, use_cache=True)
+            return [int(row[-1].argmax()) for row in out.logits]
+
+        return self._written_words(values, go_on)
+
+    def _alone(self, frames: Frames, turn: list[int]) -> _Word:
         """The same for one turn, with the frames read for it alone."""
         model, shown = self._model(), self._model().shown(frames)
         ids = shown.ids + turn
-        places = np.concatenate([shown.places[:, None], _words(shown.next, len(turn))], axis=2)
-        out = model.run([ids], places, [[1] * len(ids)], **model.pixels(shown))
-        return _log_softmax(out.logits[0, -1])
+
+        def next_token() -> Any:
+            places = np.concatenate([shown.places[:, None], _words(shown.next, len(ids) - len(shown.ids))], axis=2)
+            return _log_softmax(model.run([ids], places, [[1] * len(ids)], **model.pixels(shown)).logits[0, -1])
+
+        def go_on(step: int, tokens: list[int]) -> list[int]:
+            ids.extend(tokens)
+            return [int(next_token().argmax())]
+
+        return self._written_words([next_token()], go_on)[0]
+
+    def _written_words(self, values: Sequence[Any], go_on: Callable[[int, list[int]], list[int]]) -> list[_Word]:
+        """The likeliest tokens of each answer that begins with a yes or a no, until it ends or has no room.
+
+        `go_on` takes the number of the step and a token per answer, and gives the token that follows each.
+        """
+        model = self._model()
+        tokens = [int(row.argmax()) for row in values]
+        written: list[list[int]] = [[token] if token in {*model.yes, *model.no} else [] for token in tokens]
+        open_ = {k for k, begun in enumerate(written) if begun}
+        ended: set[int] = set()
+        for step in range(WORD_ROOM):
+            if not open_:
+                break
+            tokens = go_on(step, tokens)
+            ended |= {k for k in open_ if tokens[k] in model.ends}
+            open_ -= ended
+            for k in open_:
+                written[k].append(tokens[k])
+        return [_Word(row, written[k], k in ended) for k, row in enumerate(values)]
 
     def _prefix(self, frames: Frames) -> tuple[Any, int, int]:
         """A copy of what the model keeps of the frames, the number of their tokens, and the next place."""
@@ -364,15 +415,14 @@ def from_settings(settings: dict[str, Any], folder: Path) -> Judge:
 
 # How byte-level and SentencePiece vocabularies write spaces and line ends.
 SPACES = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n", "ĉ": "\t", "č": "\r"})
-AROUND = string.whitespace + string.punctuation + "“”‘’«»。，！？"
 
 
 def answer_tokens(vocabulary: Mapping[str, int] | Iterable[tuple[str, int]]) -> tuple[list[int], list[int]]:
-    """Ids of the tokens that are a whole yes, and a whole no, whatever their case and the punctuation around them."""
+    """Ids of the tokens that are a whole yes, and a whole no, whatever their case and the quotes or stops around."""
     pairs = vocabulary.items() if isinstance(vocabulary, Mapping) else vocabulary
     found: dict[str, list[int]] = {"yes": [], "no": []}
     for token, id in pairs:
-        word = token.translate(SPACES).strip(AROUND).lower()
+        word = token.translate(SPACES).strip(AROUND_TOKEN).lower()
         if word in found:
             found[word].append(id)
     return sorted(found["yes"]), sorted(found["no"])

@@ -4,7 +4,8 @@ p_yes = e^Y / (e^Y + e^N), where Y and N are log-sum-exp over the spellings of y
 "YES.", ...) among the alternatives at the token that begins the answer. Where only one of the two words is among them,
 the other is taken to be as likely as the least likely alternative that is listed, or as all that are not listed
 together, whichever is less; that is said. Entries that hold several tokens are read as they come: the answer is looked
-up in their joined text, and where a word is split over entries there is no p_yes.
+up in their joined text, and where a word is split over entries there is no p_yes. A reply that is no answer has no
+p_yes: the first token of "No way to tell" says nothing about yes and no.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from revisit.judges.questions import without_thinking
+from revisit.judges.questions import Malformed, YesNo, locate_answer
+from revisit.judges.replies import AROUND_TOKEN, Passage, fold, without_thinking
 
 MASKED = -9000.0  # servers write -9999 for a token that a grammar forbids
 ANSWER = re.compile(r"(?<![a-z])(yes|no)(?![a-z])", re.IGNORECASE)
@@ -27,7 +29,7 @@ def p_yes(reply: str, logprobs: Mapping[str, Any] | None) -> tuple[float | None,
         return None, "none: the server gave no log-probabilities"
     entry = _at_answer(reply, [entry for entry in entries if isinstance(entry, dict)])
     if entry is None:
-        return None, "none: the log-probabilities do not show where the answer begins"
+        return None, "none: the reply is no plain answer, or the log-probabilities do not show where the answer begins"
     seen: dict[str, list[float]] = {"yes": [], "no": []}
     listed = []
     alternatives: list[Mapping[str, Any]] = [
@@ -69,22 +71,40 @@ def log_sum_exp(values: Sequence[float]) -> float:
     return top if top == -math.inf else top + math.log(sum(math.exp(value - top) for value in values))
 
 
+def at_first_word(reply: str, passage: Passage) -> bool:
+    """Whether the answer's word is the first yes or no behind the thoughts of a reply."""
+    found = ANSWER.search(reply, len(reply) - len(without_thinking(reply)))
+    return found is not None and found.start() == _word_start(passage)
+
+
 def _at_answer(reply: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The entry whose text holds the first yes or no of the answer."""
+    """The entry that holds the word of the answer; None where the reply is no answer or its word is split."""
     texts = [str(entry.get("token", "")).replace("Ġ", " ").replace("▁", " ") for entry in entries]
     joined = "".join(texts)
-    start = len(joined) - len(without_thinking(joined))
-    found = ANSWER.search(joined, start)
-    if found is None or ANSWER.search(without_thinking(reply)) is None:
+    try:
+        _, passage = locate_answer(YesNo(), reply)
+    except Malformed:
         return None
+    start, core = _word_start(passage), reply.strip()
+    begin = joined.rfind(core)  # thoughts, or the token that ends the turn, may stand around it
+    if start is None or begin < 0:
+        return None
+    start += begin - reply.index(core)
     position = 0
     for entry, text in zip(entries, texts, strict=True):
-        if position + len(text) > found.start():
+        if position + len(text) > start:
             return entry if _plain(text) in ("yes", "no") else None
         position += len(text)
     return None
 
 
+def _word_start(passage: Passage) -> int | None:
+    """Where the yes or no of a passage begins in the reply; None where it is written otherwise, or stands twice."""
+    named = re.search(r'"(?:final[ _])?answer"\s*:\s*"?', passage.text, re.IGNORECASE)
+    found = ANSWER.match(passage.text, named.end()) if named else ANSWER.search(passage.text)
+    return passage.start + found.start() if found is not None else None
+
+
 def _plain(token: str) -> str:
-    """A token without what may stand around its word; letters within, such as in `não`, are kept."""
-    return re.sub(r"^[\W_]+|[\W_]+$", "", token.replace("Ġ", " ").lower())
+    """A token without what may stand around the word of an answer; other characters, as in `no?` or `não`, are kept."""
+    return fold(token.replace("Ġ", " ").replace("▁", " ")).strip(AROUND_TOKEN).lower()

@@ -3,20 +3,19 @@
 A schema says three things: the JSON Schema that a server may enforce (`json`), the sentence that tells a judge
 how to answer (`says`), and whether a value is valid (`check`). Schemas nest: a Record has named fields, Many is
 a list. Nothing is guessed: a value that is not valid raises Malformed with the sentence why, and the question is
-asked again.
+asked again. Where in a reply an answer may stand is told by `replies`; no words are looked for in prose.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from revisit.core import digest
-from revisit.core.texts import parse_json
+from revisit.judges.replies import Passage, fold, json_passage, parse_object, passages, plain_forms, statements
 
 
 class Malformed(ValueError):
@@ -49,8 +48,8 @@ class YesNo:
     def check(self, value: Any) -> bool:
         if isinstance(value, bool):
             return value
-        word = _word(value)
-        if word not in ("yes", "no"):
+        word = next((form.lower() for form in _forms(value) if form.lower() in ("yes", "no")), None)
+        if word is None:
             raise Malformed(f"expected yes or no, got {_short(value)}")
         return word == "yes"
 
@@ -108,10 +107,12 @@ class Choice:
         return f"one of {', '.join(self.options)}"
 
     def check(self, value: Any) -> str:
-        by_word = {_word(option): option for option in self.options}
-        if not isinstance(value, str) or _word(value) not in by_word:
-            raise Malformed(f"expected {self.says()}, got {_short(value)}")
-        return by_word[_word(value)]
+        for form in _forms(value):
+            same = [option for option in self.options if option == form]
+            alike = [option for option in self.options if _phrase(option) == _phrase(form)]
+            if len(same or alike) == 1:
+                return (same or alike)[0]
+        raise Malformed(f"expected {self.says()}, got {_short(value)}")
 
 
 @dataclass(frozen=True)
@@ -204,96 +205,133 @@ class Question:
         return digest({"text": self.text, "schema": self.schema.json(), "about": dict(self.about)}, 24)
 
     def read(self, reply: str) -> Any:
-        """The answer in a reply: plain, as JSON, or as JSON within prose; Malformed where there is none."""
+        """The answer that a reply is, alone or behind an agreed marker; Malformed where it is none."""
         return read_reply(self.schema, reply)
 
 
 def read_reply(schema: Schema, reply: str) -> Any:
-    """The one valid answer in a reply, which may wrap it in prose or a code block."""
-    text = without_thinking(reply)
-    if not text.strip():
+    """The answer that a reply is.
+
+    Parameters
+    ----------
+    schema
+        What a valid answer looks like.
+    reply
+        What the judge wrote. Thoughts that end in `</think>` are passed over.
+
+    Returns
+    -------
+    Any
+        The answer in its plain form.
+
+    Raises
+    ------
+    Malformed
+        Where the reply is not exactly a valid answer, alone or behind an agreed marker (docs/judges.md).
+
+    Examples
+    --------
+    >>> read_reply(YesNo(), "**Answer:** Yes.")
+    True
+    >>> read_reply(YesNo(), "There is no way to tell.")
+    Traceback (most recent call last):
+    ...
+    revisit.judges.questions.Malformed: expected yes or no and nothing else, got 'There is no way to tell.'
+    """
+    return locate_answer(schema, reply)[0]
+
+
+def locate_answer(schema: Schema, reply: str) -> tuple[Any, Passage]:
+    """The answer that a reply is, and the passage that holds it and nothing else; Malformed where it is none."""
+    last: Malformed | None = None
+    for found in passages(reply, _markers(schema)):
+        try:
+            values = [_value(schema, passage.text) for passage in found]
+        except Malformed as error:
+            last = error
+            continue
+        first = found[0]
+        if all(value == values[0] for value in values) and not _contradicted(schema, values[0], first.before):
+            return values[0], first
+        raise Malformed(f"expected {schema.says()} and nothing else, got more than one answer: {_short(reply)}")
+    if last is None:
         raise Malformed(f"expected {schema.says()}, got an empty reply")
     if isinstance(schema, Record | Many):
-        return schema.check(_json_within(text, list if isinstance(schema, Many) else dict))
-    plain = _unwrapped(text)
-    try:
-        return schema.check(plain)
-    except Malformed:
-        found = _words_within(schema, text)
-        if len(found) != 1:
-            raise Malformed(f"expected {schema.says()} and nothing else, got {_short(text)}") from None
-        return found.pop()
+        raise last
+    raise Malformed(f"expected {schema.says()} and nothing else, got {_short(reply)}")
 
 
-def without_thinking(reply: str) -> str:
-    """What follows the thoughts of a model that writes them down; nothing where the thoughts never end."""
-    if "</think>" in reply:
-        return reply.rpartition("</think>")[2]
-    return "" if reply.lstrip().startswith("<think>") else reply
+def _markers(schema: Schema) -> Sequence[str]:
+    """The names under which an answer may stand: `Answer: 4`, `{"answer": 4}`."""
+    if isinstance(schema, Rating | Number):
+        return ("answer", "rating", "score")
+    return ("answer", "choice") if isinstance(schema, Choice) else ("answer",)
 
 
-def _unwrapped(text: str) -> Any:
-    """The value of `{"answer": value}` or of a JSON literal, else the text itself. Another object answers nothing."""
-    try:
-        value = parse_json(text)
-    except ValueError:
-        return text.strip()
-    if isinstance(value, dict):
-        named = {str(name).lower(): item for name, item in value.items()}
-        if "answer" not in named:
-            raise Malformed(f"expected an object with an answer, got {_short(text)}")
-        return named["answer"]
-    return value
-
-
-def _words_within(schema: Schema, text: str) -> set[Any]:
-    """Distinct valid answers that stand in a short piece of prose, such as `**Answer:** Yes.`"""
-    if len(text) > 400 or isinstance(schema, Text):
-        return set()
-    found: set[Any] = set()
-    options = sorted(schema.options, key=len, reverse=True) if isinstance(schema, Choice) else []
-    pattern = "|".join(rf"\b{re.escape(option)}\b" for option in options) or r"-?\d+(?:\.\d+)?|[A-Za-z]+"
-    for word in re.findall(pattern, text, re.IGNORECASE):
+def _value(schema: Schema, text: str) -> Any:
+    """The valid answer that a passage is."""
+    if isinstance(schema, Record | Many):
         try:
-            found.add(schema.check(word))
+            value = json_passage(text)
+        except ValueError:
+            raise Malformed(f"expected {schema.says()} as JSON and nothing else, got {_short(text)}") from None
+        if isinstance(schema, Many) and isinstance(value, dict) and len(value) == 1:  # {"items": [...]}
+            value = next(iter(value.values()))
+        return schema.check(value)
+    if isinstance(schema, Text):
+        return schema.check(text)
+    for form in plain_forms(text):
+        if form.startswith("{"):
+            return schema.check(_named_answer(form, _markers(schema)))
+    return schema.check({"true": True, "false": False}.get(text, text))
+
+
+def _named_answer(text: str, names: Sequence[str]) -> Any:
+    """The value of `{"answer": value}`, whatever else stands in the object. Another object answers nothing."""
+    try:
+        content = parse_object(text)
+    except ValueError:
+        raise Malformed(f"expected an object with an answer, got {_short(text)}") from None
+    known = {*names, *(f"final {name}" for name in names)}
+    given = [value for name, value in content.items() if str(name).strip().lower().replace("_", " ") in known]
+    if not given or any(value != given[0] for value in given):
+        raise Malformed(f"expected an object with one answer, got {_short(text)}")
+    return given[0]
+
+
+def _contradicted(schema: Schema, value: Any, before: str) -> bool:
+    """Whether another answer stands by itself in what a judge wrote before its answer."""
+    if isinstance(schema, Record | Many | Text):
+        return False
+    for statement in statements(before):
+        try:
+            if schema.check(statement) != value:
+                return True
         except Malformed:
             continue
-    return found
+    return False
 
 
-def _json_within(text: str, kind: type) -> Any:
-    """The JSON value of this kind in a text; the longest, where prose or a draft surrounds it."""
-    decoder = json.JSONDecoder()
-    best: tuple[int, Any] | None = None
-    start = 0
-    opening = re.compile(r"[{\[]")
-    while found := opening.search(text, start):
-        try:
-            value, end = decoder.raw_decode(text, found.start())
-        except ValueError:
-            start = found.start() + 1
-            continue
-        if isinstance(value, dict) and kind is list and len(value) == 1:  # {"items": [...]}
-            value = next(iter(value.values()))
-        if isinstance(value, kind) and (best is None or end - found.start() > best[0]):
-            best = end - found.start(), value
-        start = end
-    if best is None:
-        raise Malformed(f"expected JSON, got {_short(text)}")
-    return best[1]
+def _forms(value: Any) -> Iterator[str]:
+    """A text as it is, and without what may stand around an answer; nothing for what is no text."""
+    return plain_forms(value) if isinstance(value, str) else iter(())
 
 
-def _word(value: Any) -> str:
-    """A value as one lower-case phrase without punctuation around it."""
-    return re.sub(r"^\W+|\W+$", "", str(value)).lower()
+def _phrase(text: str) -> str:
+    return " ".join(fold(text).lower().split())
+
+
+NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 def _number(value: Any) -> float | None:
-    if isinstance(value, bool):
+    """The finite number that a value is, or is written as."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
+    text = next((form for form in _forms(value) if NUMBER.fullmatch(form)), "nan")
     try:
-        found = float(value)
-    except (TypeError, ValueError, OverflowError):
+        found = float(text if isinstance(value, str) else value)
+    except OverflowError:
         return None
     return found if math.isfinite(found) else None
 

@@ -51,7 +51,8 @@ class ReplayJudge:
             raise Refused(
                 f"{self.path} holds no answer to {question.id!r} about these frames; use a judge that can be asked"
             )
-        return Reply(answer.reply, answer.p_yes, answer.p_from, Usage(), answer.model)
+        fault = answer.reason if answer.status == "unanswered" else ""  # such as a reply that was cut off
+        return Reply(answer.reply, answer.p_yes, answer.p_from, Usage(), answer.model, fault)
 
     def close(self) -> None:
         pass

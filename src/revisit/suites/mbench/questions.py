@@ -40,7 +40,7 @@ RATINGS = (
 
 
 @observer(
-    id="judge.trigger", version=2, kind="judge", makes=TriggerAnswer, shows=JudgeFrames,
+    id="judge.trigger", version=3, kind="judge", makes=TriggerAnswer, shows=JudgeFrames,
     inputs=("subset", "prompt", "annotations"),
 )  # fmt: skip
 def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, Any]) -> Talk:
@@ -67,7 +67,7 @@ def trigger(frames: Frames, subset: str, prompt: str, annotations: Mapping[str, 
 
 
 @observer(
-    id="judge.progress", version=1, kind="judge", makes=ProgressRatings, shows=JudgeFrames,
+    id="judge.progress", version=2, kind="judge", makes=ProgressRatings, shows=JudgeFrames,
     inputs=("prompt", "annotations"),
 )  # fmt: skip
 def progress(frames: Frames, prompt: str, annotations: Mapping[str, Any]) -> Talk:

@@ -32,7 +32,7 @@ class Recorded:
 
 
 @observer(
-    id="import.vqa_answers", version=1, kind="file", makes=JudgeAnswers, artifact="vqa_answers",
+    id="import.vqa_answers", version=2, kind="file", makes=JudgeAnswers, artifact="vqa_answers",
     inputs=("annotations",), sets=("lite",),
 )  # fmt: skip
 def vqa_answers(path: Path, annotations: Mapping[str, Any]) -> JudgeAnswers:

@@ -166,7 +166,7 @@ def table_answers(questions: Sequence[bank.Question], answer: Answer, frames: st
     return answered(JudgeAnswers, questions, [answer] * len(questions), frames)
 
 
-@observer(id="judge.vqa", version=1, kind="judge", makes=JudgeAnswers, shows=JudgeFrames, inputs=("annotations",))
+@observer(id="judge.vqa", version=2, kind="judge", makes=JudgeAnswers, shows=JudgeFrames, inputs=("annotations",))
 def vqa(frames: Frames, annotations: Mapping[str, Any], *, together: bool = False) -> Talk:
     """A judge's answers to the questions that come with the case (MemoBench); `together`: in one call, as a table."""
     questions = questions_in(annotations)

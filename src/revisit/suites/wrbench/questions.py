@@ -59,7 +59,7 @@ Wording = Mapping[str, Any]  # probes, first_look, second_look and context, as `
 
 
 @observer(
-    id="judge.probes", version=2, kind="judge", makes=ProbeAnswers, shows=JudgeFrames, inputs=("prompt", "annotations")
+    id="judge.probes", version=3, kind="judge", makes=ProbeAnswers, shows=JudgeFrames, inputs=("prompt", "annotations")
 )
 def probes(
     frames: Frames,
@@ -83,7 +83,7 @@ def probes(
 
 
 @observer(
-    id="judge.judgeability", version=2, kind="judge", makes=Judgeability, shows=JudgeFrames,
+    id="judge.judgeability", version=3, kind="judge", makes=Judgeability, shows=JudgeFrames,
     inputs=("prompt", "annotations"),
 )  # fmt: skip
 def judgeability(

@@ -1,0 +1,261 @@
+"""Where the answer stands in a reply: alone, or behind an agreed marker, and nowhere else (docs/judges.md).
+
+This file knows the forms of replies and not what a valid answer is. It never looks for words inside of sentences:
+"there is no way to tell" holds a no and answers nothing. Passages are cut from the folded reply, which has the length
+of the reply, so that the log-probabilities of the answer's token can be found.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from revisit.core.texts import mended
+
+# Full-width characters, and what cannot be seen, each as one plain character.
+_FOLDS = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+_FOLDS |= dict.fromkeys((0x3000, 0x00A0, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF), 0x20)
+_FOLDS |= {ord("。"): ord("."), ord("｡"): ord(".")}
+
+_THOUGHTS = re.compile(r"</(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+_THOUGHTS_BEGIN = re.compile(r"\s*<(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+
+# What may stand around an answer: quotes, bold, code, brackets, boxes. Struck-through text is taken back.
+_AROUND = (
+    ("**", "**"), ("__", "__"), ("*", "*"), ("_", "_"), ("`", "`"), ('"', '"'), ("'", "'"), ("“", "”"), ("‘", "’"),
+    ("«", "»"), ("「", "」"), ("(", ")"), ("[", "]"), ("$", "$"), ("\\boxed{", "}"), ("\\text{", "}"),
+)  # fmt: skip
+_BLOCK = re.compile(r"```[\w+-]*[ \t]*\n(.*?)```|```([^`\n]*)```", re.DOTALL)
+_STOPS = re.compile(r"(?<![.!])(?:\.|!+)$")
+AROUND_TOKEN = " \t\r\n.!*_`\"'“”‘’«»()[]{}:。！"  # what may stand around a yes or a no in one token
+
+# What may follow an answer: one paragraph under one of these names.
+_REMARK = re.compile(
+    r"^[ \t]*(?P<bold>\*\*|__|\*|_|)(?:explanation|reason|reasoning|rationale|justification|confidence)"
+    r"(?:(?P=bold)[ \t]*:|[ \t]*:(?P=bold))",
+    re.IGNORECASE | re.MULTILINE,
+)
+# What may lead in JSON, besides whole sentences.
+_LEAD = re.compile(
+    r"(?:sure[,.!]? )?(?:(?:so|here(?: is| are|'s|’s)|here you (?:are|go)|below (?:is|are))(?: |:))?"
+    r"(?:(?:the|my|your) )?(?:(?:final|requested) )?"
+    r"(?:(?:answers?|json(?: (?:object|list|array|response|output))?|response|output|results?|ratings?|list"
+    r"|questions|list of questions):?)?",
+    re.IGNORECASE,
+)
+# A last sentence that says that nobody can tell: what is marked behind it is a guess.
+_DOUBT = re.compile(
+    r"(?:can(?:no|'|’)t|can not|could(?: not|n't|n’t)|unable to|not able to|impossible to|not possible to|no way to"
+    r"|hard to|difficult to|nobody can) (?:be )?(?:really |reliably |clearly |definitively )?"
+    r"(?:tell|told|say|said|determined?|know|known|answer(?:ed)?|judged?|decided?|rated?|verify|verified|be sure)"
+    r"|(?:do not|don't|don’t) know|no idea|not sure|unsure|uncertain|unclear|\bguess",
+    re.IGNORECASE,
+)
+_END_OF_TURN = re.compile(r"(?:<\|[A-Za-z_]{1,20}\|>|</s>|<eos>|<end_of_turn>)$")
+_TAG = re.compile(r"<answer>(.*?)</answer>", re.IGNORECASE | re.DOTALL)
+_NESTING = 8  # most layers around an answer
+MOST_REMARKS = 20  # places looked at where an explanation may begin
+
+
+class TwoAnswers(ValueError):
+    """JSON that names one thing twice."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A part of a folded reply in which the answer must stand, and nothing else."""
+
+    text: str
+    start: int  # in the reply
+    before: str = ""  # the judge's words in front of it
+
+
+def fold(text: str) -> str:
+    """The text with full-width characters as plain ones and invisible ones as spaces; its length stays."""
+    return text.translate(_FOLDS)
+
+
+def without_thinking(reply: str) -> str:
+    """What follows the thoughts of a model that writes them down; nothing where the thoughts never end."""
+    ends = [found.end() for found in _THOUGHTS.finditer(reply)]
+    if ends:
+        return reply[ends[-1] :]
+    return "" if _THOUGHTS_BEGIN.match(reply) else reply
+
+
+def plain_forms(text: str) -> Iterator[str]:
+    """A text, then what is left of it as closing stops, quotes, bold, code blocks and brackets are taken off."""
+    text = fold(text).strip()
+    for _ in range(_NESTING):
+        yield text
+        inner = _peel(text)
+        if inner is None:
+            return
+        text = inner
+
+
+def parse_object(text: str) -> Any:
+    """The value of JSON that names nothing twice; ValueError for whatever is none."""
+    try:
+        return mended(json.loads(text, object_pairs_hook=_named_once))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def json_passage(text: str) -> Any:
+    """The JSON value that a passage is, alone or in a code block; ValueError where it is none."""
+    plain = text.strip()
+    block = _BLOCK.fullmatch(plain)
+    return parse_object((block.group(1) or block.group(2) or "").strip() if block else plain)
+
+
+def passages(reply: str, names: Sequence[str]) -> Iterator[list[Passage]]:
+    """The readings of a reply, one after the other: the passages that answer if this is how the reply is meant.
+
+    `names` are the markers: `Answer: ...`. All passages of a reading must hold the same answer.
+    """
+    body = fold(without_thinking(reply))
+    whole = _trimmed(Passage(_without_end_of_turn(body), len(reply) - len(body)))
+    if not whole.text:
+        return
+    yield [whole]
+    block = _BLOCK.fullmatch(whole.text)
+    if block is not None and block.group(1) is not None:
+        whole = _trimmed(Passage(block.group(1), whole.start + block.start(1)))
+    for one in dict.fromkeys((whole, _without_remark(whole, names))):
+        if one is not whole:
+            yield [one]
+        yield from _marked(one, names)
+
+
+def statements(text: str) -> Iterator[str]:
+    """The lines of a text, and its sentences."""
+    for line in text.splitlines():
+        yield line
+        yield from re.split(r"(?<=[.!?])\s+", line)
+
+
+def _marked(body: Passage, names: Sequence[str]) -> Iterator[list[Passage]]:
+    """The passages behind markers, behind whole sentences or nothing; tags and JSON are markers themselves."""
+    tags = list(_TAG.finditer(body.text))
+    if tags:
+        if len(tags) == 1 and not body.text[tags[0].end() :].strip() and _complete(body.text[: tags[0].start()]):
+            yield [Passage(tags[0].group(1), body.start + tags[0].start(1), body.text[: tags[0].start()])]
+        return
+    marks = list(_marker(names).finditer(body.text))
+    if marks and _complete(before := body.text[: marks[0].start()]):
+        ends = [*(mark.start() for mark in marks[1:]), len(body.text)]
+        yield [
+            _trimmed(Passage(_closed(body.text[mark.end() : end], mark["around"]), body.start + mark.end(), before))
+            for mark, end in zip(marks, ends, strict=True)
+        ]
+        return
+    found = _json_at_end(body.text)
+    if found and (_complete(body.text[:found]) or _leads_in(body.text[:found])):
+        yield [Passage(body.text[found:], body.start + found, body.text[:found])]
+
+
+def _marker(names: Iterable[str]) -> re.Pattern[str]:
+    """`Answer:`, `**Final answer:**`, `The answer is`, `### Answer`: at the start of a line, or after a sentence."""
+    named = "|".join(re.escape(name) for name in names)
+    name = rf"(?:final[ \t]+)?(?:{named})"
+    return re.compile(
+        rf"(?:^|(?<=[.!?]))[ \t]*(?:"
+        rf"(?P<around>|\*\*|__|\*|_)(?P<bold>\*\*|__|\*|_|)(?:(?:the|my)[ \t]+)?{name}"
+        rf"(?:(?P=bold)[ \t]*:|[ \t]*:(?P=bold)(?!\w)|(?<=\w)[ \t]+is[ \t]*:?(?P=bold)(?=[ \t\n]))"
+        rf"|^[ \t]*(?:\#{{1,6}}[ \t]*(?:\*\*)?{name}(?:\*\*)?:?(?:\*\*)?|\*\*{name}\*\*)[ \t]*$"
+        rf")",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
+def _closed(text: str, around: str | None) -> str:
+    """The text without the end of the bold that began before its marker."""
+    cut = text.rstrip()
+    return cut[: -len(around)] if around and cut.endswith(around) else text
+
+
+def _complete(before: str) -> bool:
+    """Whether what stands before a marker ended: nothing, a sentence, or a paragraph that leads nowhere else.
+
+    A sentence that says that nobody can tell is taken for no end: the answer behind it is a guess.
+    """
+    text = before.rstrip(" \t")
+    if not text.strip():
+        return True
+    if _DOUBT.search(list(statements(text.strip()))[-1]):
+        return False
+    paragraph = text.endswith("\n") and text.rstrip(" \t\n") != text[:-1].rstrip(" \t")
+    last = text.rstrip().rstrip("*_`\"'”’)")
+    if last.endswith((".", "!", "?")):
+        return True
+    return paragraph and not last.endswith((":", ",", ";", "-", "–", "—"))
+
+
+def _leads_in(before: str) -> bool:
+    lines = before.strip().splitlines()
+    return bool(lines) and _LEAD.fullmatch(lines[-1].strip().strip("*")) is not None
+
+
+def _json_at_end(text: str) -> int:
+    """Where the JSON begins, in a code block or not, that ends a text and is the only one in it; 0 where none is."""
+    blocks = list(_BLOCK.finditer(text))
+    if blocks:
+        return blocks[0].start() if len(blocks) == 1 and blocks[0].end() == len(text) else 0
+    opening = re.search(r"[{\[]", text)
+    return opening.start() if opening is not None else 0
+
+
+def _without_remark(body: Passage, names: Sequence[str]) -> Passage:
+    """The passage without a last paragraph that is named an explanation; the passage itself where it has none."""
+    for found in islice(_REMARK.finditer(body.text), MOST_REMARKS):
+        head, tail = body.text[: found.start()], body.text[found.start() :]
+        if head.strip() and not re.search(r"\n[ \t]*\n", tail) and not _marker(names).search(tail):
+            return Passage(head.rstrip(), body.start)
+    return body
+
+
+def _without_end_of_turn(text: str) -> str:
+    """The text without control tokens at its end, which some servers write out."""
+    text = text.rstrip()
+    while found := _END_OF_TURN.search(text, max(0, len(text) - 24)):
+        text = text[: found.start()].rstrip()
+    return text
+
+
+def _trimmed(passage: Passage) -> Passage:
+    text = passage.text.lstrip()
+    return Passage(text.rstrip(), passage.start + len(passage.text) - len(text), passage.before)
+
+
+def _peel(text: str) -> str | None:
+    """The text without its outermost layer; None where it has none."""
+    block = _BLOCK.fullmatch(text)
+    if block is not None:
+        return (block.group(1) or block.group(2) or "").strip()
+    if _STOPS.search(text):
+        return _STOPS.sub("", text).rstrip()
+    for opening, closing in _AROUND:
+        inside = len(text) > len(opening) + len(closing) and text.startswith(opening) and text.endswith(closing)
+        if inside and not (opening == "[" and _is_json(text)):
+            return text[len(opening) : -len(closing)].strip()
+    return None
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise TwoAnswers("one name stands in it twice")
+    return found
