@@ -220,7 +220,8 @@ def test_one_sequence_by_other_names(tmp_path: Path, names: list[str]) -> None:
 
 def test_what_is_odd_about_numbers_is_noted(tmp_path: Path) -> None:
     assert frame_files(fill(tmp_path / "gap", ["1.png", "5.png", "6.png"])).notes == (
-        "frame numbers are missing between 1.png and 5.png; the frames that are there were taken as one clip without gaps",
+        "frame numbers are missing between 1.png and 5.png; the frames that are there were taken as one clip without "
+        "gaps",
     )
     assert frame_files(fill(tmp_path / "padding", ["1.png", "2.png", "003.png"])).notes == (
         "numbers are written in two ways (1.png and 003.png); the frames were taken in the order of their numbers",
