@@ -79,7 +79,7 @@ def test_a_bare_number_is_a_score(own: Any, value: Any) -> None:
         ([0.5], "returned a list"),
         ({"value": 1}, "returned a dict"),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:20],
 )
 def test_what_is_no_score_is_the_failure_of_that_clip(own: Any, value: Any, named: str) -> None:
     id = own("odd", lambda lab: value if lab.mean[0, 0] < 50 else 1.0)
