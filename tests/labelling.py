@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
+import shutil
+import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import unescape
@@ -23,6 +28,7 @@ from revisit.results.files import RecordWriter, case_to_json
 
 PROJECT = Path(__file__).parents[1]
 FRAMES, FPS = 25, 12.5
+QUIET: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 def clip(path: Path, seed: int, frames: int = FRAMES) -> Path:
@@ -120,6 +126,67 @@ def running(*arguments: str, env: Mapping[str, str] | None = None) -> Iterator[t
 
 def address_in(said: Sequence[str]) -> str:
     return next(re.search(r"(http://\S+?)/admin", line)[1] for line in said if "/admin" in line)
+
+
+class PostgresServer:
+    """A PostgreSQL server of our own on a free port, which can be stopped and started again."""
+
+    def __init__(self) -> None:
+        found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+        self.binaries = found[-1].parent if found else Path(shutil.which("initdb") or "/nowhere").parent
+        if not (self.binaries / "postgres").exists():
+            pytest.skip("needs a PostgreSQL server (apt install postgresql)")
+        pytest.importorskip("psycopg", reason="needs psycopg (pip install 'revisit-bench[postgres]')")
+        self.user = as_postgres()
+        self.folder = Path(subprocess.check_output(["mktemp", "-d", "/tmp/revisit-postgres-XXXXXX"], text=True).strip())
+        if self.user:
+            subprocess.run(["chown", "-R", self.user[1].partition("=")[2], str(self.folder)], check=True)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.address = f"postgresql://revisit@127.0.0.1:{self.port}/postgres"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> PostgresServer:
+        data = str(self.folder / "data")
+        made = [*self.user, str(self.binaries / "initdb"), "-D", data, "-A", "trust", "-U", "revisit", "-E", "UTF8"]
+        subprocess.run(made, check=True, cwd="/tmp", **QUIET)
+        self.start()
+        return self
+
+    def start(self) -> None:
+        place = ["-D", str(self.folder / "data"), "-p", str(self.port), "-k", str(self.folder), "-h", "127.0.0.1"]
+        self.process = subprocess.Popen([*self.user, str(self.binaries / "postgres"), *place], cwd="/tmp", **QUIET)
+        for _ in range(200):
+            asked = [str(self.binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+            if subprocess.run(asked, **QUIET).returncode == 0:
+                return
+            time.sleep(0.1)
+        raise AssertionError("the server did not start")
+
+    def stop(self) -> None:
+        """End the server and every connection to it."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait(30)
+            self.process = None
+
+    def __exit__(self, *ending: object) -> None:
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def as_postgres() -> list[str]:
+    """A PostgreSQL server refuses to run as root: the words that start it as somebody else."""
+    if os.getuid():
+        return []
+    for name in ("postgres", "nobody"):
+        try:
+            user = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+    pytest.skip("PostgreSQL does not run as root, and there is no other user")
 
 
 class Person:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import pwd
-import shutil
 import signal
-import socket
 import statistics
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,60 +16,14 @@ from revisit.labels.export import labels_of
 from revisit.labels.project import open_project
 from revisit.labels.queue import Queue
 from revisit.labels.store import Answer, Store
-from tests.labelling import Person, address_in, questions_in, running, tiny_run
-
-
-def as_postgres() -> list[str]:
-    """A PostgreSQL server refuses to run as root: the words that start it as somebody else."""
-    if os.getuid():
-        return []
-    for name in ("postgres", "nobody"):
-        try:
-            user = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
-    pytest.skip("PostgreSQL does not run as root, and there is no other user")
+from tests.labelling import Person, PostgresServer, address_in, questions_in, running, tiny_run
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """A PostgreSQL server of our own on a free port."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    binaries = found[-1].parent if found else Path(shutil.which("initdb") or "/nowhere").parent
-    if not (binaries / "postgres").exists():
-        pytest.skip("needs a PostgreSQL server (apt install postgresql)")
-    pytest.importorskip("psycopg", reason="needs psycopg (pip install 'revisit-bench[postgres]')")
-    user = as_postgres()
-    folder = Path(subprocess.check_output(["mktemp", "-d", "/tmp/revisit-postgres-XXXXXX"], text=True).strip())
-    if user:
-        subprocess.run(["chown", "-R", user[1].partition("=")[2], str(folder)], check=True)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    data = folder / "data"
-    subprocess.run(
-        [*user, str(binaries / "initdb"), "-D", str(data), "-A", "trust", "-U", "revisit", "-E", "UTF8"],
-        check=True, cwd="/tmp", **quiet,
-    )  # fmt: skip
-    server = subprocess.Popen(
-        [*user, str(binaries / "postgres"), "-D", str(data), "-p", str(port), "-k", str(folder), "-h", "127.0.0.1"],
-        cwd="/tmp", **quiet,
-    )  # fmt: skip
-    try:
-        for _ in range(200):
-            ready = subprocess.run([str(binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)], **quiet)
-            if ready.returncode == 0:
-                break
-            time.sleep(0.1)
-        else:
-            raise AssertionError("the server did not start")
-        yield f"postgresql://revisit@127.0.0.1:{port}/postgres"
-    finally:
-        server.send_signal(signal.SIGINT)
-        server.wait(30)
-        shutil.rmtree(folder, ignore_errors=True)
+    with PostgresServer() as server:
+        yield server.address
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -280,7 +280,7 @@ def test_names_are_escaped_in_every_format() -> None:
     assert "innerHTML" not in page
     assert r"\|$\_{" in as_markdown(made)
     assert "<script>" not in as_markdown(made)
-    assert r"|\$\_\{" in as_latex(made)
+    assert r"\textbar{}\$\_\{" in as_latex(made)
 
 
 def test_formats_show_counts_protocol_and_what_is_unscored() -> None:

@@ -457,7 +457,10 @@ def worker_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, does: str) -> P
     return write_video(tmp_path / "a.mp4", pictures(2))
 
 
-HEADER = b'{"width": 64, "height": 48, "count": 2, "fps": 24, "times": [0, 1], "rotation": 0, "notes": []}'
+HEADER = (
+    b'{"width": 64, "height": 48, "count": 2, "fps": 24, "times": [0, 1], '
+    b'"rotation": 0, "mirrored": false, "notes": []}'
+)
 SENDS = "out = sys.stdout.buffer; out.write(b'HEAD' + ({n}).to_bytes(4, 'big') + {data!r}); out.flush(); "
 
 

@@ -172,3 +172,77 @@ def test_digest_of_a_folder_is_of_rate_names_and_bytes(tmp_path: Path) -> None:
     assert clip_digest(Clip(a)) != clip_digest(Clip(a, fps=12))
     (b / "1.png").rename(b / "2.png")
     assert clip_digest(Clip(a)) != clip_digest(Clip(b))
+
+
+# One sequence
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (
+            ["a_1.png", "a_2.png", "b_1.png", "b_2.png", "b_3.png"],
+            "2 sequences of images, not one: b_1.png to b_3.png (3 images) and a_1.png to a_2.png (2 images)",
+        ),
+        (
+            ["frame1.png", "frame2.png", "frame01.png", "frame02.png"],
+            "two images of one number, frame01.png and frame1",
+        ),
+        (["1.jpg", "2.jpg", "2.jpeg"], "two images of one number, 2.jpeg and 2.jpg"),
+        (["cam1_01.png", "cam1_02.png", "cam2_01.png", "cam2_02.png"], "cam1_02.png (2 images) and cam2_01.png to"),
+        (["0001_rgb.png", "0001_depth.png", "0002_rgb.png", "0002_depth.png"], "2 sequences of images, not one: 0001_"),
+        (["1.png", "2.png", "cover.png"], "1.png to 2.png (2 images) and cover.png"),
+        (
+            ["a1.png", "a2.png", "b1.png", "c1.png"],
+            "3 sequences of images, not one: a1.png to a2.png (2 images) and b1",
+        ),
+    ],
+)
+def test_two_sequences_are_refused_by_name(tmp_path: Path, names: list[str], expected: str) -> None:
+    sentence = refusal(fill(tmp_path / "f", names))
+    assert expected in sentence and "folder of its own" in sentence
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["first.png", "last.png"],  # no numbers at all
+        ["1305031102.175304.png", "1305031103.175304.png"],  # seconds with a fraction
+        ["2026-01-31_12-00-59.png", "2026-01-31_12-01-00.png", "2026-01-31_12-02-00.png"],
+        ["take2_08.png", "take2_09.png", "take2_10.png"],
+        ["7 of 9.png", "8 of 9.png"],  # the number that counts is not the last
+        ["frame.0009.png", "frame.0010.png"],
+    ],
+)
+def test_one_sequence_by_other_names(tmp_path: Path, names: list[str]) -> None:
+    assert values(fill(tmp_path / "f", names)) == [10 * k for k in range(len(names))]
+
+
+def test_what_is_odd_about_numbers_is_noted(tmp_path: Path) -> None:
+    assert frame_files(fill(tmp_path / "gap", ["1.png", "5.png", "6.png"])).notes == (
+        "frame numbers are missing between 1.png and 5.png; the frames that are there were taken as one clip without "
+        "gaps",
+    )
+    assert frame_files(fill(tmp_path / "padding", ["1.png", "2.png", "003.png"])).notes == (
+        "numbers are written in two ways (1.png and 003.png); the frames were taken in the order of their numbers",
+    )
+    assert frame_files(fill(tmp_path / "names", ["a_1.png", "b_1.png"])).notes == (
+        "the images are not numbered as one sequence; they were taken in the order of their names, a_1.png to b_1.png "
+        "(2 images)",
+    )
+    for names in (["08.png", "09.png", "10.png"], ["8.png", "9.png", "10.png"], ["0.png", "1.png"]):
+        assert frame_files(fill(tmp_path / names[0], names)).notes == ()
+
+
+@pytest.mark.slow
+def test_a_folder_of_two_sequences_costs_no_other_clip(tmp_path: Path) -> None:
+    import revisit
+
+    clips = tmp_path / "clips"
+    clips.mkdir()
+    fill(clips / "good", [f"{k}.png" for k in range(4)])
+    fill(clips / "two", ["a_1.png", "a_2.png", "b_1.png", "b_2.png"])
+    results = revisit.evaluate(clips, metrics=["flicker"], out=tmp_path / "run")
+    answers = {record.case.sample: record for record in results.records}
+    assert answers["good"].status == "scored" and answers["two"].status == "failed"
+    assert "2 sequences of images, not one: a_1.png to a_2.png" in answers["two"].sentence

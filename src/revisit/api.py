@@ -57,8 +57,9 @@ def evaluate(
 
     `out` is the run directory, runs/<name of the source> by default. `params` are parameters by metric, gate, evidence
     or observer. With `truth`, references are scored, too, and stand apart in `results.truth`. `report` writes the page;
-    `progress` shows how far the work is. With `workers=0` everything runs in
-    this process; an observer that is defined in a notebook or script needs that, and gets it.
+    `progress` shows how far the work is. Where a metric fails, the answer about that clip is a failed one, and a
+    warning tells of it once. With `workers=0` everything runs in this process; an observer that is defined in a
+    notebook or script needs that, and gets it.
     """
     from dataclasses import replace
 
@@ -80,7 +81,9 @@ def evaluate(
         from revisit.report.html import write_report
 
         write_report(run)
-    return run.results
+    results = run.results
+    results.warn_of_failures()
+    return results
 
 
 def load(run: str | Path) -> Results:
@@ -146,7 +149,9 @@ def score(
         for name, rgb in clips.items()
     ]
     plan = plan_of(SUITES[suite], cases, observer_set(set), protocol=protocol, metrics=metrics, overrides=params)
-    return score_cases(plan)
+    results = score_cases(plan)
+    results.warn_of_failures()
+    return results
 
 
 def observe(

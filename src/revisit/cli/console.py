@@ -189,9 +189,13 @@ def summary(content: Mapping[str, Any], all: bool = False) -> None:
         message(f"... and {len(remarks) - 5} more notes; see summary.json")
     for entry in content["rejected"][:10]:
         message(f"rejected: {entry['id']}: {entry['reason']}")
-    for entry in content["failed"][:10]:
-        message(f"failed: {entry['case']}: {entry['reason']}")
-    rest = len(content["rejected"][10:]) + len(content["failed"][10:])
+    failed: dict[str, list[str]] = {}  # a metric that fails everywhere is one line
+    for entry in content["failed"]:
+        failed.setdefault(entry["reason"], []).append(entry["case"])
+    for reason, cases in list(failed.items())[:10]:
+        more = f" and {counted(len(cases) - 1, 'more clip')}" if len(cases) > 1 else ""
+        message(f"failed: {cases[0]}{more}: {reason}")
+    rest = len(content["rejected"][10:]) + sum(len(cases) for cases in list(failed.values())[10:])
     if rest:
         message(f"... and {rest} more; see summary.json")
     if judged and not all:

@@ -1,7 +1,14 @@
 """The basic types of Revisit: Case, Clip, Evidence, Observer, Metric, Gate, Suite, Score. It imports no other room."""
 
 from revisit.core.cases import ONLY_NAMED, Case, Clip, Rejected, Remark, Target
-from revisit.core.errors import InvalidEvidence, MediaError, MissingPrerequisite, RevisitError, UsageError
+from revisit.core.errors import (
+    InvalidAnswer,
+    InvalidEvidence,
+    MediaError,
+    MissingPrerequisite,
+    RevisitError,
+    UsageError,
+)
 from revisit.core.evidence import EVIDENCE, Array, evidence, evidence_id, from_arrays, to_arrays
 from revisit.core.frames import Batch, ClipInfo, Frame
 from revisit.core.observing import (
@@ -25,9 +32,9 @@ from revisit.core.suites import SUITES, Suite, suite
 
 __all__ = [
     "DERIVED", "EVIDENCE", "GATES", "KINDS", "METRICS", "OBSERVERS", "ONLY_NAMED", "SUITES",
-    "Array", "Batch", "Case", "Clip", "ClipInfo", "Derived", "Frame", "Gate", "InvalidEvidence", "MediaError", "Metric",
-    "MissingPrerequisite", "Observer", "PairSight", "Reason", "Record", "Rejected", "Remark", "RevisitError",
-    "Sampling", "Score", "Series", "Sight", "Suite", "Target", "Unscored", "UsageError", "Verdict",
+    "Array", "Batch", "Case", "Clip", "ClipInfo", "Derived", "Frame", "Gate", "InvalidAnswer", "InvalidEvidence",
+    "MediaError", "Metric", "MissingPrerequisite", "Observer", "PairSight", "Reason", "Record", "Rejected", "Remark",
+    "RevisitError", "Sampling", "Score", "Series", "Sight", "Suite", "Target", "Unscored", "UsageError", "Verdict",
     "derived", "digest", "every", "evidence", "evidence_id", "from_arrays", "gate", "load_all", "metric",
     "observer", "observers", "per_second", "suite", "to_arrays",
 ]  # fmt: skip

@@ -15,8 +15,8 @@ class RevisitError(Exception):
         super().__init__(said if len(said) <= LONGEST else f"{said[: LONGEST // 2]} … {said[-LONGEST // 2 :]}")
 
 
-class UsageError(RevisitError):
-    """The command, manifest or configuration asks for something that does not exist."""
+class UsageError(RevisitError, ValueError):
+    """The command, manifest, configuration or call asks for something that does not exist; a ValueError, too."""
 
     exit_code = 2
 
@@ -29,6 +29,10 @@ class MissingPrerequisite(RevisitError):
 
 class MediaError(RevisitError):
     """A video, image folder or array file cannot be read; the message says why."""
+
+
+class InvalidAnswer(RevisitError):
+    """A metric or gate returned what is no answer; the message names it, what it returned and what it may return."""
 
 
 class InvalidEvidence(RevisitError):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from revisit.core.errors import InvalidAnswer
 from revisit.core.reasons import Reason
 
 
@@ -87,6 +88,71 @@ class Unscored:
     @property
     def sentence(self) -> str:
         return self.reason.sentence
+
+
+def score_of(id: str, answer: Any) -> Score | Unscored:
+    """What a metric returned, as a Score or an Unscored; a bare number is a score.
+
+    Parameters
+    ----------
+    id
+        The metric, for the sentence of an error.
+    answer
+        A Score, an Unscored, or a finite number: a float, an int or a numpy scalar.
+
+    Returns
+    -------
+    Score or Unscored
+        The same, or the Score of the number.
+
+    Raises
+    ------
+    InvalidAnswer
+        For nan, for infinity and for any other type.
+    """
+    if isinstance(answer, Unscored):
+        return answer
+    if isinstance(answer, Score):
+        _check_parts(id, answer)
+        return answer
+    value = answer.item() if isinstance(answer, np.generic | np.ndarray) and np.ndim(answer) == 0 else answer
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidAnswer(
+            f"{id} returned {_kind_of(answer)}; return a number, a revisit.Score, or a revisit.Unscored with the "
+            "reason why there is none"
+        )
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf if value > 0 else -math.inf
+    if not math.isfinite(number):
+        raise InvalidAnswer(
+            f"{id} returned {number} ({type(answer).__name__}); return a finite number, or a revisit.Unscored with the "
+            "reason why there is none"
+        )
+    return Score(number)
+
+
+def verdict_of(id: str, answer: Any) -> Verdict | Unscored:
+    """What a gate returned; InvalidAnswer for what is neither a Verdict nor an Unscored."""
+    if isinstance(answer, Unscored):
+        return answer
+    if not isinstance(answer, Verdict):
+        raise InvalidAnswer(f"{id} returned {_kind_of(answer)}; a gate returns a revisit.Verdict or a revisit.Unscored")
+    _check_parts(id, answer)
+    return answer
+
+
+def _check_parts(id: str, answer: Score | Verdict) -> None:
+    """Refuse what could not be written to a record."""
+    if answer.units is not None and not isinstance(answer.units, Series):
+        raise InvalidAnswer(f"{id} returned units that are {_kind_of(answer.units)}; they are a revisit.Series")
+    if not isinstance(answer.facts, Mapping):
+        raise InvalidAnswer(f"{id} returned facts that are {_kind_of(answer.facts)}; they are a mapping from names")
+
+
+def _kind_of(value: Any) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
 
 
 @dataclass(frozen=True)

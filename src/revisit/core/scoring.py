@@ -15,7 +15,7 @@ from typing import Any
 from revisit.core.evidence import evidence_id
 from revisit.core.observing import keyword_defaults
 from revisit.core.registry import Registry
-from revisit.core.scores import Score, Unscored, Verdict
+from revisit.core.scores import Score, Unscored, Verdict, score_of, verdict_of
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Gate:
     params: Mapping[str, Any]
 
     def __call__(self, *evidence: Any, **params: Any) -> Verdict | Unscored:
-        return self.fn(*evidence, **params)
+        return verdict_of(self.id, self.fn(*evidence, **params))
 
     @property
     def summary(self) -> str:
@@ -64,7 +64,7 @@ class Metric:
     range: tuple[float | None, float | None]
     higher_is_better: bool | None  # None: a description, neither good nor bad
     needs: tuple[type, ...]
-    fn: Callable[..., Score | Unscored]
+    fn: Callable[..., Score | Unscored | float]
     gates: tuple[str, ...] = ()
     suites: tuple[str, ...] = ()
     family: str = ""
@@ -77,7 +77,7 @@ class Metric:
     rewards_unchanged: bool = False  # an unchanged look scores best, also where something should have changed
 
     def __call__(self, *evidence: Any, **params: Any) -> Score | Unscored:
-        return self.fn(*evidence, **{**self.params, **params})
+        return score_of(self.id, self.fn(*evidence, **{**self.params, **params}))
 
     @property
     def summary(self) -> str:
@@ -112,14 +112,14 @@ def metric(
     doc: str = "",
     params: Mapping[str, Any] | None = None,
     rewards_unchanged: bool = False,
-) -> Callable[[Callable[..., Score | Unscored]], Metric]:
-    """Register a pure function of evidence as a metric.
+) -> Callable[[Callable[..., Score | Unscored | float]], Metric]:
+    """Register a pure function of evidence as a metric. It returns a Score, an Unscored, or just a finite number.
 
     One function may serve a family of metrics: `doc` then speaks for its docstring, and `params` are parameters that
     only some of the family have, beside the keyword-only ones.
     """
 
-    def register(fn: Callable[..., Score | Unscored]) -> Metric:
+    def register(fn: Callable[..., Score | Unscored | float]) -> Metric:
         family = _chapter(fn.__module__)
         return METRICS.add(id, Metric(
             id, version, title, unit, range, higher_is_better, needs, fn, gates, suites,

@@ -2,7 +2,8 @@
 
 A file counts as unchanged while its size, its number on the disk and both its times are the same; the second of these
 cannot be set by hand. What was changed in the last two seconds is not remembered, because a clock may be too coarse to
-tell a later change. Observers still compare the bytes that they have decoded with the digest of the plan.
+tell a later change. Digests of before mirrored clips had one of their own are taken over where a clip is not mirrored.
+Observers still compare the bytes that they have decoded with the digest of the plan.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import msgspec
 from revisit.core import Clip, digest
 from revisit.media import clip_digest
 from revisit.media.files import replacing
+from revisit.media.orientation import is_mirrored
 
 SETTLED = 2 * 10**9  # nanoseconds
 State = tuple[int, int, int, int]  # number on the disk, size, and when content and file changed
@@ -28,10 +30,10 @@ class Digests:
     """The digests of a dataset's clips, with those that were found before under a cache's folder."""
 
     def __init__(self, root: Path, source: Path) -> None:
-        self.path = root / "digests" / f"{digest(str(source.resolve()), 16)}.json"
-        self.earlier: dict[str, Known] = {}
-        with suppress(OSError, ValueError):
-            self.earlier = msgspec.json.decode(self.path.read_bytes(), type=dict[str, Known])
+        name = digest(str(source.resolve()), 16)
+        self.path = root / "digests" / f"{name}-2.json"
+        self.earlier = _read(self.path)
+        self.unmarked = _read(root / "digests" / f"{name}.json")
         self.now: dict[str, Known] = {}
 
     def of(self, clip: Clip) -> str:
@@ -41,6 +43,8 @@ class Digests:
             return clip_digest(clip)
         name = f"{clip.path} {clip.start} {clip.count} {clip.disturbed}"
         known = self.earlier.get(name)
+        if known is None and name in self.unmarked and not is_mirrored(clip.path):
+            known = self.unmarked[name]
         if known is not None and known[0] == state:
             self.now[name] = known
             return known[1]
@@ -56,6 +60,13 @@ class Digests:
         if found != self.earlier:
             with suppress(OSError, ValueError), replacing(self.path) as temporary:
                 temporary.write_bytes(msgspec.json.encode(found))
+
+
+def _read(path: Path) -> dict[str, Known]:
+    """What was remembered; nothing where that cannot be read."""
+    with suppress(OSError, ValueError):
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Known])
+    return {}
 
 
 def _state(path: Path) -> State | None:

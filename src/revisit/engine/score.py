@@ -176,12 +176,12 @@ def _answer(bench: Bench, asker: Metric | Gate) -> tuple[dict[str, Any], Series 
         if bench.sheet.unreadable:
             raise Failed(bench.sheet.unreadable)
         answer = bench.score(asker) if isinstance(asker, Metric) else bench.verdict(asker)
+        facts = plain(answer.facts)
     except (Failed, RevisitError) as error:
         return {"status": "failed", "reason": Reason("failed", str(error))}, None
     except Exception as error:  # a fault in one metric must not cost the others their scores
         why = f"{asker.id} failed: {type(error).__name__}: {error}"
         return {"status": "failed", "reason": Reason("failed", why)}, None
-    facts = plain(answer.facts)
     if isinstance(answer, Unscored):
         return {"status": "unscored", "reason": answer.reason, "facts": facts}, None
     if isinstance(answer, Score):
@@ -191,7 +191,10 @@ def _answer(bench: Bench, asker: Metric | Gate) -> tuple[dict[str, Any], Series 
 
 
 def plain(value: Any) -> Any:
-    """Numbers, strings, lists and mappings only, so that it survives JSON; not-a-number becomes null."""
+    """Numbers, strings, lists and mappings only, so that it survives JSON; not-a-number becomes null.
+
+    TypeError for whatever else a metric may have put there.
+    """
     if isinstance(value, Mapping):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, np.ndarray):
@@ -202,4 +205,6 @@ def plain(value: Any) -> Any:
         return plain(value.item())
     if isinstance(value, float):
         return value if np.isfinite(value) else None
-    return value
+    if value is None or isinstance(value, str | int):
+        return value
+    raise TypeError(f"its facts hold a {type(value).__name__}, which JSON cannot say")

@@ -6,8 +6,6 @@ frequent label counts, and where there is none the question is left out.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +15,7 @@ from typing import Any
 from revisit.core import UsageError
 from revisit.core.texts import json_lines, reading
 from revisit.judges.questions import Choice, Malformed, Question, Rating, Schema, YesNo
+from revisit.media.texts import csv_rows
 from revisit.stats.agreement import majority
 
 KNOWN = ("clip", "question", "label", "form", "subset", "polarity", "pair", "rater", "about")
@@ -49,7 +48,7 @@ def read_labels(path: Path) -> Labels:
         raise UsageError(f"{path}: no such file; expected labels as .csv or .jsonl")
     with reading(path, "a file of labels"):
         text = path.read_text(encoding="utf-8-sig")
-        rows = list(csv.DictReader(io.StringIO(text))) if path.suffix == ".csv" else _json_rows(path, text)
+        rows = list(csv_rows(text)) if path.suffix == ".csv" else _json_rows(path, text)
         if not rows:
             raise UsageError(f"{path}: no labels found; expected rows with clip, question and label")
         groups: dict[tuple[str, str], list[Label]] = defaultdict(list)

@@ -2,7 +2,8 @@
 
 A rater's link holds a token; opening it sets a cookie, and everything else goes by that. A rater may see the item that
 is held for them, their own answers and the media of the project, and nothing else; media go by random names. The page
-of the project (progress, links, files) needs the admin token. Forms carry a signature of project and session.
+of the project (progress, links, files) needs the admin token. Forms carry a signature of project and session. Who sends
+wrong tokens, in links or in cookies, has to wait. Where the disk is full or the database gone, the answer is a 503.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import io
+import logging
 import zipfile
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,7 @@ from revisit.labels.items import JUDGEABLE, Item
 from revisit.labels.label import BACK, CANNOT, GONE
 from revisit.labels.project import Project
 from revisit.labels.queue import Queue, swapped
-from revisit.labels.store import Rater, Store
+from revisit.labels.store import Rater, Store, StoreUnavailable
 from revisit.labels.tables import rater_rows
 from revisit.web.media import media_response
 from revisit.web.server import Rates, needs, static_files
@@ -46,7 +49,7 @@ def refused(status: int, sentence: str) -> Exception:
     """What is raised where a request is not answered; the sentence is said instead."""
     from starlette.exceptions import HTTPException
 
-    return HTTPException(status, sentence, {"retry-after": "10"} if status == 429 else None)
+    return HTTPException(status, sentence, {"retry-after": "10"} if status in (429, 503) else None)
 
 
 class Pages:
@@ -149,7 +152,12 @@ class Pages:
             answer = forms.answer_of(item, rater.id, fields, turned, [self.project.shots[id] for id in item.cases])
         except UsageError as error:
             return self.item(request, fields, problem=str(error), status=422)
-        self.store.submit(answer)
+        try:
+            self.store.submit(answer)
+        except StoreUnavailable as error:
+            with suppress(StoreUnavailable):  # the page with all that was entered, where that much can still be read
+                return self.item(request, fields, problem=self._told(request, error), status=503)
+            raise
         return self._redirect(f"/right/{item.id}" if item.example else f"/work?task={item.task}")
 
     def right(self, request: Any, fields: forms.Fields) -> Any:
@@ -236,6 +244,9 @@ class Pages:
             try:
                 rater, token = self.store.add_rater(name)
                 links[rater.name] = self._address(request, f"/r/{token}")
+            except StoreUnavailable as error:  # the links of those before are shown nowhere else
+                problem = self._told(request, error)
+                break
             except UsageError as error:
                 problem = str(error)
         return self.admin(request, fields, links, problem)
@@ -282,10 +293,22 @@ class Pages:
                 raise refused(400, str(error)) from None
             try:
                 return await run_in_threadpool(answered, request, fields)
+            except StoreUnavailable as error:
+                raise refused(503, self._told(request, error)) from None
             except RevisitError as error:
                 raise refused(422, str(error)) from None
 
         return endpoint
+
+    def _told(self, request: Any, error: StoreUnavailable) -> str:
+        """What is said where labels cannot be read or written; the console of the server is told more."""
+        place = getattr(request.scope.get("route"), "path", "")  # a path itself may hold a token
+        logging.getLogger(__name__).warning("%s %s: %s", request.method, place, error)
+        after = "tell whoever runs the project if that does not help"
+        if request.method == "POST":
+            said = "Keep this page open, send it again in a minute"
+            return f"This could not be stored: {error.problem}. {said}, and {after}."
+        return f"This page cannot be shown: {error.problem}. Load it again in a minute, and {after}."
 
     def _page(self, request: Any, template: str, status: int = 200, **content: Any) -> Any:
         from starlette.responses import HTMLResponse
@@ -313,6 +336,8 @@ class Pages:
         token = self._cookie(request, "rater")
         rater = self.store.rater_of(token) if token else None
         if rater is None:
+            if token:
+                self._slow_down(request)
             raise refused(403, "Open the link that you were given; it identifies you.")
         return rater
 
@@ -322,6 +347,8 @@ class Pages:
 
     def _need_admin(self, request: Any) -> None:
         if self._admin(request) is None:
+            if self._cookie(request, "admin"):
+                self._slow_down(request)
             raise refused(403, "This page is for the project's owner. Open the link that was printed at the start.")
 
     def _own_item(self, rater: Rater, id: str) -> Item:

@@ -166,6 +166,8 @@ def _boxes(text: str) -> list[dict[str, Any]]:
                 }
             )
         return made
+    except UsageError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise UsageError("draw the box from one corner to the other, within the picture") from None
 

@@ -106,6 +106,8 @@ def from_line(line: Any, where: str) -> Label:
         texts = set(NAMES) - {"boxes", "frames", "seed", "form", "seconds", "swapped", "example"}
         told |= {name: str(value) for name, value in told.items() if name in texts}
         return Label(**{"item": told["case"], **told}, boxes=boxes, frames=frames)
+    except UsageError:
+        raise
     except (TypeError, ValueError) as error:
         raise UsageError(f"{where}: {error}; docs/labels.md lists the fields") from None
 

@@ -180,6 +180,8 @@ def from_label_studio(tasks: Any) -> list[Label]:
             for annotation in task.get("annotations") or ():
                 if not annotation.get("was_cancelled"):
                     made += _of_annotation(kind, str(data.get("item") or case), case, facts, annotation)
+        except UsageError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UsageError(f"task {number} is not in Label Studio's format: {error!s}") from None
     return made
@@ -236,10 +238,9 @@ def read(path: Path, shape: str) -> list[Label]:
         raise UsageError(f"unknown format {shape!r}; choose one of {', '.join(FORMATS)}")
     with reading(path, f"a file of labels of {shape}"):
         text = path.read_text(encoding="utf-8-sig")
+        lines = [text] if shape == "label-studio" else [line for line in text.split("\n") if line.strip()]
         try:
-            if shape == "label-studio":
-                return from_label_studio(parse_json(text))
-            rows = [parse_json(line) for line in text.split("\n") if line.strip()]
+            rows = [parse_json(line) for line in lines]
         except ValueError:
             raise UsageError(f"{path}: not JSON") from None
-        return from_rows(rows, shape)
+        return from_label_studio(rows[0]) if shape == "label-studio" else from_rows(rows, shape)

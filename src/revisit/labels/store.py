@@ -2,7 +2,8 @@
 
 An answer counts from the moment its transaction is on disk, and only then is it acknowledged; one rater has one answer
 to an item, so that sending a form twice cannot double it. Every answer that was ever sent stays in `history`.
-SQLite writes ahead (WAL) and syncs with every commit. Connections are one per thread.
+SQLite writes ahead (WAL) and syncs with every commit. Connections are one per thread. A full disk, or a server that is
+gone, is `StoreUnavailable`: nothing of the transaction is kept, and the next request tries with a new connection.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, TypeVar
@@ -37,7 +38,20 @@ CREATE TABLE IF NOT EXISTS holds (item TEXT NOT NULL, rater TEXT NOT NULL, since
 CREATE TABLE IF NOT EXISTS history (id TEXT PRIMARY KEY, kind TEXT NOT NULL, item TEXT NOT NULL, rater TEXT NOT NULL,
   content TEXT NOT NULL, at TEXT NOT NULL);
 """
+FULL = "the disk of the labels is full"
+GONE = "the database of the labels cannot be reached"
+BROKEN = "the file of the labels cannot be used"
+CONNECT_SECONDS = 10
 Made = TypeVar("Made")
+Run = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+
+
+class StoreUnavailable(UsageError):
+    """Labels cannot be read or written now: `problem` says why; the whole sentence also names files and machines."""
+
+    def __init__(self, problem: str, detail: str = "") -> None:
+        super().__init__(f"{problem}: {detail}" if detail else problem)
+        self.problem = problem
 
 
 @dataclass(frozen=True)
@@ -232,21 +246,57 @@ class Store:
         )
 
     def _rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        return self._again(lambda connection: self._run(connection, sql, values))
+        with self._failures():
+            return self._again(lambda connection: self._run(connection, sql, values))
 
     @contextmanager
-    def _change(self) -> Iterator[Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]]:
+    def _change(self) -> Iterator[Run]:
         """A transaction of which everything is kept or nothing; one at a time."""
-        connection = self._again(lambda made: self._begin(made))
+        with self._failures():
+            connection = self._again(lambda made: self._begin(made))
+            try:
+                yield lambda sql, values: self._run(connection, sql, values)
+                self._run(connection, "COMMIT", ())
+            except BaseException:
+                self._roll_back(connection)
+                raise
+            finally:
+                if not self.postgres:
+                    self._writing.release()
+
+    def _roll_back(self, connection: Any) -> None:
+        """End a transaction that failed. Where even that fails the connection goes, and the transaction with it."""
         try:
-            yield lambda sql, values: self._run(connection, sql, values)
-            self._run(connection, "COMMIT", ())
-        except BaseException:
-            self._run(connection, "ROLLBACK", ())
-            raise
-        finally:
-            if not self.postgres:
-                self._writing.release()
+            if self.postgres or connection.in_transaction:  # SQLite ends some by itself
+                self._run(connection, "ROLLBACK", ())
+        except Exception:
+            self._drop()
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Turn what goes wrong with a disk or a server, and not with us, into `StoreUnavailable`."""
+        if self.postgres:
+            psycopg = needs("psycopg", "postgres")
+            try:
+                yield
+            except psycopg.OperationalError as error:
+                self._drop()
+                full = isinstance(error, psycopg.errors.DiskFull)
+                raise StoreUnavailable(FULL if full else GONE, _first_line(error)) from error
+            return
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
+                raise
+            self._drop()
+            raise StoreUnavailable(FULL if "is full" in str(error) else BROKEN, _first_line(error)) from error
+
+    def _drop(self) -> None:
+        """Leave this thread's connection; the next request makes a new one."""
+        with suppress(Exception):
+            self.close()
+        self._local.connection = None
 
     def _begin(self, connection: Any) -> Any:
         if self.postgres:
@@ -274,18 +324,17 @@ class Store:
         except psycopg.OperationalError:
             if fresh:
                 raise
+            self._drop()
             self._local.connection = self._connect()
             return does(self._local.connection)
 
     def _connect(self) -> Any:
         if self.postgres:
             psycopg = needs("psycopg", "postgres")
-            try:
-                made = psycopg.connect(self.where, autocommit=True)
-                made.execute(f'SET search_path TO "{self.schema}"')
-                return made
-            except psycopg.OperationalError as error:
-                raise UsageError(f"the database cannot be reached: {str(error).splitlines()[0]}") from None
+            patience = {} if "connect_timeout" in self.where else {"connect_timeout": CONNECT_SECONDS}
+            made = psycopg.connect(self.where, autocommit=True, **patience)
+            made.execute(f'SET search_path TO "{self.schema}"')
+            return made
         made = sqlite3.connect(self.where, timeout=30, isolation_level=None)
         for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
             made.execute(f"PRAGMA {setting}")
@@ -307,6 +356,10 @@ def _put(run: Any, table: str, item: str, rater: str, names: Sequence[str], valu
         f"ON CONFLICT (item, rater) DO UPDATE SET {changes}",
         (item, rater, *values),
     )
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _digest(token: str) -> str:

@@ -18,7 +18,7 @@ from revisit.media.limits import in_words
 READS = "videos are mp4, m4v, mov, mkv or webm"
 _BOXES = (b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"uuid", b"styp", b"sidx", b"moof")
 _NEEDED_BOXES = (b"moov", b"mdat", b"moof")
-_EBML, _SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"
+EBML, _SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"
 _OTHERS = (
     (b"version https://git-lfs", "a Git LFS pointer, not the video itself; fetch it with `git lfs pull`"),
     (b"#EXTM3U", "a playlist, not a video; give the video itself"),
@@ -44,7 +44,7 @@ def demuxer_of(file: BinaryIO) -> str:
     if start[4:8] in _BOXES:
         _whole_boxes(file, size)
         return "mov"
-    if start.startswith(_EBML):
+    if start.startswith(EBML):
         _whole_segment(start, size)
         return "matroska"
     found = next((what for magic, what in _OTHERS if start.startswith(magic)), None)
@@ -97,16 +97,16 @@ def boxes(file: BinaryIO, size: int) -> Iterator[tuple[bytes, int, int]]:
 
 def _whole_segment(start: bytes, size: int) -> None:
     """Check that a Matroska file is as long as its segment announces."""
-    length, at = _vint(start, 4)
+    length, at = ebml_length(start, 4)
     at += length or 0
     if start[at : at + 4] != _SEGMENT:
         return  # padding before the segment is allowed; the demuxer will find it
-    length, at = _vint(start, at + 4)
+    length, at = ebml_length(start, at + 4)
     if length is not None and at + length > size:
         raise _cut_off(size, at + length)
 
 
-def _vint(data: bytes, at: int) -> tuple[int | None, int]:
+def ebml_length(data: bytes, at: int) -> tuple[int | None, int]:
     """An EBML length at a position, None if it is written as unknown, and the position behind it."""
     first = data[at] if at < len(data) else 0
     width = 9 - first.bit_length()

@@ -127,13 +127,16 @@ class ClipStream(AbstractContextManager["ClipStream"]):
             ignored = "the video has its own timestamps; the given {:g} frames per second were ignored"
             notes = (ignored.format(clip.fps),) if clip.fps else ()
         head = self._worker.header()
-        self._size, self._turns = (head["height"], head["width"]), head["rotation"] // 90
+        self._size = head["height"], head["width"]
+        self._turns, self._mirrored = head["rotation"] // 90, head["mirrored"]
         height, width = self._size[::-1] if self._turns % 2 else self._size
         self._has_end = clip.count is not None
         self._first, times = clip.start, _stretch(clip, np.asarray(head["times"], dtype=np.float64))
         self.info = ClipInfo(width, height, len(times), head["fps"], times)
-        if self._turns:
-            notes += (f"rotated by {head['rotation']} degrees counterclockwise, as its display matrix says",)
+        turned = f"rotated by {head['rotation']} degrees counterclockwise" if self._turns else ""
+        changes = " and ".join(filter(None, ["mirrored left to right" if self._mirrored else "", turned]))
+        if changes:
+            notes += (f"{changes}, as its display matrix says",)
         self.notes = notes + tuple(printable(str(note)) for note in head["notes"])
         self._wanted = _frame_numbers(wanted, self.info)
         self._total = head["count"]
@@ -171,7 +174,9 @@ class ClipStream(AbstractContextManager["ClipStream"]):
         self._feed(self._first + number)
         rgb = worker.frame(*self._size)
         self._feed(self._first + number + 1)  # is decoded while this one is looked at
-        return np.ascontiguousarray(np.rot90(rgb, self._turns)) if self._turns else rgb
+        if self._mirrored:
+            rgb = rgb[:, ::-1]
+        return np.ascontiguousarray(np.rot90(rgb, self._turns))
 
     def _feed(self, last: int) -> None:
         """Hand the images of a folder up to number `last` to the decoder; a video it reads by itself."""
@@ -231,6 +236,7 @@ class _Worker:
         try:
             head = {
                 **{name: int(head[name]) for name in ("width", "height", "count", "rotation")},
+                "mirrored": bool(head["mirrored"]),
                 "fps": float(head["fps"]),
                 "times": [float(t) for t in head["times"]],
                 "notes": list(head["notes"]),

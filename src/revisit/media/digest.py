@@ -13,12 +13,14 @@ from revisit.core import Clip, MediaError
 from revisit.core.cases import FRAME_RATE_OF_FOLDERS
 from revisit.media.folder import frame_files
 from revisit.media.names import in_clip
+from revisit.media.orientation import is_mirrored
 
 
 def clip_digest(clip: Clip) -> str:
     """SHA-256 in hex over the bytes of a video, or over the frame rate, names and bytes of a folder of frames.
 
-    The stretch of a clip that is not the whole file is part of it, and so is a disturbance.
+    The stretch of a clip that is not the whole file is part of it, and so are a disturbance and a display matrix that
+    mirrors: evidence of such clips from before the matrix was obeyed has another address.
     """
     made = hashlib.sha256()
     if clip.start or clip.count is not None:
@@ -31,6 +33,8 @@ def clip_digest(clip: Clip) -> str:
         made.update(np.ascontiguousarray(rgb).data)
         return made.hexdigest()
     with in_clip(clip.path):
+        if is_mirrored(clip.path):
+            made.update(b"mirrored, as its display matrix says\n")
         for piece in _folder(clip) if clip.path.is_dir() else _file(clip.path):
             made.update(piece)
     return made.hexdigest()

@@ -3,19 +3,22 @@
 Rules: frames are png, jpg/jpeg or webp images directly in the folder, in natural order (2 before
 10). A word between two dots marks a side image that belongs to a frame (`0001.depth.png`,
 `0001.mask.png`) and is left out where plain images exist; a number there is part of the name
-(`shot.0001.png`). All frames are of one kind: a folder with both jpg and png frames is refused,
-because nothing says which of them is the clip.
+(`shot.0001.png`). All frames are of one kind and one sequence: a folder with both jpg and png frames
+is refused, and so is one with `a_1.png` and `b_1.png`, or with `1.png` and `01.png`, because nothing
+says which of them is the clip.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from revisit.core import MediaError
+from revisit.media.names import printable
 
 _DECODERS = {"png": "png", "jpg": "mjpeg", "jpeg": "mjpeg", "webp": "webp"}
 
@@ -46,8 +49,89 @@ def frame_files(folder: Path) -> FrameFiles:
     left_out = sorted({other for other, _ in groups if other != tag})
     notes = tuple(f"images marked .{other} were ignored: they accompany the frames" for other in left_out)
     ordered = tuple(sorted(paths, key=natural))
-    gap = _gap(ordered)
-    return FrameFiles(ordered, decoder, (*notes, gap) if gap else notes)
+    _require_one_sequence(ordered)
+    return FrameFiles(ordered, decoder, (*notes, *filter(None, [_order(ordered), _padding(ordered), _gap(ordered)])))
+
+
+def _require_one_sequence(paths: tuple[Path, ...]) -> None:
+    """Refuse images that are numbered as several clips would be."""
+    sequences = _grouped(paths, _pattern)
+    if len(sequences) > 1:
+        if max(map(len, sequences)) > 1:
+            raise _several(sequences)
+        return
+    for twice in _grouped(paths, _numbers):
+        if len(twice) > 1 and _numbers(twice[0].stem):
+            raise MediaError(
+                f"the folder has two images of one number, {printable(twice[0].name)} and {printable(twice[1].name)}; "
+                "keep one of them, or put each sequence into a folder of its own"
+            )
+    columns = list(zip(*(_numbers(path.stem) for path in paths), strict=True))
+    counting = not columns or any(len(set(column)) == len(paths) for column in columns)
+    if not counting and not _is_time(paths[0].stem):  # every number starts again
+        raise _several(_grouped(paths, lambda stem: _numbers(stem)[:-1]))
+
+
+def _grouped(paths: tuple[Path, ...], key: Callable[[str], Hashable]) -> list[list[Path]]:
+    """The images in groups of the same key, which is made of the name without its ending."""
+    groups: dict[Hashable, list[Path]] = defaultdict(list)
+    for path in paths:
+        groups[key(path.stem)].append(path)
+    return list(groups.values())
+
+
+def _several(sequences: list[list[Path]]) -> MediaError:
+    """The sentence that names the two longest sequences."""
+    longest = sorted(sequences, key=len, reverse=True)
+    names = " and ".join(_range(paths) for paths in longest[:2])
+    more = f", and {len(longest) - 2} more" if len(longest) > 2 else ""
+    return MediaError(
+        f"the folder holds {len(longest)} sequences of images, not one: {names}{more}; put each into a folder of its "
+        "own"
+    )
+
+
+def _range(paths: list[Path]) -> str:
+    if len(paths) == 1:
+        return printable(paths[0].name)
+    return f"{printable(paths[0].name)} to {printable(paths[-1].name)} ({len(paths)} images)"
+
+
+def _pattern(stem: str) -> str:
+    """The name with a mark in place of each number; names without any number are one sequence."""
+    return re.sub(r"[0-9]+", "#", stem) if re.search(r"[0-9]", stem) else ""
+
+
+def _numbers(stem: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"[0-9]+", stem))
+
+
+def _is_time(stem: str) -> bool:
+    """Whether a name is a point in time, whose last number starts again and again: 12.250, or 2026-01-31_12-00-01."""
+    return bool(re.fullmatch(r"[0-9]+\.[0-9]+|[0-9]+([^0-9A-Za-z]+[0-9]+){2,}", stem))
+
+
+def _padding(paths: tuple[Path, ...]) -> str:
+    """A sentence on numbers that are not all filled up with zeros to the same length; else nothing."""
+    numbers = [(found[-1], path) for path in paths if (found := re.findall(r"[0-9]+", path.stem))]
+    padded = [(number, path) for number, path in numbers if number[0] == "0" and len(number) > 1]
+    if not padded:
+        return ""
+    longest, other = max(padded, key=lambda pair: len(pair[0]))
+    shorter = [path for number, path in numbers if len(number) < len(longest)]
+    if not shorter:
+        return ""
+    names = f"{printable(shorter[0].name)} and {printable(other.name)}"
+    return f"numbers are written in two ways ({names}); the frames were taken in the order of their numbers"
+
+
+def _order(paths: tuple[Path, ...]) -> str:
+    """A sentence on names of which no two differ in their numbers alone; else nothing."""
+    patterns = {_pattern(path.stem) for path in paths}
+    if len(patterns) < 2:
+        return ""
+    names = _range(list(paths))
+    return f"the images are not numbered as one sequence; they were taken in the order of their names, {names}"
 
 
 def _gap(paths: tuple[Path, ...]) -> str:
@@ -56,7 +140,7 @@ def _gap(paths: tuple[Path, ...]) -> str:
     steps = Counter(after - before for before, after in pairwise(numbers))
     if len(steps) < 2:
         return ""
-    usual = steps.most_common(1)[0][0]
+    usual = min(steps, key=lambda step: (-steps[step], step))
     gaps = [k for k, (before, after) in enumerate(pairwise(numbers)) if after - before > usual > 0]
     if not gaps or min(steps) < 1:  # numbers that go back are not numbers of frames
         return ""

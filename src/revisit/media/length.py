@@ -32,16 +32,17 @@ def index_of(path: Path) -> bytes | None:
 
 
 def _video_samples(index: bytes) -> int | None:
-    for kind, track in _boxes(index):
-        media = b"".join(body for name, body in _boxes(track) if name == b"mdia") if kind == b"trak" else b""
-        parts = dict(_boxes(media))
+    for kind, track in boxes_in(index):
+        media = b"".join(body for name, body in boxes_in(track) if name == b"mdia") if kind == b"trak" else b""
+        parts = dict(boxes_in(media))
         if parts.get(b"hdlr", b"")[8:12] != b"vide":
             continue
-        table = dict(_boxes(dict(_boxes(parts.get(b"minf", b""))).get(b"stbl", b"")))
+        table = dict(boxes_in(dict(boxes_in(parts.get(b"minf", b""))).get(b"stbl", b"")))
         sizes = table.get(b"stsz", b"")
         return int.from_bytes(sizes[8:12], "big") or None if len(sizes) >= 12 else None
     return None
 
 
-def _boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+def boxes_in(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Kind and content of each box at the outermost level of these bytes."""
     return ((kind, data[start:end]) for kind, start, end in boxes(BytesIO(data), len(data)))

@@ -102,11 +102,13 @@ def deliver(frames: Iterator[Any], facts: dict[str, Any], job: dict[str, Any]) -
         raise Problem(f"none of its {count} frames can be decoded; {STOPPED}")
     size = first.width, first.height
     check_pixels(*size, job)
-    rotation = rotation_of(first) if "fd" in job else 0  # not every PyAV reads the orientation of images
+    # Not every PyAV reads the orientation of images.
+    rotation, mirrored = orientation_of(first) if "fd" in job else (0, False)
     if rotation % 90:
-        facts["notes"].append(f"its display matrix asks for a rotation by {rotation} degrees, which was not applied")
-        rotation = 0
-    send(b"HEAD", {**facts, "width": size[0], "height": size[1], "rotation": rotation})
+        what = f"a rotation by {rotation} degrees" + (" of the mirrored picture" if mirrored else "")
+        facts["notes"].append(f"its display matrix asks for {what}, which was not applied")
+        rotation, mirrored = 0, False
+    send(b"HEAD", {**facts, "width": size[0], "height": size[1], "rotation": rotation, "mirrored": mirrored})
     wanted = json.loads(sys.stdin.buffer.readline())
     wanted = None if wanted is None else set(wanted)
     done = 0
@@ -129,14 +131,20 @@ def deliver(frames: Iterator[Any], facts: dict[str, Any], job: dict[str, Any]) -
     send(b"TAIL", {})
 
 
-def rotation_of(frame: Any) -> int:
-    """Degrees by which the display matrix turns the frame, counterclockwise, 0 to 359."""
+def orientation_of(frame: Any) -> tuple[int, bool]:
+    """What the display matrix does to the frame: degrees counterclockwise, 0 to 359, and whether left and right change
+    places before it is turned.
+    """
     known = frame.side_data  # by number, because PyAV 19 iterates over its keys and earlier versions over its values
     for data in (known[k] for k in range(len(known))):
         if data.type.name == "DISPLAYMATRIX":
             matrix = struct.unpack("=9i", bytes(data)[:36])
-            return round(-math.degrees(math.atan2(matrix[1], matrix[0]))) % 360
-    return 0
+            a, b, _, c, d = matrix[:5]
+            mirrored = a * d < b * c
+            if mirrored:
+                a, b = -a, -b
+            return round(-math.degrees(math.atan2(b, a))) % 360, mirrored
+    return 0, False
 
 
 # Videos

@@ -155,5 +155,11 @@ def _md(text: str) -> str:
 
 def _tex(text: str) -> str:
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    special |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
+    special |= {
+        "[": "{[}",
+        "]": "{]}",
+        "*": "{*}",
+    }  # after the end of a row they would be its options
     special |= {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "–": "--", "−": "$-$"}
     return "".join(special.get(c) or (f"\\{c}" if c in "&%$#_{}" else c) for c in shown_text(text))

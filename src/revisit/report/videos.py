@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from revisit.core import Clip, digest
 from revisit.media import VIDEO_SUFFIXES
+from revisit.media.orientation import is_mirrored
 
 # `src` of a video that can be played with the `start` of the clip in it, or a `note` that says why there is none
 Placed = dict[str, Any]
@@ -44,6 +45,9 @@ class Videos:
             return {"src": None, "note": f"The video is no longer at {path}."}
         if path.suffix.lower() not in VIDEO_SUFFIXES:
             return {"src": None, "note": f"{path.name} is not a video that a browser plays."}
+        if is_mirrored(path):
+            note = f"{path.name} is stored mirrored, and not every browser turns it round; `revisit view` plays it."
+            return {"src": None, "note": note}
         if self.copy:
             return {"src": quote(self._copied(path)), "start": clip.start, "note": None}
         return {

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING, Any
 
 from revisit.core import MissingPrerequisite, Record
+from revisit.media.texts import csv_text
 
 if TYPE_CHECKING:
     import pandas
@@ -43,11 +42,7 @@ COLUMNS = (
 
 def to_csv(results: Results) -> str:
     """The text of a CSV file with a header."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(row(record) for record in results.records)
-    return text.getvalue()
+    return csv_text(COLUMNS, (list(row(record).values()) for record in results.records), "\n")
 
 
 def to_frame(results: Results) -> pandas.DataFrame:

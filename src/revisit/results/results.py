@@ -12,8 +12,10 @@ Clips that are the truth itself (`Case.truth`) stand apart in `truth`: no model,
 
 from __future__ import annotations
 
+import difflib
 import math
 import operator
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,9 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from revisit.core import METRICS, Case, Clip, Reason, Record, Rejected, Series, UsageError
+from revisit.core import GATES, METRICS, Case, Clip, Reason, Record, Rejected, Series, UsageError, load_all
 from revisit.core.cases import CEILING, FLOOR
 from revisit.core.records import GATE_STATES
+from revisit.core.texts import counted
 from revisit.results import export
 from revisit.results.columns import Answers, Column, Columns
 from revisit.stats.intervals import Estimate, ends_interval, mean_interval
@@ -158,6 +161,7 @@ class Results:
         self._series = series or {}
         self._whole = self  # of which this is a part, perhaps with other answers
         self._source = self  # of which this is a part, with the same answers
+        self._warned: set[str] = set()  # metrics whose failures were told
         self.said: dict[str, Any] = {}  # what was made of all of these once, for others who ask
 
     def __repr__(self) -> str:
@@ -211,6 +215,8 @@ class Results:
         return self._by_case.get(case if isinstance(case, str) else case.id, {})
 
     def answer(self, case: Case | str, question: str) -> Record | None:
+        """The answer to a metric or gate about a case, or None where it was not asked."""
+        self._require_known(question)
         return self.of(case).get(question)
 
     def score(self, case: Case | str, metric: str) -> float | None:
@@ -220,10 +226,12 @@ class Results:
 
     def about(self, question: str) -> list[Record]:
         """All answers to a question."""
+        self._require_known(question)
         return list(self._column(question).records)
 
     def scores(self, metric: str) -> list[Record]:
         """The answers to a metric that are scores."""
+        self._require_known(metric)
         column = self._column(metric)
         return [record for record, status in zip(column.records, column.status, strict=True) if status == "scored"]
 
@@ -357,8 +365,21 @@ class Results:
 
     # Numbers
 
+    def _require_known(self, question: str) -> None:
+        """Refuse a metric or gate that was not asked and that nobody knows."""
+        asked = self._whole._asked
+        if question in asked or question in METRICS or question in GATES:
+            return
+        load_all()
+        if not asked or question in METRICS or question in GATES:
+            return
+        near = difflib.get_close_matches(question, asked, n=3) or difflib.get_close_matches(question, METRICS, n=3)
+        hint = f"did you mean {', '.join(near)}?" if near else f"these results have {', '.join(list(asked)[:20])}"
+        raise UsageError(f"there is no metric called {question!r}; {hint}")
+
     def cell(self, metric: str) -> Cell:
         """The mean over all clips here, with everything that has no score counted by its kind."""
+        self._require_known(metric)
         column = self._column(metric)
         if self._asks is not None:
             column = column.only([self._asks(metric, case) for case in column.cases])
@@ -406,11 +427,16 @@ class Results:
 
     def mean(self, metric: str, by: str = "model", common: bool = False) -> dict[Any, Cell]:
         """A cell per group. With `common`, over the clips that every model has a score of."""
+        self._require_known(metric)
         chosen = self.common(metric) if common else self
         return {name: part.cell(metric) for name, part in chosen.groups(by).items()}
 
     def paired(self, metric: str, first: str, second: str) -> Paired:
         """Two models on the clips that both have a score of."""
+        self._require_known(metric)
+        if unknown := [model for model in (first, second) if model not in self._whole.models]:
+            near = difflib.get_close_matches(unknown[0], self._whole.models, n=3) or self._whole.models[:20]
+            raise UsageError(f"there is no model called {unknown[0]!r}; these results have {', '.join(near)}")
         ambiguous = self.ambiguous(metric)
         records: dict[PairingKey, dict[str, Record]] = {}
         for record in self.scores(metric):
@@ -443,6 +469,7 @@ class Results:
         The places a model may have: behind those that beat it, and before those that it beats, all pairs of models
         together being wrong in at most 5 %.
         """
+        self._require_known(metric)
         higher = METRICS[metric].higher_is_better
         if higher is None:
             raise UsageError(f"{metric} is a description without a better direction, so models cannot be ranked by it")
@@ -512,6 +539,29 @@ class Results:
         failed = [record for case in cases for record in self.of(case).values() if record.failed]
         return list({(r.case.id, r.sentence): r for r in reversed(failed)}.values())[::-1]
 
+    def failing(self) -> dict[tuple[str, ...], str]:
+        """Metrics that failed, those that failed on the same clips together, with a sentence on them."""
+        alike: dict[tuple[str, ...], tuple[str, list[str]]] = {}
+        for metric in self.metrics:
+            failed = [record for record in self._column(metric).records if record.failed]
+            if failed:
+                cases = tuple(record.case.id for record in failed)
+                alike.setdefault(cases, (failed[0].sentence, []))[1].append(metric)
+        made = {}
+        for cases, (sentence, metrics) in alike.items():
+            names = ", ".join(metrics[:3]) + (f" and {len(metrics) - 3} more" if len(metrics) > 3 else "")
+            clips = f"{len(cases)} of {counted(len(self.cases), 'clip')}"
+            made[tuple(metrics)] = f"{names} failed on {clips}, which count in no mean; the first: {sentence}"
+        return made
+
+    def warn_of_failures(self, stacklevel: int = 2) -> None:
+        """Warn of each metric that failed, once for these results and all their parts."""
+        told = self._whole._warned
+        for metrics, sentence in self.failing().items():
+            if not told.issuperset(metrics):
+                told.update(metrics)
+                warnings.warn(sentence, stacklevel=stacklevel + 1)
+
     def labels(self) -> dict[str, dict[str, int]]:
         """How often each gate came to each finding."""
         found: dict[str, Counter[str]] = {}
@@ -523,9 +573,14 @@ class Results:
     # For other tools
 
     def scalars(self) -> dict[str, float]:
-        """Means by name, for a training log: `memory/target_reappearance`; of several models `model/memory/...`."""
+        """Means by name, for a training log: `memory/target_reappearance`; of several models `model/memory/...`.
+
+        A metric that failed on some clips has its mean over the others, and one that failed on all is absent; a warning
+        tells of both, once.
+        """
         from revisit.results.rules import heading
 
+        self.warn_of_failures()
         made = {}
         for model, part in self.groups("model").items():
             before = f"{model}/" if len(self.models) > 1 else ""

@@ -2,7 +2,8 @@
 
 A browser seeks by time. A clip can be shown as it is when frame k of the file is on screen from k / rate to
 (k + 1) / rate seconds: an mp4 or webm file of a codec that browsers have, at a constant rate. Everything else (folders
-of frames, stretches of a file, odd codecs, variable rates) is encoded once, frame by frame, into a folder of its own.
+of frames, stretches of a file, odd codecs, variable rates, mirrored pictures) is encoded once, frame by frame, into a
+folder of its own.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from revisit.core import Clip, MediaError
 from revisit.media import clip_digest, encode_mp4, open_clip
 from revisit.media.length import index_of
+from revisit.media.orientation import is_mirrored
 
 PROFILES = (b"\x42", b"\x4d", b"\x58", b"\x64")  # of H.264: baseline, main, extended, high
 TYPES = {".mp4": "video/mp4", ".m4v": "video/mp4", ".mov": "video/mp4", ".webm": "video/webm"}
@@ -56,7 +58,7 @@ def shown(clip: Clip, copies: Path) -> Shown:
 def _plays(path: Path) -> bool:
     """Whether browsers have the codec, in 4:2:0 with 8 bits. Told from bytes of the index: no decoder is started."""
     kind = path.suffix.lower()
-    if path.is_dir() or kind not in TYPES:
+    if path.is_dir() or kind not in TYPES or is_mirrored(path):  # not every browser mirrors
         return False
     if kind == ".webm":
         with path.open("rb") as file:

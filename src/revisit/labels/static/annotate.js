@@ -28,10 +28,23 @@ function save() {
   count();
   const body = new URLSearchParams(new FormData(form));
   return fetch("/draft/" + form.dataset.item, { method: "POST", body, keepalive: true })
-    .then((answer) => { output("saved").textContent = answer.ok ? "kept" : "not kept: " + answer.status; })
-    .catch(() => { output("saved").textContent = "not kept: the server cannot be reached"; });
+    .then((answer) => answer.ok ? "" : told(answer))
+    .catch(() => "The server cannot be reached.")
+    .then((problem) => {
+      output("saved").textContent = problem ? "not kept: " + problem : "kept";
+      clearTimeout(waiting);
+      if (problem && !sent) waiting = setTimeout(save, 10000);
+    });
 }
 let waiting = null;
+// The sentence of an answer that says no: of a page the one it shows, else all of it.
+function told(answer) {
+  return answer.text().then((text) => {
+    if (!(answer.headers.get("content-type") || "").startsWith("text/html")) return text || "Error " + answer.status + ".";
+    const said = new DOMParser().parseFromString(text, "text/html").querySelector(".problem");
+    return said ? said.textContent : "Error " + answer.status + ".";
+  });
+}
 form.addEventListener("input", () => {
   output("saved").textContent = "";
   clearTimeout(waiting);
@@ -39,7 +52,35 @@ form.addEventListener("input", () => {
 });
 form.addEventListener("change", () => { clearTimeout(waiting); save(); });
 addEventListener("pagehide", () => { if (!sent) save(); });
-form.addEventListener("submit", () => { count(); sent = true; player.pause(); });
+
+// ---- sending: the page stays, with all that was entered, until the server has it --------------------
+
+function showProblem(sentence) {
+  let shown = form.querySelector(".problem");
+  if (!shown) {
+    shown = document.createElement("p");
+    shown.className = "problem";
+    shown.setAttribute("role", "alert");
+    form.prepend(shown);
+  }
+  shown.textContent = sentence;
+  shown.scrollIntoView({ block: "nearest" });
+}
+function send(what) {
+  if (sent) return;
+  sent = true;
+  clearTimeout(waiting);
+  player.pause();
+  const stay = (sentence) => { sent = false; showProblem(sentence); };
+  fetch(what.action, { method: "POST", body: new URLSearchParams(new FormData(what)) })
+    .then((answer) => {
+      if (answer.redirected) location.assign(answer.url); // it was stored
+      else return told(answer).then(stay);
+    })
+    .catch(() => stay("The server cannot be reached. Keep this page open, and send it again in a minute."));
+}
+form.addEventListener("submit", (event) => { event.preventDefault(); count(); send(form); });
+output("undo").addEventListener("submit", (event) => { event.preventDefault(); save().then(() => send(output("undo"))); });
 
 // ---- questions by keyboard -------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ is too large, unpacks to too much or declares entities is refused before anythin
 from __future__ import annotations
 
 import csv
-import io
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.core import UsageError
+from revisit.media.texts import csv_cells
 from revisit.suites.memobench.names import REAL, SYNTHETIC, ClipName, parse_clip, scene_name
 
 SHEETS = {SYNTHETIC: "Synthetic_ExitReenter", REAL: "Real_ExitReenter"}
@@ -191,7 +191,7 @@ def _csv(path: Path) -> Iterator[Sequence[Any]]:
     head = text.partition("\n")[0]
     delimiter = max(",;\t", key=head.count)
     try:
-        yield from csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        yield from csv_cells(text, delimiter)
     except csv.Error as error:
         raise UsageError(f"{path.name} is not a CSV file ({error}); export the sheet again") from None
 
