@@ -35,6 +35,7 @@ OURS = (
     "answers.jsonl",
     "summary.json",
     "diagnosis.json",
+    "stand_ins.csv",
     "units",
     "report",
 )

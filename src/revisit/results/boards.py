@@ -16,6 +16,7 @@ from revisit.core.cases import CEILING, FLOOR
 from revisit.results.funnel import posed
 from revisit.results.results import Cell, Results
 from revisit.results.rules import coverage, ends, marks, number, title
+from revisit.results.stand_ins import SUFFIX, set_apart, stand_ins
 
 ROLES = ("", FLOOR, CEILING)  # in the order of a board
 
@@ -142,20 +143,29 @@ class RunFacts:
 
 
 def columns_of(run: RunFacts, known: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns of a run's board: those a suite names, in its order; else every metric the run asked."""
+    """The columns of a run's board: those a suite names, in its order; else every metric the run asked.
+
+    Behind them stand-ins have columns of their own; `run` has its results with these set apart.
+    """
     hashes: Mapping[str, str] = run.facts["protocol"]["metrics"]
-    wanted = known or [column_of(id) for id in hashes]
+    wanted = list(known or [column_of(id) for id in hashes])
     makers = _makers(run.results)
+    others = stand_ins(run.results)
+    for column in tuple(wanted):
+        if who := [one.made_by for one in others if one.metric == column.key]:
+            title = f"{column.title} by {' or '.join(who)} (stand-in)"
+            wanted.append(replace(column, key=f"{column.key}{SUFFIX}", title=title))
     return tuple(
-        replace(column, protocol=" ".join([hashes[column.key], *makers.get(column.key, ())]))
-        if column.key in hashes
+        replace(column, protocol=" ".join([hashes[id], *makers.get(column.key, ())]))
+        if (id := column.key.removesuffix(SUFFIX)) in hashes
         else column
         for column in wanted
     )
 
 
 def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") -> Board:
-    """Means over the clips of each model in a run, or of one part of the dataset."""
+    """Means over the clips of each model in a run, or of one part of the dataset; stand-ins in columns of their own."""
+    run = replace(run, results=set_apart(run.results))
     part = run.results.only(
         lambda entry: not subset or subset.lower() in (entry.subset.lower(), entry.condition.lower())
     )
@@ -163,7 +173,9 @@ def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") 
         parts = sorted({name for case in run.results.cases for name in (case.subset, case.condition)} - {""})
         raise UsageError(f"{run.name} has no clips in {subset!r}; its parts are {', '.join(parts) or 'none'}")
     columns = tuple(
-        column for column in columns_of(run, known) if any(part.asks(column.key, entry) for entry in part.entries)
+        column
+        for column in columns_of(run, known)
+        if any(part.asks(column.key.removesuffix(SUFFIX), entry) for entry in part.entries)
     )
     rows = []
     for model, mine in part.groups("model").items():
