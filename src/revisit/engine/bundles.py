@@ -99,7 +99,7 @@ def write_bundle(run: Run, out: Path) -> Path:
     lines = [_line(records[case, id]) for case, ids in asked.items() for id in ids]
     facts["environment"] = {name: value for name, value in facts["environment"].items() if name not in PRIVATE}
     facts["invocations"] = [{"started": call["started"]} for call in facts.get("invocations", ())]
-    kept = ("revisit", "suite", "set", "adds", "protocol", "environment", "invocations")
+    kept = ("revisit", "suite", "set", "observed_by", "adds", "protocol", "environment", "invocations")
     content = {
         "plan.json": _text({**plan, "cases": [_nameless(case) for case in plan["cases"]]}),
         "planned.json": _text(

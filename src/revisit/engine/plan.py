@@ -27,6 +27,7 @@ from revisit.core import (
     evidence_id,
 )
 from revisit.core.protocol import canonical, digest_of_bytes
+from revisit.engine.available import Availability, availability
 from revisit.engine.digests import Digests
 from revisit.engine.entries import read_entries, stratified
 from revisit.engine.floors import with_categories
@@ -127,6 +128,21 @@ class Plan:
             **({"judge": str((self.observers.judge or {}).get("model"))} if judged else {}),
         }
 
+    @cached_property
+    def availability(self) -> Availability:
+        """Which observers that the set adds to `lite` are needed, and can run here."""
+        return availability(self.observers, self.askers)
+
+    def own_observers(self) -> dict[str, Any]:
+        """Metric or gate -> whether observers that the set adds to `lite` made its evidence, and which it lacked."""
+        ran = {task.observer for _, _, task in self.tasks.values()} & {one.id for one in self.availability.running}
+        found = {}
+        for asker in self.askers:
+            makers = {maker.id for kind in observed_kinds(asker) if (maker := self.observers.maker(kind)) is not None}
+            lacks = sorted(makers & self.availability.missing.keys())
+            found[asker.id] = {"own": bool(makers & ran), "lacking": lacks}
+        return found
+
     def record_keys(self, case: Case, askers: Iterable[Metric | Gate]) -> dict[str, str]:
         """The address of each answer: equal when nothing that could change it has changed."""
         wanted = self.wanted[case.id]
@@ -170,6 +186,7 @@ class Plan:
             "metrics": {metric.id: self.asker_hash(metric) for metric in self.metrics},
             "gates": {gate.id: self.asker_hash(gate) for gate in self.gates},
             "made_by": {asker.id: self.makers(asker) for asker in self.askers},
+            "observers": self.own_observers(),
             "cases": [
                 {
                     **case_to_json(case),

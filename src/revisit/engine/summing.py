@@ -10,10 +10,12 @@ from typing import Any
 
 from revisit.core import SUITES, Case, Rejected, Suite
 from revisit.diagnosis.summary import diagnosed, taxonomy_table
+from revisit.engine.available import caption
 from revisit.engine.opening import Opened, hash_of
 from revisit.media.files import write_text
 from revisit.results import Results, stand_ins
 from revisit.results.files import write_json, write_rows
+from revisit.results.rules import observed_by
 from revisit.results.run import Run, results_of
 from revisit.results.verdict import verdict
 
@@ -73,6 +75,7 @@ def so_far(run: Run) -> SoFar:
         "suite": plan["suite"],
         "protocol": f"{plan['protocol']}:{hash_of(plan)}",
         "set": facts["set"],
+        "observed_by": observed_by(facts),
         "partial": plan["partial"],
         "total_cases": plan["total_cases"],
     }
@@ -106,6 +109,7 @@ def _facts(begun: Opened) -> dict[str, Any]:
         "suite": plan.suite.id,
         "protocol": f"{plan.protocol}:{begun.hash()}",
         "set": " + ".join(dict.fromkeys(made["set"] for made in whole["made_by"].values())) or plan.observers.id,
+        "observed_by": caption(whole),
         "partial": whole["partial"],
         "total_cases": whole["total_cases"],
     }

@@ -61,7 +61,7 @@ def boards_of(bundles: Sequence[Bundle], checks: Checks | None = None) -> list[B
         made.append(
             Board(
                 f"{about['suite']}, dataset {about['dataset']}",
-                f"{about['protocol']}:{about['hash']}, observers {about['set']}",
+                f"{about['protocol']}:{about['hash']}, observers {' | '.join(dict.fromkeys(map(_observers, group)))}",
                 tuple(columns),
                 tuple(Row(model, rows[model], cells[model]) for model in results.models),
                 f"{NOTE} {UNCHECKED.capitalize()}." if any_doubt else NOTE,
@@ -74,6 +74,10 @@ def _checked_part(results: Results, rows: Mapping[str, str], checks: Checks | No
     """The clips of bundles of which everything or a part was checked, with the answers that were."""
     part = results.only(lambda entry: entry.model in rows and rows[entry.model] in (checks or {}))
     return part.mapped(lambda one: one if is_checked(checks, rows[one.case.model], one.question) else None)
+
+
+def _observers(bundle: Bundle) -> str:
+    return str(bundle.run.get("observed_by") or bundle.about["set"])
 
 
 def _of_models(results: Results, models: Collection[str]) -> Results:

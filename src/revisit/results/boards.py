@@ -15,7 +15,7 @@ from revisit.core import METRICS, UsageError, digest
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results.funnel import posed
 from revisit.results.results import Cell, Results
-from revisit.results.rules import coverage, ends, marks, number, title
+from revisit.results.rules import coverage, ends, marks, number, observed_by, title
 from revisit.results.stand_ins import SUFFIX, set_apart, stand_ins
 
 ROLES = ("", FLOOR, CEILING)  # in the order of a board
@@ -198,7 +198,7 @@ def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") 
     )
     return Board(
         title=f"{run.facts['suite']}{', ' + subset if subset else ''}",
-        protocol=f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}{dataset}{partial}",
+        protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}{dataset}{partial}",
         columns=(POSED, *columns) if any(POSED.key in row.cells for row in rows) else columns,
         rows=tuple(rows),
         note="; ".join(filter(None, [_mixed(columns, run.results), _left_open(run.name, part)])),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from revisit.core import METRICS, SUITES
 from revisit.core.reasons import KINDS
@@ -164,3 +164,8 @@ def heading(metric: str) -> str:
 
 def _holds(interval: Interval, value: float) -> bool:
     return interval[0] <= value <= interval[1]
+
+
+def observed_by(facts: Mapping[str, Any]) -> str:
+    """Who really observed, of a run.json or summary.json; of one from before that is said, the set asked for."""
+    return str(facts.get("observed_by") or facts["set"])

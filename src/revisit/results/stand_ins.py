@@ -57,6 +57,18 @@ def set_apart(results: Results) -> Results:
     return results.expanded(_parts) if stand_ins(results) or stand_ins(results.truth) else results
 
 
+def put_back(results: Results) -> Results:
+    """The answers as they were before `set_apart`, for a suite whose own tables name its stand-ins."""
+    apart = {(record.case.id, record.question) for part in (results, results.truth) for record in part.records}
+
+    def back(record: Record) -> Iterable[Record]:
+        if (record.case.id, record.question + SUFFIX) in apart:
+            return ()
+        return (record.changed(question=record.question.removesuffix(SUFFIX)),)
+
+    return results.expanded(back) if any(question.endswith(SUFFIX) for _, question in apart) else results
+
+
 def _parts(record: Record) -> Iterable[Record]:
     made_by, published = maker_of(record)
     if not made_by:

@@ -14,6 +14,7 @@ from revisit.core import UsageError
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, columns_of
 from revisit.results.results import Cell
+from revisit.results.rules import observed_by
 from revisit.results.stand_ins import SUFFIX, is_stand_in, set_apart
 from revisit.suites.mbench.names import AXES, BY_ID, MOVED, SUBSETS, TRIGGER
 
@@ -41,14 +42,13 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     ]
     if run.results.truths:  # the filmed videos that the samples were made from
         truth = run.results.truth
-        cells = {
-            c.key: _of_truth(truth.cell(c.key)) for c in columns if c.key.removesuffix(SUFFIX) in part["dimensions"]
-        }
+        shown = [c.key for c in columns if c.key.removesuffix(SUFFIX) in part["dimensions"]]
+        cells = {key: _of_truth(truth.cell(key)) for key in shown}
         rows.append(Row(run.results.truth_name, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
     board = Board(
         title=f"mbench {part['setting']}, {TITLES[part['rule']]}{', ' + subset if subset else ''}",
-        protocol=f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}",
+        protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}",
         columns=columns,
         rows=tuple(rows),
         note="; ".join(f"{row['model']} is not ranked: {row['reason']}" for row in part["ranking"] if row["reason"]),

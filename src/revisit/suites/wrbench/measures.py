@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from revisit.core import Case, Record, Rejected
 from revisit.results import Results
-from revisit.results.stand_ins import SUFFIX, is_stand_in
+from revisit.results.stand_ins import is_stand_in
 from revisit.suites.wrbench.metrics import COLUMNS, STAND_INS
 
 ODOMETRY, NETWORK = "odometry", "network"  # ends of the names of stand-ins: who made them
@@ -37,8 +37,8 @@ def leaks(entry: Case | Rejected) -> bool:
 
 def measure_of(record: Record) -> str | None:
     """The measure or stand-in that a score belongs to, by its metric and by who made its evidence."""
-    id = record.question.removesuffix(SUFFIX)
-    if record.question.endswith(SUFFIX) or is_stand_in(record):
+    id = record.question
+    if is_stand_in(record):
         kind = ODOMETRY if record.facts.get("poses_from") == ODOMETRY else NETWORK
         return next((name for name, (_, of) in STAND_INS.items() if of == id and name.endswith(kind)), None)
     if id == "visual_integrity_lite":
