@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
-from revisit.core import GATES, METRICS, Case, Reason, Verdict
+from revisit.core import GATES, METRICS, SUITES, Case, Reason, Verdict
 from revisit.core.scores import Score, Unscored
 from revisit.core.texts import counted, reading
 from revisit.engine.bundles import Bundle, read_bundle
@@ -83,7 +83,7 @@ class _Check:
         self.questions = Questions(bundle, self.planned)
 
     def run(self) -> Checked:
-        asked = {id: self.planned.asked(entry) for id, entry in self.entries.items()}
+        asked = self._asked()
         self.problems += [*self._plan(asked), *self.questions.problems]
         lines = self._lines(asked)
         results = self.bundle.results
@@ -105,6 +105,17 @@ class _Check:
             self.scores, tuple(self.problems), dict(self.unchecked), total, dict(self.questions.unknown),
             tuple(self._remarks()),
         )  # fmt: skip
+
+    def _asked(self) -> dict[str, list[str]]:
+        """Case -> what was to be answered of it; of a suite that is not installed here, what the bundle says."""
+        if self.bundle.plan["suite"] in SUITES:
+            return {id: self.planned.asked(entry) for id, entry in self.entries.items()}
+        if self.bundle.promises is not None:
+            return {id: list(self.bundle.promises["asked"].get(id, ())) for id in self.entries}
+        answered: dict[str, list[str]] = {id: [] for id in self.entries}
+        for line in self.bundle.lines:
+            answered.setdefault(line["case"], []).append(line.get("metric") or line["gate"])
+        return {id: list(dict.fromkeys(answered[id])) for id in self.entries}
 
     def _plan(self, asked: Mapping[str, list[str]]) -> list[str]:
         """What is wrong with the plan itself: cases that are there twice, or fewer than it counts."""
@@ -195,6 +206,8 @@ class _Check:
     def _remarks(self) -> list[str]:
         plan = self.bundle.plan
         found = [] if self.bundle.promises is not None else [NO_PLAN]
+        if plan["suite"] not in SUITES:
+            found.append(f"the suite {plan['suite']} is not installed here: what it asks of which clip is not checked")
         if plan["partial"] is not None:
             found.append(f"it is of a part of the dataset: {len(plan['cases'])} of {plan['total_cases']} clips")
         own = slots(plan["cases"])
