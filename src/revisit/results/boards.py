@@ -155,12 +155,13 @@ def columns_of(run: RunFacts, known: Sequence[Column]) -> tuple[Column, ...]:
         if who := [one.made_by for one in others if one.metric == column.key]:
             title = f"{column.title} by {' or '.join(who)} (stand-in)"
             wanted.append(replace(column, key=f"{column.key}{SUFFIX}", title=title))
-    return tuple(
-        replace(column, protocol=" ".join([hashes[id], *makers.get(column.key, ())]))
-        if (id := column.key.removesuffix(SUFFIX)) in hashes
-        else column
-        for column in wanted
-    )
+    made = []
+    for column in wanted:
+        tag = hashes.get(column.key.removesuffix(SUFFIX))
+        made.append(
+            replace(column, protocol=" ".join([tag, *makers.get(column.key, ())])) if tag is not None else column
+        )
+    return tuple(made)
 
 
 def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") -> Board:
