@@ -43,7 +43,8 @@ from typing import Any
 import numpy as np
 
 from revisit.core import OBSERVERS, SUITES, Case, Clip, RevisitError
-from revisit.engine.bundles import check_bundle, read_bundle, write_bundle
+from revisit.engine.bundle_check import check_bundle
+from revisit.engine.bundles import read_bundle, write_bundle
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.entries import writable
 from revisit.engine.request import Request, observer_set

@@ -783,6 +783,12 @@ def test_submission(judged, tmp_path: Path):
     row["own"] = scores
     (copy / "summary.json").write_text(json.dumps(summary))
     out = tmp_path / "sent.zip"
+    lines = (copy / "records.jsonl").read_text()
+    followed = "box of the followed target"  # the paper has masks of SAM 2 in its place
+    if any(followed in line and '"perfect"' in line and '"scored"' in line for line in lines.splitlines()):
+        done = CliRunner().invoke(app, ["mbench", "submit", str(copy), "--model", "perfect", "--link", "https://x.org"])
+        assert f"takes no stand-ins: Object geometry by {followed} (published: SAM 2)" in str(done.exception)
+    (copy / "records.jsonl").write_text(lines.replace(followed, "masks by sam2.1-hiera-tiny"))
     invoke("mbench", "submit", copy, "--model", "perfect", "--link", "https://example.org/m", "--out", out)
     assert "valid" in invoke("mbench", "check-submission", out).output
     with zipfile.ZipFile(out) as archive:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -31,26 +32,35 @@ def check(
     bundles: list[Path] = typer.Argument(help="Bundles."),
     json: bool = typer.Option(False, "--json", help="Print as JSON."),
 ) -> None:
-    """Score bundles again from their evidence; exit with 1 if a claimed score does not come out."""
+    """Look for all that was planned and score it again; exit with 1 where it differs, 3 where it cannot be told."""
     from dataclasses import asdict
 
     from revisit.core import load_all
-    from revisit.engine.bundles import check_bundle
+    from revisit.engine.bundle_check import check_bundle
 
     load_all()
     found = {str(path): check_bundle(path) for path in bundles}
     if json:
-        console.data({name: asdict(one) for name, one in found.items()})
+        console.data({name: {"state": one.state, **asdict(one)} for name, one in found.items()})
     for name, one in found.items() if not json else ():
-        verdict = "does not hold" if one.problems else "holds"
-        typer.echo(console.clean(f"{name}: {verdict}; {one.scores} answers came out again"))
-        for why, count in one.unchecked.items():
-            console.message(f"{count} could not be checked: {why}")
-        for problem in one.problems[:10]:
-            console.message(f"differs: {problem}")
-        if len(one.problems) > 10:
-            console.message(f"... and {len(one.problems) - 10} more")
-    raise typer.Exit(1 if any(one.problems for one in found.values()) else 0)
+        console_check(name, one)
+    states = {one.state for one in found.values()}
+    raise typer.Exit(1 if "does not hold" in states else 3 if "holds in part" in states else 0)
+
+
+def console_check(name: str, checked: Any) -> None:
+    """Print what came of a check, with at most ten problems."""
+    typer.echo(
+        console.clean(f"{name}: {checked.state}; {checked.scores} of {checked.planned} planned answers came out again")
+    )
+    for why, count in checked.unchecked.items():
+        console.message(f"not checked: {why} ({count} {'answer' if count == 1 else 'answers'})")
+    for remark in checked.remarks:
+        console.message(f"note: {remark}")
+    for problem in checked.problems[:10]:
+        console.message(f"differs: {problem}")
+    if len(checked.problems) > 10:
+        console.message(f"... and {len(checked.problems) - 10} more")
 
 
 @app.command("site")
@@ -62,7 +72,8 @@ def site(
 ) -> None:
     """Write a static leaderboard: a row per model and protocol, datasets told apart by content, rank intervals."""
     from revisit.core import SUITES, UsageError, load_all
-    from revisit.engine.bundles import check_bundle, read_bundle
+    from revisit.engine.bundle_check import check_bundle
+    from revisit.engine.bundles import read_bundle
     from revisit.report.site import write_site
 
     load_all()
@@ -73,6 +84,8 @@ def site(
     for name, one in checks.items():
         if one.problems:
             raise UsageError(f"{name} does not hold ({one.problems[0]}); leave it out, or see `revisit bundle check`")
+        for id, why in one.not_checked.items():
+            console.message(f"{name}: {id} is shown as not checked: {why}")
     named = dict.fromkeys(bundle.about["suite"] for bundle in read) if published else ()
     tables = [SUITES[id].published for id in named if id in SUITES]
     boards = [board for made in tables if made is not None for board in made(False)]

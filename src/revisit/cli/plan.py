@@ -29,6 +29,7 @@ def plan(
 ) -> None:
     """Show what would be decoded, observed and scored, and what is already done."""
     from revisit.engine.asking import forecast
+    from revisit.engine.available import caption
     from revisit.engine.cache import EvidenceCache, cache_root
     from revisit.engine.costs import known_costs
     from revisit.engine.request import Request
@@ -51,9 +52,12 @@ def plan(
     rows = [[id, str(count), str(count - todo[id])] for id, count in sorted(needed.items())]
     console.table(["observer", "clips", "already observed"], rows)
     console.message(
-        f"suite {made.suite.id}, protocol {made.protocol}, set {made.observers.id}: {len(made.cases)} cases x "
+        f"suite {made.suite.id}, protocol {made.protocol}, set {made.observers.id}, observers "
+        f"{caption(made.as_json())}: {len(made.cases)} cases x "
         f"{len(made.metrics)} metrics; {sum(len(job.clips) for job in jobs)} clips to decode, once each"
     )
+    if missing_here := made.availability.sentence:
+        console.message(missing_here)
     if jobs:
         costs = known_costs(cache)
         wanted = [(clip.clip, task) for job in jobs for clip in job.clips for task in clip.observers]

@@ -23,7 +23,7 @@ def carry_out(request: Request, out: Path, *, quiet: bool = False, command: str 
     command = command or shlex.join(["revisit", *sys.argv[1:]])
     told = (lambda _: None) if quiet else (lambda remark: console.message(f"note: {remark}"))
     with console.resumable():
-        run = request.run(out, told, progress=console.progress(quiet), command=command, **how)
+        run = request.run(out, told, console.message, progress=console.progress(quiet), command=command, **how)
     if limit is not None and (over := over_limit(cache_root(), limit)):
         told(over)
     return run

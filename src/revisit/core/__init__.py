@@ -27,13 +27,14 @@ from revisit.core.reasons import KINDS, Reason
 from revisit.core.records import Record
 from revisit.core.registry import load_all
 from revisit.core.scores import Score, Series, Unscored, Verdict
-from revisit.core.scoring import DERIVED, GATES, METRICS, Derived, Gate, Metric, derived, gate, metric
+from revisit.core.scoring import DERIVED, GATES, METRICS, Derived, Gate, Metric, PublishedMaker, derived, gate, metric
 from revisit.core.suites import SUITES, Suite, suite
 
 __all__ = [
     "DERIVED", "EVIDENCE", "GATES", "KINDS", "METRICS", "OBSERVERS", "ONLY_NAMED", "SUITES",
     "Array", "Batch", "Case", "Clip", "ClipInfo", "Derived", "Frame", "Gate", "InvalidAnswer", "InvalidEvidence",
-    "MediaError", "Metric", "MissingPrerequisite", "Observer", "PairSight", "Reason", "Record", "Rejected", "Remark",
+    "MediaError", "Metric", "MissingPrerequisite", "Observer", "PairSight", "PublishedMaker", "Reason", "Record",
+    "Rejected", "Remark",
     "RevisitError", "Sampling", "Score", "Series", "Sight", "Suite", "Target", "Unscored", "UsageError", "Verdict",
     "derived", "digest", "every", "evidence", "evidence_id", "from_arrays", "gate", "load_all", "metric",
     "observer", "observers", "per_second", "suite", "to_arrays",

@@ -54,6 +54,25 @@ class Gate:
 
 
 @dataclass(frozen=True)
+class PublishedMaker:
+    """Who makes the evidence of a published column: numbers by others stand in for it, and never stand in that column.
+
+    `fact` is the fact of a score that names its maker. Accepted are makers whose names begin with one of `names`, or
+    all but `others` where no names are given; capitals, underscores and the owner before a slash do not count.
+    """
+
+    title: str  # for people
+    fact: str
+    names: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+    def accepts(self, maker: str) -> bool:
+        """Whether evidence by this maker is that of the published column."""
+        name = maker.lower().replace("_", "-").rpartition("/")[2]
+        return name.startswith(self.names) if self.names else not name.startswith(self.others)
+
+
+@dataclass(frozen=True)
 class Metric:
     """A pure function from evidence to a Score, with its card."""
 
@@ -75,6 +94,7 @@ class Metric:
     params: Mapping[str, Any] = field(default_factory=dict)
     doc: str = ""
     rewards_unchanged: bool = False  # an unchanged look scores best, also where something should have changed
+    published_by: tuple[PublishedMaker, ...] = ()  # of the column that `upstream` names
 
     def __call__(self, *evidence: Any, **params: Any) -> Score | Unscored:
         return score_of(self.id, self.fn(*evidence, **{**self.params, **params}))
@@ -112,6 +132,7 @@ def metric(
     doc: str = "",
     params: Mapping[str, Any] | None = None,
     rewards_unchanged: bool = False,
+    published_by: tuple[PublishedMaker, ...] = (),
 ) -> Callable[[Callable[..., Score | Unscored | float]], Metric]:
     """Register a pure function of evidence as a metric. It returns a Score, an Unscored, or just a finite number.
 
@@ -124,7 +145,7 @@ def metric(
         return METRICS.add(id, Metric(
             id, version, title, unit, range, higher_is_better, needs, fn, gates, suites,
             family, paper, upstream, responds_to, blind_to, keyword_defaults(fn) | dict(params or {}), doc,
-            rewards_unchanged,
+            rewards_unchanged, published_by,
         ))  # fmt: skip
 
     return register

@@ -56,7 +56,7 @@ def task_for(
             if asked == "target" and case.target_name:
                 return ONLY_NAMED
             return Reason(LACKING.get(asked, "no_file"), f"no {asked.replace('_', ' ')} was given for this case")
-        inputs[name], said[name] = value, _plain(value)
+        inputs[name], said[name] = value, plain_input(value)
     params, about = observers.facts_of(maker, parameters)
     facts = {**about, "inputs": said}
     if maker.weights and settings.precision():  # what was made in half precision does not answer for float32
@@ -127,5 +127,6 @@ def _beside(case: Case, artifact: str, digest_of: DigestOf) -> tuple[Path, str] 
         return Reason("unreadable", f"the {words} file cannot be read: {error}")
 
 
-def _plain(value: Any) -> Any:
+def plain_input(value: Any) -> Any:
+    """An input of an observer, as the address of its evidence says it."""
     return asdict(value) if hasattr(value, "__dataclass_fields__") else value

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from revisit import weights
 from revisit.core import DERIVED, GATES, Case, Derived, Gate, Metric, Observer, UsageError, digest, evidence_id
@@ -60,6 +60,11 @@ class ObserverSet:
 
     def maker(self, kind: type) -> Observer | None:
         return self.roles.get(evidence_id(kind))
+
+    def maker_facts(self, kind: type, chosen: Parameters) -> dict[str, Any] | None:
+        """Everything that a kind of evidence depends on, except the clip; None where nobody makes it."""
+        maker = self.maker(kind)
+        return maker_facts(maker, self, chosen) if maker else None
 
     def judge_of(self, observer: str) -> Mapping[str, Any] | None:
         """Facts of the judge that an observer asks: that of its role, else the one for all."""
@@ -123,7 +128,13 @@ def maker_facts(observer: Observer, observers: ObserverSet, chosen: Parameters) 
     return facts
 
 
-def protocol_facts(asker: Metric | Gate | Derived, observers: ObserverSet, chosen: Parameters) -> dict[str, Any]:
+class Makers(Protocol):
+    """Who makes each kind of evidence: an observer set, or what a run has recorded of one."""
+
+    def maker_facts(self, kind: type, chosen: Parameters) -> dict[str, Any] | None: ...
+
+
+def protocol_facts(asker: Metric | Gate | Derived, observers: Makers, chosen: Parameters) -> dict[str, Any]:
     """Everything about a metric or gate that its answer depends on, except the clip."""
     facts: dict[str, Any] = {
         "id": asker.id,
@@ -139,8 +150,7 @@ def protocol_facts(asker: Metric | Gate | Derived, observers: ObserverSet, chose
         if id in DERIVED:
             facts["evidence"][id] = protocol_facts(DERIVED[id], observers, chosen)
         else:
-            maker = observers.maker(kind)
-            facts["evidence"][id] = maker_facts(maker, observers, chosen) if maker else None
+            facts["evidence"][id] = observers.maker_facts(kind, chosen)
     for gate_id in getattr(asker, "gates", ()):
         facts["gates"][gate_id] = protocol_facts(GATES[gate_id], observers, chosen)
     return facts

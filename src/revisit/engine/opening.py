@@ -35,6 +35,7 @@ OURS = (
     "answers.jsonl",
     "summary.json",
     "diagnosis.json",
+    "stand_ins.csv",
     "units",
     "report",
 )
@@ -207,6 +208,7 @@ def _earlier(out: Path, plan: Plan, present: Collection[str] | None = None) -> d
                 "folder, or --fresh to replace them"
             )
     found.setdefault("made_by", {})
+    found.setdefault("observers", {})
     if present is not None:
         for name in ("cases", "rejected"):
             found[name] = [entry for entry in found[name] if entry["id"] in present]
@@ -244,7 +246,7 @@ def _joined(earlier: Content | None, now: Content) -> dict[str, Any]:
         **now,
         "partial": now["partial"] if whole else now["partial"] or earlier["partial"],
         "total_cases": max(len(cases), now["total_cases"], 0 if whole else earlier["total_cases"]),
-        **{name: {**earlier[name], **now[name]} for name in ("gates", "metrics", "made_by")},
+        **{name: {**earlier[name], **now[name]} for name in ("gates", "metrics", "made_by", "observers")},
         "cases": list(cases.values()),
         "rejected": [entry for id, entry in rejected.items() if id not in cases],
     }

@@ -27,6 +27,7 @@ from revisit.core import (
     evidence_id,
 )
 from revisit.core.protocol import canonical, digest_of_bytes
+from revisit.engine.available import Availability, availability
 from revisit.engine.digests import Digests
 from revisit.engine.entries import read_entries, stratified
 from revisit.engine.floors import with_categories
@@ -127,33 +128,32 @@ class Plan:
             **({"judge": str((self.observers.judge or {}).get("model"))} if judged else {}),
         }
 
-    def record_keys(self, case: Case, askers: Iterable[Metric | Gate]) -> dict[str, str]:
-        """The address of each answer: equal when nothing that could change it has changed.
+    @cached_property
+    def availability(self) -> Availability:
+        """Which observers that the set adds to `lite` are needed, and can run here."""
+        return availability(self.observers, self.askers)
 
-        The digest of `{"asker": …, "case": …, "evidence": …}`, put together from texts that answers of a case share.
-        """
+    def own_observers(self) -> dict[str, Any]:
+        """Metric or gate -> whether observers that the set adds to `lite` made its evidence, and which it lacked."""
+        ran = {task.observer for _, _, task in self.tasks.values()} & {one.id for one in self.availability.running}
+        found = {}
+        for asker in self.askers:
+            makers = {maker.id for kind in observed_kinds(asker) if (maker := self.observers.maker(kind)) is not None}
+            lacks = sorted(makers & self.availability.missing.keys())
+            found[asker.id] = {"own": bool(makers & ran), "lacking": lacks}
+        return found
+
+    def record_keys(self, case: Case, askers: Iterable[Metric | Gate]) -> dict[str, str]:
+        """The address of each answer: equal when nothing that could change it has changed."""
         wanted = self.wanted[case.id]
-        told = canonical(_said(case)).encode()
-        absent = {id: reason.sentence for id, reason in wanted.absent.items()}
-        evidence: dict[tuple[str, ...], bytes] = {}
-        keys = {}
-        for asker in askers:
-            kinds = self.kinds[asker.id]
-            if kinds not in evidence:
-                parts = (f'"{id}":{canonical(wanted.keys.get(id) or absent.get(id))}' for id in kinds)
-                evidence[kinds] = b'%b,"evidence":{%b}}' % (told, ",".join(parts).encode())
-            keys[asker.id] = digest_of_bytes(self._beginnings[asker.id] + evidence[kinds], 24)
-        return keys
+        asked = {asker.id: (self.asker_hash(asker), self.kinds[asker.id]) for asker in askers}
+        return answer_keys(case, wanted, asked)
 
     def answers_depend_on(self, case: Case) -> bytes:
         """All that the addresses of a case's answers are made of, beside what is asked."""
         wanted, asked = self.wanted[case.id], [asker.id for asker in self.askers_of(case)]
         absent = {id: reason.sentence for id, reason in wanted.absent.items()}
         return msgspec.json.encode([_said(case), wanted.keys, absent, asked], enc_hook=plain)
-
-    @cached_property
-    def _beginnings(self) -> dict[str, bytes]:
-        return {asker.id: f'{{"asker":"{self.asker_hash(asker)}","case":'.encode() for asker in self.askers}
 
     def spoilt(self, case: Case, broken: Mapping[str, str]) -> dict[str, str]:
         """The sentence for each piece of evidence that a broken clip or reference leaves unmade.
@@ -186,6 +186,7 @@ class Plan:
             "metrics": {metric.id: self.asker_hash(metric) for metric in self.metrics},
             "gates": {gate.id: self.asker_hash(gate) for gate in self.gates},
             "made_by": {asker.id: self.makers(asker) for asker in self.askers},
+            "observers": self.own_observers(),
             "cases": [
                 {
                     **case_to_json(case),
@@ -336,6 +337,23 @@ def make_plan(
         unreadable, wanted, tasks, clips, limit if left_out else None, total,
         {case.id: by_path[case.reference] for case in cases if case.reference in by_path}, entries.remarks,
     )  # fmt: skip
+
+
+def answer_keys(case: Case, wanted: Wanted, asked: Mapping[str, tuple[str, tuple[str, ...]]]) -> dict[str, str]:
+    """The address of each answer about a case; `asked` are metrics and gates with their tags and kinds of evidence.
+
+    The digest of `{"asker": …, "case": …, "evidence": …}`, put together from texts that answers of a case share.
+    """
+    told = canonical(_said(case)).encode()
+    absent = {id: reason.sentence for id, reason in wanted.absent.items()}
+    evidence: dict[tuple[str, ...], bytes] = {}
+    keys = {}
+    for id, (tag, kinds) in asked.items():
+        if kinds not in evidence:
+            parts = (f'"{kind}":{canonical(wanted.keys.get(kind) or absent.get(kind))}' for kind in kinds)
+            evidence[kinds] = b'%b,"evidence":{%b}}' % (told, ",".join(parts).encode())
+        keys[id] = digest_of_bytes(f'{{"asker":"{tag}","case":'.encode() + evidence[kinds], 24)
+    return keys
 
 
 def _said(case: Case) -> dict[str, Any]:

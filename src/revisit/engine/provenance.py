@@ -14,6 +14,7 @@ from typing import Any
 
 import revisit
 from revisit.core.texts import parse_json
+from revisit.engine.available import caption
 from revisit.engine.cache import EvidenceCache
 from revisit.engine.needs import observer_facts
 from revisit.engine.observe import Outcome
@@ -105,6 +106,7 @@ class Account:
             "revisit": revisit.__version__,
             "suite": plan.suite.id,
             "set": plan.observers.id,
+            "observed_by": caption(whole),
             "request": self.request,
             **({"adds": True} if self.adds else {}),
             "protocol": protocol,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from revisit.core import GATES, METRICS, SUITES, Suite, UsageError
+from revisit.core import GATES, METRICS, SUITES, MissingPrerequisite, Suite, UsageError
 from revisit.engine.needs import ObserverSet, Parameters, asks_judge
 from revisit.engine.parameters import check_used, parse
 from revisit.engine.plan import Plan, make_plan
@@ -119,10 +120,21 @@ class Request:
             raise UsageError(f"nothing that the suite {suite.id} asks is put to a judge; leave --only out")
         return found
 
-    def run(self, out: Path, told: Callable[[str], None] = lambda _: None, **how: Any) -> Run:
-        """Carry it out in a run directory; `told` hears how the source was read, `how` goes to `evaluate`."""
+    def run(
+        self,
+        out: Path,
+        told: Callable[[str], None] = lambda _: None,
+        warned: Callable[[str], None] = warnings.warn,
+        **how: Any,
+    ) -> Run:
+        """Carry it out in a run directory; `how` goes to `evaluate`.
+
+        `told` hears how the source was read, `warned` what of the set cannot run here. Where nothing of the set is left
+        but what `lite` has, MissingPrerequisite says what to install.
+        """
         judge = self.chosen_judge()
         plan = self.plan(judge=judge.facts if judge else None)
+        check_available(plan, warned)
         if any(task.module == "__main__" for _, _, task in plan.tasks.values()):
             how["workers"] = 0  # no other process can import what a notebook or script defines
         for remark in plan.remarks:
@@ -144,6 +156,19 @@ class Request:
     def from_json(cls, content: Mapping[str, Any]) -> Request:
         lists = {name: tuple(content.get(name, ())) for name in ("metrics", "roots", "options")}
         return cls(**{**content, **lists})
+
+
+def check_available(plan: Plan, warned: Callable[[str], None] = warnings.warn) -> None:
+    """Say what of the plan's set cannot run here; raise MissingPrerequisite where nothing is left but `lite`.
+
+    A judge is something beyond `lite`, too: with one the run goes on.
+    """
+    found = plan.availability
+    if not found.missing:
+        return
+    if not found.running and plan.observers.judge is None:
+        raise MissingPrerequisite(found.sentence)
+    warned(found.sentence)
 
 
 def observer_set(name: str, judge: Mapping[str, Any] | None = None) -> ObserverSet:

@@ -10,10 +10,12 @@ from typing import Any
 
 from revisit.core import SUITES, Case, Rejected, Suite
 from revisit.diagnosis.summary import diagnosed, taxonomy_table
+from revisit.engine.available import caption
 from revisit.engine.opening import Opened, hash_of
 from revisit.media.files import write_text
-from revisit.results import Results
+from revisit.results import Results, stand_ins
 from revisit.results.files import write_json, write_rows
+from revisit.results.rules import observed_by
 from revisit.results.run import Run, results_of
 from revisit.results.verdict import verdict
 
@@ -44,6 +46,8 @@ def summarised(results: Results, suite: Suite, plan: Mapping[str, Any]) -> tuple
             summary["tables"] = [*summary.get("tables", ()), taxonomy_table(found, taxonomy, groups)]
     if remarks := plan.get("remarks"):
         summary["notes"] = [*remarks, *summary.get("notes", ())]
+    if suite.export is not None and (others := stand_ins.stand_ins(results)):
+        summary["notes"] = [stand_ins.sentence(others, suite.title), *summary.get("notes", ())]
     summary["verdict"] = verdict(results, suite.card).as_json()
     return summary, found
 
@@ -71,6 +75,7 @@ def so_far(run: Run) -> SoFar:
         "suite": plan["suite"],
         "protocol": f"{plan['protocol']}:{hash_of(plan)}",
         "set": facts["set"],
+        "observed_by": observed_by(facts),
         "partial": plan["partial"],
         "total_cases": plan["total_cases"],
     }
@@ -86,7 +91,11 @@ def _export(begun: Opened, results: Results) -> set[Path]:
     finished = len(results.cases) == len(contest)
     models = sorted({entry["model"] for entry in (*contest, *whole["rejected"])} - {""})
     more = {"made_by": whole["made_by"], "parameters": plan.parameters, "finished": finished, "models": models}
-    made = plan.suite.export(out, {**_facts(begun), **more}, results)
+    made = plan.suite.export(out, {**_facts(begun), **more}, stand_ins.set_apart(results))
+    if stand_ins.stand_ins(results):
+        made[stand_ins.FILE] = stand_ins.as_csv(results)
+    else:
+        (out / stand_ins.FILE).unlink(missing_ok=True)
     for name, content in made.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         (write_text if isinstance(content, str) else write_json)(out / name, content)
@@ -100,6 +109,7 @@ def _facts(begun: Opened) -> dict[str, Any]:
         "suite": plan.suite.id,
         "protocol": f"{plan.protocol}:{begun.hash()}",
         "set": " + ".join(dict.fromkeys(made["set"] for made in whole["made_by"].values())) or plan.observers.id,
+        "observed_by": caption(whole),
         "partial": whole["partial"],
         "total_cases": whole["total_cases"],
     }

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Score, Series, Unscored, metric, per_second
+from revisit.core import InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric, per_second
 from revisit.evidence.appearance import IntegrityTokens, PatchFeatures
 from revisit.evidence.frames import FrameFacts
 from revisit.metrics.rows import nearest_rows
@@ -84,7 +84,7 @@ def integrity(
 @metric(
     id="wr_integrity", version=1, title="Visual integrity", unit="score", range=(0, 1), higher_is_better=True,
     needs=(IntegrityTokens, FrameFacts), suites=("folder", "wrbench"), paper="arXiv:2606.20545 eq. 3, 11-13",
-    upstream="D2",
+    upstream="D2", published_by=(PublishedMaker("DINOv2", "described_by", ("dinov2",)),),
     responds_to=("scene cut", "collapse of the picture", "ends in another place"),
     blind_to=("frozen camera", "object replaced by one that looks alike", "slow drift between neighbouring frames"),
 )  # fmt: skip

@@ -15,7 +15,7 @@ from revisit.report.plots import heat_map, scatter
 from revisit.report.tables import diagnosis_table, findings, funnel, in_words, plain_table, table
 from revisit.report.verdict import verdict_view
 from revisit.report.words import direction, is_bounded, span
-from revisit.results.rules import HEADINGS, arrow, heading, metric_title
+from revisit.results.rules import HEADINGS, arrow, heading, metric_title, observed_by
 
 if TYPE_CHECKING:
     from revisit.report.book import Book
@@ -152,7 +152,7 @@ def _header(facts: Mapping[str, Any], summary: Mapping[str, Any], cases: int, sc
             counted(cases, "clip"),
             counted(scenes, "scene"),
             counted(len(summary.get("models", {})), "model"),
-            f"observers: {facts['set']}",
+            f"observers: {observed_by(facts)}",
             _date(facts),
         ],
     }

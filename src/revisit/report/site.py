@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from revisit.core import METRICS
-from revisit.engine.bundles import Bundle, Checked, merged, together
+from revisit.engine.bundle_check import Checked
+from revisit.engine.bundles import Bundle, merged, together
 from revisit.report.boards import as_html, escape
 from revisit.results.boards import Board, BoardCell, Column, Row, board_cell, column_of, printed
+from revisit.results.memory import OUTCOME
 from revisit.results.results import Results
 from revisit.results.verdict import headline
 
@@ -21,31 +23,73 @@ NOTE = (
 )
 
 
-def boards_of(bundles: Sequence[Bundle]) -> list[Board]:
-    """A board for each suite, dataset and protocol; numbers of two of them never share a column."""
+UNCHECKED = "not checked: nobody has made these answers again, so they are not ranked with those that were"
+Checks = Mapping[str, Checked]  # by the name of the bundle
+
+
+def boards_of(bundles: Sequence[Bundle], checks: Checks | None = None) -> list[Board]:
+    """A board for each suite, dataset and protocol; numbers of two of them never share a column.
+
+    Answers that were not checked have columns of their own, without places.
+    """
     made = []
     for group in merged(bundles):
         results, rows = together(group)
         about = group[0].about
-        ids = headline(results, about["suite"])
+        checked = _checked_part(results, rows, checks)
+        ids = dict.fromkeys([*headline(checked, about["suite"]), *headline(results, about["suite"])])
         columns: list[Column] = []
         cells: dict[str, dict[str, BoardCell]] = {model: {} for model in results.models}
         for id in ids:
-            columns += [column_of(id), Column(f"{id}.places", "places", None)]
-            places = _places(results, id)
+            sure = {model for model in results.models if is_checked(checks, rows[model], id)}
+            doubtful = set(results.models) - sure
+            if sure:
+                columns += [column_of(id), Column(f"{id}.places", "places", None)]
+            if doubtful:
+                known = column_of(id)
+                columns.append(Column(f"{id}.unchecked", f"{known.title}, not checked", None))
+            places = _places(_of_models(checked, sure), id)
             for model, part in results.groups("model").items():
-                cells[model][id] = board_cell(part.cell(id))
+                shown = board_cell(part.cell(id))
+                if model in doubtful:
+                    cells[model][f"{id}.unchecked"] = shown
+                    continue
+                cells[model][id] = shown
                 cells[model][f"{id}.places"] = printed(*places[model]) if model in places else printed(None)
+        any_doubt = any(column.key.endswith(".unchecked") for column in columns)
         made.append(
             Board(
                 f"{about['suite']}, dataset {about['dataset']}",
-                f"{about['protocol']}:{about['hash']}, observers {about['set']}",
+                f"{about['protocol']}:{about['hash']}, observers {' | '.join(dict.fromkeys(map(_observers, group)))}",
                 tuple(columns),
                 tuple(Row(model, rows[model], cells[model]) for model in results.models),
-                NOTE,
+                f"{NOTE} {UNCHECKED.capitalize()}." if any_doubt else NOTE,
             )
         )
     return made
+
+
+def _checked_part(results: Results, rows: Mapping[str, str], checks: Checks | None) -> Results:
+    """The clips of bundles of which everything or a part was checked, with the answers that were."""
+    part = results.only(lambda entry: entry.model in rows and rows[entry.model] in (checks or {}))
+    return part.mapped(lambda one: one if is_checked(checks, rows[one.case.model], one.question) else None)
+
+
+def _observers(bundle: Bundle) -> str:
+    return str(bundle.run.get("observed_by") or bundle.about["set"])
+
+
+def _of_models(results: Results, models: Collection[str]) -> Results:
+    return results.only(lambda entry: entry.model in models)
+
+
+def is_checked(checks: Checks | None, bundle: str, id: str) -> bool:
+    """Whether the answers of a bundle to a question were made again.
+
+    Scores are held to the outcome of the unseen event: where that was not checked, neither are they.
+    """
+    one = (checks or {}).get(bundle)
+    return one is not None and not {id, OUTCOME} & one.not_checked.keys()
 
 
 def _places(results: Results, metric: str) -> dict[str, tuple[float, str]]:
@@ -61,11 +105,11 @@ def write_site(
     bundles: Sequence[Bundle],
     folder: Path,
     published: Sequence[Board] = (),
-    checks: Mapping[str, Checked] | None = None,
+    checks: Checks | None = None,
 ) -> Path:
     """Write index.html; published tables stand on boards of their own, as their own protocols."""
     folder.mkdir(parents=True, exist_ok=True)
-    page = as_html([*boards_of(bundles), *published])
+    page = as_html([*boards_of(bundles, checks), *published])
     rows = "".join(_provenance(bundle, (checks or {}).get(bundle.name)) for bundle in bundles)
     heads = "".join(f"<th>{name}</th>" for name in ("bundle", "models", "clips", "made with", "made on", "checked"))
     table = f"<div><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
@@ -80,8 +124,9 @@ def _provenance(bundle: Bundle, checked: Checked | None) -> str:
     made = f"Revisit {about['revisit']}, Python {machine.get('python', '')}, {machine.get('platform', '')}"
     told = "not checked"
     if checked is not None:
-        told = f"{checked.scores} answers made again from evidence"
-        told += f", {sum(checked.unchecked.values())} could not be" if checked.unchecked else ""
-        told += f", {len(checked.problems)} differ" if checked.problems else ""
+        told = f"{checked.scores} of {checked.planned} planned answers made again from evidence"
+        told += f"; not checked: {', '.join(sorted(checked.not_checked))}" if checked.not_checked else ""
+        told += f"; {len(checked.problems)} differ" if checked.problems else ""
+        told += "".join(f"; {remark}" for remark in checked.remarks)
     cells = [bundle.name, ", ".join(about["models"]), str(about["clips"]), made, min(started, default="")[:10], told]
     return "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in cells) + "</tr>"

@@ -15,7 +15,8 @@ from revisit.core import METRICS, UsageError, digest
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results.funnel import posed
 from revisit.results.results import Cell, Results
-from revisit.results.rules import coverage, ends, marks, number, title
+from revisit.results.rules import coverage, ends, marks, number, observed_by, title
+from revisit.results.stand_ins import SUFFIX, set_apart, stand_ins
 
 ROLES = ("", FLOOR, CEILING)  # in the order of a board
 
@@ -142,20 +143,30 @@ class RunFacts:
 
 
 def columns_of(run: RunFacts, known: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns of a run's board: those a suite names, in its order; else every metric the run asked."""
+    """The columns of a run's board: those a suite names, in its order; else every metric the run asked.
+
+    Behind them stand-ins have columns of their own; `run` has its results with these set apart.
+    """
     hashes: Mapping[str, str] = run.facts["protocol"]["metrics"]
-    wanted = known or [column_of(id) for id in hashes]
+    wanted = list(known or [column_of(id) for id in hashes])
     makers = _makers(run.results)
-    return tuple(
-        replace(column, protocol=" ".join([hashes[column.key], *makers.get(column.key, ())]))
-        if column.key in hashes
-        else column
-        for column in wanted
-    )
+    others = stand_ins(run.results)
+    for column in tuple(wanted):
+        if who := [one.made_by for one in others if one.metric == column.key]:
+            title = f"{column.title} by {' or '.join(who)} (stand-in)"
+            wanted.append(replace(column, key=f"{column.key}{SUFFIX}", title=title))
+    made = []
+    for column in wanted:
+        tag = hashes.get(column.key.removesuffix(SUFFIX))
+        made.append(
+            replace(column, protocol=" ".join([tag, *makers.get(column.key, ())])) if tag is not None else column
+        )
+    return tuple(made)
 
 
 def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") -> Board:
-    """Means over the clips of each model in a run, or of one part of the dataset."""
+    """Means over the clips of each model in a run, or of one part of the dataset; stand-ins in columns of their own."""
+    run = replace(run, results=set_apart(run.results))
     part = run.results.only(
         lambda entry: not subset or subset.lower() in (entry.subset.lower(), entry.condition.lower())
     )
@@ -163,7 +174,9 @@ def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") 
         parts = sorted({name for case in run.results.cases for name in (case.subset, case.condition)} - {""})
         raise UsageError(f"{run.name} has no clips in {subset!r}; its parts are {', '.join(parts) or 'none'}")
     columns = tuple(
-        column for column in columns_of(run, known) if any(part.asks(column.key, entry) for entry in part.entries)
+        column
+        for column in columns_of(run, known)
+        if any(part.asks(column.key.removesuffix(SUFFIX), entry) for entry in part.entries)
     )
     rows = []
     for model, mine in part.groups("model").items():
@@ -187,7 +200,7 @@ def board_of_run(run: RunFacts, known: Sequence[Column] = (), subset: str = "") 
     )
     return Board(
         title=f"{run.facts['suite']}{', ' + subset if subset else ''}",
-        protocol=f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}{dataset}{partial}",
+        protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}{dataset}{partial}",
         columns=(POSED, *columns) if any(POSED.key in row.cells for row in rows) else columns,
         rows=tuple(rows),
         note="; ".join(filter(None, [_mixed(columns, run.results), _left_open(run.name, part)])),

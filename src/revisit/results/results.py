@@ -306,6 +306,12 @@ class Results:
         same = len(made.records) == len(self.records) and all(map(operator.is_, made.records, self.records))
         return self if same else made
 
+    def expanded(self, change: Callable[[Record], Iterable[Record]]) -> Results:
+        """The same clips and truths with each answer replaced by others, which may have other names."""
+        clips = (*self.cases, *self.truths)
+        answers = _by_case(new for case in clips for record in self.of(case).values() for new in change(record))
+        return self._with(self.cases, answers, self.rejected)
+
     def _changed(self, change: Callable[[Record], Record | None]) -> Results:
         changed = _by_case(new for record in self.records if (new := change(record)) is not None)
         truths = {case.id: self.of(case) for case in self.truths}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from revisit.core import METRICS, SUITES
 from revisit.core.reasons import KINDS
@@ -162,3 +162,8 @@ def heading(metric: str) -> str:
     said = (suite.headings.get(metric) for suite in SUITES.values())
     told = (name for name, families in FAMILIES.items() if known.family in families)
     return next(filter(None, (*said, *told)), "Memory" if known.gates else OTHER)
+
+
+def observed_by(facts: Mapping[str, Any]) -> str:
+    """Who really observed, of a run.json or summary.json; of one from before that is said, the set asked for."""
+    return str(facts.get("observed_by") or facts["set"])

@@ -35,7 +35,7 @@ def why_missing(ids: Sequence[str]) -> str | None:
     for id in ids:
         wanted = entry_or_by_hand(id)
         for library in wanted.needs:
-            if not _installed(library):
+            if not is_installed(library):
                 return f"{library} is not installed: {INSTALL}"
         here = look(wanted)
         if isinstance(here, str):
@@ -55,5 +55,6 @@ def needs(ids: Sequence[str]) -> set[str]:
 
 
 @cache
-def _installed(library: str) -> bool:
+def is_installed(library: str) -> bool:
+    """Whether a library can be imported here."""
     return find_spec(library) is not None

@@ -105,7 +105,7 @@ def run_eval(
     Metrics are upstream's names, of the dataset's setting. `set`, `protocol`, `judge` and `params` are those of
     `revisit eval`.
     """
-    from revisit.engine.request import Request
+    from revisit.engine.request import Request, check_available
     from revisit.engine.run import evaluate
     from revisit.suites.mbench.dataset import open_dataset
 
@@ -121,5 +121,6 @@ def run_eval(
     )
     asked = request.chosen_judge()
     plan = request.plan(judge=asked.judge.facts if asked else None)
+    check_available(plan)
     run = evaluate(plan, Path(output), request=request.as_json(), workers=workers, judge=asked, adds=data.ids())
     return run.summary

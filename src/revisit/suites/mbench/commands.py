@@ -280,6 +280,7 @@ def submit(
     """Write the zip file for the public leaderboard, from a run with all items of a model."""
     from revisit.core import UsageError
     from revisit.results.run import Run as RunFolder
+    from revisit.results.stand_ins import stand_ins
     from revisit.suites.mbench.dataset import open_dataset
     from revisit.suites.mbench.submission import content_of, made_with, problems, why_partial, write_submission
 
@@ -297,6 +298,9 @@ def submit(
     if partial:
         raise UsageError(f"{model} cannot be submitted, because the run is partial: {partial}")
     content = content_of(done.summary, model, name, link)
+    if others := stand_ins(done.results.where(model=model)):
+        told = "; ".join(one.sentence for one in others)
+        raise UsageError(f"{model} cannot be submitted, because the leaderboard takes no stand-ins: {told}")
     write_submission(run, path, content, model, done.summary["mbench"]["setting"])
     found = problems(path)
     if found:

@@ -6,7 +6,7 @@ it comes first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,8 @@ from revisit.core import UsageError
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, columns_of
 from revisit.results.results import Cell
+from revisit.results.rules import observed_by
+from revisit.results.stand_ins import SUFFIX, is_stand_in, set_apart
 from revisit.suites.mbench.names import AXES, BY_ID, MOVED, SUBSETS, TRIGGER
 
 SUMS = (*(Column(axis, f"{axis} axis") for axis in AXES), Column("total", "total"))
@@ -25,23 +27,28 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
     if subset and subset.lower() not in SUBSETS:
         raise UsageError(f"{run.name} has no subset {subset!r}; MBench has {', '.join(SUBSETS)}")
     part = run.summary["mbench"]
+    apart = {(record.case.model, record.question) for record in run.results.records if is_stand_in(record)}
+    run = replace(run, results=set_apart(run.results))
     known = [
         Column(id, BY_ID[id].short) for id in part["dimensions"] if not subset or BY_ID[id].subset == subset.lower()
     ]
     asked = columns_of(run, known) if known else ()
-    columns = (*(_triggered(run, part["rule"], c) for c in asked), *(SUMS if not subset else ()))
+    mixed = tuple(replace(sum, key=f"{sum.key}{SUFFIX}", title=f"{sum.title} with stand-ins") for sum in SUMS)
+    sums = (*SUMS, *(mixed if apart else ())) if not subset else ()
+    columns = (*(_triggered(run, part["rule"], c) for c in asked), *sums)
     rows = [
-        Row(row["model"], run.name, _cells(row, part, columns), role=FLOOR if row.get("floor") else "")
+        Row(row["model"], run.name, _cells(row, part, columns, apart), role=FLOOR if row.get("floor") else "")
         for row in part["ranking"]
     ]
     if run.results.truths:  # the filmed videos that the samples were made from
         truth = run.results.truth
-        cells = {c.key: _of_truth(truth.cell(c.key)) for c in columns if c.key in part["dimensions"]}
+        shown = [c.key for c in columns if c.key.removesuffix(SUFFIX) in part["dimensions"]]
+        cells = {key: _of_truth(truth.cell(key)) for key in shown}
         rows.append(Row(run.results.truth_name, run.name, cells, role=CEILING))
     protocol = run.facts["protocol"]
     board = Board(
         title=f"mbench {part['setting']}, {TITLES[part['rule']]}{', ' + subset if subset else ''}",
-        protocol=f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}",
+        protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}",
         columns=columns,
         rows=tuple(rows),
         note="; ".join(f"{row['model']} is not ranked: {row['reason']}" for row in part["ranking"] if row["reason"]),
@@ -57,17 +64,27 @@ def _triggered(run: RunFacts, rule: str, column: Column) -> Column:
     return replace(column, protocol=" ".join([column.protocol, tag, *sorted(judges)])) if tag else column
 
 
-def _cells(row: Mapping[str, Any], part: Mapping[str, Any], columns: tuple[Column, ...]) -> dict[str, BoardCell]:
-    cells = {}
+def _cells(
+    row: Mapping[str, Any], part: Mapping[str, Any], columns: tuple[Column, ...], apart: Collection[tuple[str, str]]
+) -> dict[str, BoardCell]:
+    """The cells of a model; what stand-ins measured, and sums with them, are in columns of their own."""
+    model, cells = row["model"], {}
+    own = {id for id in part["dimensions"] if (model, id) in apart}
     for column in columns:
-        made = part["dimensions"].get(column.key, {}).get("models", {}).get(row["model"])
+        id = column.key.removesuffix(SUFFIX)
+        counted = [BY_ID[one] for one in own if part["setting"] in BY_ID[one].averaged]
+        is_apart = id in own if id in part["dimensions"] else any(id in ("total", one.axis) for one in counted)
+        if is_apart != column.key.endswith(SUFFIX):
+            cells[column.key] = BoardCell(0, 0, reason="measured by a stand-in" if is_apart else "no stand-in")
+            continue
+        made = part["dimensions"].get(id, {}).get("models", {}).get(model)
         if made is not None:
             s = made["reliability"]
             ends = made["m_interval"] if part["rule"] == "trigger" else None if s is None else (s, s)
             scaled = None if ends is None else (100 * ends[0], 100 * ends[1])
             cells[column.key] = _cell(scaled, row["reason"], made["n"], made["of"])
         else:
-            cells[column.key] = _cell(row.get(column.key), row["reason"])
+            cells[column.key] = _cell(row.get(id), row["reason"])
     return cells
 
 

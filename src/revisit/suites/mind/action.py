@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, Metric, Score, Series, Unscored, metric
+from revisit.core import Case, Metric, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.poses import ActionTrack, PoseTrack, TruePoseTrack
 from revisit.metrics.camera import TRUE_STILL, paths, step_errors
 from revisit.suites.mind.selection import ACTION_FRAMES, LEAST_STEPS, check_rule, group_statistics, labels
@@ -58,8 +58,12 @@ def action_errors(
             return Unscored("too_short", f"upstream needs at least {LEAST_STEPS} steps; there are {known.sum()}")
     names = labels(actions, (found.frame[known] + mark).tolist())
     translation = None if found.translation is None else found.translation[known]
-    facts = {**found.facts, "true_poses": truth.source, "steps": int(known.sum())}
+    facts = {**found.facts, "poses_from": track.source, "true_poses": truth.source, "steps": int(known.sum())}
     return ActionErrors(found.frame[known], names, translation, found.rotation[known], facts)
+
+
+# Files that name no estimator are taken for ViPE's: the public evaluator's images.txt does not name it either.
+VIPE = PublishedMaker("ViPE", "poses_from", others=("odometry", "mapanything", "vggt", "da3"))
 
 
 def action(part: str, way: str, called: str, **card: Any) -> Metric:
@@ -80,7 +84,7 @@ def action(part: str, way: str, called: str, **card: Any) -> Metric:
     return metric(
         id=f"mind_action_{part}", version=1, title=f"Action: {called} error", higher_is_better=False,
         needs=(Case, PoseTrack, TruePoseTrack, ActionTrack), suites=("mind",),
-        paper="MIND (arXiv 2602.08025)", **card,
+        paper="MIND (arXiv 2602.08025)", published_by=(VIPE,), **card,
         doc=f"Mean error of the {way} of each step; the facts hold it by group and by action.",
     )(scored)  # fmt: skip
 

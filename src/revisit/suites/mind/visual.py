@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from revisit.core import Case, Metric, Score, Unscored, metric
+from revisit.core import Case, Metric, PublishedMaker, Score, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.quality import AestheticQuality, FeatureError, ImagingQuality
 from revisit.suites.mind.lcm import over_frames
@@ -43,6 +43,7 @@ aesthetic = rated(
     id="mind_dino", version=2, title="Patch feature error", unit="mse", range=(0, None), higher_is_better=False,
     needs=(Case, FrameFacts, FeatureError), suites=("mind",), paper="DINOv3 (Simeoni et al. 2025)",
     upstream="dino.avg_dino_mse", responds_to=("wrong content", "wrong camera"), blind_to=("small textures",),
+    published_by=(PublishedMaker("DINOv3-B", "described_by", ("dinov3-base", "dinov3-vitb16")),),
 )  # fmt: skip
 def dino(
     case: Case, frames: FrameFacts, seen: FeatureError, *, rule: str = "corrected", video_max_time: int | None = None

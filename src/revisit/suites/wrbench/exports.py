@@ -10,6 +10,7 @@ from typing import Any
 from revisit.core.texts import parse_json
 from revisit.media.texts import csv_text
 from revisit.results import Results
+from revisit.results.stand_ins import put_back
 from revisit.suites.wrbench.measures import by_measure
 from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.pairs import preference_pairs
@@ -21,7 +22,8 @@ NAMES = dict(zip(MEASURES, COLUMNS, strict=True))
 
 
 def export(run: Path, facts: Mapping[str, Any], results: Results) -> dict[str, Any]:
-    """Names of files → their content."""
+    """Names of files → their content; the table has columns for its stand-ins."""
+    results = put_back(results)
     rows = summarise(results)["wrbench"]["rows"]
     pairs = preference_pairs(by_measure(results), digests=_digests(run))
     return {

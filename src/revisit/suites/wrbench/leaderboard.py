@@ -7,6 +7,7 @@ from typing import Any
 
 from revisit.core import UsageError
 from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, columns_of, printed, with_clips
+from revisit.results.rules import observed_by
 from revisit.suites.wrbench.measures import metric_of
 from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.shown import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE, TITLES
@@ -36,7 +37,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
             for row in rows if row["average_with_stand_ins"]]  # fmt: skip
     board = Board(
         title="wrbench",
-        protocol=f"{protocol['name']}:{protocol['hash']}, observers {run.facts['set']}",
+        protocol=f"{protocol['name']}:{protocol['hash']}, observers {observed_by(run.facts)}",
         columns=(*_ordered(measures, STAND_INS), *mixed),
         rows=tuple(Row(row["model"], run.name, _cells(row, names), role=row.get("role", "")) for row in rows),
         note="; ".join([SPARSE_NOTE, *([f"stand-ins in Avg: {', '.join(said)}"] if said else [])]),

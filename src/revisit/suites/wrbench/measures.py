@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from revisit.core import Case, Record, Rejected
 from revisit.results import Results
+from revisit.results.stand_ins import is_stand_in
 from revisit.suites.wrbench.metrics import COLUMNS, STAND_INS
 
-ODOMETRY = "odometry"
-DINOV2 = "dinov2"
+ODOMETRY, NETWORK = "odometry", "network"  # ends of the names of stand-ins: who made them
 
 
 def metric_of(measure: str) -> str:
@@ -37,11 +37,10 @@ def leaks(entry: Case | Rejected) -> bool:
 
 def measure_of(record: Record) -> str | None:
     """The measure or stand-in that a score belongs to, by its metric and by who made its evidence."""
-    id, facts = record.question, record.facts
-    if facts.get("poses_from") == ODOMETRY:
-        return next((name for name, (_, of) in STAND_INS.items() if of == id and name.endswith(ODOMETRY)), None)
+    id = record.question
+    if is_stand_in(record):
+        kind = ODOMETRY if record.facts.get("poses_from") == ODOMETRY else NETWORK
+        return next((name for name, (_, of) in STAND_INS.items() if of == id and name.endswith(kind)), None)
     if id == "visual_integrity_lite":
         return "integrity_lite"
-    if id == "wr_integrity" and not str(facts.get("described_by") or DINOV2).startswith(DINOV2):
-        return "integrity_network"
     return next((name for name, of in COLUMNS.items() if of == id), None)

@@ -26,6 +26,9 @@ TITLES = {
     "precision_odometry": "CamPrec by odometry",
     "alignment_odometry": "CamAlign by odometry",
     "hold_odometry": "hold by odometry",
+    "precision_network": "CamPrec by another network",
+    "alignment_network": "CamAlign by another network",
+    "hold_network": "hold by another network",
     "integrity_network": "another network's integrity",
     "integrity_lite": "lite integrity",
 }

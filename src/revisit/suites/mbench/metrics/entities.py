@@ -6,11 +6,12 @@ descriptors at a right angle still have a cosine of 0.71 with their mean. `retur
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from revisit.core import InvalidEvidence, Score, Series, Unscored, metric
+from revisit.core import InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.mbench import BodyFeatures, FaceFeatures, FoldPairs, ObjectFeatures
 from revisit.suites.mbench.metrics.rules import PAPER, check_rule
 
@@ -94,10 +95,15 @@ def over_tracks(
     return float(np.mean(means)), Series(frame=frame[at], track=track[at], value=np.concatenate(values)), facts
 
 
+DINOV2 = PublishedMaker("DINOv2", "described_by", ("dinov2",))
+ARCFACE = PublishedMaker("InsightFace buffalo_l", "described_by", ("buffalo-l", "insightface", "arcface"))
+
+
 @metric(
     id="mb_object_texture", version=1, title="Object texture", unit="score", range=(0, 1), higher_is_better=True,
     needs=(ObjectFeatures, FoldPairs), suites=("mbench",), paper=f"{PAPER} eq. 5", upstream="object_texture",
     responds_to=("texture drift", "another target"), blind_to=("frames without the target", "small changes"),
+    published_by=(DINOV2,),
 )  # fmt: skip
 def object_texture(seen: ObjectFeatures, pairs: FoldPairs, *, rule: str = "corrected") -> Score | Unscored:
     """Mean cosine of the target's descriptors with their mean; frames that do not show it do not count."""
@@ -128,6 +134,7 @@ def object_texture(seen: ObjectFeatures, pairs: FoldPairs, *, rule: str = "corre
     id="mb_human_identity", version=1, title="Human identity", unit="score", range=(0, 1), higher_is_better=True,
     needs=(FaceFeatures, FoldPairs), suites=("mbench",), paper=f"{PAPER} eq. 6", upstream="human_identity",
     responds_to=("another face",), blind_to=("people without a visible face", "a person who never returns"),
+    published_by=(ARCFACE,),
 )  # fmt: skip
 def human_identity(
     seen: FaceFeatures, pairs: FoldPairs, *, rule: str = "corrected", same_face: float | None = None
@@ -152,6 +159,7 @@ def human_identity(
     id="mb_human_appearance", version=2, title="Human appearance", unit="score", range=(0, 1), higher_is_better=True,
     needs=(FaceFeatures, BodyFeatures, FoldPairs), suites=("mbench",), paper=f"{PAPER} section 4.2.2",
     upstream="human_appearance", responds_to=("other clothes",), blind_to=("people without a visible face",),
+    published_by=(replace(ARCFACE, fact="faces_described_by"), DINOV2),
 )  # fmt: skip
 def human_appearance(
     seen: FaceFeatures,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import ONLY_NAMED, Case, Score, Series, Unscored, derived, metric
+from revisit.core import ONLY_NAMED, Case, PublishedMaker, Score, Series, Unscored, derived, metric
 from revisit.evidence.mbench import ObjectMasks, ObjectRegion, WarpedViews
 from revisit.evidence.target import HIDDEN, TargetPhases
 from revisit.metrics.rows import nearest_rows
@@ -112,6 +112,7 @@ def mask_on_grid(region: ObjectRegion, row: int, shape: tuple[int, int]) -> np.n
 @metric(
     id="mb_object_geometry", version=1, title="Object geometry", unit="score", range=(0, 1), higher_is_better=True,
     needs=(WarpedViews, ObjectRegion), suites=("mbench",), paper=f"{PAPER} eq. 4", upstream="object_geometry",
+    published_by=(PublishedMaker("SAM 2", "target_from", ("masks by sam2", "masks by sam-2")),),
     responds_to=("shape drift", "texture drift", "vanished target", "another target"),
     blind_to=("what is not seen twice", "colour", "why it changed: light and blur count too"),
 )  # fmt: skip

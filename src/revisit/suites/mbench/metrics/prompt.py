@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
+from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.mbench import TextFeatures
 from revisit.suites.mbench.metrics.entities import unit
 from revisit.suites.mbench.metrics.rules import PAPER
@@ -18,6 +18,7 @@ from revisit.suites.mbench.metrics.rules import PAPER
     higher_is_better=True, needs=(Case, TextFeatures), suites=("mbench",), paper=f"{PAPER} eq. 15",
     upstream="prompt_interaction", responds_to=("another scene", "an event that does not happen"),
     blind_to=("memory", "order within a segment", "details of long captions"),
+    published_by=(PublishedMaker("OpenCLIP", "described_by", ("clip-vit", "openclip", "open-clip", "vit-")),),
 )  # fmt: skip
 def prompt_interaction(case: Case, seen: TextFeatures) -> Score | Unscored:
     """Mean cosine of frames with the caption of their segment, each segment counting alike."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, Score, Series, Unscored, metric
+from revisit.core import Case, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.appearance import LabStats
 from revisit.evidence.mbench import FoldPairs, GramDistances
 from revisit.metrics.rows import nearest_rows
@@ -68,6 +68,7 @@ def around(lab: LabStats, frames: np.ndarray) -> np.ndarray:
     id="mb_rendering_style", version=1, title="Style consistency", unit="score", range=(0, 1), higher_is_better=True,
     needs=(GramDistances,), suites=("mbench",), paper=f"{PAPER} eq. 13", upstream="rendering_style",
     responds_to=("style change", "flicker"), blind_to=("memory, except in `return_score`", "layout"),
+    published_by=(PublishedMaker("VGG-19", "described_by", ("vgg19", "vgg-19")),),
 )  # fmt: skip
 def rendering_style(grams: GramDistances, *, rule: str = "corrected") -> Score | Unscored:
     """1 minus the mean distance of Gram matrices of neighbouring frames, between 0 and 1."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
+from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.camera import SeenCamera
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.poses import TruePoseTrack
@@ -77,6 +77,7 @@ def validate(seen: SeenCamera) -> None:
     needs=(Case, FrameFacts, TruePoseTrack, SeenCamera), suites=("memobench",), paper=f"{PAPER} eq. 7",
     upstream="CameraControllability", responds_to=("wrong camera", "turn cut short", "camera drift"),
     blind_to=("content", "distance travelled", "frozen camera on a path that turns evenly"),
+    published_by=(PublishedMaker("MapAnything", "poses_from", others=("odometry", "vggt", "vipe", "da3")),),
 )  # fmt: skip
 def camera_controllability(
     case: Case,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
+from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.memory_clips import DepthMaps
 from revisit.suites.memobench.metrics.rules import (
@@ -49,6 +49,7 @@ def likeness(depth: np.ndarray) -> np.ndarray:
     id="memo_geo3d", version=1, title="Geo3D consistency", unit="percent", range=(0, 100), higher_is_better=True,
     needs=(Case, FrameFacts, DepthMaps), suites=("memobench",), paper=f"{PAPER} eq. 5", upstream="Geo3DConsistency",
     responds_to=("depth collapse", "scene cut"), blind_to=("frozen camera", "what happens while hidden", "colour"),
+    published_by=(PublishedMaker("Depth Anything V2 Small", "depth_by", ("depth-anything-v2-small",)),),
 )  # fmt: skip
 def geometry(
     case: Case,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
+from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.memory_clips import IdentityTokens
 from revisit.suites.memobench.metrics.rules import (
@@ -65,6 +65,7 @@ def _unit(tokens: np.ndarray) -> np.ndarray:
     upstream="ObjIdentityConsistency", responds_to=("changed background", "ends in another place"),
     blind_to=("frozen camera", "state reset", "anything that fills less than 60 % of the frame"),
     rewards_unchanged=True,
+    published_by=(PublishedMaker("DINOv2-B", "described_by", ("dinov2-base", "dinov2-vitb14")),),
 )  # fmt: skip
 def object_identity(
     case: Case,

@@ -7,11 +7,12 @@ image reward     100 * mean of the sigmoid of ImageReward over five frames (sect
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from revisit.core import Metric, Reason, Score, Series, Unscored, derived, metric
+from revisit.core import Metric, PublishedMaker, Reason, Score, Series, Unscored, derived, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.memory_clips import AestheticScores, ImageQuality, ImageRewards, VisualHalves
 from revisit.suites.memobench.metrics.rules import PAPER, RULES, check_rule, lacks, percent, rounded, rows, spread
@@ -21,6 +22,8 @@ AESTHETIC_RANGE = {"corrected": (1, 10), "paper": (1, 10), "upstream": (0, 10)}
 REWARD_FRAMES = 5
 NOTHING = np.zeros(0)
 UNRATED = Reason("not_in_set", "there are no ratings")
+BEAUTY = PublishedMaker("LAION's aesthetic predictor", "rated_by", ("laion-aesthetic-v2", "sac+logos+ava1-l14"))
+QUALITY = PublishedMaker("CLIP-IQA+", "rated_by", ("clip-iqa", "clipiqa"))
 
 
 @derived(makes=VisualHalves, needs=(), optional=(AestheticScores, ImageQuality), version=1)
@@ -59,6 +62,7 @@ def mean_over_frames(
     id="memo_visual_quality", version=1, title="Visual quality", unit="percent", range=(0, 100), higher_is_better=True,
     needs=(FrameFacts, VisualHalves), suites=("memobench",), paper=f"{PAPER} eq. 2", upstream="VisualQuality",
     responds_to=("blur", "noise", "ugly frames"), blind_to=("memory", "camera"),
+    published_by=(replace(BEAUTY, fact="aesthetic_by"), replace(QUALITY, fact="image_quality_by")),
 )  # fmt: skip
 def visual_quality(
     frames: FrameFacts, seen: VisualHalves, *, rule: str = "corrected", step: int = UPSTREAM_STEP
@@ -111,10 +115,12 @@ def rated(name: str, kind: type, scales: Mapping[str, tuple[float, float]], doc:
 aesthetic = rated(
     "aesthetic", AestheticScores, AESTHETIC_RANGE, "Mean aesthetic score of the frames, about 0 to 10.",
     title="Aesthetic score", unit="points", range=(0, 10), upstream="AestheticScore", responds_to=("ugly frames",),
+    published_by=(BEAUTY,),
 )  # fmt: skip
 image_quality = rated(
     "image_quality", ImageQuality, dict.fromkeys(RULES, (0, 1)), "Mean technical quality of the frames, 0 to 1.",
     title="Image quality", unit="score", range=(0, 1), upstream="ImageQuality", responds_to=("blur", "noise"),
+    published_by=(QUALITY,),
 )  # fmt: skip
 
 
@@ -122,6 +128,7 @@ image_quality = rated(
     id="memo_image_reward", version=1, title="Fit to the prompt", unit="percent", range=(0, 100), higher_is_better=True,
     needs=(FrameFacts, ImageRewards), suites=("memobench",), paper=f"{PAPER} section 3.4", upstream="ImageRewardScore",
     responds_to=("wrong content",), blind_to=("memory", "camera", "the part of the prompt about the return"),
+    published_by=(PublishedMaker("ImageReward", "rated_by", ("image-reward", "imagereward")),),
 )  # fmt: skip
 def image_reward(frames: FrameFacts, seen: ImageRewards, *, rule: str = "corrected") -> Score | Unscored:
     """100 times the mean sigmoid of ImageReward over five frames spread over the clip.

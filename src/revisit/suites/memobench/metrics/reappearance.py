@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
+from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.memory_clips import Detections
 from revisit.suites.memobench.metrics.rules import HIDDEN, PAPER, RETURNED, VISIBLE, check_rule, marks, rounded
@@ -67,6 +67,7 @@ def confidences(seen: Detections, threshold: float, *limits: float) -> np.ndarra
     needs=(Case, FrameFacts, Detections), suites=("memobench",), paper=f"{PAPER} eq. 6", upstream="ors",
     responds_to=("object vanishes", "unrecognisable object"),
     blind_to=("another individual", "wrong state", "a target that never left"),
+    published_by=(PublishedMaker("SAM 3", "detector", ("sam3", "sam-3")),),
 )  # fmt: skip
 def reappearance(
     case: Case,

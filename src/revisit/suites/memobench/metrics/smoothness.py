@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from revisit.core import Case, Score, Series, Unscored, metric
+from revisit.core import Case, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.frames import FrameFacts
 from revisit.evidence.memory_clips import WarpErrors
 from revisit.suites.memobench.metrics.rules import PAPER, RETURNED, VISIBLE, Marks, check_rule, marks, percent, rounded
@@ -42,6 +42,7 @@ def smoothness(errors: np.ndarray, tau: float) -> float:
     higher_is_better=True, needs=(Case, FrameFacts, WarpErrors), suites=("memobench",), paper=f"{PAPER} eq. 3",
     upstream="TemporalScore", responds_to=("flicker", "boiling texture", "scene cut"),
     blind_to=("frozen camera", "motion that is smooth but wrong", "what happens while hidden"),
+    published_by=(PublishedMaker("RAFT-large", "flow", ("raft-large",)),),
 )  # fmt: skip
 def motion_smoothness(
     case: Case,

@@ -22,6 +22,9 @@ STAND_INS = {
     "precision_odometry": ("precision", "wr_camera_precision"),
     "alignment_odometry": ("alignment", "wr_camera_alignment"),
     "hold_odometry": ("hold", "wr_static_hold"),
+    "precision_network": ("precision", "wr_camera_precision"),
+    "alignment_network": ("alignment", "wr_camera_alignment"),
+    "hold_network": ("hold", "wr_static_hold"),
     "integrity_network": ("integrity", "wr_integrity"),
     "integrity_lite": ("integrity", "visual_integrity_lite"),
 }

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from revisit.core import Case, InvalidEvidence, Score, Series, Unscored, metric
+from revisit.core import Case, InvalidEvidence, PublishedMaker, Score, Series, Unscored, metric
 from revisit.evidence.camera import AskedCamera, SeenCamera
 from revisit.geometry.poses import resample, trajectory
 from revisit.geometry.rotations import geodesic
@@ -92,11 +92,16 @@ def hold(rotation: np.ndarray, centre: np.ndarray | None) -> float:
     return float(np.clip(1 - max(turned, moved), 0, 1))
 
 
+# Files that name no estimator are taken for VGGT's: those of the public evaluator do not name it either.
+VGGT = (PublishedMaker("VGGT-Omega", "poses_from", others=("odometry", "mapanything", "vipe", "da3")),)
+
+
 @metric(
     id="wr_camera_precision", version=2, title="Camera precision (CamPrec)", unit="score", range=(0, 1),
     higher_is_better=True, needs=(Case, AskedCamera, SeenCamera), suites=("wrbench",), paper=PAPER,
     upstream="D1_CamPrec", responds_to=("frozen camera", "wrong direction", "camera drift", "turn cut short"),
     blind_to=("content", "translation on a path that only turns", "distance of a sideways motion"),
+    published_by=VGGT,
 )  # fmt: skip
 def camera_precision(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str = "corrected") -> Score | Unscored:
     """exp(-(mean rotation error / 45 + relative translation error)); 0 for a weak turn or one to the wrong side.
@@ -149,6 +154,7 @@ def camera_precision(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: 
     higher_is_better=True, needs=(Case, AskedCamera, SeenCamera), suites=("wrbench",), paper=PAPER,
     upstream="D1_CamAlign_common_yaw", responds_to=("frozen camera", "wrong direction", "turn cut short"),
     blind_to=("content", "a camera that never comes back", "sideways motion where a turn was asked"),
+    published_by=VGGT,
 )  # fmt: skip
 def camera_alignment(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str = "corrected") -> Score | Unscored:
     """(|yaw| - 2) / (requested - 2) of the farthest yaw, 0 to 1; 0 under 2 degrees or on the wrong side.
@@ -182,6 +188,7 @@ def camera_alignment(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: 
     id="wr_static_hold", version=2, title="Static hold", unit="score", range=(0, 1), higher_is_better=True,
     needs=(Case, AskedCamera, SeenCamera), suites=("wrbench",), paper=PAPER, upstream="D1_CamAlign_static_hold",
     responds_to=("camera drift",), blind_to=("content", "travel, where only turns are known"),
+    published_by=VGGT,
 )  # fmt: skip
 def static_hold(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str = "corrected") -> Score | Unscored:
     """1 - max(largest turn / 5 degrees, largest way / 0.1), not below 0, of a camera that was asked to rest."""

@@ -1,0 +1,107 @@
+"""Stand-ins: scores by another network, or a classical method, than that of the published column they would fill.
+
+One rule for all files that mirror a benchmark's own and for all published columns of a leaderboard: a stand-in never
+stands there. It has a name of its own, the metric's with `.stand_in` behind it, and its own file, stand_ins.csv. Who
+the published maker is, each metric says in its card (`published_by`); who made a score, its facts say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from revisit.core import METRICS, Reason, Record
+from revisit.media.texts import csv_text
+from revisit.results.results import Results
+
+SUFFIX = ".stand_in"
+FILE = "stand_ins.csv"
+COLUMNS = (
+    "model", "sample", "subset", "condition", "seed", "metric", "stands_in_for", "published_by", "made_by", "score",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """Who measured a metric in the place of whom, in how many clips."""
+
+    metric: str
+    made_by: str
+    published_by: str
+    clips: int
+
+    @property
+    def sentence(self) -> str:
+        return f"{METRICS[self.metric].title} by {self.made_by} (published: {self.published_by})"
+
+
+def maker_of(record: Record) -> tuple[str, str]:
+    """Who made a score in the place of whom; two empty texts where it is the published one, or no score."""
+    if not record.scored or record.question not in METRICS:
+        return "", ""
+    others = [
+        (str(record.facts[one.fact]), one.title)
+        for one in METRICS[record.question].published_by
+        if record.facts.get(one.fact) and not one.accepts(str(record.facts[one.fact]))
+    ]
+    return " and ".join(made for made, _ in others), " and ".join(title for _, title in others)
+
+
+def is_stand_in(record: Record) -> bool:
+    """Whether a score was made by another than the maker of its published column."""
+    return bool(maker_of(record)[0])
+
+
+def set_apart(results: Results) -> Results:
+    """The same clips; a stand-in has another name, and the published one is unscored in its place."""
+    return results.expanded(_parts) if stand_ins(results) or stand_ins(results.truth) else results
+
+
+def put_back(results: Results) -> Results:
+    """The answers as they were before `set_apart`, for a suite whose own tables name its stand-ins."""
+    apart = {(record.case.id, record.question) for part in (results, results.truth) for record in part.records}
+
+    def back(record: Record) -> Iterable[Record]:
+        if (record.case.id, record.question + SUFFIX) in apart:
+            return ()
+        return (record.changed(question=record.question.removesuffix(SUFFIX)),)
+
+    return results.expanded(back) if any(question.endswith(SUFFIX) for _, question in apart) else results
+
+
+def _parts(record: Record) -> Iterable[Record]:
+    made_by, published = maker_of(record)
+    if not made_by:
+        return (record,)
+    why = Reason("other_settings", f"measured by {made_by}, which stands in for {published}")
+    empty = record.changed(status="unscored", value=None, raw=None, reason=why, units="", n_units=0)
+    return empty, record.changed(question=record.question + SUFFIX)
+
+
+def stand_ins(results: Results) -> list[StandIn]:
+    """The metrics that were measured by stand-ins, also where they are set apart."""
+    found: dict[tuple[str, str, str], int] = {}
+    for record in results.records:
+        id = record.question.removesuffix(SUFFIX)
+        made_by, published = maker_of(record if id == record.question else record.changed(question=id))
+        if made_by:
+            found[id, made_by, published] = found.get((id, made_by, published), 0) + 1
+    return [StandIn(*key, clips) for key, clips in found.items()]
+
+
+def sentence(found: Sequence[StandIn], benchmark: str) -> str:
+    """One line for the end of a run."""
+    named = "; ".join(dict.fromkeys(one.sentence for one in found))
+    return f"stand-ins, in {FILE} and not in the columns of {benchmark}: {named}"
+
+
+def as_csv(results: Results) -> str:
+    """A row per stand-in."""
+    rows = []
+    for record in results.records:
+        made_by, published = maker_of(record)
+        if made_by:
+            case, metric = record.case, METRICS[record.question]
+            about = [case.model, case.sample, case.subset, case.condition, str(case.seed)]
+            rows.append([*about, f"{metric.id}{SUFFIX}", metric.upstream, published, made_by, repr(record.value)])
+    return csv_text(COLUMNS, rows, "\n")

@@ -1,0 +1,69 @@
+"""The commands that bring what networks lack on this machine, as they can be pasted into a shell."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from revisit.weights.files import is_installed
+from revisit.weights.lock import entry_or_by_hand
+from revisit.weights.places import look, root
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """What networks with some weights lack here: libraries, weights to pull, and weights that nobody can pull."""
+
+    libraries: tuple[str, ...] = ()
+    weights: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()  # of which only the bytes tell it, so that a plain pull would leave them
+    by_hand: tuple[str, ...] = ()
+    licences: tuple[str, ...] = ()  # pages where a licence has to be accepted first
+
+    @property
+    def remedy(self) -> str:
+        """One line: the command that brings everything, and what no command can."""
+        commands = [
+            *([install_command("networks")] if self.libraries else []),
+            *([f"revisit weights pull {' '.join(self.weights)}"] if self.weights else []),
+            *([f"revisit weights pull --again {' '.join(self.damaged)}"] if self.damaged else []),
+        ]
+        said = [" && ".join(commands)] if commands else []
+        if self.licences:
+            said.append(f"accept the licence first at {' and '.join(self.licences)}")
+        if self.by_hand:
+            said.append(f"put {', '.join(self.by_hand)} into {root()} by hand (docs/weights.md)")
+        return "; ".join(said)
+
+
+def lacking(ids: Iterable[str]) -> Lacking:
+    """All that networks with these weights lack on this machine."""
+    libraries: dict[str, None] = {}
+    found: dict[str, list[str]] = {"weights": [], "damaged": [], "by_hand": [], "licences": []}
+    for id in dict.fromkeys(ids):
+        wanted = entry_or_by_hand(id)
+        libraries.update(dict.fromkeys(name for name in wanted.needs if not is_installed(name)))
+        trouble = look(wanted)
+        if not isinstance(trouble, str):
+            continue
+        if not wanted.sources:
+            found["by_hand"].append(id)
+            continue
+        found["damaged" if trouble.again else "weights"].append(id)
+        if wanted.gated:
+            found["licences"].append(wanted.gated)
+    return Lacking(tuple(libraries), **{name: tuple(dict.fromkeys(values)) for name, values in found.items()})
+
+
+def install_command(extra: str) -> str:
+    """The command that installs an extra into the environment that runs this, with pip or uv, whichever it has."""
+    package = f"revisit-bench[{extra}]"
+    if find_spec("pip") is not None:
+        return shlex.join([sys.executable, "-m", "pip", "install", package])
+    if shutil.which("uv"):
+        return shlex.join(["uv", "pip", "install", "--python", sys.executable, package])
+    return shlex.join(["pip", "install", package])
