@@ -87,11 +87,22 @@ def rank_models(
     'a'
     """
     clips = [clip for clip in next(iter(scores.values()), {}) if all(clip in mine for mine in scores.values())]
+    values = tuple(tuple(mine[clip] for clip in clips) for mine in scores.values())
+    return _ranked(tuple(scores), values, tuple(scenes[clip] for clip in clips), higher_is_better, range)
+
+
+@lru_cache(maxsize=256)  # verdict, tables and boards ask the same
+def _ranked(
+    models: tuple[str, ...],
+    scores: tuple[tuple[float, ...], ...],
+    clusters: tuple[Hashable, ...],
+    higher_is_better: bool,
+    range: float | None,
+) -> Ranking:
     sign = 1 if higher_is_better else -1
-    means = {model: sum(mine[clip] for clip in clips) / len(clips) for model, mine in scores.items()} if clips else {}
+    values = dict(zip(models, scores, strict=True)) if clusters else {}
+    means = {model: sum(mine) / len(mine) for model, mine in values.items()}
     order = sorted(means, key=lambda model: (-sign * means[model], model))
-    clusters = [scenes[clip] for clip in clips]
-    values = {model: [scores[model][clip] for clip in clips] for model in order}
     tested = []
     for ahead, behind in combinations(order, 2):
         test = paired_test(values[behind], values[ahead], clusters, range)
@@ -108,7 +119,8 @@ def rank_models(
         ModelPair(*pair, p, ((p is not None and p <= ALPHA) or pair[0] == best) and pair[2] != pair[3])
         for pair, p in zip(tested, adjusted, strict=True)
     )
-    return Ranking(tuple(order), means, pairs, best, len(clips), len(set(clusters)), overall, higher_is_better)
+    scenes = len(set(clusters))
+    return Ranking(tuple(order), means, pairs, best, len(clusters), scenes, overall, higher_is_better)
 
 
 def _best(order: Sequence[str], tested: Sequence[tuple[str, str, int, int, PairedTest]]) -> str | None:
@@ -129,7 +141,7 @@ def _overall(
 
 
 def permutation_test(sums: np.ndarray) -> float:
-    """Mid-p of whether several models differ at all: their scores are exchanged at random within each scene.
+    """P of whether several models differ at all: their scores are exchanged at random within each scene.
 
     Parameters
     ----------
@@ -139,14 +151,16 @@ def permutation_test(sums: np.ndarray) -> float:
     Returns
     -------
     float
-        How often the largest |mean difference| over its spread, of all pairs, is as large by chance.
+        How often the largest |mean difference| over its spread, of all pairs, is as large by chance (mid-p), plus
+        the standard error that this has with 999 exchanges.
     """
     centred = sums - sums.mean(axis=1, keepdims=True)
     draws = np.random.default_rng(0).random((PERMUTATIONS, *sums.shape)).argsort(axis=2)
     exchanged = np.take_along_axis(np.broadcast_to(centred, draws.shape), draws, axis=2)
     seen, chance = _largest(centred[None])[0], _largest(exchanged)
     beyond, level = int((chance > seen + 1e-9).sum()), int((np.abs(chance - seen) <= 1e-9).sum())
-    return (beyond + level / 2 + 0.5) / (PERMUTATIONS + 1)
+    p = (beyond + level / 2 + 0.5) / (PERMUTATIONS + 1)
+    return min(1.0, p + float(np.sqrt(p * (1 - p) / PERMUTATIONS)))
 
 
 def _largest(sums: np.ndarray) -> np.ndarray:
