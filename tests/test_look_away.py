@@ -16,6 +16,7 @@ from tests.test_target import scene as make_scene
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 TARGET_METRICS = ("target_reappearance", "target_identity")
+pytestmark = pytest.mark.slow
 scene = cache(make_scene)
 
 
@@ -110,11 +111,18 @@ def test_light_that_goes_out_is_no_look_away() -> None:
     assert all(not found[metric].scored for metric in TARGET_METRICS)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["moving/sam2_dog", "memobench/videos/Real_007_ltxvideo"])
-def test_real_cameras_that_rest(name: str) -> None:
+@pytest.mark.parametrize(
+    "name, labels",
+    [
+        ("moving/sam2_dog", {"never looks away"}),  # the dog runs out of the picture and back
+        ("memobench/videos/Real_007_ltxvideo", {"never looks away"}),
+        ("memobench_more/Real_024_opensora", {"never looks away", "cannot tell"}),  # foam grows over all of it
+        ("memobench/videos/Real_007_svc", {"looks away"}),
+    ],
+)
+def test_real_cameras_that_rest_and_one_that_turns(name: str, labels: set[str]) -> None:
     clip = SHARED / f"{name}.mp4"
     if not clip.is_file():
         pytest.skip(f"needs {clip}")
     results = revisit.score(clip, target=(0.35, 0.52, 0.555, 0.78), metrics=["look_away"])
-    assert results.of(results.cases[0])["look_away"].label == "never looks away"
+    assert results.of(results.cases[0])["look_away"].label in labels

@@ -40,6 +40,7 @@ LOOKS_AWAY, NEVER_LOOKS_AWAY, IN_SCENE = "looks away", "never looks away", "hidd
 IN_SCENE_MOVES = ("screen", "lights")  # of a camera script: what hides the target without the camera
 CAMERA = "camera"  # the value of the annotation `hidden_by` that stands for the usual
 OUT = 0.2  # share of the target's box inside the frame, at most, where its place has left it
+FAR = 0.5  # widths that the picture must have moved where only a chain of frames says that the view is gone
 GRID = 10  # points a side by which the place of the target is followed
 
 
@@ -108,6 +109,12 @@ def _verdict(
             reason = (
                 "cues disagree: the first view seems to leave the frame, but the picture as a whole moves by only "
                 f"{facts['excursion']:.1%} of its width"
+            )
+            return Verdict("unsure", UNSURE, reason, facts)
+        if by_motion and not (away & relations.seen[0]).any() and facts["excursion"] < FAR:
+            reason = (
+                "only a chain of frames says that the first view left, and something that grows in front of a camera "
+                f"that rests makes one, too: the picture as a whole moves by only {facts['excursion']:.1%} of its width"
             )
             return Verdict("unsure", UNSURE, reason, facts)
         return Verdict("open", LOOKS_AWAY, facts={**facts, "by": "the target's place" if slid_out else "the view"})
