@@ -16,8 +16,9 @@ VIEW = (
     ("view left", "view_return", ("left, returned", "left, not returned")),
     ("view returned", "view_return", ("left, returned",)),
 )
+LOOKED_AWAY = "camera looked away"
 TARGET = (
-    ("camera looked away", "look_away", ()),
+    (LOOKED_AWAY, "look_away", ()),
     ("target hidden", "target_return", ("hidden, returned", "hidden, not returned")),
     ("target returned", "target_return", ("hidden, returned",)),
 )
