@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from revisit.core import Case, Clip, Record
+from revisit.core import Case, Clip, Reason, Record
 from revisit.engine.truth import TRUTH, with_truth
 from revisit.results import Results
 from revisit.results.boards import RunFacts, board_of_run, column_of, marked, ordered
@@ -143,3 +143,28 @@ def test_floors_stand_beside_the_truth_and_have_no_place() -> None:
     assert [row.shown for row in rows] == ["a", "b", "pan (floor)", "truth (ceiling)"]
     assert set(marked(board, rows, board.columns[-1])) <= {0, 1}
     assert made.where(model="pan").contest.models == ["pan"]  # floors alone are compared with each other
+
+
+def stood_still(protocol: str = "corrected:1", state: str = "closed") -> Results:
+    """Two models of a benchmark: the camera of one stands still, and the published formula likes it better."""
+    cases = [case("stands", reference=None), case("turns", reference=None)]
+    records = [Record(one, "look_away", True, "open", label="looks away", protocol=protocol) for one in cases[1:]]
+    reason = Reason("gate_closed" if state == "closed" else "undecided", "the camera never looks away: it rests")
+    records.append(Record(cases[0], "look_away", True, state, label="never looks away", reason=reason))
+    for one, value in zip(cases, (1.0, 0.4), strict=True):
+        records += [Record(one, id, False, "scored", value, protocol=protocol) for id in ("memo_ors", "psnr")]
+    return Results(cases, records)
+
+
+@pytest.mark.parametrize("state, kind", [("closed", "gate_closed"), ("unsure", "undecided")])
+def test_a_camera_that_never_looked_away_is_not_ranked_by_memory(state: str, kind: str) -> None:
+    made = held_to_truth(stood_still(state=state))
+    assert [record.case.model for record in made.scores("memo_ors")] == ["turns"]
+    [still] = [record for record in made.about("memo_ors") if record.case.model == "stands"]
+    assert still.reason is not None and still.reason.kind == kind and still.facts["own"] == 1.0
+    assert "measured 1" in measured(still) and "never looks away" in measured(still)
+    assert len(made.scores("psnr")) == 2  # not memory
+
+
+def test_the_published_protocol_of_a_benchmark_ranks_all_clips() -> None:
+    assert len(held_to_truth(stood_still("upstream:1")).scores("memo_ors")) == 2

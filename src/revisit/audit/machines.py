@@ -13,6 +13,7 @@ from typing import Any
 
 from revisit.core import METRICS, OBSERVERS, Metric
 from revisit.engine.needs import observed_kinds
+from revisit.evidence.camera import CameraPath
 from revisit.networks import spread
 
 ARITHMETIC = 1e-6  # of metrics that only read numbers from files, answers of judges or the case itself
@@ -22,11 +23,18 @@ SHARED = {  # not scored in those runs; rests on the same evidence as another me
     **{f"{prefix}_{name}": name for prefix in ("memo", "mind_gsc", "mind_lcm") for name in ("psnr", "ssim")},
     "mind_gsc_mse": "ssim",  # a squared error moves even less
     "mind_lcm_mse": "ssim",
-    "camera_turn_seen": "camera_path",
     "memo_camera": "wr_camera_precision",
     "wr_static_hold": "wr_camera_precision",
 }
 LOOKS_AT_FRAMES = ("frame", "sequence", "clip")
+# Degrees of odometry scale with a field of view that the picture tells badly: fields 15 degrees apart fit almost as
+# well, and points a hundredth of a pixel off choose another one. A jump of about 25 degrees ends a path or does not.
+NOT_COMPARED = ("camera_path", "camera_turn_seen")
+NO_PROMISE = (
+    "not compared, and no tolerance: degrees scale with a field of view that is estimated from the video or assumed, "
+    "and a path that is lost at a jump on one machine may be followed on another"
+)
+BY_ODOMETRY = "no tolerance where the camera is estimated from the video and not given as poses: see camera_path"
 
 
 @cache
@@ -39,24 +47,38 @@ def results() -> dict[str, Any]:
 def lines(metric: str) -> list[str]:
     """What a metric's card says of it."""
     row = results()["metrics"].get(metric)
+    if metric in NOT_COMPARED:
+        seen = [] if row is None else [f"{_measured(row)}, and more on others"]
+        return [*seen, NO_PROMISE]
+    rests = [BY_ODOMETRY] if CameraPath in observed_kinds(METRICS[metric]) else []
+    return [*_promise(metric, row), *rests]
+
+
+def _promise(metric: str, row: dict[str, Any] | None) -> list[str]:
     other = results()["metrics"].get(SHARED.get(metric, ""))
     if row is None and other is not None:
         return [
             f"not measured itself; by the evidence it shares with {SHARED[metric]}, tolerance {_tolerance(other):g}"
         ]
     if row is not None:
-        low, high = f"{row['from']:.4g}", f"{row['to']:.4g}"
-        scores = low if low == high else f"{low} to {high}"
-        clips = "1 clip" if row["cases"] == 1 else f"{row['cases']} clips"
-        found = f"{clips} with scores of {scores}: up to {row['difference']:.1g}; tolerance {_tolerance(row):g}"
-        return [f"{results()['machines']}, {found}"]
+        return [f"{_measured(row)}; tolerance {_tolerance(row):g}"]
     if not spread.lines(metric) and not sees_pixels(METRICS[metric]):
         return [f"arithmetic on given numbers; tolerance {ARITHMETIC:g}"]
     return []
 
 
+def _measured(row: dict[str, Any]) -> str:
+    """The machines, the clips and the largest difference."""
+    low, high = f"{row['from']:.4g}", f"{row['to']:.4g}"
+    scores = low if low == high else f"{low} to {high}"
+    clips = "1 clip" if row["cases"] == 1 else f"{row['cases']} clips"
+    return f"{results()['machines']}, {clips} with scores of {scores}: up to {row['difference']:.1g}"
+
+
 def tolerance(metric: str) -> float | None:
     """How far a metric's score may be from that of another machine; None where its card promises nothing."""
+    if metric in NOT_COMPARED:
+        return None
     rows = results()["metrics"]
     row = rows.get(metric) or rows.get(SHARED.get(metric, ""))
     if row is not None:

@@ -13,6 +13,7 @@ def verify(
     from dataclasses import asdict
 
     from revisit.audit.golden import replay
+    from revisit.audit.machines import NOT_COMPARED
     from revisit.cli import console
     from revisit.core import load_all
 
@@ -37,6 +38,7 @@ def verify(
         changed = [spread.question for spread in found if spread.changed]
         if changed:
             console.message(f"newer than the stored scores, and not compared: {', '.join(changed)}")
+        console.message(f"no tolerance on the card, and not compared: {', '.join(NOT_COMPARED)}")
         if beyond:
             console.message(f"{len(beyond)} of {len(told)} are beyond their tolerance: {', '.join(beyond)}")
         else:

@@ -1,8 +1,10 @@
 """Target return: does the target come back, and does it look the same?
 
 Evidence: `TargetSight`, read through the gate `target_return` (hidden and returned) and
-`TargetPhases`. Similarity is that of the layout of edges and colours with the target as it looked
-before it was hidden, so that a change that happened in view is not held against the clip.
+`TargetPhases`, of clips whose camera looks away (the gate `look_away`): what is covered for a
+while before a camera that rests is no question of memory. Similarity is that of the layout of edges
+and colours with the target as it looked before it was hidden, so that a change that happened in view
+is not held against the clip.
 Not measured: whether a change while hidden was the right one (a cup that should have filled).
 """
 
@@ -23,8 +25,9 @@ from revisit.metrics.target_looks import frames_for
 
 
 @metric(
-    id="target_reappearance", version=2, title="Target reappears", unit="score", range=(0, 1), higher_is_better=True,
-    needs=(TargetSight, TargetPhases), suites=("folder",), responds_to=("object forgotten while out of view",),
+    id="target_reappearance", version=3, title="Target reappears", unit="score", range=(0, 1), higher_is_better=True,
+    needs=(TargetSight, TargetPhases), gates=("look_away",), suites=("folder",),
+    responds_to=("object forgotten while out of view",),
     blind_to=("object dissolves in plain sight", "identity drift", "state reset", "object returns in the wrong place",
               "frozen camera"),
 )  # fmt: skip
@@ -53,8 +56,8 @@ def target_reappearance(sight: TargetSight, phases: TargetPhases, *, seen_for: f
 
 
 @metric(
-    id="target_identity", version=2, title="Returned target looks the same", unit="similarity", range=(0, 1),
-    higher_is_better=True, needs=(TargetTrack, TargetPhases), gates=("target_return",), suites=("folder",),
+    id="target_identity", version=3, title="Returned target looks the same", unit="similarity", range=(0, 1),
+    higher_is_better=True, needs=(TargetTrack, TargetPhases), gates=("look_away", "target_return"), suites=("folder",),
     responds_to=("identity drift", "object replaced", "colour drift"),
     blind_to=("state reset", "object returns in the wrong place", "small changes of detail", "frozen camera"),
     rewards_unchanged=True,

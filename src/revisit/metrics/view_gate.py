@@ -60,10 +60,10 @@ def visible_area(warp: np.ndarray, cells: int = GRID) -> tuple[np.ndarray, np.nd
 @derived(makes=ViewRelations, needs=(ViewLinks,), version=1)
 def relate(links: ViewLinks) -> ViewRelations:
     """What both cues and the chain say of every pair of sampled frames."""
-    return _related(links)
+    return relations_of(links)
 
 
-def _related(links: ViewLinks, factor: float = 1.0, first_only: bool = False) -> ViewRelations:
+def relations_of(links: ViewLinks, factor: float = 1.0, first_only: bool = False) -> ViewRelations:
     """The relations with all thresholds of recognition times a factor; on request only those of the first frame."""
     n = len(links.index)
     by_points = (links.inliers >= factor * VERIFIED) & (links.support >= factor * SUPPORTED)
@@ -138,10 +138,10 @@ def lasting(mask: np.ndarray, certain: np.ndarray) -> np.ndarray:
 @derived(makes=ViewPhases, needs=(ViewRelations,), version=1)
 def view_phases(relations: ViewRelations) -> ViewPhases:
     """Share of the first view in each sampled frame, and whether it is visible, away or returned."""
-    return _phases(relations)
+    return phases_of(relations)
 
 
-def _phases(relations: ViewRelations, factor: float = 1.0, left: float = LEFT) -> ViewPhases:
+def phases_of(relations: ViewRelations, factor: float = 1.0, left: float = LEFT) -> ViewPhases:
     """The phases; a larger factor asks for more before a sample counts by itself, and for less missing on return."""
     if not len(relations.index):
         return ViewPhases(relations.index, relations.time, np.zeros(0), np.zeros(0, np.int64))
@@ -170,13 +170,13 @@ def _near_again(relations: ViewRelations, away: np.ndarray, factor: float = 1.0)
 def view_return(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> Verdict:
     """Whether the first view left the frame and came back, when, and for how long; `confidence` as in `room.py`."""
 
-    finely = cache(lambda factor: _related(links, factor, first_only=True))
+    finely = cache(lambda factor: relations_of(links, factor, first_only=True))
 
     def others(steps: int) -> Iterator[Verdict]:
         for factor in (1 + steps * STEP, 1 - steps * STEP):
-            yield _verdict(links, finely(factor), _phases(finely(factor), factor))
+            yield _verdict(links, finely(factor), phases_of(finely(factor), factor))
         for left in (LEFT * (1 + steps * STEP_OF_LEFT), LEFT * (1 - steps * STEP_OF_LEFT)):
-            yield _verdict(links, finely(1.0), _phases(finely(1.0), left=left))
+            yield _verdict(links, finely(1.0), phases_of(finely(1.0), left=left))
 
     return with_room(_verdict(links, relations, phases), others)
 
@@ -203,7 +203,7 @@ def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> 
     first = int(away.argmax())
     facts["first_away_frame"] = int(links.index[first])
     facts["away_seconds"] = round(_seconds(away, links.time), 3)
-    if _covered(links, relations, away):
+    if is_covered(links, relations, away):
         since = f"what it shows was covered or replaced from frame {links.index[first]} on"
         return say("closed", COVERED, f"the camera rests; {since}, and the first view never left")
     replaced = bool(np.isnan(lost[away]).all())
@@ -225,7 +225,7 @@ def _verdict(links: ViewLinks, relations: ViewRelations, phases: ViewPhases) -> 
     return say("open", "left, returned")
 
 
-def _covered(links: ViewLinks, relations: ViewRelations, away: np.ndarray) -> bool:
+def is_covered(links: ViewLinks, relations: ViewRelations, away: np.ndarray) -> bool:
     """Whether a resting camera's view was covered or replaced bit by bit: nothing of it moved, and there was no cut."""
     lost = relations.lost[0]
     if np.isfinite(lost[away]).any() or np.nanmax(lost) > RESTS:

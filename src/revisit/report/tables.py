@@ -12,6 +12,7 @@ from revisit.core.records import GATE_STATES
 from revisit.core.texts import counted
 from revisit.report import plots
 from revisit.results import Cell, Results
+from revisit.results.funnel import LOOKED_AWAY
 from revisit.results.rules import BEST_RULE, HEADINGS, coverage, number, title, unscored
 
 INTERVALS = (
@@ -111,9 +112,10 @@ def in_words(stages: Sequence[Mapping[str, Any]]) -> list[str]:
             "only a clip that looks away and back asks the model to remember."
         )
     if {"target given", "target hidden", "target returned"} <= n.keys():
+        looked = f"; the camera looked away in {n[LOOKED_AWAY]} of these" if LOOKED_AWAY in n else ""
         said.append(
-            f"A target was given for {n['target given']}; it was hidden in {n['target hidden']} and came back in "
-            f"{n['target returned']}."
+            f"A target was given for {n['target given']}{looked}; it was hidden in {n['target hidden']} and came back "
+            f"in {n['target returned']}."
         )
     if {"memory scored", "all clips"} <= n.keys():
         said.append(f"Memory could be scored in {n['memory scored']} of {n['all clips']}.")
@@ -163,7 +165,7 @@ def _scale(cells: Iterable[Cell], limits: Sequence[float | None] = (None, None))
 
 def _branch(stage: str) -> str:
     """Which colour a stage has: the clip itself, its view, its target, or the result."""
-    for start, kind in (("view", "view"), ("target", "target"), ("memory", "scored")):
+    for start, kind in (("view", "view"), ("target", "target"), (LOOKED_AWAY, "target"), ("memory", "scored")):
         if stage.startswith(start):
             return kind
     return "base"

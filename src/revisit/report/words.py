@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SHORT_GATES = {"camera_moved": "Camera", "view_return": "View", "target_return": "Target"}
+SHORT_GATES = {"camera_moved": "Camera", "view_return": "View", "look_away": "Looks away", "target_return": "Target"}
 
 
 def is_bounded(limits: list[float | None]) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from revisit.core import METRICS, Case
-from revisit.results.memory import RETURN_GATES
+from revisit.results.memory import LOOK_AWAY, RETURN_GATES
 from revisit.results.results import Interval, Results, differences_of, span, within
 from revisit.stats.paired import ALPHA, PairedTest, holm, paired_test, wilcoxon
 
@@ -228,7 +228,9 @@ def _posed(results: Results) -> dict[ClipKey, tuple[float, str]] | None:
     posed: dict[ClipKey, tuple[float, str]] = {}
     for case in results.readable.cases:
         states = [record.status for gate in gates if (record := results.answer(case, gate)) is not None]
-        posed[tuple(map(str, case.pairing_key))] = (float("open" in states), case.sample)
+        away = results.answer(case, LOOK_AWAY)
+        rests = away is not None and away.status == "closed"
+        posed[tuple(map(str, case.pairing_key))] = (float("open" in states and not rests), case.sample)
     return posed
 
 

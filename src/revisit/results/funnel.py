@@ -16,7 +16,9 @@ VIEW = (
     ("view left", "view_return", ("left, returned", "left, not returned")),
     ("view returned", "view_return", ("left, returned",)),
 )
+LOOKED_AWAY = "camera looked away"
 TARGET = (
+    (LOOKED_AWAY, "look_away", ()),
     ("target hidden", "target_return", ("hidden, returned", "hidden, not returned")),
     ("target returned", "target_return", ("hidden, returned",)),
 )
@@ -38,8 +40,9 @@ def funnel(results: Results) -> list[Stage]:
     if left and readable.was_asked("target_return"):
         stages.append(stage("target given", left))
         for name, gate, labels in TARGET:
-            left = passing(results, left, gate, labels)
-            stages.append(stage(name, left))
+            if readable.was_asked(gate):
+                left = passing(results, left, gate, labels)
+                stages.append(stage(name, left))
     return [*stages, *memory_stage(results, [id for id in results.metrics if is_memory(id)])]
 
 

@@ -1,7 +1,10 @@
 """Which metrics count as memory, and what their scores are worth beside those of the truth.
 
-Three rules hold scores to the truth, for rankings. Tables show scores as measured, with the truth as a row beside.
+Four rules hold scores, for rankings. Tables show scores as measured, with the truth as a row beside.
 
+- *A camera that rests remembers nothing.* Where the gate `look_away` is not open, a score of memory is not ranked,
+  whatever the metric makes of the clip. The protocols of a benchmark's paper and public code, which score all clips,
+  are left as they are.
 - *An unchanged look is no merit.* A metric that is marked `rewards_unchanged` gives its best score to a clip in which
   nothing changed, also where something should have: a reset beats the truth. Beside a truth, the score becomes its
   closeness to what the truth scores, and one clearly above the truth's is not ranked; without a truth, where an event
@@ -24,6 +27,8 @@ LESS_CHANGED = 0.05  # of the range, above the truth's own score: more than a st
 OUTCOME, RESET = "event_outcome", 0.5  # below it a return is more like the first view than like the truth's
 IS_BACK = {"target_reappearance", "memo_ors"}  # ask whether something is back, in whatever state
 RETURN_GATES = {"view_return", "target_return"}
+LOOK_AWAY = "look_away"
+OWN_PROTOCOLS = ("corrected", "default")  # the others follow a paper or public code to the letter
 # Metrics that count as memory: scored only of what was out of view and came back, and good only if it came back as it
 # should. Left out: pixels against the reference (a camera a little off costs more than a forgotten object), light and
 # style of the whole picture, and signs of one fault each, whose absence says nothing of the others.
@@ -62,7 +67,8 @@ def held_to_truth(results: Results) -> Results:
 
     Worked out once: verdict and page ask for it.
     """
-    if not results.truths and not results.scores(OUTCOME) and not any(map(expects_event, results.cases)):
+    unposed = any(record.status in ("closed", "unsure") for record in results.about(LOOK_AWAY))
+    if not (unposed or results.truths or results.scores(OUTCOME) or any(map(expects_event, results.cases))):
         return results  # nothing to hold them to
     if "held" not in results.said:
         results.said["held"] = results.mapped(lambda record: _held(results, record))
@@ -108,6 +114,8 @@ def _held(results: Results, record: Record) -> Record:
     if not record.scored or record.value is None or record.question not in METRICS:
         return record
     metric = METRICS[record.question]
+    if reason := _not_posed(results, record):
+        return _unscored(record.changed(facts={**record.facts, "own": record.value}), reason.kind, reason.sentence)
     truth, outcome = ceiling(results, record), results.score(record.case, OUTCOME)
     if truth is None:
         if metric.rewards_unchanged and expects_event(record.case):
@@ -133,6 +141,14 @@ def _held(results: Results, record: Record) -> Record:
             "that may be a reset, and is no merit",
         )
     return _capped(record.changed(value=high - abs(own - truth)), outcome)
+
+
+def _not_posed(results: Results, record: Record) -> Reason | None:
+    """Why a score is no answer to a question of memory: the camera never looked away, or nobody can tell."""
+    if record.protocol.partition(":")[0] not in OWN_PROTOCOLS or not counts_as_memory(record.question):
+        return None
+    said = results.answer(record.case, LOOK_AWAY)
+    return said.reason if said is not None and said.status in ("closed", "unsure") else None
 
 
 def _capped(record: Record, outcome: float | None) -> Record:

@@ -17,7 +17,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from revisit.audit.machines import tolerance
+from revisit.audit.machines import NOT_COMPARED, tolerance
 from revisit.core import KINDS, METRICS
 from revisit.engine.request import Request
 
@@ -66,9 +66,9 @@ def answers(workers: int | None = None) -> Answers:
 
 
 def compared(stored: Answers, here: Answers) -> list[Spread]:
-    """One spread for each question that was stored or is asked here."""
+    """One spread for each question that was stored or is asked here, but those whose cards promise nothing."""
     questions = dict.fromkeys(question for found in (stored, here) for clip in found.values() for question in clip)
-    return [_spread(question, stored, here) for question in questions]
+    return [_spread(question, stored, here) for question in questions if question not in NOT_COMPARED]
 
 
 def _spread(question: str, stored: Answers, here: Answers) -> Spread:

@@ -130,6 +130,7 @@ FOUND = (
     ("target_return", "hidden, not returned", "The target was hidden and did not come back"),
     ("target_return", "hidden, returned", "The target was hidden and came back"),
     ("view_return", "never left", "The first view never left the frame"),
+    ("look_away", "never looks away", "The camera never looked away, so the clip poses no question of memory"),
 )
 OUTCOME = "event_outcome"
 UNDONE, DONE = 1 / 3, 1 / 2  # below, twice as near to the first view as to the truth; above, nearer to the truth

@@ -1,7 +1,8 @@
 """Results → tables: per model the diagnosis from camera to return, and slices by event, direction and condition.
 
 Support stands beside every mean that rests on it. Two gates tell of support, apart from each other: the judge's
-(`wr_reobservation`) and the pixels' (`target_return` where a target was given, else `view_return`). Clips whose
+(`wr_reobservation`) and the pixels' (`target_return` where a target was given and the camera looked away, else
+`view_return`). Clips whose
 controls may have shown the answer are left out of the returned measures and counted."""
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from revisit.core import Case, Rejected
+from revisit.core import Case, Record, Rejected
 from revisit.core.cases import CEILING, FLOOR
 from revisit.results import Cell, Results
 from revisit.results.funnel import TARGET, VIEW, Stage, passing, stage
@@ -246,11 +247,17 @@ def _cell_json(made: Cell) -> dict[str, Any]:
 
 def _support(part: Results, gate: str) -> dict[str, Any] | None:
     """How many clips a gate lets through; None where it could be asked of none."""
-    states = Counter(record.status for record in part.about(gate))
+    states = Counter(_status(part, record) for record in part.about(gate))
     if not states.keys() & {"open", "closed", "unsure"}:
         return None
     opened, of = states["open"], len(part.cases)
     return {"open": opened, "of": of, "share": opened / of, "unsure": states["unsure"]}
+
+
+def _status(part: Results, record: Record) -> str:
+    """What a gate says of a clip; a target that was hidden from a camera that did not look away supports nothing."""
+    away = part.answer(record.case, "look_away") if record.question == "target_return" else None
+    return away.status if away is not None and record.status == "open" else record.status
 
 
 def _pixel_support(part: Results) -> dict[str, Any] | None:

@@ -1,0 +1,143 @@
+"""Did the camera look away (docs/target-gate.md)? Questions of memory are asked only of clips in which it did.
+
+A target can also be out of sight while the camera rests: somebody covers it, or it walks out of the picture. Whether
+that is remembered is another question, and a camera that rests would win it. So a target that was hidden and came back
+counts only where the camera looked away, unless the case itself says that something in the scene hides the target: its
+script draws a screen or turns the light down, or its annotation `hidden_by` names what does.
+
+The cues are those of the view gate and the motion of the whole picture; where they do not agree the answer is
+"cannot tell".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, partial
+
+import numpy as np
+
+from revisit.core import Case, UsageError, Verdict, gate
+from revisit.evidence.motion import FlowStats
+from revisit.evidence.views import ViewLinks, ViewPhases, ViewRelations
+from revisit.geometry.camera_script import parse_script
+from revisit.metrics.motion import camera_moved
+from revisit.metrics.room import UNSURE, with_room
+from revisit.metrics.view_gate import (
+    AWAY,
+    LEFT,
+    MOSTLY_UNKNOWN,
+    STEP,
+    STEP_OF_LEFT,
+    SURE,
+    UNKNOWN,
+    is_covered,
+    lasting,
+    phases_of,
+    relations_of,
+)
+
+LOOKS_AWAY, NEVER_LOOKS_AWAY, IN_SCENE = "looks away", "never looks away", "hidden in the scene"
+IN_SCENE_MOVES = ("screen", "lights")  # of a camera script: what hides the target without the camera
+CAMERA = "camera"  # the value of the annotation `hidden_by` that stands for the usual
+OUT = 0.2  # share of the target's box inside the frame, at most, where its place has left it
+FAR = 0.5  # widths that the picture must have moved where only a chain of frames says that the view is gone
+GRID = 10  # points a side by which the place of the target is followed
+
+
+def hidden_by(case: Case) -> str:
+    """What hides the target where the case says that it is not the camera; else nothing."""
+    noted = str(case.annotations.get("hidden_by") or "").strip()
+    if noted:
+        return "" if noted.lower() == CAMERA else noted
+    try:
+        steps = parse_script(case.camera) if case.camera else ()
+    except UsageError:
+        return ""
+    moves = {move.kind for step in steps for move in step.moves}
+    return next((kind for kind in IN_SCENE_MOVES if kind in moves), "")
+
+
+@gate(
+    id="look_away", version=1, title="Camera looks away",
+    needs=(Case, ViewLinks, ViewRelations, ViewPhases, FlowStats),
+)  # fmt: skip
+def look_away(case: Case, links: ViewLinks, relations: ViewRelations, phases: ViewPhases, flow: FlowStats) -> Verdict:
+    """Open where the camera's motion took a quarter of the first view, or the target's place, out of the frame.
+
+    Closed where the camera rests or hardly turns, whatever became of the target; open without asking where the case
+    says that something in the scene hides the target. `confidence` is that of `room.py`.
+    """
+    if cause := hidden_by(case):
+        return Verdict("open", IN_SCENE, facts={"hidden_by": cause})
+    if len(links.index) < 3:
+        return Verdict("unsure", UNSURE, f"only {len(links.index)} frames: looking away and back needs at least three")
+    box = None if case.target is None else case.target.box
+    motion = camera_moved(flow)
+    assert isinstance(motion, Verdict)
+    say = partial(_verdict, links, motion, box)
+    finely = cache(lambda factor: relations_of(links, factor, first_only=True))
+
+    def others(steps: int) -> Iterator[Verdict]:
+        for factor in (1 + steps * STEP, 1 - steps * STEP):
+            yield say(finely(factor), phases_of(finely(factor), factor))
+        for share in (1 + steps * STEP_OF_LEFT, 1 - steps * STEP_OF_LEFT):
+            yield say(finely(1.0), phases_of(finely(1.0), left=LEFT * share), 1 / share)
+
+    return with_room(say(relations, phases), others)
+
+
+def _verdict(
+    links: ViewLinks,
+    motion: Verdict,
+    box: tuple[float, float, float, float] | None,
+    relations: ViewRelations,
+    phases: ViewPhases,
+    factor: float = 1.0,
+) -> Verdict:
+    """The verdict by one reading of the cues; `factor` is that of the share of the target that may stay inside."""
+    away = phases.phase == AWAY
+    lost = relations.lost[0]
+    facts = {
+        "lost_strip": round(float(np.nan_to_num(lost, nan=1.0)[phases.phase != UNKNOWN].max(initial=0.0)), 3),
+        "excursion": round(float(motion.facts.get("excursion", 0.0)), 3),
+    }
+    rests = motion.state == "closed"
+    by_motion = bool(np.isfinite(lost[away]).any())
+    slid_out = box is not None and not away.any() and _place_left(relations, box, factor * OUT)
+    if by_motion or (slid_out and motion.state == "open"):
+        if rests or motion.label == "hardly moves":
+            reason = (
+                "cues disagree: the first view seems to leave the frame, but the picture as a whole moves by only "
+                f"{facts['excursion']:.1%} of its width"
+            )
+            return Verdict("unsure", UNSURE, reason, facts)
+        if by_motion and not (away & relations.seen[0]).any() and facts["excursion"] < FAR:
+            reason = (
+                "only a chain of frames says that the first view left, and something that grows in front of a camera "
+                f"that rests makes one, too: the picture as a whole moves by only {facts['excursion']:.1%} of its width"
+            )
+            return Verdict("unsure", UNSURE, reason, facts)
+        return Verdict("open", LOOKS_AWAY, facts={**facts, "by": "the target's place" if slid_out else "the view"})
+    if rests or is_covered(links, relations, away):
+        return Verdict("closed", NEVER_LOOKS_AWAY, "the camera never looks away: it rests", facts)
+    if away.any():
+        reason = "no motion joins what follows to the first view: a cut, a picture that dissolves, or too fast a turn"
+        return Verdict("unsure", UNSURE, reason, facts)
+    if float((phases.phase == UNKNOWN).mean()) > MOSTLY_UNKNOWN:
+        reason = "the first view is hardly recognised in the clip, so nobody knows whether the camera looks away"
+        return Verdict("unsure", UNSURE, reason, facts)
+    reason = f"the camera never looks away: at most {facts['lost_strip']:.0%} of the first view leave the frame"
+    return Verdict("closed", NEVER_LOOKS_AWAY, reason, facts)
+
+
+def _place_left(relations: ViewRelations, box: tuple[float, float, float, float], most: float) -> bool:
+    """Whether the camera's motion takes the target's first place out of the frame, for more than a doubtful sample."""
+    x0, y0, x1, y1 = box
+    at = (np.arange(GRID) + 0.5) / GRID
+    x, y = (g.ravel() for g in np.meshgrid(x0 + at * (x1 - x0), y0 + at * (y1 - y0)))
+    moved = np.asarray(relations.warp[0], float) @ np.stack([x, y, np.ones_like(x)])
+    depth = np.where(np.abs(moved[:, 2]) < 1e-9, 1e-9, moved[:, 2])
+    u, v = moved[:, 0] / depth, moved[:, 1] / depth
+    inside = ((u >= 0) & (u <= 1) & (v >= 0) & (v <= 1)).mean(axis=1)
+    out = np.isfinite(relations.lost[0]) & (inside <= most)
+    return bool(lasting(out, relations.confidence[0] >= SURE).any())
