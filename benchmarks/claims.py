@@ -110,10 +110,10 @@ def gates(setting: tuple[str, int, int, int, float], draws: int, seed: int) -> d
 
     kind, _, scenes, clips, shift = setting
     metric = METRIC_OF.get(kind, "event_outcome")
-    alike = [id for id, one in METRICS.items() if one.higher_is_better and one.range == METRICS[metric].range]
-    ids = tuple(dict.fromkeys([metric, *alike]))[:GATED]
-    if len(ids) < GATED:  # few metrics have the range of decibels: any unbounded or wide one serves
-        ids = tuple(dict.fromkeys([*ids, *(id for id, one in METRICS.items() if one.higher_is_better)]))[:GATED]
+    known = [METRICS[id] for id in METRICS]
+    alike = [one.id for one in known if one.higher_is_better and one.range == METRICS[metric].range]
+    rest = [one.id for one in known if one.higher_is_better]  # few metrics have the range of decibels
+    ids = tuple(dict.fromkeys([metric, *alike, *rest]))[:GATED]
     cell, rng = Cell(kind, 2, scenes, clips, 0.0), np.random.default_rng([seed, 99, KINDS.index(kind), scenes, clips])
     count = {"gate": 0}
     for _ in range(draws):
