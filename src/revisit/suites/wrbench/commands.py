@@ -67,6 +67,39 @@ def records(
 
 
 @app.command()
+def export(
+    source: Path = typer.Argument(help="Clips as `revisit eval` reads them: a folder with records, or a manifest."),
+    out: Path = typer.Option(
+        ..., help="Manifest for WRBench's evaluator: a JSON list for `eval run`, JSON lines (.jsonl) for `eval d1`."
+    ),
+    records: Path = typer.Option(None, help="File that listed the records, if it does not lie beside the clips."),
+    root: list[Path] = typer.Option([], "--root", help="Another folder that the manifest may name files of."),
+    json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
+) -> None:
+    """Write what WRBench's own evaluator needs: sidecars beside each clip, and its manifest."""
+    import json as json_
+
+    from revisit.core import UsageError
+    from revisit.media.files import write_lines, write_text
+    from revisit.suites.wrbench.evaluator import hand_over
+
+    if out.suffix not in (".json", ".jsonl"):
+        raise UsageError(f"--out {out}: give a name that ends in .json or .jsonl")
+    made = hand_over(source, root, records=str(records) if records is not None else None)
+    if out.suffix == ".jsonl":
+        write_lines(out, made.rows)
+    else:
+        write_text(out, json_.dumps(made.rows, indent=1, ensure_ascii=False) + "\n")
+    if json:
+        facts = {"rows": len(made.rows), "sidecars": made.written, "without": dict(made.without)}
+        console.data({**facts, "profiles": dict(made.profiles), "missing": made.missing, "manifest": str(out)})
+        return
+    typer.echo(f"{len(made.rows)} rows in {out}; {made.written} clips have sidecars")
+    for sentence in made.sentences():
+        console.message(sentence)
+
+
+@app.command()
 def published(json: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
     """Print the paper's table with support, daggers and averages. Its protocol differs from that of your runs."""
     from revisit.suites.wrbench.shown import main_table

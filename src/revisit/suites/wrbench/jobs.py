@@ -15,6 +15,7 @@ from revisit.core.cases import CATEGORY, CEILING
 from revisit.core.texts import parse_json
 from revisit.media.files import write_lines
 from revisit.suites.clips import MANIFEST
+from revisit.suites.wrbench.evaluator import hand_over
 from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
 from revisit.suites.wrbench.read import RECORDS
 from revisit.suites.wrbench.records import chosen_views, interface_of, starting_from
@@ -117,7 +118,7 @@ def _list(home: Path, jobs: Sequence[Job]) -> None:
 
 
 def _index(home: Path, jobs: Sequence[Job]) -> None:
-    """The manifest of the model's clips, and the records that all models are expected to have clips of."""
+    """The manifest of the model's clips with their sidecars, and the records that all models should have clips of."""
     _list(home, jobs)
     records = [
         {"id": job.id, "prompt": job.prompt, "camera": job.camera, "seed": job.seed,
@@ -125,6 +126,7 @@ def _index(home: Path, jobs: Sequence[Job]) -> None:
         for job in jobs
     ]  # fmt: skip
     _merged(home.parent / RECORDS, records, lambda line: True)
+    hand_over(home / MANIFEST)
 
 
 def _merged(path: Path, lines: Sequence[dict[str, Any]], keep: Any) -> None:

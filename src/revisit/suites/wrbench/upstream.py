@@ -21,7 +21,7 @@ from revisit.suites.wrbench.records import CAMERAS, case_of, condition_of, plain
 
 LIST = "manifest.json"
 SHARDS = "manifest.shard*.jsonl"
-MADE = ("", "ok", "skipped")  # skipped: the clip was there already
+MADE = ("", "ok", "skipped", "skipped_existing")  # skipped: the clip was there already
 SCRIPTS = {  # what WRBench's camera types ask for, over the 81 frames of its default
     "static": "hold@80",
     **{
