@@ -18,7 +18,7 @@ from revisit.suites.clips import MANIFEST
 from revisit.suites.wrbench.evaluator import hand_over
 from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
 from revisit.suites.wrbench.read import RECORDS
-from revisit.suites.wrbench.records import chosen_views, interface_of, starting_from
+from revisit.suites.wrbench.records import chosen_views, interface_of, starting_from, told_in_commands
 
 PUBLISHED = "natural25"
 RENDERED = "rendered"  # the model that stands for the truth, which nobody filmed
@@ -26,7 +26,7 @@ RENDERED = "rendered"  # the model that stands for the truth, which nobody filme
 
 def jobs(data: Path | None, out: Path | None, wanted: Wanted) -> Batch:
     """The jobs of a folder of prompts, or of our own scenes where none is given; `out` gets a folder per model."""
-    wanted.known("interface", "cameras", "first_frames", "source_videos")
+    wanted.known("interface", "cameras", "first_frames", "source_videos", "wrbench")
     home = (out or Path("generated/wrbench")) / wanted.model
     if data is not None and data.is_file():
         found = [_of_record(record, home, wanted) for record in read_records(data)]
@@ -62,11 +62,12 @@ def _ceiling(jobs: Sequence[Job], home: Path, evaluate: Sequence[str]) -> Batch:
 def _lines(data: Path | None, wanted: Wanted) -> list[dict[str, Any]]:
     if data is not None and (data / PUBLISHED).is_dir():
         data = data / PUBLISHED
-    tasks = own_tasks() if data is None else natural25_tasks(data)
+    copy = wanted.option("wrbench")
+    tasks = own_tasks() if data is None else natural25_tasks(data, Path(copy) if copy else None)
     interface = wanted.option("interface") or (interface_of(wanted.to) if wanted.to else "path")
     cameras = [name for name in wanted.option("cameras").split(",") if name]
     nothing = not wanted.first_frame or (wanted.to is not None and wanted.to.takes == "nothing")
-    views = chosen_views(tasks, interface, cameras, first_frame=not nothing)
+    views = chosen_views(tasks, interface, cameras, first_frame=not nothing, commands=told_in_commands(wanted.to))
     images, videos = (
         Path(name) if (name := wanted.option(option)) else None for option in ("first_frames", "source_videos")
     )
