@@ -15,7 +15,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from revisit.control.compiling import CameraPlan
-from revisit.control.delivery import Delivery, deliver, plan_for, refusals
+from revisit.control.delivery import Delivery, deliver, plan_for
 from revisit.control.generators import Generator, generator
 from revisit.control.payloads import FAMILIES, PayloadError
 from revisit.control.presets import preset
@@ -44,13 +44,14 @@ def scripts(frames: int) -> dict[str, str]:
 
 
 NO_REST = {"gen3c", "hunyuan-game-craft", "hydra", "inspatio-world", "recammaster", "voyager"}
-BOTH = "turns or moves, never both"
+BOTH = "either turns or moves"
+TURNING = ("orbit", "arc_LR", "curve", "slant", "round")
 REFUSED = {  # generator -> script -> words of the reason
     **{id: {"static": "camera still"} for id in NO_REST},
-    "inspatio-world": {"static": "camera still", **dict.fromkeys(("orbit", "arc_LR", "curve", "slant", "round"), "moves")},
-    "voyager": {"static": "camera still", **dict.fromkeys(("yaw_LR", "orbit", "arc_LR", "dolly_FB", "curve", "slant", "round"), "six")},
-    "minwm-hy": {"dolly_FB": "none rests", **dict.fromkeys(("orbit", "arc_LR", "curve", "slant", "round"), BOTH)},
-    "minwm-wan": dict.fromkeys(("orbit", "arc_LR", "curve", "slant", "round"), BOTH),
+    "inspatio-world": {"static": "camera still", **dict.fromkeys(TURNING, "moves")},
+    "voyager": {"static": "camera still", **dict.fromkeys(("yaw_LR", "dolly_FB", *TURNING), "six")},
+    "minwm-hy": {"dolly_FB": "none rests", **dict.fromkeys(TURNING, BOTH)},
+    "minwm-wan": dict.fromkeys(TURNING, BOTH),
 }  # fmt: skip
 
 
@@ -190,6 +191,8 @@ def test_sixty_degrees_of_minwm_are_told_with_the_patch_they_need(tmp_path: Path
 
 
 def test_refusals_are_known_before_anything_runs() -> None:
+    from revisit.control.delivery import refusals
+
     voyager = generator("voyager")
     found = refusals({"out": "yaw:left:60@24,yaw:right:60@24", "left": "yaw:left:45@48"}, voyager)
     assert set(found) == {"out"} and "six moves" in found["out"]

@@ -183,7 +183,7 @@ def deliver(
         way_error, scale = _way_error(meant[:, :3, 3], told[:, :3, 3], shape_only=said.ways == "shape")
         key_step = said.key * scale if said.key else None
     if said.moves is not None and (said.c2w is None or turns != 1):
-        # The heading is the one that was asked for: a gain is there because the generator turns by less than it is told.
+        # The heading is the one that was asked for: a gain makes up for a generator that turns by less than told.
         c2w = plan.path.c2w
         way_error, scale = _way_error(c2w[:, :3, 3], _key_path(said, c2w), shape_only=True)
         key_step = scale

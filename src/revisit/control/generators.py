@@ -42,7 +42,9 @@ class Generator:
     checked: tuple[str, ...] = ()  # what the payload was checked against
     converter: str = ""  # what is missing between the payload and the generator's own program
     note: str = ""
-    patched: tuple[Mapping[str, Any], ...] = ()  # options of a changed copy, in turn, for what the published one refuses
+    patched: tuple[
+        Mapping[str, Any], ...
+    ] = ()  # options of a changed copy, in turn, for what the published one refuses
     patch: str = ""  # what must be changed in that copy
 
     @property

@@ -72,8 +72,8 @@ def write(
         frames = 10 * LATENT_STRIDE
         raise PayloadError(
             f"a token goes {degrees:g} degrees or {metres:g} metres in {LATENT_STRIDE} frames, no more and no less"
-            f"{'' if rest else ', and none rests' + (' but in the end' if padded else '')}, and turns or moves, never "
-            f"both: ask for {10 * degrees:g} degrees or {10 * metres:g} metres in {frames} frames"
+            f"{'' if rest else ', and none rests' + (' but in the end' if padded else '')}, and either turns or "
+            f"moves: ask for {10 * degrees:g} degrees or {10 * metres:g} metres in {frames} frames"
         )
     runs = ",".join(f"{name}*{len(list(run))}" for name, run in groupby(letters)) or "w*0"
     if listed:

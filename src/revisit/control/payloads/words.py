@@ -1,9 +1,9 @@
 """Words: the camera's way as a sentence, or as commands in brackets, for generators that take nothing else.
 
 Rotation is said with *turns* and *tilts*, travel with *moves*, so that a generator which slides sideways when it
-was asked to turn has not been misled. Hailuo knows commands in brackets: [Pan left] turns and [Truck left] slides, moves
-made at once share a pair of brackets, at most three of them, and the order of the text is the order in time. Neither
-says how far.
+was asked to turn has not been misled. Hailuo knows commands in brackets: [Pan left] turns and [Truck left] slides.
+Moves made at once share a pair of brackets, at most three of them, and the order of the text is the order in time. No
+command says how far.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ PHRASE = re.compile(
 
 
 COMMANDS = {
-    ("yaw", "left"): "Pan left", ("yaw", "right"): "Pan right", ("tilt", "up"): "Tilt up", ("tilt", "down"): "Tilt down",
+    ("yaw", "left"): "Pan left", ("yaw", "right"): "Pan right",
+    ("tilt", "up"): "Tilt up", ("tilt", "down"): "Tilt down",
     ("truck", "left"): "Truck left", ("truck", "right"): "Truck right", ("dolly", "forward"): "Push in",
     ("dolly", "back"): "Pull out", ("crane", "up"): "Pedestal up", ("crane", "down"): "Pedestal down",
 }  # fmt: skip

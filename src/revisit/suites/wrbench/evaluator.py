@@ -43,8 +43,8 @@ class Handover:
         if other:
             names = ", ".join(f"{count} {name}" for name, count in sorted(other.items()))
             said.append(
-                f"WRBench scores {names} with --sidecar-profile-gate certified_opencv only; main takes yaw by 60 degrees, "
-                "pan and static"
+                f"WRBench scores {names} with --sidecar-profile-gate certified_opencv only; main takes yaw by 60 "
+                "degrees, pan and static"
             )
         return [*said, *([f"{self.missing} clips are missing"] if self.missing else [])]
 

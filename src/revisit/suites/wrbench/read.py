@@ -91,7 +91,7 @@ def read(
 
 
 def settings(questions: str | None = None, profile: str | None = None, **_: str) -> dict[str, dict[str, Any]]:
-    """The parameters that options set: another wording than ours where a file brings one, and the profile of targets."""
+    """The parameters that options set: another wording where a file brings one, and which targets count."""
     if profile not in (None, *PROFILES):
         raise UsageError(f"--option profile takes {' or '.join(PROFILES)}, not {profile!r}")
     found: dict[str, dict[str, Any]] = {} if profile is None else {"wr_camera_precision": {"profile": profile}}
