@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.control.compiling import compile_script
+from revisit.control.delivery import refusals
 from revisit.control.jobs import FRAMES, Batch, Job, Wanted, file_name
 from revisit.control.runner import GenerationRecord, read_records
 from revisit.core import UsageError
@@ -36,11 +37,21 @@ def jobs(data: Path | None, out: Path | None, wanted: Wanted) -> Batch:
     without = [job for job in chosen if job.image is None]
     count = f"{len(without)} of {len(chosen)} records"
     said = [f"nothing, but {count} have no first frame; --option first_frames names a folder of them"]
+    said = [*(said if without and wanted.first_frame else ()), *_refused(chosen, wanted)]
     evaluate = [str(home.parent), "--suite", "wrbench"]
     return Batch(
-        chosen, home, evaluate, lambda made: _index(home, made), said if without and wanted.first_frame else (),
+        chosen, home, evaluate, lambda made: _index(home, made), said,
         _ceiling(chosen, home.parent / RENDERED, evaluate),
     )  # fmt: skip
+
+
+def _refused(jobs: Sequence[Job], wanted: Wanted) -> list[str]:
+    """Which cameras a generator will refuse, and why."""
+    if wanted.to is None:
+        return []
+    scripts = {job.condition or job.id: job.camera for job in jobs}
+    reasons = refusals(scripts, wanted.to, jobs[0].frames if jobs else None)
+    return [f"{wanted.to.id} refuses {camera}: {reason}" for camera, reason in reasons.items()]
 
 
 def _ceiling(jobs: Sequence[Job], home: Path, evaluate: Sequence[str]) -> Batch:
