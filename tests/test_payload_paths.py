@@ -173,6 +173,12 @@ def test_the_error_of_keys_is_told_and_what_they_cannot_do_is_refused(id: str) -
     assert not far.clipped and far.said.ways == "shape"
     with pytest.raises(PayloadError, match="rises"):
         deliver(plan_for(f"crane:up:0.5@{frames - 1}", to, frames), to)
+    brief = f"dolly:forward:0.2@2,dolly:back:0.2@2,yaw:left:20@{frames - 5}"
+    if id == "matrix-game-3":  # its keys change in every frame
+        assert deliver(plan_for(brief, to, frames), to).key_step == pytest.approx(0.1)
+    else:
+        with pytest.raises(PayloadError, match="too briefly"):
+            deliver(plan_for(brief, to, frames), to)
 
 
 def test_sixty_degrees_of_minwm_are_told_with_the_patch_they_need(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from revisit.control.compiling import CameraPlan, amplified, clipped, compile_script
 from revisit.control.generators import Generator
 from revisit.control.payloads import FAMILIES, Ask, Delivered, PayloadError
-from revisit.control.payloads.family import halfway
+from revisit.control.payloads.family import STILL, halfway
 from revisit.core import RevisitError
 from revisit.geometry.camera_script import Step, parse_script
 from revisit.geometry.poses import resample, trajectory
@@ -189,9 +189,11 @@ def deliver(
         key_step = scale
     if key_step is not None and way_error is not None and way_error > key_step * (1 + 1e-6):
         raise PayloadError(
-            f"keys of one speed cannot follow this path: they would be {way_error / key_step:.1f} steps of a key off "
-            f"({way_error:.3f} metres); choose a generator that takes poses, or a slower turn"
+            f"keys of one speed cannot follow this path: they would be {way_error:.3f} metres off, one key's step is "
+            f"{key_step:.3f}; choose a generator that takes poses, or a slower turn"
         )
+    if family.keyed and not said.key and np.abs(plan.path.c2w[:, :3, 3] - plan.path.c2w[0, :3, 3]).max() > STILL:
+        raise PayloadError("the path moves too briefly for a key: it is back before the loader looks at the next one")
     was_clipped = not family.keyed and not np.array_equal(asked, fed)
     return Delivery(plan, to, files, said, was_clipped, turn_error, way_error, picture, key_step, options)
 
