@@ -424,6 +424,7 @@ def test_prompts_for_text_alone_are_joined_by_the_words_of_the_users_copy(shared
     assert natural25_tasks(inside)[7].from_nothing == told[7].from_nothing
 
 
+@pytest.mark.slow
 def test_hailuo_is_told_in_commands(shared: Path, copy: Path, tmp_path: Path) -> None:
     data, out = shared / "wrbench/natural25", tmp_path / "records.jsonl"
     code, said = invoke("wrbench", "records", "--model", "hailuo", "--data", data, "--wrbench", copy, "--out", out)
@@ -449,10 +450,24 @@ def test_hailuo_is_told_in_commands(shared: Path, copy: Path, tmp_path: Path) ->
     assert code == 0 and "--wrbench" in said and "Keep all" not in out.read_text()
 
 
+@pytest.mark.slow
 def test_records_say_at_once_what_a_generator_will_refuse(tmp_path: Path) -> None:
     out = tmp_path / "records.jsonl"
     code, said = invoke("wrbench", "records", "--model", "voyager", "--out", out)
     assert code == 0 and "voyager will refuse 400 records (yaw30_LR, yaw30_RL, yaw60_LR, yaw60_RL)" in said
+    words = [
+        "generate",
+        "wrbench",
+        "--model",
+        "mine",
+        "--generator",
+        "voyager",
+        "--out",
+        tmp_path / "made",
+        "--dry-run",
+    ]
+    code, said = invoke(*words, "--option", "interface=moving_path")
+    assert code == 0 and "voyager refuses yaw60_LR: the generator takes one of six moves" in said
     code, said = invoke("wrbench", "records", "--model", "minwm-wan", "--out", out, "--json")
     told = json.loads(said)
     assert code == 0 and told["refused"] == {} and told["records"] == 500 and told["starts_from"] == "nothing"
@@ -461,6 +476,7 @@ def test_records_say_at_once_what_a_generator_will_refuse(tmp_path: Path) -> Non
     assert "sideways" in reason and json.loads(said)["refused"][reason] == ["pan_LR"]
 
 
+@pytest.mark.slow
 def test_every_pattern_of_seconds_has_the_reason_of_the_public_gate() -> None:
     """A no must follow a yes to hide the subject; where none does, it was not judgeable at first."""
     patterns, late = 0, 0
