@@ -116,17 +116,38 @@ def lingbot(folder: Path, to: Generator) -> Read:
 
 
 def lingbot_act(folder: Path, to: Generator) -> Read:
-    """Turns from the poses; ways from every fourth row of the keys w a s d, one unit each along the heading."""
+    """Turns from the poses; what the ways are is told by the keys alone (`lingbot_keys`)."""
     c2w = lingbot_latents(folder)
+    c2w[:, :3, 3] = 0
+    return 4 * np.arange(len(c2w)), c2w
+
+
+def lingbot_keys(folder: Path) -> np.ndarray:
+    """To the right and ahead, a row for each latent frame after the first: every fourth row of the keys w a s d."""
     keys = np.load(folder / "action.npy")
     assert keys.shape == (len(np.load(folder / "poses.npy")), 4) and set(np.unique(keys)) <= {0.0, 1.0}
-    c2w[:, :3, 3] = 0
-    for k, (w, a, s, d) in enumerate(keys[::4][: len(c2w) - 1]):
-        sight = c2w[k, :3, 2]
-        ahead = np.array([sight[0], 0, sight[2]]) / np.hypot(sight[0], sight[2])
-        right = np.array([ahead[2], 0, -ahead[0]])
-        c2w[k + 1, :3, 3] = c2w[k, :3, 3] + (w - s) * ahead + (d - a) * right
-    return 4 * np.arange(len(c2w)), c2w
+    w, a, s, d = keys[:-1:4].T
+    return np.stack([d - a, w - s], axis=1)
+
+
+def matrix_game_2_keys(path: Path, frames: int) -> np.ndarray:
+    """The same of forward, back, left, right, which change every 4 frames."""
+    with np.load(path) as file:
+        keys = file["keyboard_cond"][0].astype(float)
+    assert keys.shape == (frames, 4)
+    forward, back, left, right = keys[:-1:4].T
+    np.testing.assert_array_equal(np.repeat(keys[:-1:4], 4, axis=0), keys[:-1])
+    return np.stack([right - left, forward - back], axis=1)
+
+
+def walked(moves: np.ndarray, yaw: np.ndarray) -> np.ndarray:
+    """Where keys lead (M, 3) that act along the heading halfway between one yaw (M,) in degrees and the next."""
+    middle = (yaw[:-1] + yaw[1:]) / 2
+    across, ahead = moves.T
+    steps = Rotation.from_euler("Y", middle[:, None], degrees=True).apply(
+        np.stack([across, np.zeros(len(across)), ahead], axis=1)
+    )
+    return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
 
 
 def hydra(path: Path, to: Generator) -> Read:
@@ -229,9 +250,11 @@ def inspatio(path: Path, to: Generator) -> Read:
     return np.arange(to.frames), c2w
 
 
-def minwm_path(runs: str) -> np.ndarray:
-    """20 poses of 19 tokens: 3 degrees or 0.08 each, from where the camera is."""
-    turn = {"j": (0, -3), "l": (0, 3), "i": (3, 0), "k": (-3, 0)}
+def minwm_path(runs: str, to: Generator) -> np.ndarray:
+    """20 poses of 19 tokens: 3 degrees or 0.08 each, from where the camera is; a patched copy turns by 6 and rests."""
+    step = to.options.get("degrees", 3)
+    turn = {"j": (0, -step), "l": (0, step), "i": (step, 0), "k": (-step, 0)}
+    turn |= {"z": (0, 0)} if "rest" in to.options else {}
     go = {"w": (0, 0, 0.08), "s": (0, 0, -0.08), "a": (-0.08, 0, 0), "d": (0.08, 0, 0), "u": (0, -0.08, 0)}
     c2w = [np.eye(4)]
     for run in runs.split(","):
@@ -250,14 +273,14 @@ def minwm_hy(path: Path, to: Generator) -> Read:
     """A list of samples; short paths are padded with the last pose, long ones cut."""
     samples = json.loads(path.read_text())
     assert isinstance(samples, list) and set(samples[0]) == {"caption", "image", "trajectory"}
-    made = minwm_path(samples[0]["trajectory"])
+    made = minwm_path(samples[0]["trajectory"], to)
     return 4 * np.arange(20), np.concatenate([made, np.tile(made[-1], (20, 1, 1))])[:20]
 
 
 def minwm_wan(path: Path, to: Generator) -> Read:
     """Every line that is not empty is a path of exactly 19 tokens."""
     (runs,) = [line for line in path.read_text().splitlines() if line.strip()]
-    made = minwm_path(runs)
+    made = minwm_path(runs, to)
     assert len(made) == 20
     return 4 * np.arange(20), made
 

@@ -134,10 +134,10 @@ def test_what_a_generator_cannot_be_told_is_refused_in_a_sentence() -> None:
         ("inspatio-world", "truck:left:1@80", "sideways"),
         ("inspatio-world", "roll:cw:10@80", "rolls"),
         ("inspatio-world", "yaw:left:30@20,yaw:right:30@20,yaw:left:30@40", "smoothed away"),
-        ("minwm-hy", "yaw:left:60@38,yaw:right:60@38", "ask for 30 degrees or 0.8 metres in 40 frames"),
+        ("minwm-hy", "yaw:left:90@38,yaw:right:90@38", "ask for 30 degrees or 0.8 metres in 40 frames"),
         ("minwm-hy", "yaw:left:30@40,static@8,yaw:right:21@28", "none rests but in the end"),
-        ("minwm-wan", "yaw:left:30@40,static@36", "none rests"),
-        ("minwm-wan", "static@77", "keep its camera still"),
+        ("minwm-wan", "yaw:left:60+dolly:forward:1@76", "either turns or moves"),
+        ("recammaster", "static@81", "keep its camera still"),
         ("matrix-game-3", "crane:up:0.5@496", "rises"),
         ("voyager", "tilt:up:20@48", "one of six moves by name"),
     ):

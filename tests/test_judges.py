@@ -388,7 +388,7 @@ def test_wrbench_looks_again_only_where_the_first_look_finds_no_return():
 
 @pytest.mark.parametrize(
     ("seconds", "found"),
-    [("yny", "returned"), ("nyny", "returned"), ("yyy", "never hidden"), ("nyy", "never hidden"), ("ynn", "no return"),
+    [("yny", "returned"), ("nyny", "returned"), ("yyy", "never hidden"), ("nyy", "late"), ("ynn", "no return"),
      ("nnn", "never judgeable"), ("", "unknown")],
 )  # fmt: skip
 def test_what_the_seconds_tell(seconds, found):

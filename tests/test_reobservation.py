@@ -24,7 +24,7 @@ def judged(text: str, again: str = "", spatial: int = -1, state: int = -1, canar
         ("ynyyy", "open", "hidden, returned"),
         ("nynyn", "open", "hidden, returned"),
         ("yyyyy", "closed", "never hidden"),
-        ("nnyyy", "closed", "never hidden"),
+        ("nnyyy", "closed", "not seen at first"),
         ("yyynn", "closed", "hidden, not returned"),
         ("nnnnn", "closed", "never seen"),
     ],

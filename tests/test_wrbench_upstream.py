@@ -71,13 +71,15 @@ def test_videos_without_their_manifest_are_read_by_what_lies_beside_them(example
         assert case.annotations["viewpoint_condition"] == "model_inferred"
 
 
-def evaluated(source: Path, poses: Path, out: Path, protocol: str = "corrected") -> dict[tuple[str, str], Any]:
+def evaluated(
+    source: Path, poses: Path, out: Path, protocol: str = "corrected", *options: str
+) -> dict[tuple[str, str], Any]:
     from revisit.engine.cache import EvidenceCache
     from revisit.engine.request import Request
     from revisit.engine.run import evaluate
 
     metrics = ("wr_camera_precision", "wr_camera_alignment", "wr_static_hold")
-    request = Request(str(source), metrics=metrics, options=(f"poses={poses}",), protocol=protocol)
+    request = Request(str(source), metrics=metrics, options=(f"poses={poses}", *options), protocol=protocol)
     run = evaluate(request.plan(), out, request=request.as_json(), workers=0, cache=EvidenceCache(out / "cache"))
     results = run.results
     assert run.facts["suite"] == "wrbench" and not results.failures
@@ -105,14 +107,18 @@ def test_upstreams_rule_takes_the_target_as_it_was_written(example: Path, tmp_pa
     video = f"{FAMILY}__T0__none__yaw_LR"
     written = np.load(next(example.rglob(f"{video}.mp4.target_c2w.npy")))
     np.save(tmp_path / f"poses/{video}.npy", written)
-    record = evaluated(example, tmp_path / "poses", tmp_path / "a", "upstream")["yaw_LR", "wr_camera_precision"]
+    any_target = ("upstream", "profile=certified_opencv")
+    record = evaluated(example, tmp_path / "poses", tmp_path / "a", *any_target)["yaw_LR", "wr_camera_precision"]
     assert record.value == pytest.approx(1, abs=0.01) and abs(record.facts["requested_yaw_deg"]) > 179
     # By default the gain is no part of the request: three times the turn is not precise, and the facts say why.
     facts = evaluated(example, tmp_path / "poses", tmp_path / "c")["yaw_LR", "wr_camera_precision"]
     assert facts.value < 0.3 and facts.facts["against_the_target_as_written"] == pytest.approx(1, abs=0.01)
     np.save(tmp_path / f"poses/{video}.npy", intended("yaw_LR"))
-    record = evaluated(example, tmp_path / "poses", tmp_path / "b", "upstream")["yaw_LR", "wr_camera_precision"]
-    assert record.reason.kind == "mismatch"
+    record = evaluated(example, tmp_path / "poses", tmp_path / "b", *any_target)["yaw_LR", "wr_camera_precision"]
+    assert record.reason.kind == "mismatch" and "frames" in record.sentence
+    # Its main profile takes 60 degrees, and the file says 180.
+    record = evaluated(example, tmp_path / "poses", tmp_path / "d", "upstream")["yaw_LR", "wr_camera_precision"]
+    assert record.reason.kind == "mismatch" and "diagnostic_180deg" in record.sentence
 
 
 def test_a_gain_is_taken_back_beyond_half_a_turn() -> None:

@@ -160,6 +160,7 @@ def run(
 
     from revisit.control.generators import generator
     from revisit.control.runner import generate, read_records, write_manifest
+    from revisit.core import SUITES
 
     to, wanted = generator(model, own), read_records(records)
     ended = []
@@ -175,6 +176,10 @@ def run(
     if to.note:
         console.message(to.note)
     manifest = write_manifest(wanted, to, out, ended)
+    for suite in SUITES.values():
+        if suite.accompany is not None and suite.recognises(manifest):
+            for sentence in suite.accompany(manifest):
+                console.message(sentence)
     counts = dict(sorted(Counter(made.status for made in ended).items()))
     if json:
         console.data({"manifest": str(manifest), "counts": counts, "records": [made.__dict__ for made in ended]})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ import numpy as np
 from revisit.control.compiling import CameraPlan, amplified, clipped, compile_script
 from revisit.control.generators import Generator
 from revisit.control.payloads import FAMILIES, Ask, Delivered, PayloadError
+from revisit.control.payloads.family import STILL, halfway
+from revisit.core import RevisitError
 from revisit.geometry.camera_script import Step, parse_script
 from revisit.geometry.poses import resample, trajectory
 from revisit.geometry.rotations import geodesic
@@ -29,7 +31,7 @@ class Delivery:
 
     The errors are the largest in any frame, against what was asked, with the gain and before anything was clipped; None
     where the loader's units are not known. Where only the shape of a way is delivered, its error is the one at the best
-    scale.
+    scale. `key_step` is how far one key goes at that scale, from one pose that the loader reads to the next.
     """
 
     plan: CameraPlan
@@ -40,11 +42,23 @@ class Delivery:
     turn_error: float | None  # degrees
     way_error: float | None  # metres
     picture: tuple[int, int] | None = None  # size of the first picture, where it is known
+    key_step: float | None = None  # metres; None where no key is held
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the payload: the card's, or those of a patched copy
+
+    @property
+    def patched(self) -> bool:
+        """Whether only a patched copy of the generator reads the files as they are meant."""
+        return dict(self.options) != dict(self.to.options)
+
+    @property
+    def token_degrees(self) -> float | None:
+        """Degrees that a token turns, where the payload has tokens."""
+        return FAMILIES[self.to.payload].token_degrees(self.options)
 
     @property
     def exact(self) -> bool:
         """Whether a public loader, as it is, takes just what was asked from the files."""
-        if self.turn_error is None or self.way_error is None or not self.to.held_to_loader:
+        if self.turn_error is None or self.way_error is None or not self.to.held_to_loader or self.patched:
             return False
         whole = self.said.ways == "metres" and not FAMILIES[self.to.payload].about
         return whole and self.turn_error <= EXACT_DEGREES and self.way_error <= EXACT_METRES
@@ -72,6 +86,13 @@ class Delivery:
             )
         if self.said.ways == "shape":
             said.append("the length of the path is not delivered, only its shape")
+        if self.key_step is not None and self.way_error is not None and self.way_error > EXACT_METRES:
+            said.append(
+                f"keys of one speed follow the path within {self.way_error / self.key_step:.2f} of one key's step, "
+                f"which is {self.key_step:.3f} metres"
+            )
+        if self.patched:
+            said.append(f"converter needed: {self.to.patch}")
         if self.turn_error is None:
             said.append("how far it turns is unknown: no public source gives the generator's units")
         elif self.turn_error > EXACT_DEGREES or (self.way_error or 0) > EXACT_METRES:
@@ -101,6 +122,8 @@ class Delivery:
             "largest_turn_error_degrees": _rounded(self.turn_error),
             "largest_way_error_metres": _rounded(self.way_error),
             "ways": self.said.ways,
+            **({} if self.key_step is None else {"key_step_metres": _rounded(self.key_step)}),
+            **({"patched": dict(self.options), "patch": self.to.patch} if self.patched else {}),
             "loader": self.to.loader or "none found",
             "checked": list(self.to.checked),
             "converter": self.to.converter,
@@ -151,18 +174,61 @@ def deliver(
     turns, ways, limit = to.gain
     asked = amplified(plan.path.c2w, rotation=turns, translation=ways) if family.gains else plan.path.c2w
     fed = clipped(asked, limit) if family.gains else asked
-    files = family.write(Ask(plan, fed, prompt, image, picture), **to.options)
-    said = family.read(files, len(plan), **to.options)
-    was_clipped = not np.array_equal(asked, fed)
-    if said.c2w is None:
-        return Delivery(plan, to, files, said, was_clipped, None, None, picture)
-    told, meant = _between(said), asked[said.frame[0] : said.frame[-1] + 1]
-    return Delivery(
-        plan, to, files, said, was_clipped,
-        turn_error=float(geodesic(meant[:, :3, :3], told[:, :3, :3]).max()),
-        way_error=_way_error(meant[:, :3, 3], told[:, :3, 3], shape_only=said.ways == "shape"),
-        picture=picture,
-    )  # fmt: skip
+    files, options = _written(Ask(plan, fed, prompt, image, picture), to)
+    said = family.read(files, len(plan), **options)
+    turn_error, way_error, key_step = None, None, None
+    if said.c2w is not None:
+        told, meant = _between(said), asked[said.frame[0] : said.frame[-1] + 1]
+        turn_error = float(geodesic(meant[:, :3, :3], told[:, :3, :3]).max())
+        way_error, scale = _way_error(meant[:, :3, 3], told[:, :3, 3], shape_only=said.ways == "shape")
+        key_step = said.key * scale if said.key else None
+    if said.moves is not None and (said.c2w is None or turns != 1):
+        # The heading is the one that was asked for: a gain makes up for a generator that turns by less than told.
+        c2w = plan.path.c2w
+        way_error, scale = _way_error(c2w[:, :3, 3], _key_path(said, c2w), shape_only=True)
+        key_step = scale
+    if key_step is not None and way_error is not None and way_error > key_step * (1 + 1e-6):
+        raise PayloadError(
+            f"keys of one speed cannot follow this path: they would be {way_error:.3f} metres off, one key's step is "
+            f"{key_step:.3f}; choose a generator that takes poses, or a slower turn"
+        )
+    if family.keyed and not said.key and np.abs(plan.path.c2w[:, :3, 3] - plan.path.c2w[0, :3, 3]).max() > STILL:
+        raise PayloadError("the path moves too briefly for a key: it is back before the loader looks at the next one")
+    was_clipped = not family.keyed and not np.array_equal(asked, fed)
+    return Delivery(plan, to, files, said, was_clipped, turn_error, way_error, picture, key_step, options)
+
+
+def refusals(scripts: Mapping[str, str], to: Generator, frames: int | None = None) -> dict[str, str]:
+    """Which of these scripts a generator cannot be asked for, and why: name -> the reason."""
+    found = {}
+    for name, script in scripts.items():
+        try:
+            deliver(plan_for(script, to, frames), to)
+        except RevisitError as error:
+            found[name] = str(error)
+    return found
+
+
+def _written(ask: Ask, to: Generator) -> tuple[dict[str, bytes], Mapping[str, Any]]:
+    """The files of a path and the options they were written with: those of a patched copy where others do not do."""
+    write = FAMILIES[to.payload].write
+    refused: PayloadError | None = None
+    for options in (to.options, *({**to.options, **changed} for changed in to.patched)):
+        try:
+            return write(ask, **options), options
+        except PayloadError as error:
+            refused = refused or error
+    assert refused is not None
+    raise PayloadError(f"{refused}; a patched copy could not do it either" if to.patched else str(refused))
+
+
+def _key_path(said: Delivered, c2w: np.ndarray) -> np.ndarray:
+    """Where keys lead along the heading of a path, frame by frame (N, 3), in steps of one key."""
+    assert said.moves is not None
+    steps = np.einsum("nij,nj->ni", halfway(c2w[said.frame]), said.moves)
+    at = np.concatenate([np.zeros((1, 2)), np.cumsum(steps, axis=0)])
+    right, ahead = (np.interp(np.arange(len(c2w)), said.frame, axis) for axis in at.T)
+    return np.stack([right, np.zeros(len(c2w)), ahead], axis=1)
 
 
 def _lengths(steps: Sequence[Step]) -> tuple[int, ...]:
@@ -180,11 +246,11 @@ def _between(said: Delivered) -> np.ndarray:
     return resample(trajectory(said.c2w, said.frame), frames).c2w
 
 
-def _way_error(asked: np.ndarray, said: np.ndarray, *, shape_only: bool) -> float:
-    """The largest distance between two ways; at the best scale, where the size of one is not known."""
+def _way_error(asked: np.ndarray, said: np.ndarray, *, shape_only: bool) -> tuple[float, float]:
+    """(the largest distance between two ways, the scale of one): the best scale, where the size of it is not known."""
     power = float((said * said).sum())
     scale = max(0.0, float((asked * said).sum()) / power) if shape_only and power else 1.0
-    return float(np.linalg.norm(asked - scale * said, axis=1).max())
+    return float(np.linalg.norm(asked - scale * said, axis=1).max()), scale
 
 
 def _rounded(value: float | None) -> float | None:

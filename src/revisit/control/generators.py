@@ -42,6 +42,10 @@ class Generator:
     checked: tuple[str, ...] = ()  # what the payload was checked against
     converter: str = ""  # what is missing between the payload and the generator's own program
     note: str = ""
+    patched: tuple[
+        Mapping[str, Any], ...
+    ] = ()  # options of a changed copy, in turn, for what the published one refuses
+    patch: str = ""  # what must be changed in that copy
 
     @property
     def held_to_loader(self) -> bool:
@@ -136,6 +140,8 @@ def _entry(id: str, facts: dict[str, Any], where: str) -> Generator:
         "lengths": len(made.lengths) > 3 or min(made.lengths, default=1) < 1 or not made.makes(made.frames),
         "fps": not made.fps > 0,
         "options": family is not None and not set(made.options) <= set(family.options),
+        "patched": family is not None and not set().union(*made.patched) <= set(family.options),
+        "patch": bool(made.patched) != bool(made.patch),
         "checked": not set(made.checked) <= set(CHECKS),
         **dict.fromkeys(sorted(facts.keys() - KEYS), True),
     }

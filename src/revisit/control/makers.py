@@ -30,8 +30,8 @@ from revisit.core.threads import started
 from revisit.media import encode_mp4
 
 PLACEHOLDERS = (
-    "prompt", "image", "source_video", "context", "context_frames", "camera", "line", "path", "seed", "frames", "fps",
-    "width", "height", "id", "sample", "job", "out",
+    "prompt", "image", "source_video", "context", "context_frames", "camera", "line", "token_degrees", "path", "seed",
+    "frames", "fps", "width", "height", "id", "sample", "job", "out",
 )  # fmt: skip
 TAIL = 400  # characters of last words that are kept
 LOADING = 3600.0  # seconds that a process may take to load its weights
@@ -218,6 +218,7 @@ def values_of(request: Request, file: Path) -> dict[str, str]:
         "prompt": inputs["prompt"], "image": inputs["image"] or "", "source_video": inputs["source_video"] or "",
         "context": context.get("video") or "", "context_frames": str(context.get("frames") or ""),
         "camera": control.get("payload") or "", "line": control.get("line") or "", "path": control.get("path") or "",
+        "token_degrees": "" if control.get("token_degrees") is None else f"{control['token_degrees']:g}",
         "seed": str(request["seed"]), "frames": str(request["frames"]), "fps": f"{request['fps']:g}",
         "width": str(width), "height": str(height), "id": request["id"], "sample": request["sample"],
         "job": str(file), "out": request["out"],

@@ -340,6 +340,7 @@ def _write_inputs(job: Job, plan: CameraPlan | None, delivery: Delivery | None) 
     if delivery is not None:
         payload = delivery.write(job.out.with_suffix(""))
         told |= {"dialect": delivery.to.payload, "payload": str(payload.absolute()), "line": delivery.line}
+        told |= {} if delivery.token_degrees is None else {"token_degrees": delivery.token_degrees}
     if plan is not None:
         path = job.out.with_suffix(".target_c2w.npy")
         with replacing(path) as temporary, temporary.open("wb") as file:

@@ -39,6 +39,8 @@ class Suite:
     published: Callable[[bool], Sequence[Any]] | None = None
     # (dataset, out or None, control.jobs.Wanted) -> control.jobs.Batch: the clips that a generator shall make
     jobs: Callable[..., Any] | None = None
+    # (manifest of clips made from its records) -> sentences; writes what its own tools look for beside the clips
+    accompany: Callable[[Path], Sequence[str]] | None = None
     # suites.authoring.DatasetTools: tells the suite's dataset from others, describes it, finds what cannot be scored
     dataset: Any = None
 

@@ -95,9 +95,10 @@ def mistrusted(canary: str) -> Unscored | None:
 
 
 def regime(seconds: np.ndarray) -> str:
-    """What the seconds tell: `returned`, `no return`, `never hidden`, `never judgeable` or, of none, `unknown`.
+    """What the seconds tell: `returned`, `no return`, `never hidden`, `late`, `never judgeable` or, of none, `unknown`.
 
     Hidden is the first second that cannot be judged after one that can; any later second that can be is the return.
+    `late` is a subject that could not be judged at first and never left the view once it could.
     """
     if not len(seconds):
         return "unknown"
@@ -106,5 +107,5 @@ def regime(seconds: np.ndarray) -> str:
         return "never judgeable"
     hidden = np.flatnonzero((seconds == 0) & (np.arange(len(seconds)) > judgeable[0]))
     if not len(hidden):
-        return "never hidden"
+        return "late" if judgeable[0] else "never hidden"
     return "returned" if judgeable[-1] > hidden[0] else "no return"

@@ -21,14 +21,14 @@ from revisit.control.payloads.family import Ask, Delivered, Family, PayloadError
 from revisit.control.payloads.named import NAMED_MOVE
 from revisit.control.payloads.text import CAMERA_TEXT
 from revisit.control.payloads.tokens import TOKEN_LIST, TOKENS
-from revisit.control.payloads.words import PROMPT
+from revisit.control.payloads.words import CAMERA_COMMANDS, PROMPT
 
 FAMILIES: dict[str, Family] = {
     family.id: family
     for family in (
         CAMERA_TEXT, POSE_TABLE, LATENT_FOLDER, KEYS_FOLDER, BLENDER_NPZ, POSE_LINES, SCENE_JSON, SPLIT_JSON,
         UNREAL_STRINGS, ANCHORED_NPZ, POSE_FOLDER, MULTIVIEW_NPZ, ANGLES, TOKENS, TOKEN_LIST, RATES, UNITS, NAMED_MOVE,
-        PROMPT, W2C_ARRAYS,
+        PROMPT, CAMERA_COMMANDS, W2C_ARRAYS,
     )
 }  # fmt: skip
 

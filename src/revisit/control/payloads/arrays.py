@@ -5,18 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from revisit.control.payloads.family import (
+    LATENT_STRIDE,
     STILL,
     Ask,
     Delivered,
     Family,
     Files,
     chained,
-    held,
+    keys_along,
     latents,
-    level,
     member,
     packed,
     relative,
+    require_level,
     rigid,
     saved,
 )
@@ -52,37 +53,30 @@ def read_latent_folder(files: Files, count: int) -> Delivered:
 
 
 def write_keys_folder(ask: Ask) -> dict[str, bytes]:
-    """The same two files, and action.npy (N, 4): w a s d held, 0 or 1, from each frame to the next."""
+    """The same two files, and action.npy (N, 4): w a s d held, 0 or 1, the same from one latent frame to the next."""
     # Keys are pressed along the heading that was asked for, not along the amplified one.
-    keys = held(ask.plan.path.c2w)[:, [0, 2, 1, 3]].astype(float)
-    return {**write_latent_folder(ask), "action.npy": saved(np.concatenate([keys, np.zeros((1, 4))]))}
+    c2w = ask.plan.path.c2w
+    require_level(c2w)
+    marks = latents(len(c2w))
+    keys = np.repeat(keys_along(c2w[marks])[:, [0, 2, 1, 3]], LATENT_STRIDE, axis=0)
+    rest = np.zeros((len(c2w) - len(keys), 4))
+    return {**write_latent_folder(ask), "action.npy": saved(np.concatenate([keys, rest]))}
 
 
 def read_keys_folder(files: Files, count: int) -> Delivered:
-    """Turns are those of the poses, and ways those of every fourth row of keys, one step each."""
+    """Turns are those of the poses, and ways those of every fourth row of keys, one step each along the heading."""
     c2w = _latent_poses(files)
-    keys = member(files["action.npy"], "", (None, 4))[::4][: len(c2w)]
-    if not keys.any():
-        return Delivered(latents(4 * len(c2w) - 3), _turns_only(c2w))
-    ways = np.zeros((len(c2w), 3))
-    heading = level(c2w)
-    for k, (w, a, s, d) in enumerate(keys[:-1]):
-        ways[k + 1] = ways[k] + heading[k, :3, :3] @ [d - a, 0, w - s]
-    moved = _turns_only(c2w)
-    moved[:, :3, 3] = ways
-    return Delivered(latents(4 * len(c2w) - 3), moved, ways="shape")
+    w, a, s, d = member(files["action.npy"], "", (None, 4))[::LATENT_STRIDE][: len(c2w) - 1].T
+    moves = np.stack([d - a, w - s], axis=1)
+    c2w[:, :3, 3] = 0
+    frames = latents(LATENT_STRIDE * len(c2w) - 3)
+    return Delivered(frames, c2w, ways="shape", moves=moves, key=1.0) if moves.any() else Delivered(frames, c2w)
 
 
 def _latent_poses(files: Files) -> np.ndarray:
     c2w = rigid(member(files["poses.npy"], "", (None, 4, 4)))
     member(files["intrinsics.npy"], "", (len(c2w), 4))
     return relative(c2w[latents(len(c2w))])
-
-
-def _turns_only(c2w: np.ndarray) -> np.ndarray:
-    still = c2w.copy()
-    still[:, :3, 3] = 0
-    return still
 
 
 def _every_frame(c2w: np.ndarray, anchors: int = 0) -> Delivered:
@@ -134,5 +128,5 @@ LATENT_FOLDER = Family(
 KEYS_FOLDER = Family(
     "keys_folder", "Turns as poses, ways as keys", ("poses.npy", "intrinsics.npy", "action.npy"),
     "poses.npy and intrinsics.npy as in latent_folder; action.npy (N, 4): w a s d, 0 or 1",
-    write_keys_folder, read_keys_folder, folder=True,
+    write_keys_folder, read_keys_folder, folder=True, keyed=True,
 )  # fmt: skip

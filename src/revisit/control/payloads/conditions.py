@@ -7,6 +7,8 @@ must hand the arrays over.
   Actions change every 4 frames. How many degrees its rate is, nobody says; so only the direction of a turn is told.
 - Matrix-Game 3: keyboard (N, 6) w s a d and two unused; mouse (N, 2) up and right, 15 degrees per unit and frame, and
   under 0.02 ignored. Turns slower than that are made in pulses. A key has one speed, whose unit nobody says.
+
+Keys are those that `keys_along` finds for the path: the fewest that explain it.
 """
 
 from __future__ import annotations
@@ -21,16 +23,18 @@ from revisit.control.payloads.family import (
     Family,
     Files,
     PayloadError,
-    held,
+    keys_along,
     member,
     packed,
+    require_level,
     turned,
 )
-from revisit.geometry.rotations import axis_angle, from_yaw_pitch, geodesic, to_yaw_pitch
+from revisit.geometry.rotations import axis_angle, geodesic, to_yaw_pitch
 
 RATE = 0.1  # of the mouse, as Matrix-Game 2 uses it
 DEGREES = 15.0  # per unit of the mouse and frame
-LEAST = 0.02  # of the mouse; less is ignored
+IGNORED = 0.02  # of the mouse; less does nothing
+LEAST = 0.020001  # what is written at least: 0.02 itself is less than that in single precision
 KEY, TWO_KEYS = 12.35, 8.73  # units per frame that one key goes, and each of two
 
 
@@ -39,47 +43,83 @@ def write_rates(ask: Ask) -> dict[str, bytes]:
     yaw, pitch = _angles(ask.c2w)
     edges = np.minimum(np.arange(0, len(yaw) + LATENT_STRIDE, LATENT_STRIDE), len(yaw) - 1)
     mouse = RATE * np.stack([np.sign(_told(np.diff(pitch[edges]))), np.sign(_told(np.diff(yaw[edges])))], axis=1)
-    rows = [np.repeat(table, LATENT_STRIDE, axis=0)[: len(yaw)] for table in (held(ask.c2w[edges]), mouse)]
+    keys = keys_along(ask.plan.path.c2w[edges])
+    rows = [np.repeat(table, LATENT_STRIDE, axis=0)[: len(yaw)] for table in (keys, mouse)]
     return {"npz": packed(keyboard_cond=rows[0][None], mouse_cond=rows[1][None])}
 
 
 def read_rates(files: Files, count: int) -> Delivered:
-    """Nothing but that the arrays fit: the sizes of turns and ways are not known."""
-    keys = member(files["npz"], "keyboard_cond", (1, count, 4))
+    """Where the keys lead; how far the mouse turns is not known."""
+    keys = member(files["npz"], "keyboard_cond", (1, count, 4))[0]
     member(files["npz"], "mouse_cond", (1, count, 2))
-    return Delivered(np.arange(count), None, ways="shape" if keys.any() else "metres")
+    edges = np.minimum(np.arange(0, count + LATENT_STRIDE - 1, LATENT_STRIDE), count - 1)
+    if not keys.any():
+        return Delivered(edges, None)
+    forward, back, left, right = keys[edges[:-1]].T
+    return Delivered(edges, None, ways="shape", moves=np.stack([right - left, forward - back], axis=1), key=1.0)
 
 
 def write_units(ask: Ask) -> dict[str, bytes]:
     """`keyboard` and `mouse`, frame by frame."""
     yaw, pitch = _angles(ask.c2w)
-    keyboard = np.zeros((len(yaw), 6))
-    keyboard[:-1, :4] = held(ask.c2w)
     mouse = np.stack([_pulses(pitch), _pulses(yaw)], axis=1)
+    keyboard = np.zeros((len(yaw), 6))
+    path, heading = ask.plan.path.c2w, _turned(mouse)[:, 1]
+    keyboard[:-1, :4] = keys_along(path, together=TWO_KEYS / KEY)
+    amplified = not np.allclose(path[:, :3, :3], ask.c2w[:, :3, :3])
+    if not amplified and _strays(path, _walked(keyboard, heading)):
+        # A frame goes along the heading that it begins with, which trails a fast turn: further keys make up for that.
+        grounds = np.stack([axis_angle((0, 1, 0), angle)[::2, ::2] for angle in heading[:-1]])
+        keyboard[:-1, :4] = keys_along(path, together=TWO_KEYS / KEY, heading=grounds)
     return {"npz": packed(keyboard=keyboard, mouse=mouse)}
 
 
 def read_units(files: Files, count: int) -> Delivered:
     """The path that keys and mouse lead along."""
     keyboard, mouse = member(files["npz"], "keyboard", (count, 6)), member(files["npz"], "mouse", (count, 2))
-    w, s, a, d = (keyboard[:, :4] > 0.5).astype(float).T
-    turned = np.where(np.abs(mouse) < LEAST * (1 - 1e-6), 0, mouse * DEGREES)
-    pitch, yaw = np.concatenate([np.zeros((1, 2)), np.cumsum(turned[:-1], axis=0)]).T
+    pitch, yaw = _turned(mouse).T
     c2w = np.tile(np.eye(4), (count, 1, 1))
-    for k in range(count):
-        c2w[k, :3, :3] = from_yaw_pitch(yaw[k], pitch[k])
-        if k:
-            ahead, right = w[k - 1] - s[k - 1], d[k - 1] - a[k - 1]
-            speed = TWO_KEYS if ahead and right else KEY
-            c2w[k, :3, 3] = c2w[k - 1, :3, 3] + speed * axis_angle((0, 1, 0), yaw[k - 1]) @ [right, 0, ahead]
-    return Delivered(np.arange(count), c2w, ways="shape" if keyboard.any() else "metres")
+    c2w[:, :3, :3] = turned(yaw, pitch)
+    if not keyboard.any():
+        return Delivered(np.arange(count), c2w)
+    c2w[:, :3, 3] = _walked(keyboard, yaw)
+    moves = _ways(keyboard)[:, ::2] / KEY
+    return Delivered(np.arange(count), c2w, ways="shape", moves=moves, key=KEY)
+
+
+def _turned(mouse: np.ndarray) -> np.ndarray:
+    """Pitch and yaw (N, 2) that the mouse leads to."""
+    turns = np.where(np.abs(mouse) < IGNORED, 0, mouse * DEGREES)
+    return np.concatenate([np.zeros((1, 2)), np.cumsum(turns[:-1], axis=0)])
+
+
+def _walked(keyboard: np.ndarray, yaw: np.ndarray) -> np.ndarray:
+    """Where the keys lead (N, 3), each frame along the heading that it begins with."""
+    steps = [axis_angle((0, 1, 0), angle) @ way for angle, way in zip(yaw[:-1], _ways(keyboard), strict=True)]
+    return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
+
+
+def _ways(keyboard: np.ndarray) -> np.ndarray:
+    """How far the keys go in each frame (N - 1, 3), to the right, down and ahead."""
+    w, s, a, d = (keyboard[:-1, :4] > 0.5).astype(float).T
+    across, ahead = d - a, w - s
+    speed = np.where((across != 0) & (ahead != 0), TWO_KEYS, KEY)
+    return np.stack([across * speed, np.zeros(len(w)), ahead * speed], axis=1)
+
+
+def _strays(c2w: np.ndarray, walked: np.ndarray) -> bool:
+    """Whether a way, at its best scale, is more than one key's step from a path."""
+    asked, power = c2w[:, :3, 3] - c2w[0, :3, 3], float((walked * walked).sum())
+    scale = float((asked * walked).sum()) / power if power else 0.0
+    return bool(np.linalg.norm(asked - scale * walked, axis=1).max() > scale * KEY)
 
 
 def _angles(c2w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     yaw, pitch = to_yaw_pitch(c2w[:, :3, :3])
     yaw = np.degrees(np.unwrap(np.radians(yaw)))
-    if np.abs(c2w[:, 1, 3]).max() > STILL or float(geodesic(turned(yaw, pitch), c2w[:, :3, :3]).max()) > 1e-4:
-        raise PayloadError("the path rolls or rises, which keys and a mouse cannot express; choose another generator")
+    require_level(c2w)
+    if float(geodesic(turned(yaw, pitch), c2w[:, :3, :3]).max()) > 1e-4:
+        raise PayloadError("the path rolls, which a mouse cannot do; choose another generator")
     return yaw, pitch
 
 
@@ -88,23 +128,23 @@ def _told(change: np.ndarray) -> np.ndarray:
 
 
 def _pulses(angle: np.ndarray) -> np.ndarray:
-    """The mouse (N,) that follows an angle: it turns when enough has gathered to be noticed."""
+    """The mouse (N,) that follows an angle within half of the least turn that is noticed."""
     made, at = np.zeros(len(angle)), 0.0
     for k in range(len(angle) - 1):
         units = (angle[k + 1] - at) / DEGREES
-        if abs(units) >= LEAST:
-            made[k] = units
-            at = angle[k + 1]
+        if abs(units) >= LEAST / 2:
+            made[k] = np.copysign(max(abs(units), LEAST), units)
+            at += made[k] * DEGREES
     return made
 
 
 RATES = Family(
     "mouse_rates", "Keys and mouse rates in memory", ("npz",),
     "keyboard_cond (1, N, 4) forward back left right; mouse_cond (1, N, 2) up and right, 0.1 or nothing",
-    write_rates, read_rates,
+    write_rates, read_rates, keyed=True,
 )  # fmt: skip
 UNITS = Family(
     "mouse_units", "Keys and mouse units in memory", ("npz",),
     "keyboard (N, 6) w s a d and two unused; mouse (N, 2) up and right, 15 degrees per unit and frame",
-    write_units, read_units,
+    write_units, read_units, keyed=True,
 )  # fmt: skip

@@ -7,7 +7,7 @@ import json
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import Any, Literal
 
 import numpy as np
@@ -56,11 +56,16 @@ class Delivered:
 
     Where the loader keeps only the shape of a way, or nobody knows how large its unit is, `ways` is `shape`. Where the
     size of a turn is not known either, there are no poses.
+
+    Keys move along the heading that the camera has then. The poses do not say that heading where their turns are
+    amplified or of unknown size; so `moves` holds what the keys ask for between two poses.
     """
 
     frame: np.ndarray  # (M,)
     c2w: np.ndarray | None  # (M, 4, 4)
     ways: Ways = "metres"
+    moves: np.ndarray | None = None  # (M - 1, 2) to the right and ahead of the heading, in steps of one key
+    key: float = 0.0  # how far one key goes from one pose to the next, in the unit of the ways; 0 without keys
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,8 @@ class Family:
     pictured: bool = False  # whether its lens is in pixels of the first picture
     gains: bool = True  # whether a gain can be in it
     about: bool = False  # whether the loader's own numbers are known only about
+    token_degrees: Callable[[Mapping[str, Any]], float | None] = lambda options: None  # that a token turns, by options
+    keyed: bool = False  # whether ways are told by keys of one speed: their shape counts, and no way is too long
 
 
 def relative(c2w: np.ndarray) -> np.ndarray:
@@ -96,18 +103,6 @@ def latents(count: int) -> np.ndarray:
     return np.arange(0, count, LATENT_STRIDE)
 
 
-def local_steps(c2w: np.ndarray) -> np.ndarray:
-    """How far each pose (N - 1, 3) lies from the one before, to the right, down and ahead of it."""
-    return (invert(c2w[:-1]) @ c2w[1:])[:, :3, 3]
-
-
-def level(c2w: np.ndarray) -> np.ndarray:
-    """The same places, looking level along the heading."""
-    made = c2w.copy()
-    made[:, :3, :3] = turned(to_yaw_pitch(c2w[:, :3, :3])[0], np.zeros(len(c2w)))
-    return made
-
-
 def turned(yaw: np.ndarray, pitch: np.ndarray) -> np.ndarray:
     """Rotations (N, 3, 3) of a camera that does not roll."""
     return np.stack([from_yaw_pitch(*angles) for angles in zip(yaw, pitch, strict=True)])
@@ -118,10 +113,61 @@ def chained(steps: Iterable[np.ndarray]) -> np.ndarray:
     return np.stack(list(accumulate(steps, np.matmul, initial=np.eye(4))))
 
 
-def held(c2w: np.ndarray) -> np.ndarray:
-    """Whether the keys forward, back, left and right are held (N - 1, 4) from each pose to the next."""
-    right, _, ahead = local_steps(level(c2w)).T
-    return np.stack([ahead > STILL, ahead < -STILL, right < -STILL, right > STILL], axis=1)
+# Keys forward, back, left and right -> where they lead: to the right and ahead.
+KEYS = {
+    (forward, back, left, right): (right - left, forward - back)
+    for forward, back, left, right in product((0, 1), repeat=4)
+    if not (forward and back) and not (left and right)
+}
+
+
+def keys_along(c2w: np.ndarray, *, together: float = 1.0, heading: np.ndarray | None = None) -> np.ndarray:
+    """Keys forward, back, left and right (N - 1, 4), 0 or 1, that lead along a level path.
+
+    A key has one speed, so the fastest stretch of the path sets it and slower ones are made in pulses. Between two
+    poses the fewest keys are held that stay within half a key's step of the path.
+
+    Parameters
+    ----------
+    c2w
+        Poses (N, 4, 4).
+    together
+        Speed along each of two axes when two keys are held, over the speed of one key alone.
+    heading
+        Rotations (N - 1, 2, 2) of the ground that the keys act along; those halfway between two poses by default, so
+        that an arc needs one key.
+    """
+    at = c2w[:, [0, 2], 3]
+    heading = halfway(c2w) if heading is None else heading
+    steps = np.einsum("nji,nj->ni", heading, np.diff(at, axis=0))
+    long, short = np.sort(np.abs(steps), axis=1)[:, ::-1].T
+    step = float((long - short + short / together).max(initial=0.0))
+    made = np.zeros((len(steps), 4))
+    if step <= STILL:
+        return made
+    ways = {keys: np.array(way) * step * (together if all(way) else 1) for keys, way in KEYS.items()}
+    reached = at[0]
+    for k, turn in enumerate(heading):
+        wanted = turn.T @ (at[k + 1] - reached)
+        off = {keys: float(np.linalg.norm(wanted - way)) for keys, way in ways.items()}
+        near = [keys for keys, distance in off.items() if distance <= (0.5 + 1e-6) * step]
+        made[k] = min(near, key=lambda keys: (sum(keys), off[keys])) if near else min(off, key=lambda keys: off[keys])
+        reached = reached + turn @ ways[tuple(made[k].astype(int))]
+    return made
+
+
+def halfway(c2w: np.ndarray) -> np.ndarray:
+    """Rotations (N - 1, 2, 2) of the ground (right, ahead) to the heading halfway between two poses and the next."""
+    yaw = np.unwrap(np.radians(to_yaw_pitch(c2w[:, :3, :3])[0]))
+    middle = (yaw[:-1] + yaw[1:]) / 2
+    cos, sin = np.cos(middle), np.sin(middle)
+    return np.stack([np.stack([cos, sin], axis=1), np.stack([-sin, cos], axis=1)], axis=1)
+
+
+def require_level(c2w: np.ndarray) -> None:
+    """Raise PayloadError where a path rises or sinks, which keys cannot do."""
+    if np.abs(c2w[:, 1, 3] - c2w[0, 1, 3]).max() > STILL:
+        raise PayloadError("the path rises or sinks, and there is no key for that; choose another generator")
 
 
 def packed(**members: np.ndarray) -> bytes:

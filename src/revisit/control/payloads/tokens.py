@@ -4,15 +4,17 @@ j and l turn left and right, i and k look up and down, by 3 degrees; w and s go 
 u and dn up and down, by 0.08. There is no letter for rest: a path may only rest in the end, and only where the loader
 fills what is missing with the last pose (`padded`). A path that the letters do not follow within one of them is
 refused. They stand alone in a line, or in a JSON list of samples with `caption`, `image` and `trajectory`. `degrees`
-and `metres` say how far a letter goes, for a copy of the model in which that was changed.
+and `metres` say how far a letter goes, and `rest` which letter rests, for a copy of the model that was changed so.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from functools import partial
 from itertools import groupby, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -39,14 +41,21 @@ RUN = re.compile(r"([a-z]+)\*(\d+)")
 
 
 def write(
-    ask: Ask, *, listed: bool, padded: bool = False, degrees: float = DEGREES, metres: float = METRES
+    ask: Ask,
+    *,
+    listed: bool,
+    padded: bool = False,
+    degrees: float = DEGREES,
+    metres: float = METRES,
+    rest: str = "",
 ) -> dict[str, bytes]:
     """The runs of a path."""
-    moves = _moves(degrees, metres)
+    moves = _moves(degrees, metres, rest)
     marks = latents(len(ask.c2w))
     wanted = ask.c2w[marks]
     moving = [_length(ask.c2w[a : b + 1], degrees, metres) >= 0.5 for a, b in pairwise(marks)]
     used = len(moving) - moving[::-1].index(True) if any(moving) else 0
+    used = len(moving) if rest and not padded else used
     letters: list[str] = []
     at = np.eye(4)
     for pose in wanted[1 : used + 1]:
@@ -58,13 +67,13 @@ def write(
         _goes(moves[letter], step, degrees, metres) < -0.5 for letter, step in zip(letters, steps, strict=False)
     )
     turn, way = geodesic(made[:, :3, :3], wanted[:, :3, :3]).max(), _distance(made, wanted).max()
-    rests = not all(moving[:used]) or (used < len(moving) and not padded)
+    rests = not rest and (not all(moving[:used]) or (used < len(moving) and not padded))
     if rests or against or turn > degrees * 1.001 or way > metres * 1.001:
         frames = 10 * LATENT_STRIDE
         raise PayloadError(
-            f"a token goes {degrees:g} degrees or {metres:g} metres in {LATENT_STRIDE} frames, no more and no less, "
-            f"and none rests{' but in the end' if padded else ''}: ask for {10 * degrees:g} degrees or {10 * metres:g} "
-            f"metres in {frames} frames"
+            f"a token goes {degrees:g} degrees or {metres:g} metres in {LATENT_STRIDE} frames, no more and no less"
+            f"{'' if rest else ', and none rests' + (' but in the end' if padded else '')}, and either turns or "
+            f"moves: ask for {10 * degrees:g} degrees or {10 * metres:g} metres in {frames} frames"
         )
     runs = ",".join(f"{name}*{len(list(run))}" for name, run in groupby(letters)) or "w*0"
     if listed:
@@ -82,6 +91,7 @@ def read(
     padded: bool = False,
     degrees: float = DEGREES,
     metres: float = METRES,
+    rest: str = "",
 ) -> Delivered:
     """The path that the runs lead along, one pose per latent frame."""
     try:
@@ -91,16 +101,16 @@ def read(
     except (LookupError, TypeError, ValueError) as error:
         raise PayloadError("expected runs such as j*10,l*9") from error
     wanted = len(latents(count)) - 1
-    moves = {**_moves(degrees, metres), REST: np.eye(4)}
+    moves = {**_moves(degrees, metres, rest), REST: np.eye(4)}
     if None in parts or not set(letters) <= set(moves) or (len(letters) < wanted and not padded):
         raise PayloadError(f"expected runs such as j*10,l*9, {wanted} tokens in all, not {str(runs)[:60]!r}")
     letters = [*letters, *[REST] * (wanted - len(letters))][:wanted]
     return Delivered(latents(count), chained(moves[letter] for letter in letters))
 
 
-def _moves(degrees: float, metres: float) -> dict[str, np.ndarray]:
+def _moves(degrees: float, metres: float, rest: str) -> dict[str, np.ndarray]:
     """Letter -> the pose it leads to from where the camera is."""
-    made = {name: np.eye(4) for name in (*TURNS, *WAYS)}
+    made = {name: np.eye(4) for name in (*([rest] if rest else []), *TURNS, *WAYS)}
     for name, (axis, sign) in TURNS.items():
         made[name][:3, :3] = axis_angle(tuple(np.eye(3)[axis]), sign * degrees)
     for name, (axis, sign) in WAYS.items():
@@ -130,13 +140,17 @@ def _distance(made: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.linalg.norm(made[:, :3, 3] - wanted[:, :3, 3], axis=1)
 
 
-_OPTIONS = ("padded", "degrees", "metres")
+def _degrees(options: Mapping[str, Any]) -> float:
+    return float(options.get("degrees", DEGREES))
+
+
+_OPTIONS = ("padded", "degrees", "metres", "rest")
 TOKENS = Family(
     "tokens", "Action tokens", ("txt",), "j*10,l*9: a letter per latent frame, 3 degrees or 0.08 each",
-    partial(write, listed=False), partial(read, listed=False), options=_OPTIONS, line=True,
+    partial(write, listed=False), partial(read, listed=False), options=_OPTIONS, line=True, token_degrees=_degrees,
 )  # fmt: skip
 TOKEN_LIST = Family(
     "token_list", "Action tokens in a list of samples", ("json",),
     '[{"caption", "image", "trajectory": "j*10,l*9"}]: a letter per latent frame, 3 degrees or 0.08 each',
-    partial(write, listed=True), partial(read, listed=True), options=_OPTIONS,
+    partial(write, listed=True), partial(read, listed=True), options=_OPTIONS, token_degrees=_degrees,
 )  # fmt: skip

@@ -1,12 +1,16 @@
-"""Words: the camera's way as a sentence, for generators that take nothing else.
+"""Words: the camera's way as a sentence, or as commands in brackets, for generators that take nothing else.
 
 Rotation is said with *turns* and *tilts*, travel with *moves*, so that a generator which slides sideways when it
-was asked to turn has not been misled.
+was asked to turn has not been misled. Hailuo knows commands in brackets: [Pan left] turns and [Truck left] slides.
+Moves made at once share a pair of brackets, at most three of them, and the order of the text is the order in time. No
+command says how far.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from itertools import groupby
 
 import numpy as np
 
@@ -27,6 +31,17 @@ PHRASE = re.compile(
     r"(?:(?P<verb>turns|tilts|rolls|moves) (?P<side>left|right|up|down|forward|backward) by (?P<amount>[0-9.e+-]+) "
     r"(?P<unit>degrees|metres)|(?P<rest>stays still))(?P<joined> while it)?(?: for (?P<frames>\d+) frames)?"
 )
+
+
+COMMANDS = {
+    ("yaw", "left"): "Pan left", ("yaw", "right"): "Pan right",
+    ("tilt", "up"): "Tilt up", ("tilt", "down"): "Tilt down",
+    ("truck", "left"): "Truck left", ("truck", "right"): "Truck right", ("dolly", "forward"): "Push in",
+    ("dolly", "back"): "Pull out", ("crane", "up"): "Pedestal up", ("crane", "down"): "Pedestal down",
+}  # fmt: skip
+STILL_COMMAND = "Static shot"
+AT_ONCE = 3  # commands in one pair of brackets
+COMMAND = re.compile(r"\[([^\[\]]+)\]")
 
 
 def write(ask: Ask) -> dict[str, bytes]:
@@ -63,6 +78,46 @@ def read(files: Files, count: int) -> Delivered:
     return Delivered(np.arange(count), timed_path(steps, count))
 
 
+def write_commands(ask: Ask) -> dict[str, bytes]:
+    """The commands of a plan's steps, one after the other: [Pan left], then [Pan right]."""
+    return {"txt": f"{', then '.join(commands(ask.plan.steps))}\n".encode()}
+
+
+def commands(steps: Iterable[Step]) -> list[str]:
+    """What each step of a script is called in brackets; steps that are called the same are one.
+
+    Raises
+    ------
+    PayloadError
+        Where a move has no command, or more than three are made at once.
+    """
+    told: list[str] = []
+    for step in steps:
+        names = [COMMANDS.get((move.kind, move.direction)) for move in step.moves if move.amount]
+        if None in names or len(names) > AT_ONCE:
+            raise PayloadError(
+                f"the step {step} cannot be said in commands; there are {', '.join(COMMANDS.values())}, and at most "
+                f"{AT_ONCE} at once"
+            )
+        told.append(f"[{','.join(filter(None, names)) or STILL_COMMAND}]")
+    return [command for command, _ in groupby(told)]
+
+
+def read_commands(files: Files, count: int) -> Delivered:
+    """Nothing but that the commands are known: how far each goes is not said."""
+    named = [name.split(",") for name in COMMAND.findall(files["txt"].decode(errors="replace"))]
+    known = {*COMMANDS.values(), STILL_COMMAND}
+    if not named or any(name not in known for names in named for name in names):
+        raise PayloadError(f"expected commands in brackets, such as [Pan left]; there are {', '.join(sorted(known))}")
+    ways = {name for (kind, _), name in COMMANDS.items() if kind not in ("yaw", "tilt")}
+    moves = any(name in ways for names in named for name in names)
+    return Delivered(np.arange(count), None, ways="shape" if moves else "metres")
+
+
+CAMERA_COMMANDS = Family(
+    "camera_commands", "Commands in brackets", ("txt",), "[Pan left], then [Pan right]: Hailuo's words, without sizes",
+    write_commands, read_commands, line=True, gains=False,
+)  # fmt: skip
 PROMPT = Family(
     "prompt", "A sentence", ("txt",), "The camera turns left by 60 degrees for 40 frames, then ...", write, read,
     line=True, gains=False,

@@ -30,24 +30,33 @@ def records(
     first_frames: Path = typer.Option(None, help="Folder of first frames: <record>, <task> or <family> .png or .jpg."),
     source_videos: Path = typer.Option(None, help="Folder of source videos: <record>, <task> or <family> .mp4."),
     own: Path = typer.Option(None, "--generators", help="A YAML file with your own generators."),
+    wrbench: Path = typer.Option(None, help="Your copy of WRBench, if --data does not lie in it; for its wording."),
     json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
 ) -> None:
-    """Write the records from which a generator makes clips."""
+    """Write the records from which a generator makes clips, and say which of them it will refuse."""
     from collections import Counter
 
     from revisit.control.generators import generator
     from revisit.media.files import write_lines
     from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
-    from revisit.suites.wrbench.records import chosen_views, interface_of, starting_from
+    from revisit.suites.wrbench.records import (
+        chosen_views,
+        interface_of,
+        refused_cameras,
+        starting_from,
+        told_in_commands,
+    )
 
     card = generator(model, own) if model else None
     length = frames or (card.frames if card else 81)
     takes = "nothing" if no_first_frame else card.takes if card else "image"
-    tasks = natural25_tasks(data) if data is not None else own_tasks()
+    tasks = natural25_tasks(data, wrbench) if data is not None else own_tasks()
+    commands = told_in_commands(card)
     views = chosen_views(
         tasks, interface or (interface_of(card) if card else "path"), camera, families=family, limit=limit,
-        first_frame=takes != "nothing",
+        first_frame=takes != "nothing", commands=commands,
     )  # fmt: skip
+    refused = refused_cameras(views, card, length) if card is not None else {}
     rows = [starting_from(view, first_frames, source_videos, length, seed) for view in views]
     needed = takes if takes in ("image", "source_video") else ""
     without = sum(needed not in row for row in rows) if needed else 0
@@ -55,7 +64,7 @@ def records(
     cameras = Counter(view.camera for view in views)
     if json:
         facts = {"records": len(rows), "cameras": dict(cameras), "frames": length, "starts_from": takes}
-        console.data({**facts, "without_it": without, "file": str(out)})
+        console.data({**facts, "without_it": without, "refused": refused, "file": str(out)})
         return
     typer.echo(f"{len(rows)} records in {out}: " + ", ".join(f"{count} {name}" for name, count in cameras.items()))
     if card is None and frames is None:
@@ -64,15 +73,71 @@ def records(
         what = {"image": "first frame", "source_video": "source video"}[needed]
         option = f"--{what.replace(' ', '-')}s"
         console.message(f"{without} records have no {what}; give a folder of them with {option}")
+    for reason, labels in refused.items():
+        count = sum(cameras[label] for label in labels)
+        console.message(f"{card.id if card else ''} will refuse {count} records ({', '.join(labels)}): {reason}")
+    if data is not None and (takes == "nothing" or commands) and tasks and tasks[0].wording.source is None:
+        console.message(
+            "the parts of the prompts are joined by words of Revisit, because no copy of WRBench was found; --wrbench "
+            "names yours, and its words are used"
+        )
 
 
 @app.command()
-def published(json: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
+def export(
+    source: Path = typer.Argument(help="Clips as `revisit eval` reads them: a folder with records, or a manifest."),
+    out: Path = typer.Option(
+        ..., help="Manifest for WRBench's evaluator: a JSON list for `eval run`, JSON lines (.jsonl) for `eval d1`."
+    ),
+    records: Path = typer.Option(None, help="File that listed the records, if it does not lie beside the clips."),
+    root: list[Path] = typer.Option([], "--root", help="Another folder that the manifest may name files of."),
+    json: bool = typer.Option(False, "--json", help="Print what was written as JSON."),
+) -> None:
+    """Write what WRBench's own evaluator needs: sidecars beside each clip, and its manifest."""
+    import json as json_
+
+    from revisit.core import UsageError
+    from revisit.media.files import write_lines, write_text
+    from revisit.suites.wrbench.evaluator import hand_over
+
+    if out.suffix not in (".json", ".jsonl"):
+        raise UsageError(f"--out {out}: give a name that ends in .json or .jsonl")
+    made = hand_over(source, root, records=str(records) if records is not None else None)
+    if out.suffix == ".jsonl":
+        write_lines(out, made.rows)
+    else:
+        write_text(out, json_.dumps(made.rows, indent=1, ensure_ascii=False) + "\n")
+    if json:
+        facts = {"rows": len(made.rows), "sidecars": made.written, "without": dict(made.without)}
+        console.data({**facts, "profiles": dict(made.profiles), "missing": made.missing, "manifest": str(out)})
+        return
+    typer.echo(f"{len(made.rows)} rows in {out}; {made.written} clips have sidecars")
+    for sentence in made.sentences():
+        console.message(sentence)
+
+
+@app.command()
+def published(
+    t2v: bool = typer.Option(False, "--t2v", help="The addendum for text to video instead of the main table."),
+    json: bool = typer.Option(False, "--json", help="Print JSON."),
+) -> None:
     """Print the paper's table with support, daggers and averages. Its protocol differs from that of your runs."""
-    from revisit.suites.wrbench.shown import main_table
-    from revisit.suites.wrbench.tables import MEASURES
+    from revisit.suites.wrbench.shown import TITLES, main_table
+    from revisit.suites.wrbench.tables import MEASURES, T2V_MEASURES, published_t2v
     from revisit.suites.wrbench.tables import published as rows_of
 
+    if t2v:
+        source, addendum = published_t2v()
+        if json:
+            console.data({"source": source, "rows": [dict(row) for row in addendum]})
+            return
+        typer.echo(f"{source}; returned measures and precision were not published")
+        cells = [
+            [row["title"], row["camera"], str(row["n"]), *(f"{row[name]:.3f}" for name in T2V_MEASURES)]
+            for row in addendum
+        ]
+        console.table(["model", "camera", "n", *(TITLES[name] for name in T2V_MEASURES)], cells, numbers=True)
+        return
     source, rows = rows_of()
     if json:
         console.data(

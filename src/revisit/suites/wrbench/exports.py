@@ -15,7 +15,7 @@ from revisit.suites.wrbench.measures import by_measure
 from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.pairs import preference_pairs
 from revisit.suites.wrbench.summary import summarise
-from revisit.suites.wrbench.tables import MEASURES
+from revisit.suites.wrbench.tables import MEASURES, groups_of
 
 COLUMNS = ("D1_CamPrec", "D1_CamAlign_common_yaw", "D1_CamAlign_static_hold", "D2", "D3", "D4", "D5", "D6")
 NAMES = dict(zip(MEASURES, COLUMNS, strict=True))
@@ -45,7 +45,8 @@ def table_csv(rows: Sequence[Mapping[str, Any]], protocol: str) -> str:
 
     Stand-ins have columns of their own behind them, and an average that names them.
     """
-    head = ["model_id", "display_name", "model_input", "viewpoint_condition_type", "n_outputs"]
+    head = ["model_id", "display_name", "paper_group", "source_group", "model_input", "viewpoint_condition_type"]
+    head += ["n_outputs"]
     head += [name for measure in MEASURES for name in (NAMES[measure], f"{NAMES[measure]}_n")]
     head += ["gate_applicable_rate", "low_n_flag", "metric_notes", "Avg"]
     head += [name for stand_in in STAND_INS for name in (stand_in, f"{stand_in}_n")]
@@ -58,7 +59,8 @@ def table_csv(rows: Sequence[Mapping[str, Any]], protocol: str) -> str:
         mixed = row["average_with_stand_ins"] or {"value": None, "stand_ins": []}
         lines.append(
             [
-                row["model"], row["model"], row["input"], row["condition"].replace("_", "-"), row["outputs"], *cells,
+                row["model"], row["model"], *groups_of(row["model"], row["condition"]), row["input"],
+                row["condition"].replace("_", "-"), row["outputs"], *cells,
                 _number(None if judged is None else judged["share"]), str(row["sparse"]).lower(),
                 f"revisit {protocol}", _number(row["average"]), *others, _number(mixed["value"]),
                 " ".join(mixed["stand_ins"]),

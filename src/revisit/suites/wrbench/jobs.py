@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from revisit.control.compiling import compile_script
+from revisit.control.delivery import refusals
 from revisit.control.jobs import FRAMES, Batch, Job, Wanted, file_name
 from revisit.control.runner import GenerationRecord, read_records
 from revisit.core import UsageError
@@ -15,9 +16,10 @@ from revisit.core.cases import CATEGORY, CEILING
 from revisit.core.texts import parse_json
 from revisit.media.files import write_lines
 from revisit.suites.clips import MANIFEST
+from revisit.suites.wrbench.evaluator import hand_over
 from revisit.suites.wrbench.prompts import natural25_tasks, own_tasks
 from revisit.suites.wrbench.read import RECORDS
-from revisit.suites.wrbench.records import chosen_views, interface_of, starting_from
+from revisit.suites.wrbench.records import chosen_views, interface_of, starting_from, told_in_commands
 
 PUBLISHED = "natural25"
 RENDERED = "rendered"  # the model that stands for the truth, which nobody filmed
@@ -25,7 +27,7 @@ RENDERED = "rendered"  # the model that stands for the truth, which nobody filme
 
 def jobs(data: Path | None, out: Path | None, wanted: Wanted) -> Batch:
     """The jobs of a folder of prompts, or of our own scenes where none is given; `out` gets a folder per model."""
-    wanted.known("interface", "cameras", "first_frames", "source_videos")
+    wanted.known("interface", "cameras", "first_frames", "source_videos", "wrbench")
     home = (out or Path("generated/wrbench")) / wanted.model
     if data is not None and data.is_file():
         found = [_of_record(record, home, wanted) for record in read_records(data)]
@@ -35,11 +37,21 @@ def jobs(data: Path | None, out: Path | None, wanted: Wanted) -> Batch:
     without = [job for job in chosen if job.image is None]
     count = f"{len(without)} of {len(chosen)} records"
     said = [f"nothing, but {count} have no first frame; --option first_frames names a folder of them"]
+    said = [*(said if without and wanted.first_frame else ()), *_refused(chosen, wanted)]
     evaluate = [str(home.parent), "--suite", "wrbench"]
     return Batch(
-        chosen, home, evaluate, lambda made: _index(home, made), said if without and wanted.first_frame else (),
+        chosen, home, evaluate, lambda made: _index(home, made), said,
         _ceiling(chosen, home.parent / RENDERED, evaluate),
     )  # fmt: skip
+
+
+def _refused(jobs: Sequence[Job], wanted: Wanted) -> list[str]:
+    """Which cameras a generator will refuse, and why."""
+    if wanted.to is None:
+        return []
+    scripts = {job.condition or job.id: job.camera for job in jobs}
+    reasons = refusals(scripts, wanted.to, jobs[0].frames if jobs else None)
+    return [f"{wanted.to.id} refuses {camera}: {reason}" for camera, reason in reasons.items()]
 
 
 def _ceiling(jobs: Sequence[Job], home: Path, evaluate: Sequence[str]) -> Batch:
@@ -61,11 +73,12 @@ def _ceiling(jobs: Sequence[Job], home: Path, evaluate: Sequence[str]) -> Batch:
 def _lines(data: Path | None, wanted: Wanted) -> list[dict[str, Any]]:
     if data is not None and (data / PUBLISHED).is_dir():
         data = data / PUBLISHED
-    tasks = own_tasks() if data is None else natural25_tasks(data)
+    copy = wanted.option("wrbench")
+    tasks = own_tasks() if data is None else natural25_tasks(data, Path(copy) if copy else None)
     interface = wanted.option("interface") or (interface_of(wanted.to) if wanted.to else "path")
     cameras = [name for name in wanted.option("cameras").split(",") if name]
     nothing = not wanted.first_frame or (wanted.to is not None and wanted.to.takes == "nothing")
-    views = chosen_views(tasks, interface, cameras, first_frame=not nothing)
+    views = chosen_views(tasks, interface, cameras, first_frame=not nothing, commands=told_in_commands(wanted.to))
     images, videos = (
         Path(name) if (name := wanted.option(option)) else None for option in ("first_frames", "source_videos")
     )
@@ -117,7 +130,7 @@ def _list(home: Path, jobs: Sequence[Job]) -> None:
 
 
 def _index(home: Path, jobs: Sequence[Job]) -> None:
-    """The manifest of the model's clips, and the records that all models are expected to have clips of."""
+    """The manifest of the model's clips with their sidecars, and the records that all models should have clips of."""
     _list(home, jobs)
     records = [
         {"id": job.id, "prompt": job.prompt, "camera": job.camera, "seed": job.seed,
@@ -125,6 +138,7 @@ def _index(home: Path, jobs: Sequence[Job]) -> None:
         for job in jobs
     ]  # fmt: skip
     _merged(home.parent / RECORDS, records, lambda line: True)
+    hand_over(home / MANIFEST)
 
 
 def _merged(path: Path, lines: Sequence[dict[str, Any]], keep: Any) -> None:

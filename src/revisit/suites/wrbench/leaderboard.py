@@ -11,7 +11,7 @@ from revisit.results.rules import observed_by
 from revisit.suites.wrbench.measures import metric_of
 from revisit.suites.wrbench.metrics import STAND_INS
 from revisit.suites.wrbench.shown import BEFORE_SUPPORT, DAGGER, SPARSE_NOTE, TITLES
-from revisit.suites.wrbench.tables import ALL, MEASURES, published
+from revisit.suites.wrbench.tables import ALL, MEASURES, T2V_MEASURES, published, published_t2v
 
 CONDITION = Column("viewpoint", "viewpoint", None)
 SUPPORT = Column("support", "support")
@@ -46,7 +46,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
 
 
 def published_boards(supplement: bool) -> list[Board]:
-    """The paper's table; that of its supplement is not kept here."""
+    """The paper's table, and, as its supplement, the addendum for generators that get only text."""
     source, rows = published()
     measures = {name: Column(name, TITLES[name], decimals=3) for name in MEASURES}
     made = []
@@ -56,7 +56,23 @@ def published_boards(supplement: bool) -> list[Board]:
         facts |= {"support": {"judged": {"share": row.support}}, "average_with_stand_ins": None}
         made.append(Row(row.title, "paper", _cells(facts, MEASURES), row.condition))
     protocol = "the paper's own poses, features and judges: another protocol than any run of yours"
-    return [Board(f"wrbench, {source}", protocol, _ordered(measures, ()), tuple(made), SPARSE_NOTE, as_printed=True)]
+    main = Board(f"wrbench, {source}", protocol, _ordered(measures, ()), tuple(made), SPARSE_NOTE, as_printed=True)
+    return [main, *([_t2v_board(protocol)] if supplement else [])]
+
+
+def _t2v_board(protocol: str) -> Board:
+    """The addendum for text to video: a row per camera."""
+    source, rows = published_t2v()
+    columns = tuple(Column(name, TITLES[name], decimals=3) for name in T2V_MEASURES)
+    made = tuple(
+        Row(
+            f"{row['title']}, {row['camera']}", "addendum",
+            {name: BoardCell(row["n"], row["n"], row[name]) for name in T2V_MEASURES},
+        )
+        for row in rows
+    )  # fmt: skip
+    note = "returned measures and precision were not published; alignment of static is the static hold"
+    return Board(f"wrbench text to video, {source}", protocol, columns, made, note, as_printed=True)
 
 
 def _ordered(measures: Mapping[str, Column], last: Any) -> tuple[Column, ...]:

@@ -15,8 +15,12 @@ from typing import Any
 
 import yaml
 
+from revisit.control.payloads.words import commands
+from revisit.control.presets import preset
 from revisit.core import UsageError
 from revisit.core.texts import json_lines, parse_json
+from revisit.geometry.camera_script import parse_script
+from revisit.suites.wrbench.wording import FIELDS, Wording, wording_of
 
 EVENTS = {"rests": "none", "moves": "spatial", "changes": "state_only", "both": "full"}  # our event -> its factor
 TIERS = {
@@ -56,6 +60,7 @@ class Task:
     told_from_nothing: Mapping[str, str] = field(default_factory=dict)  # camera -> the same with the camera in words
     place: str = ""  # where it happens, as the prompt says it
     event: str = ""  # what happens, in a sentence and nothing more
+    wording: Wording = field(default_factory=Wording)  # what joins the parts of a prompt
 
     def without_first_frame(self, camera: str = "") -> str:
         """The prompt for a generator that gets no first frame, with the camera in words where one is named."""
@@ -64,6 +69,19 @@ class Task:
         if not camera:
             return self.from_nothing
         return self.told_from_nothing.get(camera) or " ".join([self.from_nothing, *_camera_words(camera)])
+
+    def with_commands(self, camera: str, first_frame: bool = True) -> str:
+        """The prompt with the camera as commands in brackets, around the event: out before it, back after it."""
+        base = (self.prompt if first_frame else self.without_first_frame()).strip()
+        out, *back = commands(parse_script(preset(camera)))
+        keep = self.wording.keep if first_frame else ""
+        if not back:
+            return "\n".join(filter(None, [base, keep, out]))
+        scene, mark, event = base.removesuffix(".").rpartition(". ")
+        scene, event = (f"{scene}.", f"{event}.") if mark else (base, "")
+        closing = _last_sentence(self.told.get(camera, ""))
+        ending = [self.wording.back.get(camera, ", then ".join(back)), closing]
+        return "\n".join(filter(None, [scene, keep, out, event, *ending]))
 
     def with_camera(self, camera: str) -> str:
         """The prompt with the camera in words."""
@@ -107,12 +125,19 @@ def task_of(family: str, facts: Mapping[str, Any], event: str) -> Task:
     )
 
 
-def natural25_tasks(folder: Path) -> tuple[Task, ...]:
-    """The 100 tasks of the published files in a folder: families, variants, first frames, additions for text alone."""
+def natural25_tasks(folder: Path, copy: Path | None = None) -> tuple[Task, ...]:
+    """The 100 tasks of the published files in a folder: families, variants, first frames, additions for text alone.
+
+    What joins their parts is read from a copy of WRBench, where there is one (`wording`).
+    """
+    wording = wording_of(folder, copy)
     families = {row["family_id"]: row for row in lines(folder / "families.jsonl", "family_id")}
     variants = lines(folder / "variants.jsonl", "variant_id")
     tails = {row["variant_id"]: row["t2v_event_tail"] for row in lines(folder / "t2v_event_tails.jsonl", optional=True)}
-    layouts = {row["family_id"]: row for row in lines(folder / "t2v_layout_anchors.jsonl", optional=True)}
+    layouts = {
+        row["family_id"]: row
+        for row in lines(folder / "t2v_layout_anchors.jsonl", *FIELDS[:4], "family_id", "anchors", optional=True)
+    }
     frames = _first_frames(folder)
     grouped: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for row in variants:
@@ -141,24 +166,24 @@ def natural25_tasks(folder: Path) -> tuple[Task, ...]:
                 anchors=tuple(thing["name"] for thing in facts["supporting_objects"]),
                 first_frame=frames.get(family),
                 told={camera: row["ti2v_prompt"] for camera, row in rows.items() if camera != "none"},
-                from_nothing=_from_layout(layout, said["none"]) if layout and said["none"] else "",
+                from_nothing=wording.layout_prompt(layout, said["none"]) if layout and said["none"] else "",
                 told_from_nothing={
-                    camera: _from_layout(layout, tail)
+                    camera: wording.layout_prompt(layout, tail)
                     for camera, tail in said.items()
                     if layout and tail and camera != "none"
                 },
                 place=str(facts.get("scene", "")),
                 event=str(plain.get("world_state_prompt") or plain["expected_state"]),
+                wording=wording,
             )
         )
     return tuple(found)
 
 
-def _from_layout(layout: Mapping[str, Any], tail: str) -> str:
-    """A prompt that says the layout too, for generators that get no first frame."""
-    anchors = "; ".join(layout["anchors"][:2])
-    scene, surface = _sentence(layout["scene"]), layout["open_surface"]
-    return f"{scene}: {layout['subject']} {_sentence(layout['interactor'])} There is {surface}; {anchors}. {tail}"
+def _last_sentence(text: str) -> str:
+    """The last sentence of a text of several; empty where there is only one."""
+    _, mark, last = text.strip().removesuffix(".").rpartition(". ")
+    return f"{last}." if mark else ""
 
 
 def _first_frames(folder: Path) -> dict[str, Path]:
@@ -179,8 +204,8 @@ def _first_frames(folder: Path) -> dict[str, Path]:
     return found
 
 
-def lines(path: Path, key: str = "", optional: bool = False) -> list[dict[str, Any]]:
-    """The objects of a JSON-lines file, each with the key."""
+def lines(path: Path, *keys: str, optional: bool = False) -> list[dict[str, Any]]:
+    """The objects of a JSON-lines file, each with the keys."""
     if not path.is_file():
         if optional:
             return []
@@ -189,8 +214,8 @@ def lines(path: Path, key: str = "", optional: bool = False) -> list[dict[str, A
         )
     rows = []
     for number, row in json_lines(path.read_text(encoding="utf-8")):
-        if not isinstance(row, dict) or (key and key not in row):
-            raise UsageError(f"{path}:{number}: expected a JSON object{f' with {key}' if key else ''}")
+        if not isinstance(row, dict) or not set(keys) <= set(row):
+            raise UsageError(f"{path}:{number}: expected a JSON object{' with ' if keys else ''}{', '.join(keys)}")
         rows.append(row)
     return rows
 

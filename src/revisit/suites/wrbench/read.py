@@ -25,6 +25,7 @@ from revisit.metrics.camera_request import Request, request_of
 from revisit.suites.clips import MANIFEST, find_clips, read_manifest, read_targets
 from revisit.suites.wrbench import upstream
 from revisit.suites.wrbench.context import told_to_judges
+from revisit.suites.wrbench.metrics.camera import PROFILES
 from revisit.suites.wrbench.questions import wording
 from revisit.suites.wrbench.records import case_of, condition_of, input_of, plain_record, record_of
 from revisit.suites.wrbench.tables import CONDITIONS
@@ -58,8 +59,12 @@ def read(
     reference: str | None = None,
     series: str | None = None,
     questions: str | None = None,
+    profile: str | None = None,
 ) -> Iterator[Case | Rejected]:
-    """Cases of all models in `source`, and what is missing or cannot be used. `questions` is read by `settings`."""
+    """Cases of all models in `source`, and what is missing or cannot be used.
+
+    `questions` and `profile` are read by `settings`.
+    """
     if condition is not None and condition not in CONDITIONS:
         raise UsageError(f"--option condition takes {', '.join(CONDITIONS)}, not {condition!r}")
     extra = _Extra(
@@ -85,13 +90,16 @@ def read(
             yield entry
 
 
-def settings(questions: str | None = None, **_: str) -> dict[str, dict[str, Any]]:
-    """The parameters of the observers that ask: another wording than ours where a file brings one."""
+def settings(questions: str | None = None, profile: str | None = None, **_: str) -> dict[str, dict[str, Any]]:
+    """The parameters that options set: another wording where a file brings one, and which targets count."""
+    if profile not in (None, *PROFILES):
+        raise UsageError(f"--option profile takes {' or '.join(PROFILES)}, not {profile!r}")
+    found: dict[str, dict[str, Any]] = {} if profile is None else {"wr_camera_precision": {"profile": profile}}
     if questions is None:
-        return {}
+        return found
     read_ = wording(Path(questions).expanduser())
     name = f"{Path(questions).name} {digest(read_, 12)}"
-    return {id: {"wording": name, "questions": read_} for id in ("judge.probes", "judge.judgeability")}
+    return found | {id: {"wording": name, "questions": read_} for id in ("judge.probes", "judge.judgeability")}
 
 
 @dataclass(frozen=True)

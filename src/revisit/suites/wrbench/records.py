@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from revisit.control.delivery import refusals
 from revisit.control.generators import Generator, generator
+from revisit.control.payloads.words import CAMERA_COMMANDS
 from revisit.control.presets import preset
 from revisit.core import Case, Clip, Target, UsageError, digest
 from revisit.suites.wrbench.prompts import TIERS, Task
@@ -70,9 +72,17 @@ class EventView:
 
 
 def event_views(
-    tasks: Sequence[Task], interface: str, cameras: Sequence[str] = (), *, first_frame: bool = True
+    tasks: Sequence[Task],
+    interface: str,
+    cameras: Sequence[str] = (),
+    *,
+    first_frame: bool = True,
+    commands: bool = False,
 ) -> Iterator[EventView]:
-    """Every task under every camera of an interface, or under the cameras that are named."""
+    """Every task under every camera of an interface, or under the cameras that are named.
+
+    With `commands`, words about the camera are commands in brackets, as Hailuo knows them.
+    """
     if interface not in INTERFACES:
         raise UsageError(f"unknown interface {interface!r}; choose one of {', '.join(INTERFACES)}")
     chosen = tuple(cameras) or INTERFACES[interface]
@@ -82,7 +92,9 @@ def event_views(
     for task in tasks:
         for camera in chosen:
             preset, degrees = CAMERAS[camera]
-            if first_frame:
+            if commands and interface == "words":
+                told = task.with_commands(preset, first_frame)
+            elif first_frame:
                 told = task.with_camera(preset) if interface == "words" else task.prompt
             else:
                 told = task.without_first_frame(preset if interface == "words" else "")
@@ -97,6 +109,7 @@ def chosen_views(
     families: Sequence[str] = (),
     limit: int | None = None,
     first_frame: bool = True,
+    commands: bool = False,
 ) -> list[EventView]:
     """Records of some families, at most so many: a random choice over events and cameras, always the same."""
     known = {task.family for task in tasks}
@@ -104,7 +117,7 @@ def chosen_views(
     if unknown:
         raise UsageError(f"unknown family {unknown[0]!r}; choose one of {', '.join(sorted(known))}")
     mine = [task for task in tasks if not families or task.family in families]
-    views = list(event_views(mine, interface, cameras, first_frame=first_frame))
+    views = list(event_views(mine, interface, cameras, first_frame=first_frame, commands=commands))
     taken = {view.id for view in sorted(views, key=lambda view: digest(view.id))[:limit]}
     return [view for view in views if view.id in taken]
 
@@ -112,6 +125,20 @@ def chosen_views(
 def interface_of(card: Generator) -> str:
     """The interface of a generator by its card."""
     return "words" if card.condition == "prompt_only" else "path" if card.static else "moving_path"
+
+
+def told_in_commands(card: Generator | None) -> bool:
+    """Whether a generator knows commands in brackets."""
+    return card is not None and card.payload == CAMERA_COMMANDS.id
+
+
+def refused_cameras(views: Sequence[EventView], card: Generator, frames: int) -> dict[str, list[str]]:
+    """Why a generator will refuse some of these records -> the labels of their cameras."""
+    scripts = {view.camera: script_of(view, frames) for view in views}
+    found: dict[str, list[str]] = {}
+    for camera, reason in refusals(scripts, card, frames).items():
+        found.setdefault(reason, []).append(camera)
+    return found
 
 
 def starting_from(

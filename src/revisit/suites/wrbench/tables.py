@@ -6,6 +6,7 @@ plain mean of `AVERAGED`; where a stand-in has to serve, that is another Avg, wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -42,6 +43,7 @@ class ModelRow:
     outputs: int
     cells: Mapping[str, Cell] = field(default_factory=dict)
     judged: bool = True  # whether anybody was asked for the support
+    group: str = ""  # of the published table
 
     def value(self, measure: str) -> float | None:
         return self.cells[measure].mean if measure in self.cells else None
@@ -165,4 +167,22 @@ def published() -> tuple[str, tuple[ModelRow, ...]]:
 def _row(facts: Mapping[str, Any]) -> ModelRow:
     outputs = facts["outputs"]
     cells = {name: Cell(n, outputs, mean) for name in MEASURES for mean, n in [facts[name]]}
-    return ModelRow(facts["model"], facts["title"], facts["condition"], outputs, cells)
+    return ModelRow(facts["model"], facts["title"], facts["condition"], outputs, cells, group=facts["group"])
+
+
+T2V_MEASURES = ("alignment", "visible_spatial", "visible_state")
+
+
+@cache
+def published_t2v() -> tuple[str, tuple[Mapping[str, Any], ...]]:
+    """(source, rows) of the addendum for generators that get only text: a row per camera, and one over all of them."""
+    content = yaml.safe_load((files(__package__) / "published.yaml").read_text(encoding="utf-8"))["t2v"]
+    return content["source"], tuple(content["rows"])
+
+
+def groups_of(model: str, condition: str) -> tuple[str, str]:
+    """`paper_group` and `source_group` of a model, as the published table has them; NA where nobody gave it one."""
+    name = re.sub(r"[^a-z0-9]+", "_", model.lower())
+    known = {row.model: row.group for row in published()[1]}
+    told = condition == "prompt_only"
+    return known.get(name) or ("API prompt-camera" if told else "NA"), "api_prompt_camera" if told else "local_deployed"

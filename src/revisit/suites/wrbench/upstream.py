@@ -18,10 +18,11 @@ from revisit.core.texts import json_lines, parse_json
 from revisit.media.files import is_file
 from revisit.suites.wrbench.prompts import TIERS
 from revisit.suites.wrbench.records import CAMERAS, case_of, condition_of, plain_record
+from revisit.suites.wrbench.sidecars import against_main_profile
 
 LIST = "manifest.json"
 SHARDS = "manifest.shard*.jsonl"
-MADE = ("", "ok", "skipped")  # skipped: the clip was there already
+MADE = ("", "ok", "skipped", "skipped_existing")  # skipped: the clip was there already
 SCRIPTS = {  # what WRBench's camera types ask for, over the 81 frames of its default
     "static": "hold@80",
     **{
@@ -73,6 +74,8 @@ def beside(clip: Path) -> tuple[str, dict[str, Any], dict[str, Path]]:
         "payload": payload.get("payload_type") or facts.get("payload_type"),
         "control_samples": timeline.get("control_sample_count"),
     }
+    if facts:
+        notes["outside_main_profile"] = against_main_profile(facts)
     script = str(facts.get("camera_script") or payload.get("camera_script") or "")
     known = {name: value for name, value in notes.items() if value is not None}
     paths = [clip.with_name(f"{clip.name}.{name}") for name in ("target_c2w.npy", "camera_trajectory.json")]

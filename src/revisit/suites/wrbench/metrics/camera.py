@@ -21,6 +21,8 @@ from revisit.metrics.camera_request import peak, relative_yaw, request_of
 
 PAPER = "arXiv:2606.20545"
 RULES = ("corrected", "upstream")
+PROFILES = ("certified_opencv", "main")  # which targets the public evaluator takes (--sidecar-profile-gate)
+MAIN_YAW, SAME_YAW = 60.0, 1e-3  # degrees: the turn of the main profile, and what single precision leaves of it
 DEGREES = 45.0  # of mean rotation error that cost a factor e
 WEAK_YAW = 2.0  # degrees: less is no turn
 WEAK_WAY = 1e-4  # of the poses' own unit
@@ -96,24 +98,50 @@ def hold(rotation: np.ndarray, centre: np.ndarray | None) -> float:
 VGGT = (PublishedMaker("VGGT-Omega", "poses_from", others=("odometry", "mapanything", "vipe", "da3")),)
 
 
+def outside_profile(case: Case, asked: AskedCamera, profile: str) -> str:
+    """Why a target has no place in a profile of the public evaluator, in a sentence; empty where it has one.
+
+    What a sidecar of WRBench says of the target counts; without one, the requested path does.
+    """
+    if profile not in PROFILES:
+        raise InvalidEvidence(f"unknown profile {profile!r}; choose one of {', '.join(PROFILES)}")
+    if profile != "main":
+        return ""
+    if "outside_main_profile" in case.annotations:
+        return str(case.annotations["outside_main_profile"])
+    if asked.kind in ("static", "sideways"):
+        return ""
+    way = asked.c2w[:, :3, 3] - asked.c2w[0, :3, 3]
+    yaw = abs(peak(relative_yaw(asked.c2w[:, :3, :3])))
+    if asked.kind == "yaw" and abs(yaw - MAIN_YAW) <= SAME_YAW and np.abs(way).max() < WEAK_WAY:
+        return ""
+    turn = f"a yaw by {yaw:g} degrees" if asked.kind == "yaw" else "another motion"
+    return f"the main profile takes yaw by 60 degrees, pan and static, and the request is {turn}"
+
+
 @metric(
-    id="wr_camera_precision", version=2, title="Camera precision (CamPrec)", unit="score", range=(0, 1),
+    id="wr_camera_precision", version=3, title="Camera precision (CamPrec)", unit="score", range=(0, 1),
     higher_is_better=True, needs=(Case, AskedCamera, SeenCamera), suites=("wrbench",), paper=PAPER,
     upstream="D1_CamPrec", responds_to=("frozen camera", "wrong direction", "camera drift", "turn cut short"),
     blind_to=("content", "translation on a path that only turns", "distance of a sideways motion"),
     published_by=VGGT,
 )  # fmt: skip
-def camera_precision(case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str = "corrected") -> Score | Unscored:
+def camera_precision(
+    case: Case, asked: AskedCamera, seen: SeenCamera, *, rule: str = "corrected", profile: str = "certified_opencv"
+) -> Score | Unscored:
     """exp(-(mean rotation error / 45 + relative translation error)); 0 for a weak turn or one to the wrong side.
 
     Any turn of 2 degrees to the right side of a 60 degree request scores 0.52 at once; the facts hold what a resting
-    camera would get without that rule (`resting`).
+    camera would get without that rule (`resting`). With the profile `main`, other requests than yaw by 60 degrees, pan
+    and static are unscored, as the public evaluator has it.
     """
     check_rule(rule)
     if case.annotations.get("viewpoint_condition") == "prompt_only":
         return Unscored(
             "does_not_apply", "the generator got the camera motion as text, so there is no exact path to compare with"
         )
+    if outside := outside_profile(case, asked, profile):
+        return Unscored("mismatch", outside)
     if asked.kind == "sideways" and seen.centre is None:
         return Unscored("no_camera", "a sideways motion needs a pose file, because odometry measures only rotations")
     target = asked.c2w

@@ -18,16 +18,24 @@ LABELS = {
     "returned": "hidden, returned",
     "no return": "hidden, not returned",
     "never hidden": "never hidden",
+    "late": "not seen at first",
     "never judgeable": "never seen",
 }
 REASONS = {
     "no return": "the subject left the view and did not return",
     "never hidden": "the subject never left the view",
+    "late": "the subject was not judgeable at first, and never left the view after that",
     "never judgeable": "the subject was never judgeable",
+}
+UPSTREAM = {  # what WRBench's own gate calls it
+    "no return": "no_return",
+    "never hidden": "no_oov",
+    "late": "no_initial_judgeable",
+    "never judgeable": "no_initial_judgeable",
 }
 
 
-@gate(id="wr_reobservation", version=1, title="Return that can be judged", needs=(Judgeability,))
+@gate(id="wr_reobservation", version=2, title="Return that can be judged", needs=(Judgeability,))
 def reobservation(judged: Judgeability) -> Verdict | Unscored:
     """Open if the subject was seen, then hidden, then seen again, as a judge says second by second."""
     found, seconds = regime(judged.seconds), judged.seconds
@@ -39,6 +47,7 @@ def reobservation(judged: Judgeability) -> Verdict | Unscored:
         facts["by"] = "second look"
     if found == "unknown":
         return Unscored("unanswered", "the judge gave no valid answer about the seconds of the clip", facts)
+    facts |= {"upstream_reason": UPSTREAM[found]} if found in UPSTREAM else {}
     units = Series(second=np.arange(len(seconds)), value=seconds)
     if doubt := mistrusted(judged.canary):
         return Verdict("unsure", "cannot tell", doubt.sentence, facts, units)

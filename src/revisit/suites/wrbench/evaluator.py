@@ -1,0 +1,153 @@
+"""Clips for WRBench's own evaluator: the sidecars beside each clip, and the manifest that it takes.
+
+A row of the manifest says what its video shows. `oov_gap` is the camera of the clip, not that of the prompt: the public
+exporter leaves D5 and D6 out of rows that say `none` there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revisit.control.running import known_of, measured
+from revisit.core import Case, Rejected, RevisitError
+from revisit.suites.wrbench.prompts import TIERS
+from revisit.suites.wrbench.read import read
+from revisit.suites.wrbench.records import CAMERAS, record_of
+from revisit.suites.wrbench.sidecars import ADAPTER, Target, target_of_script, write_sidecars, written_by
+from revisit.suites.wrbench.upstream import safe_name
+
+WORDS_ONLY = "their camera was put into words, so they have no path to compare with"
+THEIRS = "they have sidecars of another tool"
+
+
+@dataclass
+class Handover:
+    """What was written for WRBench's evaluator."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)  # of its manifest
+    written: int = 0  # clips that got sidecars
+    without: Counter[str] = field(default_factory=Counter)  # why clips got none -> how many
+    profiles: Counter[str] = field(default_factory=Counter)  # control profile -> clips
+    missing: int = 0  # clips that nobody made
+
+    def sentences(self) -> list[str]:
+        """What a user must know of it."""
+        said = [f"{count} clips got no sidecar: {why}" for why, count in sorted(self.without.items())]
+        other = {name: count for name, count in self.profiles.items() if not name.startswith("canonical")}
+        if other:
+            names = ", ".join(f"{count} {name}" for name, count in sorted(other.items()))
+            said.append(
+                f"WRBench scores {names} with --sidecar-profile-gate certified_opencv only; main takes yaw by 60 "
+                "degrees, pan and static"
+            )
+        return [*said, *([f"{self.missing} clips are missing"] if self.missing else [])]
+
+
+def hand_over(source: Path, roots: Sequence[Path] = (), *, records: str | None = None) -> Handover:
+    """Write the sidecars of all clips in a source, and give the rows of a manifest of them.
+
+    Parameters
+    ----------
+    source
+        What `revisit eval` reads as WRBench: a folder of clips with records, a manifest, or a run of WRBench's tools.
+    records
+        A file that listed the records, where it does not lie beside the clips.
+
+    Returns
+    -------
+    Handover
+        Rows, and how many clips got sidecars and why others did not. Sidecars of other tools are never touched.
+    """
+    made = Handover()
+    for entry in read(source, roots, **({} if records is None else {"records": records})):
+        if isinstance(entry, Rejected):
+            made.missing += entry.missing
+            made.without.update([] if entry.missing else [entry.reason])
+            continue
+        target = target_of(entry)
+        if isinstance(target, str):
+            made.without[target] += 1
+        else:
+            write_sidecars(entry.clip.path, target)
+            made.written += 1
+            made.profiles[target.profile] += 1
+        made.rows.append(row_of(entry, None if isinstance(target, str) else target))
+    return made
+
+
+def accompany(manifest: Path) -> list[str]:
+    """Write the sidecars of the clips of a manifest that was made here; what a user must know of them."""
+    made = hand_over(manifest)
+    return [f"{made.written} clips got the sidecars that WRBench's evaluator reads", *made.sentences()]
+
+
+def target_of(case: Case) -> Target | str:
+    """What a clip was asked to show, or why that cannot be written beside it."""
+    clip = case.clip.path
+    if case.annotations.get("viewpoint_condition") == "prompt_only":
+        return WORDS_ONLY
+    if written_by(clip) not in (None, ADAPTER):
+        return THEIRS
+    known = known_of(clip) or {}
+    found = known.get("output") or {}
+    found = found if found.get("frames") and found.get("size") and found.get("fps") else measured(clip)
+    if not found.get("frames"):
+        return f"they cannot be read ({found.get('problem') or 'the length is not known'})"
+    frames, fps, size = int(found["frames"]) - case.clip.start, float(found["fps"]), tuple(found["size"])
+    if not case.camera:
+        return "no camera script is known of them"
+    try:
+        target = target_of_script(case.model, case.condition, case.camera, frames, fps, size)
+    except RevisitError as error:
+        return f"their camera script cannot be read ({error})"
+    path = _poses(clip, frames)
+    delivered = known.get("delivered") if isinstance(known.get("delivered"), Mapping) else {}
+    return Target(
+        case.model, case.condition, case.camera, target.c2w if path is None else path, fps, size, delivered or {}
+    )
+
+
+def row_of(case: Case, target: Target | None) -> dict[str, Any]:
+    """The row of a clip in the manifest of WRBench's evaluator."""
+    notes = case.annotations
+    record = record_of(case)
+    tier = str(notes.get("task") or record).rpartition("__")[2]
+    name, _, divergence = tier.partition("_") if tier in TIERS else ("", "", "")
+    label = CAMERAS[case.condition][0] if case.condition in CAMERAS else case.condition
+    camera = (target.camera_type if target is not None else "") or label
+    return {
+        "video_id": safe_name(case.id),
+        "path": str(case.clip.path.resolve()),
+        "model": case.model,
+        "camera_type": camera,
+        "camera": case.condition,
+        "family_id": str(notes.get("family", "")),
+        "reasoning_tier": name,
+        "divergence_id": divergence or None,
+        "event_delta": str(notes.get("factor") or case.subset),
+        "oov_gap": camera,
+        "world_state_prompt": str(notes.get("event") or case.prompt),
+        "expected_state": str(notes.get("expected") or notes.get("event") or case.prompt),
+        "prompt": case.prompt,
+        "seed": case.seed,
+        "model_input": str(notes.get("input") or ""),
+        "viewpoint_condition_type": str(notes.get("viewpoint_condition") or "").replace("_", "-"),
+        **({"condition_frame_count": case.clip.start} if case.clip.start else {}),
+    }
+
+
+def _poses(clip: Path, frames: int) -> np.ndarray | None:
+    """The path that was written when the clip was made, if it has a pose for each frame."""
+    path = clip.with_suffix(".target_c2w.npy")
+    try:
+        poses = np.load(path, allow_pickle=False)
+    except (OSError, ValueError):
+        return None
+    fits = poses.shape == (frames, 4, 4) and poses.dtype.kind == "f" and np.isfinite(poses).all()
+    return np.asarray(poses, float) if fits else None

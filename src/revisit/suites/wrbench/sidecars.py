@@ -1,0 +1,282 @@
+"""Sidecars: the files that WRBench's own evaluator looks for beside each video, so that it can score clips made here.
+
+`<video>.mp4.camera.json` says what the camera was asked to do, `<video>.mp4.target_c2w.npy` and
+`<video>.mp4.camera_trajectory.json` hold the path, and `<video>.mp4.model_control_samples.json` what the generator was
+given. The path is never amplified: the gains of the file are those of the path in it, so they are 1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import revisit
+from revisit.control.compiling import FIELD_OF_VIEW, intrinsics
+from revisit.core import UsageError
+from revisit.core.texts import parse_json
+from revisit.geometry.camera_script import Step, parse_script
+from revisit.geometry.script_path import timed_path
+from revisit.media.files import replacing, write_text
+from revisit.metrics.camera_request import kind_of, peak, relative_yaw
+from revisit.suites.wrbench.records import CAMERAS
+
+ADAPTER = "revisit"  # in the files that were written here
+CONVENTION = "opencv_c2w"
+ROLE = "benchmark_intended_control"
+EVIDENCE = ("benchmark_intent", "payload_audited")  # levels that count in the main table
+DIRECTIONS = {  # camera type -> its control family
+    "yaw_LR": "rotation", "yaw_RL": "rotation", "pan_LR": "translation", "pan_RL": "translation", "static": "static",
+}  # fmt: skip
+WORDS = {"tilt": "pitch", "truck": "pan"}  # our name of a move -> theirs
+REQUIRED = ("num_frames", "fps", "image_size", "fov", "trajectory_sampling_rule")  # of the main profile
+MAIN_YAW, SAME_YAW = 60.0, 1e-6  # degrees
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What a clip was asked to show."""
+
+    model: str
+    camera: str  # label of the record, such as yaw60_LR
+    script: str
+    c2w: np.ndarray  # (frames, 4, 4), not amplified
+    fps: float
+    size: tuple[int, int]  # width, height
+    delivered: Mapping[str, Any]  # what the provenance of the clip says of its payload; may be empty
+    field_of_view: float = FIELD_OF_VIEW
+
+    @property
+    def camera_type(self) -> str:
+        """WRBench's name of the camera: by the label of the record, else by the path; empty where it has none."""
+        named = CAMERAS[self.camera][0] if self.camera in CAMERAS else self.camera
+        return named if named in DIRECTIONS else camera_type_of(self.c2w)
+
+    @property
+    def profile(self) -> str:
+        """The control profile that WRBench's evaluator asks for."""
+        return profile_of(self.camera_type, self.yaw)
+
+    @property
+    def yaw(self) -> float:
+        """The yaw farthest from the first view, with its sign, in degrees."""
+        return round(peak(relative_yaw(self.c2w[:, :3, :3])), 9)
+
+
+def target_of_script(model: str, camera: str, script: str, frames: int, fps: float, size: tuple[int, int]) -> Target:
+    """The target of a clip that is known by its script alone."""
+    return Target(model, camera, script, timed_path(parse_script(script), frames), fps, size, {})
+
+
+def camera_type_of(c2w: np.ndarray) -> str:
+    """WRBench's name of a path that turns or slides to a side, or rests; empty for any other."""
+    kind = kind_of(c2w)
+    if kind == "static":
+        return "static"
+    way = (c2w[:, :3, 3] - c2w[0, :3, 3]) @ c2w[0, :3, :3]
+    if kind == "yaw" and np.abs(way).max() < 1e-6:
+        return "yaw_LR" if peak(relative_yaw(c2w[:, :3, :3])) < 0 else "yaw_RL"
+    if kind == "sideways":
+        return "pan_LR" if peak(way[:, 0]) < 0 else "pan_RL"
+    return ""
+
+
+def profile_of(camera_type: str, yaw: float) -> str:
+    """The control profile of a camera type whose farthest yaw is so many degrees."""
+    family = DIRECTIONS.get(camera_type)
+    if family == "rotation":
+        return "canonical_60deg" if abs(abs(yaw) - MAIN_YAW) <= SAME_YAW else f"diagnostic_{abs(yaw):g}deg"
+    return {"translation": "canonical_pan", "static": "canonical_static"}.get(family or "", "unknown")
+
+
+def against_main_profile(facts: Mapping[str, Any]) -> str:
+    """Why a sidecar has no place in WRBench's main table, in a sentence; empty where it has one.
+
+    The rules are those of the public evaluator with `--sidecar-profile-gate main`.
+    """
+    if facts.get("target_role") not in (ROLE, "canonical_intended_control"):
+        return f"its target_role is {facts.get('target_role')!r}, not {ROLE}"
+    direction, profile = facts.get("control_direction") or facts.get("camera_type"), facts.get("control_profile")
+    family = facts.get("control_family") or DIRECTIONS.get(str(direction))
+    if direction not in DIRECTIONS or DIRECTIONS[direction] != family:
+        return f"its camera {direction!r} of the family {family!r} is none of {', '.join(DIRECTIONS)}"
+    yaw = facts.get("yaw_peak_deg", facts.get("target_yaw_peak_deg"))
+    wanted = {"rotation": ("canonical_60deg",), "static": ("canonical_static",)}
+    if profile not in wanted.get(str(family), ("canonical_pan", "canonical_translation")):
+        return f"its control profile is {profile}, and the main profile takes yaw by 60 degrees, pan and static"
+    if family == "rotation" and not (_is_number(yaw) and abs(abs(float(yaw)) - MAIN_YAW) <= SAME_YAW):
+        return f"its farthest yaw is {yaw}, not 60 degrees"
+    level = facts.get("evidence_level")
+    if level not in EVIDENCE and not (level is None and facts.get("target_certification_status") == "certified"):
+        return f"its evidence level is {level!r}, none of {', '.join(EVIDENCE)}"
+    missing = [name for name in REQUIRED if facts.get(name) in (None, "")]
+    return f"it does not say {', '.join(missing)}" if missing else ""
+
+
+def write_sidecars(clip: Path, target: Target) -> None:
+    """Write the sidecars of a clip, in the place of those that were written here before.
+
+    Parameters
+    ----------
+    clip
+        The video. Paths in the sidecars are absolute: WRBench looks for them from where it is called.
+    target
+        What the clip was asked to show.
+
+    Raises
+    ------
+    UsageError
+        Where another tool wrote the sidecar that is there.
+    """
+    if written_by(clip) not in (None, ADAPTER):
+        raise UsageError(f"{beside(clip, 'camera.json')} is another tool's; move it away to have one written here")
+    names = {kind: beside(clip, kind) for kind in ("target_c2w.npy", "camera_trajectory.json")}
+    poses = np.asarray(target.c2w, np.float32)
+    with replacing(names["target_c2w.npy"]) as temporary, temporary.open("wb") as file:
+        np.save(file, poses)
+    lens = np.tile(intrinsics(target.size, target.field_of_view), (len(poses), 1, 1)).astype(np.float32)
+    path = {
+        "c2w": poses.tolist(), "camera_type": target.camera_type, "conversion_mode": _payload_type(target),
+        "coordinate_convention": CONVENTION, "fps": target.fps, "frame_count": len(poses), "intrinsics": lens.tolist(),
+        "source": "camera_action_script",
+    }  # fmt: skip
+    write_text(names["camera_trajectory.json"], json.dumps(path))
+    facts = sidecar(clip, target)
+    samples = {
+        "model_control_timeline": facts["model_control_timeline"],
+        "official_camera_entrypoint": facts["official_camera_entrypoint"], "payload_type": facts["payload_type"],
+        "schema_version": 1, "target_coordinate_convention": CONVENTION, "target_frame_count": len(poses),
+    }  # fmt: skip
+    write_text(beside(clip, "model_control_samples.json"), json.dumps(samples, indent=1))
+    write_text(beside(clip, "camera.json"), json.dumps(facts, indent=1, sort_keys=True))
+
+
+def sidecar(clip: Path, target: Target) -> dict[str, Any]:
+    """The content of `<video>.mp4.camera.json`."""
+    frames, camera_type, yaw = len(target.c2w), target.camera_type, target.yaw
+    script, payload = their_script(target.script), _payload_type(target)
+    profile = target.profile
+    poses, path = (str(beside(clip, name).resolve()) for name in ("target_c2w.npy", "camera_trajectory.json"))
+    way = (target.c2w[:, :3, 3] - target.c2w[0, :3, 3]) @ target.c2w[0, :3, :3]
+    across = peak(way[:, 0])
+    read = int(target.delivered.get("poses") or frames)
+    exact = bool(target.delivered.get("exact", False))
+    basis = f"revisit {revisit.__version__} compiled the camera script"
+    timeline = {
+        "control_sample_count": read, "control_sample_kind": payload, "coordinate_convention": CONVENTION,
+        "payload_type": payload, "requested_frame_count": frames, "schema_version": 1,
+        "target_c2w_is_model_effective": exact, "target_frame_count": frames,
+    }  # fmt: skip
+    return {
+        "adapter": ADAPTER,
+        "adapter_provenance": "deterministic_adapter",
+        "adapter_version": 1,
+        "calibration_status": "uncalibrated",
+        "camera_control_source": "frame_action_script",
+        "camera_script": script,
+        "camera_trajectory_json_path": path,
+        "camera_trajectory_path": path,
+        "camera_type": camera_type or target.camera,
+        "canonical_control": camera_type or "unknown",
+        "canonical_model_key": target.model,
+        "canonical_profile": "yaw_go_return_60deg" if profile == "canonical_60deg" else profile,
+        "certification_kind": "compiled_camera_script",
+        "certification_reason": basis,
+        "control_direction": camera_type or target.camera,
+        "control_family": DIRECTIONS.get(camera_type, "unknown"),
+        "control_profile": profile,
+        "conversion_mode": payload,
+        "coordinate_convention": CONVENTION,
+        "evidence_level": EVIDENCE[0],
+        "fov": target.field_of_view,
+        "fps": float(target.fps),
+        "frame_action_script": script,
+        "frame_mapping": {
+            "model_frames": frames, "requested_frames": frames, "target_frame_indices": list(range(frames)),
+        },
+        "generated_frame_count": frames,
+        "image_size": list(target.size),
+        "megasam_precision_inputs": {
+            "rotation_axis": "y" if yaw else None, "rotation_peak_signed_deg": yaw,
+            "translation_axis": "x" if abs(across) > 1e-9 else None, "translation_peak_signed": round(across, 9),
+        },
+        "model_control_samples_path": str(beside(clip, "model_control_samples.json").resolve()),
+        "model_control_timeline": timeline,
+        "model_frame_count": frames,
+        "model_payload_summary": {
+            "gain": target.delivered.get("gain"), "exact": exact, "pose_count": read,
+            "sha256": target.delivered.get("sha256"),
+        },
+        "model_payload_type": payload,
+        "num_frames": frames,
+        "official_camera_entrypoint": str(target.delivered.get("loader") or ""),
+        "payload_type": payload,
+        "requested_frame_count": frames,
+        "resampled": False,
+        "rotation_gain": 1.0,
+        "source_action": camera_type or target.camera,
+        "source_frame_count": frames,
+        "target_c2w_is_model_effective": exact,
+        "target_c2w_path": poses,
+        "target_certification_basis": basis,
+        "target_certification_kind": "compiled_camera_script",
+        "target_certification_status": "compiled",
+        "target_coordinate_convention": CONVENTION,
+        "target_pose_path": poses,
+        "target_role": ROLE,
+        "target_source": "camera_action_script",
+        **({"target_yaw_peak_deg": abs(yaw)} if yaw else {}),
+        "trajectory_c2w_path": poses,
+        "trajectory_sampling_rule": "one pose per frame of the clip",
+        "translation_gain": 1.0,
+        "translation_unit": "canonical_scene",
+        "yaw_peak_deg": abs(yaw),
+    }  # fmt: skip
+
+
+def their_script(script: str) -> str:
+    """A script in the words of WRBench's grammar; as it is where a move has none there, such as an orbit."""
+    try:
+        steps = parse_script(script)
+    except UsageError:
+        return script
+    if any(move.kind == "orbit" for step in steps for move in step.moves):
+        return script
+    return ",".join(_their_step(step) for step in steps)
+
+
+def _their_step(step: Step) -> str:
+    moves = [f"{WORDS.get(move.kind, move.kind)}:{move.direction}:{move.amount:.12g}" for move in step.moves]
+    return f"{'+'.join(moves) or 'static'}@{step.frames}"
+
+
+def beside(clip: Path, name: str) -> Path:
+    """The file of a clip that WRBench calls `<video>.mp4.<name>`."""
+    return clip.with_name(f"{clip.name}.{name}")
+
+
+def written_by(clip: Path) -> str | None:
+    """The adapter that wrote the sidecar of a clip; None where there is none, empty where it cannot be read."""
+    path = beside(clip, "camera.json")
+    if not path.is_file():
+        return None
+    try:
+        return str(parse_json(path.read_text(encoding="utf-8"))["adapter"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def _payload_type(target: Target) -> str:
+    return str(target.delivered.get("family") or "camera_path")
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
