@@ -2,6 +2,7 @@
 
 python benchmarks/claims.py --draws 2000 --jobs 2 --out claims.json
 python benchmarks/claims.py --former ../former/src ...     # the same with another version, to compare
+python benchmarks/claims.py --show benchmarks/claims/*.json  # the tables of docs/statistics.md
 
 Everything goes through the interface that tables and commands use: `answered` (the verdict), `Results.ranks` (places),
 `rules.best` (marks in tables) and `compare` with 20 metrics (the gate). Scores come from a latent normal of each clip:
@@ -26,6 +27,7 @@ MODELS, SCENES, CLIPS = (2, 5, 10), (3, 6, 10, 20, 40), (1, 3)
 OWN, CLIP = 0.7, 0.3  # of the variance that differs between models: shared by the clips of a scene, and each clip's own
 METRIC_OF = {"continuous": "psnr", "skewed": "psnr", "yes or no": "target_reappearance"}
 GATED = 20
+Counts = dict[tuple[Any, ...], dict[str, float]]  # setting -> claims, draws
 
 
 def scale(kind: str, z: np.ndarray) -> np.ndarray:
@@ -141,8 +143,14 @@ def settings(quick: bool) -> list[tuple[str, tuple[str, int, int, int, float]]]:
     return sorted(jobs, key=lambda job: -job[1][1] * job[1][2] * job[1][3] * (10 if job[0] == "gate" else 1))
 
 
+def write(total: Counts, path: Path) -> None:
+    """Write counts, a line per setting."""
+    path.write_text("[\n" + ",\n".join(json.dumps([list(key), value]) for key, value in total.items()) + "\n]\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--show", type=Path, nargs="+", help="print the table of these files, and work out nothing")
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
@@ -153,6 +161,9 @@ def main() -> None:
     parser.add_argument("--former", default="", help="the folder src of another version, which is used instead")
     parser.add_argument("--out", type=Path, default=Path("claims.json"))
     asked = parser.parse_args()
+    if asked.show:
+        print(false_claims(added(asked.show)))
+        return
     if asked.former:
         sys.path.insert(0, asked.former)
     from revisit.core import load_all
@@ -168,7 +179,7 @@ def main() -> None:
         for part in range(asked.draws // asked.chunk)
         for what, setting in wanted
     ]
-    total: dict[tuple[Any, ...], dict[str, float]] = {}
+    total: Counts = {}
     begun = time.perf_counter()
     with Pool(asked.jobs) as pool:
         for done, (what, setting, draws, made, seconds) in enumerate(pool.imap_unordered(_work, jobs), start=1):
@@ -178,19 +189,39 @@ def main() -> None:
             if done % 50 == 0:
                 print(f"{done} of {len(jobs)} parts, {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
             if done % 200 == 0 or done == len(jobs):
-                asked.out.write_text(json.dumps([[list(key), value] for key, value in total.items()], indent=1))
+                write(total, asked.out)
             if time.perf_counter() - begun > asked.seconds:
                 pool.terminate()
                 break
-    asked.out.write_text(json.dumps([[list(key), value] for key, value in total.items()], indent=1))
-    show(total)
+    write(total, asked.out)
+    print(false_claims(total))
 
 
-def show(total: dict[tuple[Any, ...], dict[str, float]]) -> None:
-    """The worst of every kind: false claims in per cent with the number of draws, and power."""
-    print("| scores | claim | worst setting: models, scenes, clips a scene | false | draws |\n|---|---|---|---|---|")
+def added(files: list[Path]) -> Counts:
+    """The counts of several files together."""
+    total: Counts = {}
+    for file in files:
+        for key, value in json.loads(file.read_text()):
+            mine = total.setdefault(tuple(key), {})
+            for name, count in value.items():
+                mine[name] = mine.get(name, 0) + count
+    return total
+
+
+def false_claims(total: Counts) -> str:
+    """The worst of all settings of equal models, for every kind of scores and every claim."""
+    names = {
+        "verdict": "a pair or a best, in the verdict",
+        "places": "a place excluded",
+        "mark": "a best marked in a table",
+        "gate": "worse, of 20 metrics in a gate",
+    }
+    lines = [
+        "| scores | claim | false, median setting | worst setting | its models, scenes, clips a scene | draws |",
+        "|---|---|---|---|---|---|",
+    ]
     for kind in KINDS:
-        for name in ("verdict", "best", "places", "mark", "gate"):
+        for name, told in names.items():
             null = [
                 (value[name] / value["draws"], key, value["draws"])
                 for key, value in total.items()
@@ -198,16 +229,24 @@ def show(total: dict[tuple[Any, ...], dict[str, float]]) -> None:
             ]
             if null:
                 share, key, draws = max(null)
-                print(f"| {kind} | {name} | {key[2]}, {key[3]}, {key[4]} | {100 * share:.1f} % | {draws:.0f} |")
-    print(
-        "\n| scores | models | scenes | clips a scene | best named | some pair | gate |\n|---|---|---|---|---|---|---|"
-    )
-    for key, value in sorted(total.items(), key=lambda item: (item[0][1], *item[0][2:5])):
-        if key[5] and key[0] == "claims":
-            gate = total.get(("gate", key[1], 2, key[3], key[4], 2.0))
-            told = "" if gate is None or key[2] != 2 else f"{100 * gate['gate'] / gate['draws']:.0f} %"
-            best, pair = (100 * value[name] / value["draws"] for name in ("best", "verdict"))
-            print(f"| {key[1]} | {key[2]} | {key[3]} | {key[4]} | {best:.0f} % | {pair:.0f} % | {told} |")
+                middle = 100 * float(np.median([one for one, _, _ in null]))
+                where = f"{key[2]}, {key[3]}, {key[4]}"
+                lines.append(f"| {kind} | {told} | {middle:.1f} % | {100 * share:.1f} % | {where} | {draws:.0f} |")
+    return "\n".join(lines)
+
+
+def power(now: Counts, former: Counts) -> str:
+    """How often the better model is named the best, beside another version."""
+    lines = ["| scores | models | clips a scene | 3 scenes | 6 | 10 | 20 | 40 |", "|---|---|---|---|---|---|---|---|"]
+    for kind in KINDS:
+        for models in (2, 5):
+            for clips in CLIPS:
+                keys = [("claims", kind, models, scenes, clips, 1.0) for scenes in SCENES]
+                if all(key in now and key in former for key in keys):
+                    shares = [[100 * side[key]["best"] / side[key]["draws"] for side in (now, former)] for key in keys]
+                    told = " | ".join(f"{mine:.0f} ({other:.0f})" for mine, other in shares)
+                    lines.append(f"| {kind} | {models} | {clips} | {told} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from scipy import stats
 
 from revisit.core import Case, Clip, Reason, Record, load_all
 from revisit.results import Results
-from revisit.results.compare import Entry, compare, coverage_of
+from revisit.results.compare import Entry, compare
 from revisit.results.rules import best
 from revisit.results.verdict import Question, answered, verdict
 
@@ -148,6 +148,8 @@ def _entry(name: str, posed: Sequence[bool], delivered: int | None = None) -> En
 
 
 def test_a_camera_that_froze_and_clips_that_are_missing_are_problems() -> None:
+    from revisit.results.compare import coverage_of
+
     before = _entry("before", [True] * 8)
     frozen = coverage_of(before, _entry("after", [True] + [False] * 7))
     assert frozen.posed == (8, 1) and "came back on 1 of 8 clips" in frozen.problems[0]
