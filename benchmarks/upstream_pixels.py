@@ -6,8 +6,8 @@ FOLDER holds clips called {clip}_{model}.mp4 and {clip}_gt.mp4. Frames are sprea
 The loops of `reference_loops.py` read them as the evaluators do, MemoBench through cv2.VideoCapture and MIND through
 PyAV's rgb24, and compute with OpenCV and torch alone. Our observers get them from the guarded decoder, once by our own
 rules (`corrected`) and once by the library's (`upstream`). Told is the distance between means over a clip's frames, the
-median over clips and the largest. MIND is told twice: of the clips as they are, and of predictions encoded again in
-4:4:4.
+median over clips and the largest. Both are told twice: of the clips as they are, and MemoBench with the truth as a
+folder of JPEG files, MIND with predictions encoded again in 4:4:4.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ Distances = dict[tuple[str, str], list[float]]  # (measure, whose pixels) -> a n
 def by_opencv(path: Path) -> Iterator[np.ndarray]:
     import cv2
 
+    if path.is_dir():
+        yield from (np.ascontiguousarray(cv2.imread(str(image))[..., ::-1]) for image in sorted(path.iterdir()))
+        return
     capture = cv2.VideoCapture(str(path))
     while (read := capture.read())[0]:
         yield np.ascontiguousarray(read[1][..., ::-1])
@@ -123,10 +126,23 @@ def in_444(path: Path, place: Path) -> Path:
     made = place / path.name
     with av.open(str(made), "w") as container:
         stream: Any = container.add_stream("libx264", rate=24, options={"crf": "14"})
-        for rgb in by_pyav(path):
-            stream.height, stream.width, stream.pix_fmt = *rgb.shape[:2], "yuv444p"
+        pictures = list(by_pyav(path))
+        stream.height, stream.width, stream.pix_fmt = *pictures[0].shape[:2], "yuv444p"
+        for rgb in pictures:
             container.mux(stream.encode(av.VideoFrame.from_ndarray(rgb, format="rgb24")))
         container.mux(stream.encode())
+    return made
+
+
+def in_jpeg(path: Path, place: Path) -> Path:
+    """The frames of a clip as JPEG files, as MemoBench keeps its synthetic truth."""
+    import cv2
+
+    made = place / path.stem
+    if not made.is_dir():
+        made.mkdir()
+        for number, rgb in enumerate(by_opencv(path)):
+            cv2.imwrite(str(made / f"{number:04d}.jpg"), rgb[..., ::-1])  # quality 95, chroma halved
     return made
 
 
@@ -152,7 +168,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for suite in given.suite or ("memobench", "mind"):
             sets = {suite: clips}
-            if suite == "mind":
+            if suite == "memobench":
+                sets["memobench, truth in JPEG"] = [(clip, in_jpeg(truth, Path(folder))) for clip, truth in clips]
+            else:
                 sets["mind, 4:4:4"] = [(in_444(clip, Path(folder)), truth) for clip, truth in clips]
             for title, those in sets.items():
                 for (name, whose), values in measure(suite, those, given.frames, given.lpips).items():
