@@ -58,6 +58,7 @@ def refusal(path: Path, decoding: str, limits: Limits = Limits(), **options: Any
 # Pixels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decoding", LIBRARIES)
 @pytest.mark.parametrize(
     ("name", "codec", "pix_fmt", "size"),
@@ -82,6 +83,7 @@ def test_videos_have_the_pixels_of_the_library(
         assert same([frame.rgb for frame in stream], expected[3:5])
 
 
+@pytest.mark.slow
 def test_our_own_pixels_are_others(tmp_path: Path) -> None:
     """Else nothing above would tell whose they are."""
     path = write_video(tmp_path / "a.webm", pictures(3, 53, 97), "libvpx-vp9")
@@ -98,6 +100,7 @@ def test_published_formats_and_real_clips(shared: Path, decoding: str) -> None:
         assert same(frames_of(path, decoding), by_library(path, decoding)), path.name
 
 
+@pytest.mark.slow
 def test_images_have_the_pixels_of_opencv(tmp_path: Path) -> None:
     """JPEG with and without halved chroma, PNG with transparency, of 16 bits, of grey and with a palette, WebP."""
     import cv2
@@ -149,6 +152,7 @@ def test_a_display_matrix_is_applied_once(tmp_path: Path, decoding: str) -> None
 # Safety
 
 
+@pytest.mark.slow
 def test_opencv_reads_nothing_in_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import cv2
 
@@ -188,6 +192,7 @@ def test_the_decoder_can_open_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
     assert sentence.endswith(str(decoding == "opencv"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decoding", LIBRARIES)
 def test_damage_is_an_error_not_a_concealed_frame(tmp_path: Path, decoding: str) -> None:
     """OpenCV itself conceals it: it reads all frames of this file."""
@@ -214,6 +219,7 @@ def test_half_an_image_is_refused(tmp_path: Path) -> None:
     assert "0.jpg is not a complete jpeg image; write it again" in refusal(tmp_path / "images", "opencv")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decoding", LIBRARIES)
 def test_limits_hold(tmp_path: Path, decoding: str) -> None:
     path = write_video(tmp_path / "a.mp4", pictures(12))
@@ -231,6 +237,7 @@ def test_memory_limit(tmp_path: Path, memory: int) -> None:
     assert "raise the limit with --limits memory=" in refusal(path, "opencv", Limits(memory=memory))
 
 
+@pytest.mark.slow
 def test_readers_that_do_not_agree_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clip of which OpenCV reads fewer frames, more, or another size is refused, never paired askew."""
     path = write_video(tmp_path / "a.mp4", pictures(4))
@@ -268,6 +275,7 @@ def plan(path: Path, decoding: str, protocol: str = "other") -> Plan:
     return plan_of(replace(suite, card=card), [case], observer_set("lite"), protocol=protocol, metrics=["psnr"])
 
 
+@pytest.mark.slow
 def test_any_suite_may_name_a_decoding(tmp_path: Path) -> None:
     """It has evidence of its own; the other protocols of the suite keep theirs."""
     path = write_video(tmp_path / "a.mp4", pictures(4))

@@ -270,12 +270,8 @@ def images(av: Any, job: dict[str, Any], pixels: Any) -> tuple[Iterator[Any], di
     """The images of a folder, decoded one by one as they arrive."""
     count, fps = len(job["names"]), job["fps"]
     check_count(count, job)
-    return image_frames(av, job, pixels), {
-        "count": count,
-        "fps": fps,
-        "times": [i / fps for i in range(count)],
-        "notes": [],
-    }
+    facts = {"count": count, "fps": fps, "times": [i / fps for i in range(count)], "notes": []}
+    return image_frames(av, job, pixels), facts
 
 
 def image_frames(av: Any, job: dict[str, Any], pixels: Any) -> Iterator[Any]:
@@ -351,7 +347,9 @@ class OpenCVPixels(Planes):
         import numpy
 
         cv2.setNumThreads(job["threads"])
-        self.cv2, self.numpy, self.capture = cv2, numpy, None
+        self.cv2: Any = cv2  # its stubs take no files of Python's
+        self.numpy = numpy
+        self.capture: Any = None  # of a video, once its first frame is wanted or passed
 
     def follow(self, number: int) -> None:
         if "fd" not in self.job:
@@ -451,10 +449,9 @@ def send_frame(frame: Any) -> None:
 
 def send_rows(name: str, rows: Any) -> None:
     """Send a frame whose pixels are made, in one plane of 8-bit RGB or BGR."""
-    data = memoryview(rows)
-    stride = rows.line_size if hasattr(rows, "line_size") else data.strides[0]
+    stride = rows.line_size if hasattr(rows, "line_size") else rows.strides[0]
     send(b"FRAM", {"format": name, "matrix": RGB_MATRIX, "range": FULL_RANGE, "strides": [stride]})
-    write(data.cast("B"))
+    write(memoryview(rows).cast("B"))
 
 
 def write(data: Any) -> None:
