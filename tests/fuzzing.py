@@ -30,6 +30,7 @@ import sys
 import tempfile
 import time
 import traceback
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -56,7 +57,7 @@ from revisit.judges.asking import Answer
 from revisit.judges.questions import Question, YesNo
 from revisit.judges.settings import choose_judge
 from revisit.judges.store import AnswerStore
-from revisit.media import Limits, encode_mp4, open_clip
+from revisit.media import DECODINGS, Limits, encode_mp4, open_clip
 from revisit.observers.poses import read_poses
 from revisit.results.model_facts import facts_for
 from revisit.results.run import Run
@@ -463,17 +464,20 @@ def _media(folder: Path) -> Iterator[Reader]:
             encode_mp4(folder / f"clip.{suffix}", frames, fps=8)
     _encode(folder / "clip.webm", "libvpx-vp9", frames)
     _encode(folder / "other.mkv", "ffv1", frames)
-    images = folder / "images"
-    images.mkdir()
-    for number, rgb in enumerate(frames[:3]):
-        for suffix in ("png",):
-            cv2.imwrite(str(images / f"{number}.{suffix}"), rgb)
+    folders = [folder / "images", folder / "photos"]
+    for place, suffix in zip(folders, ("png", "jpg"), strict=True):
+        place.mkdir()
+        for number, rgb in enumerate(frames[:3]):
+            cv2.imwrite(str(place / f"{number}.{suffix}"), rgb)
 
     def decode(path: Path) -> object:
-        with open_clip(Clip(path.parent if path.parent == images else path), LIMITS) as stream:
+        """By our own rules and by each library, in turn with the content."""
+        decoding = ("", *DECODINGS)[zlib.crc32(path.read_bytes()) % (1 + len(DECODINGS))]
+        clip = Clip(path.parent if path.parent in folders else path, decoding=decoding)
+        with open_clip(clip, LIMITS) as stream:
             return sum(1 for _ in stream)
 
-    files = [*sorted(path for path in folder.iterdir() if path.is_file()), *sorted(images.iterdir())]
+    files = [path for place in (folder, *folders) for path in sorted(place.iterdir()) if path.is_file()]
     yield Reader(MEDIA, files, decode)
 
 

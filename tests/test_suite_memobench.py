@@ -613,8 +613,11 @@ def test_groups_by_anything_that_is_known(run):
 
 def test_protocols_share_evidence_and_differ_where_they_say(models, data, cache, run, tmp_path):
     chosen = ("memo_psnr",)
+    paper = run_memo(models, tmp_path / "paper", cache, "paper", chosen, gt=data)
+    assert paper.facts["counters"]["decodes"] == 0
     upstream = run_memo(models, tmp_path / "up", cache, "upstream", chosen, gt=data)
-    assert upstream.facts["counters"]["decodes"] == 0
+    assert upstream.facts["counters"]["decodes"] > 0  # its pixels are OpenCV's, and so its evidence is its own
+    assert upstream.facts["protocol"]["decoded_by"].startswith("OpenCV ")
     frames = {}
     for done, name in ((run, "corrected"), (upstream, "upstream")):
         frames[name] = done.results.answer("Synthetic/Barnyard_005@good", "memo_psnr").facts["frames"]

@@ -253,7 +253,9 @@ def test_upstream_is_another_protocol(dataset, run, cache, tmp_path):
     truth, predictions = dataset
     done = run_mind(predictions / "copy", truth, tmp_path / "run", cache, protocol="upstream")
     assert done.summary["protocol"].startswith("upstream:")
-    assert done.facts["counters"]["decodes"] == 0  # the evidence is the same
+    assert done.facts["counters"]["decodes"] > 0  # its pixels are PyAV's, and so its evidence is its own
+    assert done.facts["protocol"]["decoded_by"].startswith("PyAV ")
+    assert "decoded_by" not in run.facts["protocol"]
     (record, _) = done.results.where(condition="mem_test").about("mind_lcm_mse")
     assert record.reason.kind == "refused"
     result = json.loads((tmp_path / "run/result.json").read_text())

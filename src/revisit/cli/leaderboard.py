@@ -45,10 +45,7 @@ def written_as(boards: list[Any], format: str, sort: str, out: Path | None = Non
 
     if format not in FORMATS:
         raise UsageError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
-    known = {name.lower() for board in boards for column in board.columns for name in (column.key, column.title)}
-    if sort and sort.lower() not in known:
-        titles = dict.fromkeys(column.title for board in boards for column in board.columns)
-        raise UsageError(f"unknown column {sort!r}; choose one of {', '.join(titles)}")
+    require_column(boards, sort)
     as_text = getattr(text, f"as_{'markdown' if format == 'terminal' else format}")
     if out is not None:
         out.write_text(as_text(boards, sort), encoding="utf-8")
@@ -58,6 +55,16 @@ def written_as(boards: list[Any], format: str, sort: str, out: Path | None = Non
             _show(board, sort)
     else:
         typer.echo(as_text(boards, sort), nl=False)
+
+
+def require_column(boards: Sequence[Any], sort: str) -> None:
+    """Refuse to sort by a column that no board has."""
+    from revisit.core import UsageError
+
+    known = {name.lower() for board in boards for column in board.columns for name in (column.key, column.title)}
+    if sort and sort.lower() not in known:
+        titles = dict.fromkeys(column.title for board in boards for column in board.columns)
+        raise UsageError(f"unknown column {sort!r}; choose one of {', '.join(titles)}")
 
 
 def _boards(runs: list[Path], published: bool, supplement: bool, subset: str) -> list[Any]:

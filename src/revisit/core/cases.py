@@ -39,6 +39,7 @@ class Clip:
     start: int = 0
     count: int | None = None  # at most so many frames; None for all that follow
     disturbed: str = ""  # a change no viewer would notice (`media.disturb`), to try how steady verdicts are
+    decoding: str = ""  # whose pixels, where a protocol does not take ours (`media.decodings`)
     frames: InMemory | None = None  # in the place of a file; `path` is then only a name
 
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from revisit import weights
 from revisit.core import DERIVED, GATES, Case, Derived, Gate, Metric, Observer, UsageError, digest, evidence_id
 from revisit.core.protocol import canonical, digest_of_bytes
-from revisit.media import DECODING_RULE
+from revisit.media import DECODING_RULE, decoding_build, decoding_of
 
 CLIP = "\0"  # where the digest of a clip comes, which is hexadecimal
 Parameters = Mapping[str, Mapping[str, Any]]  # metric, gate, evidence or observer id -> parameters
@@ -22,17 +22,21 @@ Parameters = Mapping[str, Mapping[str, Any]]  # metric, gate, evidence or observ
 
 @dataclass(frozen=True)
 class ObserverSet:
-    """Which observer fills each role (kind of evidence), and which judge is asked."""
+    """Which observer fills each role (kind of evidence), which judge is asked, and whose pixels they are shown."""
 
     id: str
     roles: Mapping[str, Observer]
     judge: Mapping[str, Any] | None = None  # everything its answers depend on; None where there is no judge
+    decoding: str = ""  # of the protocol (`media.decodings`); empty for our own rules
 
     def facts_of(self, observer: Observer, chosen: Parameters) -> tuple[dict[str, Any], dict[str, Any]]:
         """Parameters and facts of one of these observers, worked out once for all clips."""
         known = self._facts.get(observer.id)
         if known is None or known[0] is not chosen:
-            known = chosen, parameters_of(observer, chosen), observer_facts(observer, chosen)
+            facts = observer_facts(observer, chosen, self.decoding)
+            if self.decoding:  # the same protocol, but not the same pixels, with another version of the library
+                facts["decoded_by"] = decoding_build(self.decoding)
+            known = chosen, parameters_of(observer, chosen), facts
             self._facts[observer.id] = known
             self._around.pop(observer.id, None)
         return known[1:]
@@ -106,7 +110,7 @@ def parameters_of(asker: Metric | Gate | Derived | Observer, chosen: Parameters)
     return {**asker.params, **given}
 
 
-def observer_facts(observer: Observer, chosen: Parameters) -> dict[str, Any]:
+def observer_facts(observer: Observer, chosen: Parameters, decoding: str = "") -> dict[str, Any]:
     """Everything about an observer that its evidence depends on."""
     return {
         "observer": observer.id,
@@ -115,16 +119,17 @@ def observer_facts(observer: Observer, chosen: Parameters) -> dict[str, Any]:
         "size": observer.size,
         "weights": weights.digests(observer.weights),
         "params": parameters_of(observer, chosen),
-        "decoding": DECODING_RULE,
+        "decoding": f"{decoding} {decoding_of(decoding).rule}" if decoding else DECODING_RULE,
     }
 
 
 def maker_facts(observer: Observer, observers: ObserverSet, chosen: Parameters) -> dict[str, Any]:
     """Everything that evidence depends on, except the clip: of answers also the judge, and what it is shown."""
-    facts = observer_facts(observer, chosen)
+    facts = observer_facts(observer, chosen, observers.decoding)
     if observer.shows is not None:
         shown = observers.maker(observer.shows)
-        facts |= {"judge": observers.judge_of(observer.id), "shown": observer_facts(shown, chosen) if shown else None}
+        pictures = observer_facts(shown, chosen, observers.decoding) if shown else None
+        facts |= {"judge": observers.judge_of(observer.id), "shown": pictures}
     return facts
 
 

@@ -44,7 +44,7 @@ from revisit.engine.needs import (
 )
 from revisit.engine.truth import parted, with_truth
 from revisit.engine.work import Job, ObserverTask, jobs_of
-from revisit.media import file_digest
+from revisit.media import decoding_build, file_digest
 from revisit.media.places import cache_root
 from revisit.results.files import case_to_json, plain
 
@@ -240,6 +240,10 @@ def make_plan(
     if protocol not in suite.protocols:
         raise UsageError(f"suite {suite.id} has no protocol {protocol!r}; it has {', '.join(suite.protocols)}")
     observers = _of_protocol(observers, (suite.card.get("observers") or {}).get(protocol) or {})
+    if decoding := (suite.card.get("decoding") or {}).get(protocol) or "":
+        decoding_build(decoding)  # says what is missing, before anything is read
+        observers = replace(observers, decoding=decoding)
+        cases = [_decoded(case, decoding) for case in cases]
     parameters = dict(suite.protocols[protocol] or {})
     for id in parameters:
         if not any(id in registry for registry in (METRICS, GATES, DERIVED, OBSERVERS)):
@@ -366,6 +370,12 @@ def _of_protocol(observers: ObserverSet, wanted: Mapping[str, str]) -> ObserverS
     """The set with the observers that a protocol insists on, for the kinds of evidence that the set has at all."""
     own = {role: OBSERVERS[id] for role, id in wanted.items() if role in observers.roles}
     return replace(observers, roles={**observers.roles, **own})
+
+
+def _decoded(case: Case, decoding: str) -> Case:
+    """The case with pixels by another decoding, also those of the clip that it is compared with."""
+    reference = None if case.reference is None else replace(case.reference, decoding=decoding)
+    return replace(case, clip=replace(case.clip, decoding=decoding), reference=reference)
 
 
 def _role(task: ObserverTask) -> str:

@@ -19,6 +19,7 @@ from revisit.engine.cache import EvidenceCache
 from revisit.engine.needs import observer_facts
 from revisit.engine.observe import Outcome
 from revisit.engine.opening import Opened
+from revisit.media import decoding_build
 from revisit.networks import settings
 from revisit.results.files import write_json
 
@@ -93,6 +94,7 @@ class Account:
             "seconds": None if finished is None else round(finished - self.started, 2),
             "counters": counters,
         }
+        decoding = plan.observers.decoding
         protocol = {
             "name": plan.protocol,
             "hash": self.begun.hash(),
@@ -100,7 +102,10 @@ class Account:
             "align": plan.align,
             "judge": plan.observers.judge,
             **{name: whole[name] for name in ("metrics", "gates", "made_by")},
-            "observers": {id: observer_facts(o, plan.parameters) for id, o in sorted(plan.observers.roles.items())},
+            "observers": {
+                id: observer_facts(o, plan.parameters, decoding) for id, o in sorted(plan.observers.roles.items())
+            },
+            **({"decoded_by": decoding_build(decoding)} if decoding else {}),
         }
         content = {
             "revisit": revisit.__version__,

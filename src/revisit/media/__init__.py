@@ -1,6 +1,7 @@
 """Media: safe reading and writing of clips, images, arrays and text. Only this room opens files from outside."""
 
 from revisit.media.decode import ClipStream, Wanted, open_clip
+from revisit.media.decodings import DECODINGS, decoding_build, decoding_of
 from revisit.media.digest import clip_digest, file_digest
 from revisit.media.encode import encode_mp4, write_picture
 from revisit.media.folder import natural as natural_order
@@ -14,7 +15,7 @@ VIDEO_SUFFIXES = (".mp4", ".m4v", ".mov", ".mkv", ".webm")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 
 __all__ = [
-    "DECODING_RULE", "IMAGE_SUFFIXES", "VIDEO_SUFFIXES", "ClipStream", "Limits", "Wanted", "announced_frames",
-    "clip_digest", "encode_mp4", "file_digest", "load_npz", "natural_order", "npz_shapes", "open_clip", "require_seal",
-    "save_npz", "write_picture",
+    "DECODINGS", "DECODING_RULE", "IMAGE_SUFFIXES", "VIDEO_SUFFIXES", "ClipStream", "Limits", "Wanted",
+    "announced_frames", "clip_digest", "decoding_build", "decoding_of", "encode_mp4", "file_digest", "load_npz",
+    "natural_order", "npz_shapes", "open_clip", "require_seal", "save_npz", "write_picture",
 ]  # fmt: skip

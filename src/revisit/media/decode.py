@@ -39,6 +39,7 @@ from revisit.core.frames import frame_digest
 from revisit.core.threads import require_room
 from revisit.media.colour import Plane, layout_of, rgb_of
 from revisit.media.container import demuxer_of
+from revisit.media.decodings import decoding_of
 from revisit.media.disturb import disturbed
 from revisit.media.folder import FrameFiles, frame_files
 from revisit.media.limits import GIB, Limits, in_words
@@ -113,7 +114,7 @@ class ClipStream(AbstractContextManager["ClipStream"]):
         if clip.path.is_dir():
             found = frame_files(clip.path)
             _check_size(sum(path.stat().st_size for path in found.paths), self._limits)
-            self._worker = _Worker(self._limits)
+            self._worker = _Worker(self._limits, decoding=clip.decoding)
             self._worker.begin(_folder_job(clip, found))
             self._images = found.paths
             self._feed(0)
@@ -122,7 +123,7 @@ class ClipStream(AbstractContextManager["ClipStream"]):
             with _regular_file(clip.path) as file:
                 _check_size(os.fstat(file.fileno()).st_size, self._limits)
                 job = {"demuxer": demuxer_of(file), "fd": file.fileno(), "default_fps": FRAME_RATE_OF_FOLDERS}
-                self._worker = _Worker(self._limits, file.fileno())
+                self._worker = _Worker(self._limits, file.fileno(), clip.decoding)
                 self._worker.begin(job)
             ignored = "the video has its own timestamps; the given {:g} frames per second were ignored"
             notes = (ignored.format(clip.fps),) if clip.fps else ()
@@ -204,11 +205,10 @@ class ClipStream(AbstractContextManager["ClipStream"]):
 class _Worker:
     """The decoding process, with its wall clock. Every way it can fail is a MediaError."""
 
-    def __init__(self, limits: Limits, fd: int | None = None) -> None:
+    def __init__(self, limits: Limits, fd: int | None = None, decoding: str = "") -> None:
         self._limits, self._patience = limits, float(limits.seconds)
-        found = importlib.util.find_spec("av")
-        if found is None or found.origin is None:
-            raise MissingPrerequisite("PyAV is not installed; install it with `pip install av`")
+        modules = ("av", *(decoding_of(decoding).modules if decoding else ()))
+        paths = list(dict.fromkeys(map(_place_of, modules)))
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(WORKER)],
             stdin=subprocess.PIPE,
@@ -225,7 +225,7 @@ class _Worker:
         os.set_blocking(self._in, False)
         with suppress(AttributeError, OSError):  # Linux only: fewer turns between the two processes
             fcntl.fcntl(self._out, fcntl.F_SETPIPE_SZ, 1 << 20)
-        self._facts = {"parent": os.getpid(), "threads": THREADS, "av_path": str(Path(found.origin).parents[1])}
+        self._facts = {"parent": os.getpid(), "threads": THREADS, "paths": paths, "decoding": decoding}
 
     def begin(self, job: dict[str, Any]) -> None:
         self.send_line({**job, **self._facts, **asdict(self._limits)})
@@ -387,6 +387,16 @@ class _Worker:
             f"decoding needs more than {in_words(self._limits.memory)} of memory; if the clip is meant to be this "
             f"large, raise the limit with --limits memory={max(1, round(2 * self._limits.memory / GIB))}G"
         )
+
+
+def _place_of(module: str) -> str:
+    """The folder that a library is imported from."""
+    found = importlib.util.find_spec(module)
+    if found is None or found.origin is None:
+        name = {"av": "PyAV", "cv2": "OpenCV"}.get(module, module)
+        package = {"cv2": "opencv-python-headless"}.get(module, module)
+        raise MissingPrerequisite(f"{name} is not installed; install it with `pip install {package}`")
+    return str(Path(found.origin).parents[1])
 
 
 def _folder_job(clip: Clip, found: FrameFiles) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """Worker: the process that decodes one clip and nothing else. Started by `decode.py`, never imported.
 
 Run as `python -I -S worker.py`, it uses the standard library and PyAV only, so that it starts in
-about a tenth of a second. It limits its own memory, processor time and files before it touches
-the clip: after its imports it can open no file and no connection at all. A video arrives as a
-file descriptor that is already open, an image as bytes on standard input.
+about a tenth of a second, and OpenCV where a protocol takes OpenCV's pixels. It limits its own
+memory, processor time and files before it touches the clip: after its imports it can open no file
+and no connection at all. A video arrives as a file descriptor that is already open, an image as
+bytes on standard input.
 
 On standard input: one line of JSON (the job); for folders the images, each after its length in
 eight bytes; after the header one line of JSON (the wanted frame numbers, or null for all).
@@ -14,6 +15,7 @@ plane; the planes follow as they are) for every wanted frame in order, then TAIL
 """
 
 import importlib
+import io
 import json
 import math
 import os
@@ -30,6 +32,8 @@ from typing import Any
 # Names of decoders. Whatever else a file asks for is not even opened to look at it.
 DECODERS = ("h264", "hevc", "vp8", "vp9", "libvpx", "libvpx-vp9", "av1", "libdav1d", "mpeg4", "mjpeg", "prores", "ffv1")
 ATTACHED_PICTURE = 0x400  # AV_DISPOSITION_ATTACHED_PIC
+RGB_MATRIX, FULL_RANGE = 0, 2  # as FFmpeg numbers them
+OPENCV_NO_MEMORY = -4  # cv2.Error.StsNoMem
 STOPPED = "the file is truncated or damaged; generate or download it again"
 
 
@@ -41,24 +45,29 @@ def main() -> None:
     job = json.loads(sys.stdin.buffer.readline())
     try:
         restrict(job)
-        av = import_av(job["av_path"])
+        sys.path += job["paths"]
+        av = import_av()
+        pixels = PIXELS[job["decoding"]](job)
         limit(resource.RLIMIT_NOFILE, 0)  # what is open stays open; nothing else can be opened from here on
-        frames, facts = video(av, job) if "fd" in job else images(av, job)
-        deliver(frames, facts, job)
+        frames, facts = video(av, job) if "fd" in job else images(av, job, pixels)
+        deliver(frames, facts, job, pixels)
     except Problem as problem:
         send(b"FAIL", {"problem": str(problem)})
     except (MemoryError, BlockingIOError):  # the second: no memory for a thread
         send(b"FAIL", {"problem": "", "memory": True})
     except ImportError as error:
-        more = f"reinstall PyAV, or raise the limit with --limits memory={2 * job['memory']}"
+        library = "PyAV and OpenCV" if job["decoding"] == "opencv" else "PyAV"
+        more = f"reinstall {library}, or raise the limit with --limits memory={2 * job['memory']}"
         send(b"FAIL", {"problem": f"the decoder cannot start ({error}); {more}"})
     except Exception as error:
+        if getattr(error, "code", None) == OPENCV_NO_MEMORY:
+            send(b"FAIL", {"problem": "", "memory": True})
+            return
         send(b"FAIL", {"problem": f"the decoder failed ({type(error).__name__}: {error}); {STOPPED}"})
 
 
-def import_av(path: str) -> Any:
+def import_av() -> Any:
     """PyAV with all its modules: some are imported on first use, when no file can be opened any more."""
-    sys.path.append(path)
     import av
 
     for module in pkgutil.walk_packages(av.__path__, "av."):
@@ -72,7 +81,8 @@ def restrict(job: dict[str, Any]) -> None:
     """Limit this process and tie its life to the parent's."""
     limit(resource.RLIMIT_CORE, 0)
     limit(resource.RLIMIT_FSIZE, 0)
-    limit(resource.RLIMIT_CPU, job["seconds"] * job["threads"] + 1, spare=5)  # first a signal that tells why
+    decoders = 2 if job["decoding"] == "opencv" else 1
+    limit(resource.RLIMIT_CPU, decoders * job["seconds"] * job["threads"] + 1, spare=5)  # first a signal that tells why
     limit(resource.RLIMIT_AS, job["memory"])
     if sys.platform == "linux":
         import ctypes
@@ -94,7 +104,7 @@ def limit(kind: int, value: int, spare: int = 0) -> None:
         pass
 
 
-def deliver(frames: Iterator[Any], facts: dict[str, Any], job: dict[str, Any]) -> None:
+def deliver(frames: Iterator[Any], facts: dict[str, Any], job: dict[str, Any], pixels: Any) -> None:
     """Send the header, then every wanted frame, then the trailer."""
     count = facts["count"]
     first = next(frames, None)
@@ -123,11 +133,13 @@ def deliver(frames: Iterator[Any], facts: dict[str, Any], job: dict[str, Any]) -
                 f"{where} has {frame.width}x{frame.height} pixels and the first frame {size[0]}x{size[1]}; all frames "
                 "of a clip must have the same size"
             )
+        pixels.follow(done)
         if wanted is None or done in wanted:
-            send_frame(frame)
+            pixels.send(frame)
         done += 1
     if done < count:
         raise Problem(f"decoding stopped after {done} of {count} frames; {STOPPED}")
+    pixels.end(count)
     send(b"TAIL", {})
 
 
@@ -262,14 +274,15 @@ def video_frames(av: Any, file: Any, job: dict[str, Any], facts: dict[str, Any])
 # Folders of images
 
 
-def images(av: Any, job: dict[str, Any]) -> tuple[Iterator[Any], dict[str, Any]]:
+def images(av: Any, job: dict[str, Any], pixels: Any) -> tuple[Iterator[Any], dict[str, Any]]:
     """The images of a folder, decoded one by one as they arrive."""
     count, fps = len(job["names"]), job["fps"]
     check_count(count, job)
-    return image_frames(av, job), {"count": count, "fps": fps, "times": [i / fps for i in range(count)], "notes": []}
+    facts = {"count": count, "fps": fps, "times": [i / fps for i in range(count)], "notes": []}
+    return image_frames(av, job, pixels), facts
 
 
-def image_frames(av: Any, job: dict[str, Any]) -> Iterator[Any]:
+def image_frames(av: Any, job: dict[str, Any], pixels: Any) -> Iterator[Any]:
     for name in job["names"]:
         (length,) = struct.unpack(">Q", sys.stdin.buffer.read(8))
         data = sys.stdin.buffer.read(length)
@@ -286,6 +299,7 @@ def image_frames(av: Any, job: dict[str, Any]) -> Iterator[Any]:
             raise Problem(f"{name} is not a complete {kind} image; write it again ({words(error)})") from None
         if not found:
             raise Problem(f"{name} holds no image; write it again")
+        pixels.image = data
         yield found[0]
 
 
@@ -293,6 +307,109 @@ def png_size(data: bytes) -> tuple[int, int]:
     """Size written in a PNG header, (0, 0) for anything else."""
     width, height = struct.unpack(">II", data[16:24]) if data.startswith(b"\x89PNG") and len(data) >= 24 else (0, 0)
     return width, height
+
+
+# Pixels. Whoever makes them, every frame is decoded by PyAV, too: it stops at damage that other readers conceal.
+
+
+class Planes:
+    """The planes as they are decoded; the reader makes RGB of them by our own rules."""
+
+    image = b""  # the file of the frame that was decoded last, in a folder of images
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self.job = job
+
+    def follow(self, number: int) -> None:
+        """Go on to the frame of this number, whether it is wanted or not."""
+
+    def send(self, frame: Any) -> None:
+        """Send the frame that was decoded last."""
+        send_frame(frame)
+
+    def end(self, count: int) -> None:
+        """Called after the last frame of a clip that was decoded whole."""
+
+
+class PyAVPixels(Planes):
+    """RGB as PyAV's own conversion makes it, which is swscale's."""
+
+    def send(self, frame: Any) -> None:
+        send_rows("rgb24", frame.reformat(format="rgb24").planes[0])
+
+
+class OpenCVPixels(Planes):
+    """BGR as OpenCV reads it: videos through its FFmpeg, images through its own decoders."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        super().__init__(job)
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"  # or it takes memory for every core
+        os.environ["OPENCV_IO_MAX_IMAGE_PIXELS"] = str(job["pixels"])
+        only = (
+            "protocol_whitelist;none",
+            f"format_whitelist;{job.get('demuxer')}",
+            "codec_whitelist;" + ",".join(DECODERS),
+        )
+        os.environ["OPENCV_FFMPEG_CAPTURE_OPTIONS"] = "|".join(only)
+        import cv2
+        import numpy
+
+        cv2.setNumThreads(job["threads"])
+        self.cv2: Any = cv2  # its stubs take no files of Python's
+        self.numpy = numpy
+        self.capture: Any = None  # of a video, once its first frame is wanted or passed
+
+    def follow(self, number: int) -> None:
+        if "fd" not in self.job:
+            return
+        if self.capture is None:
+            threads = [self.cv2.CAP_PROP_N_THREADS, self.job["threads"]]
+            self.capture = self.cv2.VideoCapture(FileAt(self.job["fd"]), self.cv2.CAP_FFMPEG, threads)
+            if not self.capture.isOpened():
+                raise Problem("OpenCV cannot open it, though PyAV can; convert it to H.264 in mp4")
+            self.capture.set(self.cv2.CAP_PROP_ORIENTATION_AUTO, 0)  # whoever reads the frames turns them
+        if not self.capture.grab():
+            raise Problem(f"OpenCV reads only {number} of its frames, and PyAV more; convert it to H.264 in mp4")
+
+    def send(self, frame: Any) -> None:
+        if self.capture is None:
+            color = self.cv2.IMREAD_COLOR | self.cv2.IMREAD_IGNORE_ORIENTATION
+            picture = self.cv2.imdecode(self.numpy.frombuffer(self.image, dtype=self.numpy.uint8), color)
+        else:
+            picture = self.capture.retrieve()[1]
+        if picture is None or picture.shape != (frame.height, frame.width, 3) or picture.dtype != self.numpy.uint8:
+            found = "nothing" if picture is None else f"{picture.shape[1]}x{picture.shape[0]} pixels"
+            raise Problem(f"OpenCV reads {found} where PyAV reads {frame.width}x{frame.height}; re-encode the clip")
+        send_rows("bgr24", self.numpy.ascontiguousarray(picture).reshape(frame.height, -1))
+
+    def end(self, count: int) -> None:
+        if self.capture is not None and self.capture.grab():
+            raise Problem(f"OpenCV reads more than the {count} frames that PyAV reads; re-encode the clip")
+
+
+class FileAt(io.BufferedIOBase):
+    """An open file with a position of its own: PyAV reads through the same descriptor."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd, self.at, self.size = fd, 0, os.fstat(fd).st_size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = os.pread(self.fd, self.size - self.at if size is None or size < 0 else size, self.at)
+        self.at += len(data)
+        return data
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self.at = max(0, offset + {os.SEEK_SET: 0, os.SEEK_CUR: self.at, os.SEEK_END: self.size}[whence])
+        return self.at
+
+
+PIXELS = {"": Planes, "pyav": PyAVPixels, "opencv": OpenCVPixels}
 
 
 # Sentences and messages
@@ -336,6 +453,13 @@ def send_frame(frame: Any) -> None:
     send(b"FRAM", facts)
     for plane in planes:
         write(memoryview(plane))
+
+
+def send_rows(name: str, rows: Any) -> None:
+    """Send a frame whose pixels are made, in one plane of 8-bit RGB or BGR."""
+    stride = rows.line_size if hasattr(rows, "line_size") else rows.strides[0]
+    send(b"FRAM", {"format": name, "matrix": RGB_MATRIX, "range": FULL_RANGE, "strides": [stride]})
+    write(memoryview(rows).cast("B"))
 
 
 def write(data: Any) -> None:

@@ -297,5 +297,7 @@ def case_to_json(case: Case) -> dict[str, Any]:
     for name in ("clip", "reference"):
         if facts[name] is not None:
             facts[name]["path"] = str(facts[name]["path"])
+            if not facts[name]["decoding"]:
+                del facts[name]["decoding"]
     facts["artifacts"] = {name: str(path) for name, path in case.artifacts.items()}
     return facts

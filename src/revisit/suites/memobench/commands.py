@@ -173,30 +173,32 @@ def leaderboard(
     eval_dir: Path = typer.Option(Path("outputs"), "--eval-dir", help="Folder with <model>/eval_*.csv."),
     ors_dir: Path = typer.Option(Path("ors_results"), "--ors-dir", help="Folder with <model>/ors_scores.csv."),
     vqa_dir: Path = typer.Option(Path("vqa_results"), "--vqa-dir", help="Folder with <model>/<Scene>-<n>.csv."),
-    load: Path = typer.Option(None, "--load", help="A table that --output wrote, instead of result files."),
+    load: Path = typer.Option(
+        None, "--load", help="A table that --output or leaderboard.py wrote, instead of result files."
+    ),
     output: Path = typer.Option(None, "--output", help="Write the table as CSV, a row per model."),
     format: str = typer.Option("terminal", "--format", help="terminal, markdown, latex, csv or html."),
     sort: str = typer.Option("", "--sort", help="Column to sort by, such as ORS; the best come first."),
-    subset: str = typer.Option("", "--subset", help="synthetic or real."),
+    subset: str = typer.Option("", "--subset", help="synthetic, real or all."),
+    merge: bool = typer.Option(False, "--merge", help="MyModel and my-model are one model; leaderboard.py says two."),
 ) -> None:
     """Compare the result files of models, as leaderboard.py does."""
-    from revisit.cli.leaderboard import written_as
-    from revisit.core import UsageError
-    from revisit.suites.memobench.leaderboard import as_csv, read_csv, upstream_board
+    from revisit.cli.leaderboard import require_column, written_as
+    from revisit.suites.memobench.leaderboard import as_csv, public_board, read_csv
 
     if load is not None:
         board = read_csv(load)
     else:
-        folders = [folder for folder in (eval_dir, ors_dir, vqa_dir) if folder.is_dir()]
-        if not folders:
-            raise UsageError(
-                f"none of {eval_dir}, {ors_dir} and {vqa_dir} exists; give the folders of the result files"
-            )
-        board = upstream_board(folders[0], subset, *folders[1:])
+        board = public_board(eval_dir, ors_dir, vqa_dir, "" if subset == "all" else subset, merge=merge)
+    require_column([board], sort)
     if output is not None:
-        output.write_text(as_csv(board), encoding="utf-8")
+        output.write_text(as_csv(board, sort=sort), encoding="utf-8")
         console.message(f"written: {output}")
-    written_as([board], format, sort)
+    if format != "csv":
+        written_as([board], format, sort)
+        return
+    console.message(board.note)
+    typer.echo(as_csv(board, decimals=2, sort=sort))
 
 
 def _run(

@@ -2,6 +2,7 @@
 
 Result files are read whole: every eval file of a model, not only the newest; of two rows for one clip the one in the
 file that is last by name counts. The paper's tables are another protocol, and never ranked with other runs.
+The table of all models is a CSV file of a row per model, in the columns and units of the public script, both ways.
 """
 
 from __future__ import annotations
@@ -9,19 +10,21 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
-from revisit.core import MediaError, UsageError
+from revisit.core import METRICS, MediaError, UsageError
 from revisit.core.texts import json_or_none
 from revisit.media.names import in_clip, printable
 from revisit.media.texts import csv_rows, csv_text, read_text
-from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, board_of_run, printed
+from revisit.results.boards import Board, BoardCell, Column, Row, RunFacts, board_of_run, ordered, printed
 from revisit.suites.memobench.exports import LEADERBOARD
 from revisit.suites.memobench.metrics.answers import DIMENSIONS
 
@@ -43,8 +46,22 @@ COLUMNS = (
 )
 # column of an eval file -> ours
 EVAL = {name: id for name, (id, _, _) in LEADERBOARD.items() if not id.startswith(("memo_ors", "memo_vqa"))}
+IMAGE_REWARD = "ImageRewardScore"  # the public script takes the column of this name with _pct, on 0-100, where it is
+PERCENT = "_pct"
 # Folders that the public scripts use for one model, as letters and digits.
 ALIASES = {"cogvideo": "cogvideox", "svc": "stablevirtualcamera", "matrixgame20": "matrixgame2"}
+# Folder, in small letters -> the name that the public script shows.
+PUBLIC_NAMES = {
+    "lingbot-world": "LingBot-World", "wan2.2": "Wan2.2", "fantasy-world": "FantasyWorld",
+    "matrix-game2": "Matrix-Game2", "stable-virtual-camera": "SVC", "open-sora": "Open-SoRA",
+    "ltx-video": "LTX-Video", "cogvideo": "CogVideoX",
+}  # fmt: skip
+# Other folders of these that it knows, spelled just so.
+PUBLIC_SPELLINGS = {
+    "Lingbot": "lingbot-world", "FantasyWorld": "fantasy-world", "StableVirtualCamera": "stable-virtual-camera",
+    "CogVideoX": "cogvideo",
+}  # fmt: skip
+STALE_ANSWERS = "Lingbot"  # a folder of answers that the public script passes over
 MOST_BYTES = 64 << 20
 
 ByClip = dict[str, dict[str, float]]  # clip -> column -> value
@@ -61,32 +78,90 @@ def board_of_files(folder: Path, subset: str = "") -> Board | None:
 
 
 def upstream_board(folder: Path, subset: str = "", *more: Path) -> Board:
-    """Means over the clips in all result files below a folder, or below several, one row per model."""
-    clips: dict[str, ByClip] = defaultdict(lambda: defaultdict(dict))
-    asked: dict[tuple[str, str], set[str]] = defaultdict(set)  # (model, column) -> clips in its kind of file
-    names: dict[str, str] = {}
-    repeated = 0
-    for kind, path in [found for place in (folder, *more) for found in _files(place)]:
-        model = _model_of(path)
-        key = model_key(model)
-        names.setdefault(key, model)
-        with in_clip(path):
-            read = {"eval": _eval_rows, "ors": _ors_rows, "vqa": _vqa_rows}[kind](path)
-        for clip, part, values in read:
-            if subset and part.lower() != subset.lower():
-                continue
-            for column, found in values.items():
-                repeated += clip in asked[key, column]
-                asked[key, column].add(clip)
-                clips[key][clip].pop(column, None)
-                if found is not None:
-                    clips[key][clip][column] = found
-    if not names:
+    """Means over the clips in all result files below a folder, or below several, one row per model.
+
+    Folders whose names differ in case and punctuation only are one model.
+    """
+    found = [file for place in (folder, *more) for file in _files(place)]
+    if not found:
         raise UsageError(
             f"{printable(str(folder))}: neither a run nor a folder with eval_*.csv, ors_scores.csv or vqa_results of "
             "the public scripts"
         )
-    rows = [
+    return _board(found, folder, subset)
+
+
+def public_board(
+    eval_dir: Path | None, ors_dir: Path | None, vqa_dir: Path | None, subset: str = "", *, merge: bool = False
+) -> Board:
+    """The board that the public leaderboard makes of its three folders.
+
+    Parameters
+    ----------
+    eval_dir, ors_dir, vqa_dir
+        Folders with `<model>/eval_*.csv`, `<model>/ors_scores.csv` and `<model>/<Scene>-<n>.csv`, or None.
+    subset
+        `synthetic` or `real`; all clips by default.
+    merge
+        Count folders whose names differ in case and punctuation only as one model. The public script does so for
+        eight models that it knows, and shows any other in small letters.
+
+    Returns
+    -------
+    Board
+        A row per model, in the order of the public script.
+
+    Examples
+    --------
+    >>> board = public_board(Path("outputs"), Path("ors_results"), None)
+    >>> Path("leaderboard.csv").write_text(as_csv(board))
+    """
+    places = {"eval": eval_dir, "ors": ors_dir, "vqa": vqa_dir}
+    given = {kind: place for kind, place in places.items() if place is not None and place.is_dir()}
+    found = [file for kind, place in given.items() for file in _files(place, (kind,))]
+    if not found:
+        named = " and ".join(printable(str(place)) for place in places.values() if place is not None)
+        raise UsageError(
+            f"{named or 'no folder'}: no result files of the public scripts; expected <model>/eval_*.csv, "
+            "<model>/ors_scores.csv or <model>/<Scene>-<n>.csv"
+        )
+    if merge:
+        return _board(found, next(iter(given.values())), subset)
+    left_out = [path for kind, path in found if kind == "vqa" and path.parent.name == STALE_ANSWERS]
+    found = [(kind, path) for kind, path in found if path not in left_out]
+    notes = [f"{left_out[0].parent}: passed over, as the public script does; rename it to count it"] if left_out else []
+    return _board(found, next(iter(given.values())), subset, public=True, notes=notes)
+
+
+def _board(
+    found: Sequence[tuple[str, Path]],
+    folder: Path,
+    subset: str,
+    *,
+    public: bool = False,
+    notes: Iterable[str] = (),
+) -> Board:
+    """Means over the clips in result files, one row per model."""
+    clips: dict[str, ByClip] = defaultdict(lambda: defaultdict(dict))
+    asked: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)  # (model, column) -> clips in its kind of file
+    names: dict[str, str] = {}
+    repeated = 0
+    for kind, path in found:
+        model = _model_of(path)
+        key = public_key(model) if public else model_key(model)
+        names.setdefault(key, PUBLIC_NAMES.get(key, key) if public else model)
+        with in_clip(path):
+            rows = {"eval": _eval_rows, "ors": _ors_rows, "vqa": _vqa_rows}[kind](path)
+        for clip, part, values in rows:
+            if subset and part.lower() != subset.lower():
+                continue
+            for column, value in values.items():
+                repeated += clip in asked[key, column]
+                asked[key, column][clip] = None
+                clips[key][clip].pop(column, None)
+                if value is not None:
+                    clips[key][clip][column] = value
+    rows_of_board = [
         Row(
             model,
             printable(folder.name or str(folder)),
@@ -94,45 +169,164 @@ def upstream_board(folder: Path, subset: str = "", *more: Path) -> Board:
         )
         for key, model in sorted(names.items())
     ]
-    notes = ["numbers as in the files; their networks and versions are not recorded"]
+    remarks = ["numbers as in the files; their networks and versions are not recorded", *notes]
     if repeated:
-        notes.append(f"{repeated} cells are in more than one file; the last file by name counts")
+        remarks.append(f"{repeated} cells are in more than one file; the last file by name counts")
+    if public:
+        remarks += [*_alike(names), *_rescaled(rows_of_board)]
     title = f"memobench, files of the public scripts{', ' + subset if subset else ''}"
-    return Board(title, "upstream files", COLUMNS, tuple(rows), "; ".join(notes))
+    return Board(title, "upstream files", COLUMNS, tuple(rows_of_board), "; ".join(remarks))
 
 
-def as_csv(board: Board) -> str:
-    """A row per model with the public titles, to four decimals; what has no value is an empty cell."""
-    means = [(row.model, [row.cell(column).mean for column in board.columns]) for row in board.rows]
-    rows = [[model, *("" if value is None else f"{value:.4f}" for value in mine)] for model, mine in means]
-    return csv_text(["Model", *(column.title for column in board.columns)], rows, "\n")
+def _alike(names: Mapping[str, str]) -> list[str]:
+    """A sentence for each group of rows whose names differ in case and punctuation only."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for key, name in sorted(names.items()):
+        groups[model_key(key)].append(name)
+    return [
+        f"{' and '.join(map(printable, same))} look like one model and have a row each, as the public script has it; "
+        "name their folders alike, or add --merge"
+        for same in groups.values()
+        if len(same) > 1
+    ]
+
+
+def _rescaled(rows: Iterable[Row]) -> list[str]:
+    """A sentence on models whose camera score the public script takes for a share, and multiplies by 100."""
+    low = [row.model for row in rows if (mean := row.cells["memo_camera"].mean) is not None and mean < 1]
+    who = ", ".join(map(printable, low))
+    return [f"CamCtrl of {who} is below 1 as in the files; the public script shows a hundred times that"] if low else []
+
+
+def as_csv(board: Board, decimals: int = 4, sort: str = "") -> str:
+    """The table as the public script writes it: a row per model, its column names, ORS in percent.
+
+    Parameters
+    ----------
+    board
+        A board with the columns of the benchmark.
+    decimals
+        Digits behind the point: the public script writes 4 into files and prints 2.
+    sort
+        Title of a column; the best come first. By default the order of the board.
+
+    Returns
+    -------
+    str
+        CSV, which the public script's `--load` reads; what has no value is an empty cell.
+    """
+    columns = {column.key: column for column in board.columns}
+
+    def cell(row: Row, id: str, factor: float) -> str:
+        mean = row.cell(columns[id]).mean if id in columns else None
+        return "" if mean is None else f"{factor * mean:.{decimals}f}"
+
+    models = ordered(board, sort) if sort else board.rows
+    rows = [[row.model, *(cell(row, id, factor) for id, _, factor in LEADERBOARD.values())] for row in models]
+    return csv_text(["Model", *LEADERBOARD], rows, "\n")
+
+
+@dataclass(frozen=True)
+class TableForm:
+    """A form of the saved table: the name of each column's head, and what a value is multiplied by for the file."""
+
+    heads: Mapping[str, str]  # column -> head
+    factors: Mapping[str, float]
+
+
+PUBLIC_TABLE = TableForm(
+    {id: name for name, (id, _, _) in LEADERBOARD.items()}, {id: factor for id, _, factor in LEADERBOARD.values()}
+)
+TITLED_TABLE = TableForm({column.key: column.title for column in COLUMNS}, {})  # that earlier versions saved
 
 
 def read_csv(path: Path) -> Board:
-    """The board of a file that `as_csv` wrote."""
+    """The board of a saved table: one of the public script, of `as_csv`, or with the titles of earlier versions.
+
+    Parameters
+    ----------
+    path
+        A CSV file with a column `Model` and some of the benchmark's columns.
+
+    Returns
+    -------
+    Board
+        Its rows in the order of the file. The note names columns that are not the benchmark's, and cells that are no
+        number or outside of what their measure can be, which have no value.
+    """
     if not path.is_file():
         raise UsageError(f"{path}: there is no such file")
     with in_clip(path):
-        rows = _rows(path, "Model")
-    made = [
-        Row(row["Model"], path.name, {column.key: printed(_value(row.get(column.title))) for column in COLUMNS})
-        for row in rows
-    ]
-    return Board("memobench, a saved table", "as saved", COLUMNS, tuple(made), "the number of clips is not saved")
+        head, rows = _rows(path, "Model")
+        form = _form_of(head)
+    problems = []
+    made = []
+    for row in rows:
+        cells = {}
+        for column in COLUMNS:
+            text = row.get(form.heads[column.key], "").strip()
+            value, problem = _saved(column, text, form.factors.get(column.key, 1))
+            cells[column.key] = printed(value, reason=problem)
+            if problem:
+                problems.append(
+                    f"{form.heads[column.key]} of {printable(row['Model'])} {problem}, and has no value here"
+                )
+        made.append(Row(row["Model"], path.name, cells))
+    others = [printable(name) for name in head if name != "Model" and name not in form.heads.values()]
+    remarks = ["the number of clips is not saved", *problems]
+    if others:
+        remarks.append(f"not read, because the benchmark has no such column: {', '.join(others)}")
+    return Board("memobench, a saved table", "as saved", COLUMNS, tuple(made), "; ".join(remarks))
 
 
-def _cells(clips: ByClip, asked: Mapping[str, set[str]]) -> dict[str, BoardCell]:
+def _form_of(head: Sequence[str]) -> TableForm:
+    """The form of a table with these columns; those of both cannot be told apart where they share a name."""
+    shared = set(PUBLIC_TABLE.heads.values()) & set(TITLED_TABLE.heads.values())
+    public, titled = (set(head) & set(form.heads.values()) - shared for form in (PUBLIC_TABLE, TITLED_TABLE))
+    if public and titled:
+        raise MediaError(
+            f"it has {min(public)}, as the public script names columns, and {min(titled)}, as tables show them; keep "
+            "the names of one kind, because ORS is in percent beside the first and from 0 to 1 beside the second"
+        )
+    if not public and not titled and not shared & set(head):
+        raise MediaError(f"it has no column of the benchmark; expected some of {', '.join(LEADERBOARD)}")
+    return TITLED_TABLE if titled else PUBLIC_TABLE
+
+
+def _saved(column: Column, text: str, factor: float) -> tuple[float | None, str]:
+    """The value of a cell, and what is wrong with it."""
+    if not text or text.lower() == "nan":
+        return None, ""
+    value = _value(text)
+    if value is None:
+        return None, f"is {printable(text, 40)!r}, which is no number"
+    low, high = METRICS[column.key].range
+    if (low is not None and value < factor * low) or (high is not None and value > factor * high):
+        limits = (
+            f"{factor * (low or 0):g} to {factor * high:g}" if high is not None else f"{factor * (low or 0):g} or more"
+        )
+        return None, f"is {value:g}, but can be {limits} only"
+    return value / factor, ""
+
+
+def _cells(clips: ByClip, asked: Mapping[str, Mapping[str, None]]) -> dict[str, BoardCell]:
     made = {}
     for key, those in asked.items():
-        values = [found[key] for found in clips.values() if key in found]
         if not those:
             made[key] = printed(None, reason="no file has it")
             continue
-        made[key] = BoardCell(len(values), len(those), sum(values) / len(values) if values else None)
+        values = [clips[clip].get(key) for clip in those]
+        made[key] = BoardCell(sum(value is not None for value in values), len(those), _mean(values))
     return made
 
 
-def _files(folder: Path) -> list[tuple[str, Path]]:
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean of those that are there, added up as pandas does: the last digit in a file depends on the order."""
+    count = sum(value is not None for value in values)
+    return float(np.sum([value or 0.0 for value in values])) / count if count else None
+
+
+def _files(folder: Path, kinds: Sequence[str] = ("eval", "ors", "vqa")) -> list[tuple[str, Path]]:
     """Result files below a folder, at most four levels down, in the order of their names."""
     found = []
     for depth in range(5):
@@ -143,9 +337,9 @@ def _files(folder: Path) -> list[tuple[str, Path]]:
                 found.append(("eval", path))
             elif path.name == "ors_scores.csv":
                 found.append(("ors", path))
-            elif re.fullmatch(r".+-\d+\.csv", path.name):
+            elif re.fullmatch(r".+-\d+\.csv|vqa_scores\.csv", path.name):
                 found.append(("vqa", path))
-    return sorted(found, key=lambda item: (item[0], item[1].name, str(item[1])))
+    return sorted((one for one in found if one[0] in kinds), key=lambda item: (item[0], item[1].name, str(item[1])))
 
 
 def _model_of(path: Path) -> str:
@@ -160,13 +354,19 @@ def model_key(model: str) -> str:
     return ALIASES.get(plain, plain) or model
 
 
+def public_key(model: str) -> str:
+    """The folder of a model as the public script knows it: small letters, and its other spellings of eight models."""
+    return PUBLIC_SPELLINGS.get(model, model.lower())
+
+
 Found = list[tuple[str, str, Mapping[str, float | None]]]  # clip, part of the dataset, values
 
 
 def _eval_rows(path: Path) -> Found:
-    rows = _rows(path, "id")
+    head, rows = _rows(path, "id")
+    source = {name: name + PERCENT if name == IMAGE_REWARD and name + PERCENT in head else name for name in EVAL}
     return [
-        (row["id"], row.get("data_type", ""), {ours: _value(row.get(theirs)) for theirs, ours in EVAL.items()})
+        (row["id"], row.get("data_type", ""), {ours: _value(row.get(source[theirs])) for theirs, ours in EVAL.items()})
         for row in rows
     ]
 
@@ -174,27 +374,30 @@ def _eval_rows(path: Path) -> Found:
 def _ors_rows(path: Path) -> Found:
     return [
         (row["clip_id"], row.get("data_type", ""), {"memo_ors": _value(row.get("ors"))})
-        for row in _rows(path, "clip_id")
+        for row in _rows(path, "clip_id")[1]
     ]
 
 
 def _vqa_rows(path: Path) -> Found:
     found: Found = []
-    for row in _rows(path, "score"):
+    for row in _rows(path, "score")[1]:
         scores = json_or_none(row["score"])
         if not isinstance(scores, dict):
             raise MediaError(f"its score is {row['score'][:40]!r}; expected an object with a share per dimension")
         shares = {short: _value(scores.get(name)) for short, name in DIMENSIONS.items()}
         values = {f"memo_vqa_{short}": None if share is None else 100 * share for short, share in shares.items()}
-        found.append((f"{row.get('scene', '')}-{row.get('video_id', '')}", "synthetic", values))
+        scene = row.get("scene", "")
+        found.append((f"{scene}-{row.get('video_id', '')}", "real" if scene.lower() == "real" else "synthetic", values))
     return found
 
 
-def _rows(path: Path, needed: str) -> list[dict[str, str]]:
+def _rows(path: Path, needed: str) -> tuple[list[str], list[dict[str, str]]]:
+    """The columns of a file, and its rows by column."""
     reader = csv_rows(read_text(path, MOST_BYTES))
     if needed not in (reader.fieldnames or ()):
         raise MediaError(f"it has no column {needed}; expected a result file of the public scripts")
-    return [{name: value or "" for name, value in row.items() if isinstance(name, str)} for row in reader]
+    head = [str(name) for name in reader.fieldnames or ()]
+    return head, [{name: value or "" for name, value in row.items() if isinstance(name, str)} for row in reader]
 
 
 def _value(cell: object) -> float | None:
