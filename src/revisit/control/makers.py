@@ -35,7 +35,7 @@ PLACEHOLDERS = (
     "width", "height", "id", "sample", "job", "out",
 )  # fmt: skip
 TAIL = 400  # characters of last words that are kept
-LOOK = 0.25  # seconds between two looks at a process that works
+LOOK = 0.05  # seconds between two looks at a process that works
 LOADING = 3600.0  # seconds that a process may take to load its weights
 Request = dict[str, Any]
 Ended = tuple[str, str]  # what became of it ("" if all is well), and why or last words
@@ -290,23 +290,16 @@ def _ended(code: int, tail: str) -> str:
 
 def _wait(process: subprocess.Popen[bytes], timeout: float, meter: Meter) -> int | None:
     """The exit code of a command, which is looked at meanwhile; None where it takes longer."""
-    deadline, pause = time.monotonic() + timeout, 0.01
+    deadline, pause = time.monotonic() + timeout, 0.005
     while True:
         meter.look()
-        try:
-            # Not Popen.wait: only this call tells the peak of a process that ended between two looks.
-            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        except ChildProcessError:  # somebody else has stopped it
-            return process.wait()
-        if pid:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            meter.ended(usage)
-            return process.returncode
         left = deadline - time.monotonic()
         if left <= 0:
-            return None
-        time.sleep(min(pause, left))
-        pause = min(1.5 * pause, LOOK)
+            return process.poll()
+        try:
+            return process.wait(min(pause, left))
+        except subprocess.TimeoutExpired:
+            pause = min(1.5 * pause, LOOK)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

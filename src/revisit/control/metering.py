@@ -1,8 +1,9 @@
 """Metering: what making a clip costs: seconds, memory of the generator's processes, memory on GPUs.
 
 Processes are told by the session that a generator is started in, with all that it starts itself. Linux keeps the peak
-of each process, so a peak between two looks is not missed; elsewhere only the peak of a command that has ended is
-known. Memory on GPUs is what `nvidia-smi` says, about once a second, where it answers.
+of each process, so that a peak between two looks is not missed; without /proc memory is not measured. (What the system
+says of a process that has ended will not do: its peak begins with that of who started it.) Memory on GPUs is what
+`nvidia-smi` says, about once a second, where it answers.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 PROC = Path("/proc")
+FAMILY_PAUSE = 0.5  # seconds between two searches for processes of the session, which takes a while
 GPU_PAUSE = 1.0  # seconds between two questions to nvidia-smi
 GPU_TIMEOUT = 10.0
 GB = 1e9
@@ -51,6 +52,8 @@ class Meter:
     session: int = -1
     memory: int = 0
     gpu_memory: int | None = None
+    _members: list[int] = field(default_factory=list)
+    _searched: float = -FAMILY_PAUSE
     _asked: float = -GPU_PAUSE
     _before: dict[str, int] | None = None
 
@@ -58,21 +61,19 @@ class Meter:
         self._before = device_memory(self.env)
 
     def look(self, *, last: bool = False) -> None:
-        """Look once; cheap enough to be called several times a second."""
-        found = [memory_of(pid) for pid in session_members(self.session)]
+        """Look once; cheap enough to be called many times a second."""
+        if last or time.monotonic() - self._searched >= FAMILY_PAUSE:
+            self._searched = time.monotonic()
+            self._members = session_members(self.session)
+        found = [memory_of(pid) for pid in self._members]
         now, peaks = sum(now for now, _ in found), [peak for _, peak in found]
         self.memory = max(self.memory, now, *peaks, 0)
         if self._before is not None and (last or time.monotonic() - self._asked >= GPU_PAUSE):
             self._asked = time.monotonic()
             self._look_at_gpus()
 
-    def ended(self, usage: Any) -> None:
-        """Take in what the system says of a process that has ended."""
-        unit = 1 if sys.platform == "darwin" else 1024
-        self.memory = max(self.memory, int(usage.ru_maxrss) * unit)
-
     def _look_at_gpus(self) -> None:
-        mine = set(session_members(self.session))
+        mine = set(self._members)
         used = [bytes for pid, bytes in process_memory() if pid in mine]
         if used:
             found = sum(used)
@@ -88,7 +89,7 @@ class Meter:
 
 
 def session_members(session: int) -> list[int]:
-    """Numbers of the processes of a session; the one that leads it alone where the system does not tell."""
+    """Numbers of the processes of a session; none where the system does not tell."""
     if not PROC.is_dir():
         return []
     found = []

@@ -114,9 +114,7 @@ def build(
     mark: float = typer.Option(0.5, help="Share of a recording that is context; the rest is to be predicted."),
     metres: float = typer.Option(0.05, help="What a key walks in a frame, where only keys are known."),
     degrees: float = typer.Option(2.0, help="What a key turns in a frame, where only keys are known."),
-    judge: str = typer.Option(
-        "", "--judge", help="A judge, for captions and kinds of scenes."
-    ),
+    judge: str = typer.Option("", "--judge", help="A judge, for captions and kinds of scenes."),
     frames: int = FRAMES,
     scenes: Path = typer.Option(None, help="CSV with name and kind of scene; it goes before what a judge says."),
     licence: str = typer.Option(..., "--licence", help="Of the recordings; it goes onto the card."),
