@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -130,4 +131,4 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    print("\n".join(f"tests/{test}" for test in named_tests()))
+    sys.stdout.write("".join(f"tests/{test}\n" for test in named_tests()))
