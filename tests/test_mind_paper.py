@@ -60,8 +60,11 @@ def test_the_printed_table_is_what_the_result_file_reduces_to(run):
         for row in table["rows"]:
             found = rows(run, row["name"])
             tests = ("mem_test", "mirror_test", "action_space_test")
-            expected = [mean_of(found, perspective, test) for test in tests]
-            assert [cell.get("mean") for cell in row["cells"]] == pytest.approx(expected, rel=1e-6), row["name"]
+            for cell, test in zip(row["cells"], tests, strict=True):
+                assert cell.get("mean") == pytest.approx(mean_of(found, perspective, test), rel=1e-6), (
+                    row["name"],
+                    test,
+                )
     missing = next(row for row in third["rows"] if row["name"] == "weak_turns")["cells"][0]
     assert (missing["n"], missing["of"]) == (1, 2)  # what nobody made is counted
 
@@ -81,7 +84,7 @@ def test_printed_numbers_say_what_the_paper_says_of_them():
     Game's weakness in every column; in the first person it is ahead in scene consistency, spaces and translation."""
     tables = []
     for board in published():
-        tables.append({row.model: [row.cell(column).mean for column in board.columns] for row in board.rows})
+        tables.append({row.model: [float(row.cell(c).mean or 0) for c in board.columns] for row in board.rows})
         with_, without = tables[-1]["MIND-World with context memory"], tables[-1]["MIND-World"]
         assert with_[0] < without[0] and with_[1] < without[1] and with_[2] > without[2]
         assert with_[3] > without[3] and with_[4] > without[4]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,11 @@ def answer(body: dict[str, Any]) -> dict[str, Any]:
     return {"created": 1, "data": [{"b64_json": encoded(body["prompt"], size)}], "usage": usage}
 
 
+def named(url: str, body: dict[str, Any]) -> dict[str, Any]:
+    """A picture that is named by its address."""
+    return {"created": 1, "data": [{"url": url}]}
+
+
 def settings(url: str, **more: Any) -> ImageSettings:
     return ImageSettings(url=url, model=MODEL, pause=0.01, **more)
 
@@ -58,7 +64,7 @@ def draw(server, folder: Path, *names: str, cache: Path | None = None, **more: A
     return {one.id: one for one in made}
 
 
-def read(path: Path) -> np.ndarray:
+def read(path: Path) -> Any:
     return cv2.imread(str(path))
 
 
@@ -110,7 +116,8 @@ def test_what_a_server_does_not_know_is_left_out_and_the_size_it_draws_is_told(t
 
 def test_a_picture_may_be_named_by_an_address_of_the_same_host_and_the_key_stays_at_home(tmp_path, monkeypatch):
     monkeypatch.setenv("PICTURES_KEY", KEY)
-    with serving(lambda body: {"data": [{"url": f"{server.url}/files/1.png"}]}) as server:
+    with serving(answer) as server:
+        server.answer = partial(named, f"{server.url}/files/1.png")
         server.models = None
         painter = ImageServer(settings(server.url, key_env="PICTURES_KEY"))
         with pytest.raises(NoReply, match="cannot be fetched"):  # our server has no such file
@@ -118,7 +125,7 @@ def test_a_picture_may_be_named_by_an_address_of_the_same_host_and_the_key_stays
         asked, fetched = server.headers[0], server.headers[-1]
         assert asked["Authorization"] == f"Bearer {KEY}" and "Authorization" not in fetched
     for url in ("file:///etc/hostname", "http://127.0.0.2:1/x.png"):
-        with serving(lambda body, url=url: {"data": [{"url": url}]}) as server, pytest.raises(Refused, match="fetched"):
+        with serving(partial(named, url)) as server, pytest.raises(Refused, match="fetched"):
             ImageServer(settings(server.url)).draw(requests_of("x")[0])
 
 

@@ -232,7 +232,8 @@ def _mirror(
         inside = video.relative_to(tree / perspective / MIRROR).with_suffix("")
         clip = Clip(video)
         # First frames of these tests are those of recordings: a folder that is called like one shows its scene.
-        first = known(truth / perspective / "test" / SHARED / inside.parts[0]) if inside.parts[0] in named else ""
+        shared = truth / perspective / "test" / SHARED / inside.parts[0] if truth and inside.parts[0] in named else None
+        first = known(shared) if shared is not None else ""
         kind = first.kind if isinstance(first, Recording) else ""
         yield Case(
             id=f"{perspective}/{MIRROR}/{inside.as_posix()}@{model}",
