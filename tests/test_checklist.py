@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import sys
 from datetime import date
 from pathlib import Path
 
@@ -18,7 +19,7 @@ PROJECT = Path(__file__).parents[1]
 def checklist():
     spec = importlib.util.spec_from_file_location("checklist", PROJECT / "docs/checklist.py")
     assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules["checklist"] = importlib.util.module_from_spec(spec)  # where its types look for each other
     spec.loader.exec_module(module)
     return module
 

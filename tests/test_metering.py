@@ -81,6 +81,7 @@ def costs(place: Path, by: By, jobs: list[Job]) -> list[dict[str, Any]]:
 needs_proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="memory is measured where there is /proc")
 
 
+@pytest.mark.slow
 @needs_proc
 def test_the_peak_of_a_command_is_what_it_takes(place):
     mine = b"y" * (400 << 20)  # what this process holds is no part of it
@@ -89,12 +90,14 @@ def test_the_peak_of_a_command_is_what_it_takes(place):
     assert cost["loading"] is None and cost["seconds"] >= 0.3 and len(mine)
 
 
+@pytest.mark.slow
 @needs_proc
 def test_what_a_command_starts_counts_with_it(place):
     (cost,) = costs(place, By(command=command_of(place, 60, 90)), jobs_in(place))
     assert 150 << 20 <= cost["memory"] <= (150 << 20) + 2 * PYTHON
 
 
+@pytest.mark.slow
 def test_loading_is_told_apart_where_a_process_says_when_it_is_ready(place):
     command = f"'{sys.executable}' '{place}/server.py' '{place}/clip.mp4'"
     first, second = costs(place, By(serve=f"{command} tells"), jobs_in(place, 2))
@@ -168,6 +171,7 @@ shutil.copy(sys.argv[1], sys.argv[2])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("knows", "mib"), [(True, 3000), (False, 4000)])
 def test_what_nvidia_smi_says_counts_by_process_or_else_by_device(place, monkeypatch, knows, mib):
     program = place / "bin/nvidia-smi"
@@ -198,6 +202,7 @@ shutil.copy(sys.argv[1], sys.argv[2])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     device_memory() in (None, {}) or ctypes.util.find_library("cuda") is None, reason="needs an NVIDIA GPU"
 )
@@ -213,6 +218,7 @@ def test_memory_on_a_real_gpu(place):
 # --- the card, the tables, the report ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_card_has_the_cost_of_all_clips_and_keeps_what_is_on_it(place):
     root = place / "out"
     root.mkdir()
@@ -261,6 +267,7 @@ def test_the_table_of_costs():
     assert cost_table(ModelFacts({"c": {}}), ["c"]) is None
 
 
+@pytest.mark.slow
 def test_the_report_the_table_and_the_list_of_models_show_the_cost(tmp_path, revisit, make_clip):
     for model in ("slow", "quick"):
         for k in range(2):

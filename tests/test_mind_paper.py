@@ -52,6 +52,7 @@ def mean_of(found: list[dict[str, Any]], perspective: str, test: str) -> float |
     return statistics.mean(row["lcm"]["avg_mse"] for row in mine if "lcm" in row)
 
 
+@pytest.mark.slow
 def test_the_printed_table_is_what_the_result_file_reduces_to(run):
     first, third = run.summary["headline"]
     assert first["title"] == "As the paper prints it, first person"
@@ -61,14 +62,13 @@ def test_the_printed_table_is_what_the_result_file_reduces_to(run):
             found = rows(run, row["name"])
             tests = ("mem_test", "mirror_test", "action_space_test")
             for cell, test in zip(row["cells"], tests, strict=True):
-                assert cell.get("mean") == pytest.approx(mean_of(found, perspective, test), rel=1e-6), (
-                    row["name"],
-                    test,
-                )
+                expected = pytest.approx(mean_of(found, perspective, test), rel=1e-6)
+                assert cell.get("mean") == expected, (row["name"], test)
     missing = next(row for row in third["rows"] if row["name"] == "weak_turns")["cells"][0]
     assert (missing["n"], missing["of"]) == (1, 2)  # what nobody made is counted
 
 
+@pytest.mark.slow
 def test_boards_of_the_paper_stand_beside_the_printed_ones(run):
     boards = paper_boards(RunFacts("mine", run.facts, run.plan, run.results, run.summary))
     assert [board.title for board in boards] == ["mind, first person, as printed", "mind, third person, as printed"]
@@ -106,6 +106,7 @@ def test_models_compete_with_those_that_see_as_much():
     assert best[0] == {"MIND-World": "best", "Matrix-Game 2.0": "second"}  # not the one that sees the context
 
 
+@pytest.mark.slow
 def test_one_column_alone_is_no_table(data, tmp_path):
     gt, models = data
     run = evaluated(models / "copy", gt, tmp_path / "run", ("mind_gsc_mse",))
@@ -119,6 +120,7 @@ def told(cases: list[Any]) -> dict[str, str]:
     return {case.sample: case.annotations.get(KIND, "") for case in cases if isinstance(case, Case)}
 
 
+@pytest.mark.slow
 def test_the_kind_of_a_scene_comes_from_the_table_the_action_file_or_the_name(data, tmp_path):
     import shutil
 
@@ -145,6 +147,7 @@ def test_the_kind_of_a_scene_comes_from_the_table_the_action_file_or_the_name(da
         scene_kinds(None, tmp_path / "own2.csv")
 
 
+@pytest.mark.slow
 def test_scores_by_kind_of_scene(data, tmp_path, revisit):
     import shutil
 
@@ -168,6 +171,7 @@ def test_scores_by_kind_of_scene(data, tmp_path, revisit):
 # ---- captions -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_judge_writes_the_descriptions_of_recordings(tmp_path, revisit, make_clip):
     for k, name in enumerate(("yard", "hall", "pier")):
         make_clip(tmp_path / "videos" / f"{name}.mp4", count=8, seed=k)

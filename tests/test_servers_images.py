@@ -347,6 +347,7 @@ def test_prompts_of_records_and_names_that_are_no_names(tmp_path, revisit):
         assert "cannot be the name of a picture" in said.stderr and server.calls == 2
 
 
+@pytest.mark.slow
 def test_a_server_that_sends_too_much_is_left(tmp_path):
     def flood(handler):
         send(handler, 200, b"x" * (65 << 20))

@@ -66,6 +66,7 @@ def test_the_request_is_that_of_the_official_client():
     assert question.read(reply.text)["name"] == "yard_keeper_1"
 
 
+@pytest.mark.slow
 def test_a_real_server_takes_the_question(real):  # noqa: F811
     """A tiny random model writes nothing sensible; the server accepts the form, and what comes back is checked."""
     url, model = real
@@ -95,6 +96,7 @@ def test_a_scene_that_cannot_be_used_says_why(more, says):
     assert form.check(scene(1))["with"] == "a wheelbarrow"
 
 
+@pytest.mark.slow
 def test_scenes_are_written_one_after_the_other_checked_and_recorded(tmp_path, revisit):
     def answer(body):
         number = number_of(body)
