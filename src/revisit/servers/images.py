@@ -226,7 +226,7 @@ class RecordedImages:
     def draw(self, request: Request) -> Picture:
         """The recorded picture."""
         line = self.lines.get(picture_key(self.facts, request))
-        file = self.path.parent / str(line["file"]) if line else None
+        file = self.path.parent / Path(str(line["file"])).name if line else None  # of this folder, whatever it says
         if line is None or file is None or not file.is_file():
             raise Refused(f"{self.path} holds no picture of {request.id!r} with this prompt and size; use a server")
         if file_digest(file) != line["sha256"]:
