@@ -74,7 +74,7 @@ def command_of(place: Path, mine: int, child: int = 0) -> str:
 def costs(place: Path, by: By, jobs: list[Job]) -> list[dict[str, Any]]:
     made = list(run_jobs(jobs, by.makers({}), place / "out/m", how_of(by, timeout=600)))
     assert [one.status for one in made] == ["made"] * len(jobs), made
-    assert all(one.cost == known_of(job.out)["made_with"]["cost"] for one, job in zip(made, jobs, strict=True))
+    assert all(one.cost == known_of(job.out)["cost"] for one, job in zip(made, jobs, strict=True))
     return [one.cost for one in made if one.cost is not None]
 
 

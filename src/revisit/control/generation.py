@@ -165,7 +165,7 @@ def cost_of(batch: Batch, how: How) -> dict[str, Any]:
     clips = []
     for job in batch.jobs:
         known = known_of(job.out) if job.out.is_file() else None
-        cost = (known or {}).get("made_with", {}).get("cost")
+        cost = (known or {}).get("cost")
         if isinstance(cost, dict):
             clips.append((cost, job.frames / job.fps))
     return summed_up(clips, how.price, how.currency)

@@ -210,11 +210,10 @@ def _attempt(
             asked_for, is_ = ("x".join(map(str, size)) for size in (job.size, found["size"]))
             remarks.append(f"the clip is {is_}, but {asked_for} was requested")
         output = {"sha256": file_digest(made), "bytes": made.stat().st_size, **found}
-        made_with: dict[str, Any] = {"command": how.command, "checkpoint": how.checkpoint}
-        if maker.cost is not None:
-            made_with["cost"] = maker.cost.as_json()
+        made_with = {"command": how.command, "checkpoint": how.checkpoint}
+        cost = {} if maker.cost is None else {"cost": maker.cost.as_json()}
         # First the record, then the clip: who is stopped in between makes the clip again, and finds no stray one.
-        _write_json(sidecar(job.out), {**expected, "made_with": made_with, "output": output})
+        _write_json(sidecar(job.out), {**expected, "made_with": made_with, **cost, "output": output})
         made.replace(job.out)
     return "made", ""
 
