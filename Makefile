@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 # Tests start the command hundreds of times: compiled modules are kept, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test lint types tests fast times fuzz soak docs site benchmarks lock sbom release-check clean
+.PHONY: demo test lint types tests fast times checks fuzz soak docs site benchmarks lock sbom release-check clean
 
 demo: .venv/installed
 	$(BIN)/revisit demo --out demo
@@ -24,8 +24,8 @@ types: .venv/installed-dev
 	$(BIN)/mypy
 
 # Three processes test on two cores, because many tests wait; threads within them would only wait for each other.
-tests fast times: export OMP_NUM_THREADS = 1
-tests fast times: export OPENBLAS_NUM_THREADS = 1
+tests fast times checks: export OMP_NUM_THREADS = 1
+tests fast times checks: export OPENBLAS_NUM_THREADS = 1
 
 # The tests of a file stay together: what they share is then made once.
 tests: .venv/installed-dev
@@ -37,6 +37,11 @@ fast: .venv/installed-dev
 
 times: .venv/installed-dev
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not long" --record-times
+
+# The tests that the checklist names (docs/checklist/), and the day on which each passed.
+checks: .venv/installed-dev
+	$(BIN)/python -m pytest -n 3 --dist loadfile --record-checks $$($(BIN)/python docs/checklist.py)
+	$(BIN)/python docs/make_cards.py
 
 # Files changed at random, read by everything that reads files; FUZZ="--inputs 95000 --media 5000 --flips 100000 --log build/fuzz.jsonl" for long.
 fuzz: .venv/installed-dev

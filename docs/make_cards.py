@@ -1,10 +1,12 @@
-"""Write the pages that come from the code: metrics.md and metrics/ (cards), reasons.md and audit-results.md.
+"""Write the pages that come from the code: metrics.md and metrics/ (cards), reasons.md, checklist.md and others.
 
 All come from the code: run `make docs` after changing a card; a test fails when the page and the code differ.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -74,6 +76,7 @@ def pages() -> dict[Path, str]:
         **cards,
         HERE / "reasons.md": reasons(),
         HERE / "licences.md": licences(),
+        HERE / "checklist.md": _checklist(),
         HERE / "audit-results.md": results_page(),
     }
 
@@ -140,6 +143,15 @@ def _observers() -> str:
         what = row["what"].replace("|", "\\|")
         text += f"| `{row['id']}` | {row['v']} | {row['makes']} | {row['frames']} | {what} |\n"
     return text
+
+
+def _checklist() -> str:
+    """The page of what the benchmarks have, by the module beside this one."""
+    spec = importlib.util.spec_from_file_location("checklist", HERE / "checklist.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules["checklist"] = importlib.util.module_from_spec(spec)  # where its types look for each other
+    spec.loader.exec_module(module)
+    return str(module.page())
 
 
 def reasons() -> str:

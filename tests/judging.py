@@ -86,6 +86,7 @@ class Server:
         self.answer = answer
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.paths: list[str] = []  # of what was posted
         self.faults: list[Callable[[BaseHTTPRequestHandler], bool]] = []  # used up one per call; True: it was handled
         self.latency = 0.0
         self.down = False
@@ -127,6 +128,7 @@ def serving(answer: Callable[[dict[str, Any]], Any]):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with server.lock:
                 server.requests.append(body)
+                server.paths.append(self.path)
                 server.headers.append(dict(self.headers))
                 fault = server.faults.pop(0) if server.faults else None
             if server.latency:

@@ -200,8 +200,11 @@ def test_a_board_counts_the_clips_of_the_tests_that_apply(data, tmp_path):
     cells = next(row for row in whole.rows if row.model == "weak_turns").cells
     assert (cells["mind_lcm_mse"].n, cells["mind_lcm_mse"].of) == (8, 8)
     assert (cells["mind_gsc_mse"].n, cells["mind_gsc_mse"].of) == (2, 2)
-    assert [board.title for board in parts] == ["mind, mem_test", "mind, action_space_test", "mind, mirror_test"]
-    assert [[column.key for column in board.columns] for board in parts] == [
+    assert [board.title for board in parts] == [
+        "mind, mem_test", "mind, action_space_test", "mind, mirror_test", "mind, first person, as printed",
+        "mind, third person, as printed",
+    ]  # fmt: skip
+    assert [[column.key for column in board.columns] for board in parts[:3]] == [
         ["mind_lcm_mse"], ["mind_lcm_mse"], ["mind_gsc_mse"]
     ]  # fmt: skip
     value = cells["mind_lcm_mse"].mean
@@ -238,7 +241,7 @@ def test_the_leaderboard_has_no_tables_of_another_benchmark(data, tmp_path):
     evaluated(models / "copy", gt, tmp_path / "run", ("mind_lcm_mse",))
     done = CliRunner().invoke(app, ["leaderboard", str(tmp_path / "run"), "--published"])
     assert done.exit_code == 0 and "LingBot" not in done.output
-    assert "mind: Revisit has no published table of this suite" in done.output
+    assert "Published: MIND, third person" in done.output and "0.1404" in done.output
     assert "mind, mem_test" in done.output
 
 

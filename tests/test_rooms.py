@@ -21,7 +21,8 @@ ALLOWED = {
     "results": {"core", "media", "stats"},
     "control": {"core", "geometry", "media"},
     "observers": {"core", "evidence", "media", "geometry", "weights", "networks"},
-    "judges": {"core", "evidence", "media", "stats", "http_client"},
+    "servers": {"core", "media", "http_client"},
+    "judges": {"core", "evidence", "media", "stats", "servers"},
     "metrics": {"core", "evidence", "geometry"},
     "diagnosis": {"core", "evidence", "stats", "results"},
     "suites": {
@@ -31,6 +32,7 @@ ALLOWED = {
         "geometry",
         "control",
         "judges",
+        "servers",
         "metrics",
         "stats",
         "diagnosis",

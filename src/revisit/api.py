@@ -211,6 +211,7 @@ def generate(
     timeout: float = 3600,
     retries: int = 0,
     replace: bool = False,
+    price: float | None = None,
 ) -> Generation:
     """Make the clips of a benchmark's dataset, as `revisit generate` does; the same call resumes.
 
@@ -218,7 +219,8 @@ def generate(
     >>> made.good, made.source          # whether every clip is there; what `revisit.evaluate` is given
 
     `by` is a function of a job (see docs/generate.md) that writes job["out"] or returns frames; or a command, which
-    with `serve` is started once per worker; or the name of a baseline: pan, hold, repeat or world.
+    with `serve` is started once per worker; or the name of a baseline: pan, hold, repeat or world. What a clip takes,
+    and its `price` where one is given, stand in models.yaml beside the clips.
     """
     from revisit.control import generation
     from revisit.control.generators import generator as card
@@ -233,7 +235,8 @@ def generate(
     if not name:
         raise UsageError("model= says what your model is called in tables and folders")
     to = card(generator) if generator else None
-    how = generation.how_of(who, timeout=timeout, retries=retries, replace="any" if replace else "", to=to)
+    again = "any" if replace else ""
+    how = generation.how_of(who, timeout=timeout, retries=retries, replace=again, to=to, price=price)
     (wanted,) = generation.conditions(
         name, [f"{size[0]}x{size[1]}"] if size else [], first_frame, to=to, frames=frames, fps=fps, seed=seed,
         only=tuple(only), limit=limit, options=dict(options or {}),

@@ -45,6 +45,8 @@ def generate(
     retries: int = typer.Option(1, min=0, help="Retries of a clip that crashed, hung or came out wrong."),
     replace: bool = typer.Option(False, "--replace", help="Make clips again that were made from other inputs."),
     checkpoint: str = typer.Option("", help="Name of the weights, for the record."),
+    price: float = typer.Option(None, min=0, help="What a clip costs, for the model's card and the tables."),
+    currency: str = typer.Option("USD", help="Of the price."),
     own: Path = typer.Option(None, "--generators", help="A YAML file with your own generators."),
     dry_run: bool = typer.Option(
         False, "--dry-run", help="Print the plan and the disk space it needs, without making clips."
@@ -59,6 +61,7 @@ def generate(
         batch_of,
         carry_out,
         conditions,
+        cost_of,
         disk_free,
         how_of,
         plan_rows,
@@ -77,7 +80,8 @@ def generate(
         by.makers({"world": world})
     to = card(generator, own) if generator else None
     how = how_of(
-        by, timeout=timeout, retries=retries, replace="any" if replace else "", to=to, checkpoint=checkpoint
+        by, timeout=timeout, retries=retries, replace="any" if replace else "", to=to, checkpoint=checkpoint,
+        price=price, currency=currency,
     )  # fmt: skip
     batches = [
         batch_of(suite, data, out, wanted)
@@ -112,6 +116,8 @@ def generate(
         return
     for remark, count in Counter(remark for made in ended for remark in made.remarks).items():
         console.message(f"{count} of {total}: {remark}")
+    for batch in batches if not baseline else ():
+        console.message(_cost_line(cost_of(batch, how)))
     counts = dict(sorted(Counter(made.status for made in ended).items()))
     score = dict.fromkeys(shlex.join(["revisit", "eval", *batch.evaluate]) for batch in batches)
     if json:
@@ -121,6 +127,18 @@ def generate(
         for line in score:
             typer.echo(line)
     raise typer.Exit(0 if all(made.good for made in ended) else 1)
+
+
+def _cost_line(cost: dict[str, Any]) -> str:
+    """What clips cost, as a line."""
+    if not cost:
+        return "no clip was made, so nothing is known of the cost"
+    loading = ", with loading" if cost.get("with_loading") else ""
+    parts = [f"{cost['seconds_per_clip']:.4g} s per clip over {cost['clips']} clips{loading}"]
+    parts += [f"peak memory {cost['peak_memory_gb']:.3g} GB"] if "peak_memory_gb" in cost else []
+    parts += [f"peak GPU memory {cost['peak_gpu_memory_gb']:.3g} GB"] if "peak_gpu_memory_gb" in cost else []
+    parts += [f"{cost['price_per_clip']:.4g} {cost['currency']} per clip"] if "price_per_clip" in cost else []
+    return f"cost: {'; '.join(parts)} ({cost['machine']})"
 
 
 def options_of(given: list[str]) -> dict[str, str]:

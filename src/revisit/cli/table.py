@@ -20,6 +20,7 @@ def table(
     measured: bool = typer.Option(
         False, "--measured", help="Scores as they were measured, not held to the truth: a reset may then look best."
     ),
+    cost: bool = typer.Option(False, "--cost", help="With what generating a clip costs, where models.yaml says it."),
     models: Path = typer.Option(None, help="A file of facts of models; models.yaml beside the run by default."),
     out: Path = typer.Option(None, "--out", help="Write to this file instead of the screen."),
 ) -> None:
@@ -32,6 +33,7 @@ def table(
     if format not in FORMATS:
         raise UsageError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
     made = _grouped(_boards(runs, metric, measured), by, runs, models)
+    made = _with_cost(made, runs, models) if cost else made
     told = getattr(text, f"as_{format}")(made, sort, interval)
     if format == "markdown":
         told += f"\n{BEST_RULE}\n"
@@ -79,5 +81,40 @@ def _grouped(boards: list[Any], by: str, runs: list[Path], models: Path | None) 
     known = facts_for(runs, models)
     return [
         replace(board, rows=tuple(replace(row, group=known.value(row.model, by)) for row in board.rows))
+        for board in boards
+    ]
+
+
+def _with_cost(boards: list[Any], runs: list[Path], models: Path | None) -> list[Any]:
+    """Boards with columns of what generating costs, of which less is better."""
+    from dataclasses import replace
+
+    from revisit.core import UsageError
+    from revisit.results.boards import Column, printed
+    from revisit.results.model_facts import COSTS, facts_for
+
+    known = facts_for(runs, models)
+    rows = [row for board in boards for row in board.rows]
+    names = [name for name in COSTS if any(known.cost(row.model, name) is not None for row in rows)]
+    if not names:
+        raise UsageError(
+            "nobody says what generating costs; `revisit generate` measures it, or write a model's "
+            "`cost: {seconds_per_clip: 42}` into models.yaml beside the run"
+        )
+    units = {name: f", {unit}" if unit else "" for name, (_, unit) in COSTS.items()}
+    paid = {str(known.of(row.model).get("cost", {}).get("currency", "")) for row in rows} - {""}
+    if len(paid) > 1 and "price_per_clip" in names:
+        raise UsageError(f"prices in {' and '.join(sorted(paid))} do not compare; write them in one currency")
+    units["price_per_clip"] = f", {paid.pop()}" if paid else ""
+    columns = [Column(name, f"{COSTS[name][0]}{units[name]}", higher_is_better=False) for name in names]
+    return [
+        replace(
+            board,
+            columns=(*board.columns, *columns),
+            rows=tuple(
+                replace(row, cells={**row.cells, **{name: printed(known.cost(row.model, name)) for name in names}})
+                for row in board.rows
+            ),
+        )
         for board in boards
     ]

@@ -13,7 +13,8 @@ import yaml
 
 from revisit.control.jobs import Batch, Job, Wanted, distinct, is_plain
 from revisit.control.makers import LOADING, Called, Live, Maker, OneShot, Request, worker_environment
-from revisit.control.running import Generated, How, disk_needed, run_jobs
+from revisit.control.metering import summed_up
+from revisit.control.running import Generated, How, disk_needed, known_of, run_jobs
 from revisit.control.standins import STANDINS
 from revisit.core import SUITES, UsageError
 from revisit.core.cases import CEILING, FLOOR
@@ -143,8 +144,11 @@ def carry_out(
     finally:
         if batch.index is not None:
             batch.index(batch.jobs)
-        if how.category:
-            mark(Path(batch.evaluate[0]), batch.jobs[0].model, how.category)
+        facts: dict[str, Any] = {"category": how.category} if how.category else {}
+        if not by.baseline and (cost := cost_of(batch, how)):
+            facts["cost"] = cost
+        if facts:
+            mark(Path(batch.evaluate[0]), batch.jobs[0].model, facts)
 
 
 def with_ceilings(batches: Sequence[Batch], by: By, how: How) -> list[tuple[Batch, By, How]]:
@@ -156,15 +160,27 @@ def with_ceilings(batches: Sequence[Batch], by: By, how: How) -> list[tuple[Batc
     return [*found, *((batch, render, replace(rendering, replace="own")) for batch in ceilings.values())]
 
 
-def mark(clips: Path, model: str, category: str) -> None:
-    """Write the category of a model into models.yaml beside the clips, where tables look for facts of models."""
+def cost_of(batch: Batch, how: How) -> dict[str, Any]:
+    """What the clips of a batch cost, by the records beside them: those of earlier runs count, too."""
+    clips = []
+    for job in batch.jobs:
+        known = known_of(job.out) if job.out.is_file() else None
+        cost = (known or {}).get("cost")
+        if isinstance(cost, dict):
+            clips.append((cost, job.frames / job.fps))
+    return summed_up(clips, how.price, how.currency)
+
+
+def mark(clips: Path, model: str, facts: Mapping[str, Any]) -> None:
+    """Write facts of a model into models.yaml beside the clips, where tables look for them; others stay."""
     path = clips / MODELS
     try:
         known = (parse_yaml(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
-        facts = known.setdefault("models", {}) if "models" in known or not known else known
-        if facts.get(model, {}).get("category") == category:
+        models = known.setdefault("models", {}) if "models" in known or not known else known
+        there = models.get(model, {})
+        if {**there, **facts} == there:
             return
-        facts[model] = {**facts.get(model, {}), "category": category}
+        models[model] = {**there, **facts}
     except (yaml.YAMLError, AttributeError, TypeError) as error:
         raise UsageError(f"{path}: expected names of models with facts ({error}); mend it or move it away") from error
     write_text(path, yaml.safe_dump(known, sort_keys=False, allow_unicode=True))

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from revisit.control.metering import Cost, Meter
 from revisit.core import UsageError
 from revisit.core.texts import json_or_none
 from revisit.core.threads import started
@@ -34,6 +35,7 @@ PLACEHOLDERS = (
     "frames", "fps", "width", "height", "id", "sample", "job", "out",
 )  # fmt: skip
 TAIL = 400  # characters of last words that are kept
+LOOK = 0.05  # seconds between two looks at a process that works
 LOADING = 3600.0  # seconds that a process may take to load its weights
 Request = dict[str, Any]
 Ended = tuple[str, str]  # what became of it ("" if all is well), and why or last words
@@ -43,6 +45,7 @@ class Maker(Protocol):
     """Somebody who makes clips, one after the other."""
 
     starts: int  # processes that were started
+    cost: Cost | None  # of the last clip
 
     def make(self, request: Request, file: Path, timeout: float) -> Ended:
         """Make the clip of a request, which also lies in a file."""
@@ -58,10 +61,13 @@ class OneShot:
         arguments(command, dict.fromkeys(PLACEHOLDERS, ""))
         self.command, self.env, self.starts = command, env, 0
         self.running: subprocess.Popen[bytes] | None = None
+        self.cost: Cost | None = None
 
     def make(self, request: Request, file: Path, timeout: float) -> Ended:
         """Run the command."""
         words = arguments(self.command, values_of(request, file))
+        meter = Meter(self.env)
+        self.cost, begun = None, time.monotonic()
         with tempfile.TemporaryFile() as said:
             try:
                 self.running = process = subprocess.Popen(
@@ -71,15 +77,17 @@ class OneShot:
             except OSError as error:
                 return "crashed", f"the command cannot be started: {error}"
             self.starts += 1
+            meter.session = process.pid
             try:
-                code = process.wait(timeout)
-            except subprocess.TimeoutExpired:
-                return "hung", f"the command was stopped after {timeout:g} seconds"
+                code = _wait(process, timeout, meter)
+                if code is None:
+                    return "hung", f"the command was stopped after {timeout:g} seconds"
             finally:
                 _stop(process)
             tail = _last_words(said)
         if code:
             return "crashed", _ended(code, tail)
+        self.cost = meter.cost(time.monotonic() - begun, loading=None)
         return "", f"its last output: {tail}" if tail else "it printed nothing"
 
     def close(self) -> None:
@@ -98,9 +106,12 @@ class Live:
         self.env, self.loading, self.starts = env, loading, 0
         self.process: subprocess.Popen[bytes] | None = None
         self.ready = False
+        self.cost: Cost | None = None
 
     def make(self, request: Request, file: Path, timeout: float) -> Ended:
         """Hand the job over and wait for the answer."""
+        self.cost, asked = None, time.monotonic()
+        new, loading = self.process is None, 0.0
         if self.process is None:
             try:
                 self._start()
@@ -116,7 +127,7 @@ class Live:
             return self._died()
         while True:
             try:
-                line = self.lines.get(timeout=max(0.0, deadline - time.monotonic()))
+                line = self._next_line(deadline)
             except queue.Empty:
                 self._end()
                 return "hung", f"no answer after {timeout:g} seconds; the process was stopped"
@@ -124,14 +135,30 @@ class Live:
                 return self._died()
             answer = _answer(line)
             if answer.get("ready") and not self.ready:
-                self.ready, deadline = True, time.monotonic() + timeout
+                now = time.monotonic()
+                self.ready, deadline, loading, asked = True, now + timeout, now - asked, now
             elif answer.get("id") == request["id"]:
+                # A process that does not say when it is ready loads within its first clip.
+                inside = new and not self.ready
                 self.ready = True
                 if answer.get("error") or answer.get("status") not in (None, "done"):
                     return "failed", str(answer.get("error") or answer.get("status"))
+                self.meter.look(last=True)
+                self.cost = self.meter.cost(time.monotonic() - asked, None if inside else loading)
                 return "", " ".join(self.chatter)[-TAIL:] or "it printed nothing"
             else:
                 self.chatter.append(line.decode(errors="replace").strip())
+
+    def _next_line(self, deadline: float) -> bytes | None:
+        """The next line that the process prints, None where it has ended; queue.Empty behind the deadline."""
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                return self.lines.get(timeout=max(0.0, min(left, LOOK)))
+            except queue.Empty:
+                if left <= LOOK:
+                    raise
+                self.meter.look()
 
     def close(self) -> None:
         """Let the process end by itself: its stdin is closed. Who does not end is stopped."""
@@ -144,6 +171,7 @@ class Live:
             self._end()
 
     def _start(self) -> None:
+        self.meter = Meter(self.env)
         self.said = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the process
         self.process = process = subprocess.Popen(
             self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, start_new_session=True,
@@ -151,6 +179,7 @@ class Live:
         )  # fmt: skip
         self.starts += 1
         self.ready = False
+        self.meter.session = process.pid
         self.lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self.chatter: deque[str] = deque(maxlen=20)
         started(_listen, process, self.lines)
@@ -182,15 +211,18 @@ class Called:
 
     def __init__(self, function: Callable[[Request], Any]) -> None:
         self.function = function
+        self.cost: Cost | None = None
 
     def make(self, request: Request, file: Path, timeout: float) -> Ended:
         """Call the function; frames that it returns are encoded."""
+        self.cost, begun = None, time.monotonic()
         try:
             made = self.function(request)
             if made is not None and not isinstance(made, str | Path):
                 encode_mp4(Path(request["out"]), (np.asarray(frame) for frame in _plain(made)), request["fps"])
         except Exception as error:  # whatever the user's function does, the other jobs go on
             return "crashed", f"{type(error).__name__}: {error}"
+        self.cost = Cost(time.monotonic() - begun)  # its memory is that of this process, whatever else it holds
         return "", "the function returned"
 
     def close(self) -> None:
@@ -255,6 +287,20 @@ def _last_words(said: Any) -> str:
 
 def _ended(code: int, tail: str) -> str:
     return f"it was killed by signal {-code}" if code < 0 else f"the command failed with exit code {code}: {tail}"
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float, meter: Meter) -> int | None:
+    """The exit code of a command, which is looked at meanwhile; None where it takes longer."""
+    deadline, pause = time.monotonic() + timeout, 0.005
+    while True:
+        meter.look()
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return process.poll()
+        try:
+            return process.wait(min(pause, left))
+        except subprocess.TimeoutExpired:
+            pause = min(1.5 * pause, LOOK)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -59,6 +59,7 @@ class Generated:
     seconds: float = 0.0
     remarks: tuple[str, ...] = ()  # what must be known of its payload or its clip
     tries: int = 1
+    cost: dict[str, Any] | None = None  # of a clip that was made now: seconds and memory of its generator
 
     @property
     def good(self) -> bool:
@@ -76,6 +77,8 @@ class How:
     command: str = ""  # for the provenance, as are the next two
     checkpoint: str = ""
     category: str = ""  # floor, where the maker is a stand-in
+    price: float | None = None  # of a clip, for the model's card
+    currency: str = "USD"
 
 
 def run_jobs(
@@ -148,14 +151,16 @@ def one(job: Job, maker: Maker, home: Path, how: How) -> Generated:
     started = time.monotonic()
     remarks: list[str] = []
     tries = 1
+    cost = None
     try:
         status, reason, tries = _made(job, maker, home, how, remarks)
+        cost = maker.cost.as_json() if status == "made" and maker.cost is not None else None
     except RevisitError as error:
         status, reason = "refused", str(error)
     except Exception as error:  # whatever a job holds, the others go on
         status, reason = "refused", f"this record cannot be processed: {type(error).__name__}: {error}"
     seconds = round(time.monotonic() - started, 3)
-    return Generated(job.id, status, reason[:LONGEST_REASON], seconds, tuple(remarks), tries)
+    return Generated(job.id, status, reason[:LONGEST_REASON], seconds, tuple(remarks), tries, cost)
 
 
 def _made(job: Job, maker: Maker, home: Path, how: How, remarks: list[str]) -> tuple[str, str, int]:
@@ -206,8 +211,9 @@ def _attempt(
             remarks.append(f"the clip is {is_}, but {asked_for} was requested")
         output = {"sha256": file_digest(made), "bytes": made.stat().st_size, **found}
         made_with = {"command": how.command, "checkpoint": how.checkpoint}
+        cost = {} if maker.cost is None else {"cost": maker.cost.as_json()}
         # First the record, then the clip: who is stopped in between makes the clip again, and finds no stray one.
-        _write_json(sidecar(job.out), {**expected, "made_with": made_with, "output": output})
+        _write_json(sidecar(job.out), {**expected, "made_with": made_with, **cost, "output": output})
         made.replace(job.out)
     return "made", ""
 

@@ -12,29 +12,15 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, get_args
 
-from revisit.core import RevisitError
 from revisit.judges.questions import Question
+from revisit.servers.endpoint import NoReply, Refused, Stopped
+
+__all__ = ["Answer", "Frames", "Judge", "NoReply", "Refused", "Reply", "Status", "Stopped", "Talk", "Usage"]
 
 Status = Literal["answered", "unanswered", "failed"]
 CUT_OFF = "the reply was too long and was cut off"
 # An observer that asks: it yields questions, receives their answers (answered or unanswered) and returns evidence.
 Talk = Generator[Sequence[Question], "list[Answer]", Any]
-
-
-class NoReply(RevisitError):
-    """A call that brought nothing, and may bring something later; `wait` is what the server asked for, in seconds."""
-
-    def __init__(self, sentence: str, wait: float | None = None) -> None:
-        super().__init__(sentence)
-        self.wait = wait
-
-
-class Refused(RevisitError):
-    """A question that this judge will not take, however often it is asked."""
-
-
-class Stopped(RevisitError):
-    """Nothing further can be asked: a wrong key, no such model, a spent budget."""
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,8 @@ class LocalJudge:
         """The replies to all questions; the yes-or-no ones in one pass."""
         import torch
 
+        if any(question.rules for question in questions):
+            raise Refused("this judge answers questions about frames; name a server that writes text")
         asked = [after(question, note) for question, note in zip(questions, notes, strict=True)]
         plain = [k for k, question in enumerate(questions) if isinstance(question.schema, YesNo)]
         found: dict[int, Reply] = {}

@@ -192,17 +192,19 @@ class Record:
 class Question:
     """One thing to ask about some frames. `about` is for judges that read no prose; language models ignore it.
 
-    Its identity is its text, its schema and `about`: a question under another id is not paid for again.
+    Its identity is its text, its schema, `about` and `rules`: a question under another id is not paid for again.
     """
 
     id: str
     text: str
     schema: Schema = field(default_factory=YesNo)
     about: Mapping[str, Any] = field(default_factory=dict)
+    rules: str = ""  # what a language model is told before, where it is not shown frames but writes something
 
     @property
     def digest(self) -> str:
-        return digest({"text": self.text, "schema": self.schema.json(), "about": dict(self.about)}, 24)
+        said = {"rules": self.rules} if self.rules else {}
+        return digest({"text": self.text, "schema": self.schema.json(), "about": dict(self.about), **said}, 24)
 
     def read(self, reply: str) -> Any:
         """The answer that a reply is, alone or behind an agreed marker; Malformed where it is none."""

@@ -15,6 +15,7 @@ from revisit.report.plots import heat_map, scatter
 from revisit.report.tables import diagnosis_table, findings, funnel, in_words, plain_table, table
 from revisit.report.verdict import verdict_view
 from revisit.report.words import direction, is_bounded, span
+from revisit.results.model_facts import cost_table, facts_for
 from revisit.results.rules import HEADINGS, arrow, heading, metric_title, observed_by
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def page(book: Book, by: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
             for name, part in summary.get("parts", {}).items()
         ],
         "said": summary.get("sentences", []),
-        "tables": [plain_table(extra) for extra in summary.get("tables", [])],
+        "tables": [plain_table(extra) for extra in [*summary.get("tables", []), *_costs(book)]],
         "by": [
             {
                 "expression": expression,
@@ -111,6 +112,12 @@ def page(book: Book, by: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         "trouble": _trouble(summary),
         "protocol": _protocol(facts, cards, gates, summary),
     }
+
+
+def _costs(book: Book) -> list[dict[str, Any]]:
+    """What generating costs, where models.yaml beside the clips or the run says it."""
+    found = cost_table(facts_for([book.run.path]), list(book.summary.get("models", {})))
+    return [found] if found else []
 
 
 STALE = "The run has been scored again since; `revisit align` brings this up to date."

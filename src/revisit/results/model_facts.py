@@ -18,7 +18,18 @@ from revisit.results.run import Run
 
 FILE = "models.yaml"
 GROUPS = ("category", "viewpoint", "camera", "backbone", "parameters")  # what models can be grouped by
-FIELDS = (*GROUPS, "size", "fps", "frames", "from", "source", "aliases", "title")
+FIELDS = (*GROUPS, "size", "fps", "frames", "from", "source", "aliases", "title", "cost")
+# What generating costs, as `revisit generate` writes it: name -> head of a column, and its unit.
+COSTS = {
+    "seconds_per_clip": ("Seconds per clip", "s"),
+    "seconds_per_video_second": ("Seconds per second of video", "s"),
+    "gpu_seconds_per_video_second": ("GPU seconds per second of video", "s"),
+    "peak_memory_gb": ("Peak memory", "GB"),
+    "peak_gpu_memory_gb": ("Peak GPU memory", "GB"),
+    "price_per_clip": ("Price per clip", ""),
+}
+COST_NUMBERS = (*COSTS, "clips", "gpus", "loading_seconds")
+COST_WORDS = ("machine", "currency", "with_loading")
 UNKNOWN = "not known"
 
 
@@ -47,6 +58,11 @@ class ModelFacts:
             return UNKNOWN
         return {True: "camera-conditioned", False: "without camera"}[found] if isinstance(found, bool) else str(found)
 
+    def cost(self, model: str, fact: str) -> float | None:
+        """One number of what generating with a model costs; None where it is not known."""
+        found = self.of(model).get("cost", {}).get(fact)
+        return None if found is None else float(found)
+
     def came_from(self, model: str, others: Sequence[str]) -> str | None:
         """Which of the others a model is a later size or version of."""
         origin = self.of(model).get("from")
@@ -64,10 +80,54 @@ class ModelFacts:
         for model, facts in given.items():
             if unknown := [name for name in facts if name not in FIELDS]:
                 raise UsageError(f"{path}: {model} has {unknown[0]!r}; facts are {', '.join(FIELDS)}")
+            _check_cost(facts.get("cost", {}), f"{path}: {model}")
         known: dict[str, Mapping[str, Any]] = dict(self.facts)
         for model, facts in given.items():
             known[self.name(str(model)) or str(model)] = {**self.of(str(model)), **facts}
         return _indexed(known)
+
+
+def _check_cost(cost: Any, where: str) -> None:
+    """Raise UsageError where a cost is not written as `revisit generate` writes it."""
+    if not isinstance(cost, Mapping):
+        raise UsageError(f"{where}: cost is a mapping, such as cost: {{seconds_per_clip: 42}}")
+    for name, value in cost.items():
+        if name in COST_WORDS:
+            continue
+        if name not in COST_NUMBERS:
+            raise UsageError(f"{where}: cost has {name!r}; it has {', '.join([*COST_NUMBERS, *COST_WORDS])}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise UsageError(f"{where}: cost.{name} is {value!r}; expected a number of 0 or more")
+
+
+def cost_table(known: ModelFacts, models: Sequence[str]) -> dict[str, Any] | None:
+    """What generating costs, a row per model and a column per number that somebody has; None where nobody has one."""
+    names = [name for name in COSTS if any(known.cost(model, name) is not None for model in models)]
+    rows = [model for model in models if known.of(model).get("cost")]
+    if not names or not rows:
+        return None
+    machines = [str(known.of(model)["cost"].get("machine", "")) for model in rows]
+    cells = [
+        [_cost_text(known, model, name) for name in names] + [on] for model, on in zip(rows, machines, strict=True)
+    ]
+    loading = [model for model in rows if known.of(model)["cost"].get("with_loading")]
+    note = "means over clips, peaks over all of them, as measured where the clips were generated"
+    note += f"; with the loading of weights: {', '.join(loading)}" if loading else ""
+    note += "; on different machines" if len(set(machines)) > 1 else ""
+    return {
+        "title": "Cost of generating",
+        "note": note,
+        "columns": [*(COSTS[name][0] for name in names), "Machine"],
+        "rows": [{"name": model, "cells": row} for model, row in zip(rows, cells, strict=True)],
+    }
+
+
+def _cost_text(known: ModelFacts, model: str, name: str) -> str:
+    value = known.cost(model, name)
+    if value is None:
+        return "–"
+    unit = known.of(model)["cost"].get("currency", "") if name == "price_per_clip" else COSTS[name][1]
+    return f"{value:.4g} {unit}".strip()
 
 
 def _plain(name: str) -> str:

@@ -373,7 +373,7 @@ class Results:
 
     def _require_known(self, question: str) -> None:
         """Refuse a metric or gate that was not asked and that nobody knows."""
-        asked = self._whole._asked
+        asked = {**self._whole._asked, **self._source._asked, **self._asked}
         if question in asked or question in METRICS or question in GATES:
             return
         load_all()

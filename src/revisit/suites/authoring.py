@@ -21,7 +21,7 @@ from revisit.media.files import write_text
 from revisit.media.texts import csv_text
 
 CARD, READABLE = "dataset-card.json", "DATASET.md"
-OTHERS = ("models", "jobs", "inputs")  # what users add to a dataset later: no part of it
+OTHERS = ("models", "jobs", "inputs", "models.yaml")  # what users add to a dataset later: no part of it
 
 
 Rows = Sequence[Sequence[Any]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +19,12 @@ from revisit.core import UsageError
 from revisit.geometry.formats import format_colmap
 from revisit.geometry.poses import InvalidPoses, as_4x4, check_rigid, invert, trajectory
 from revisit.geometry.rotations import from_yaw_pitch, to_yaw_pitch
+from revisit.judges.questions import Question, Record, Text
 from revisit.media import announced_frames, write_picture
 from revisit.media.files import write_text
 from revisit.media.texts import csv_rows
 from revisit.suites import authoring
-from revisit.suites.mind.read import PERSPECTIVES
+from revisit.suites.mind.read import PERSPECTIVES, SCENES
 from revisit.suites.mind.selection import MIRROR, SHARED
 from revisit.suites.mind.world_keys import CODES, MIRRORS, Actor, Steps, action_file, mirrored, walk
 
@@ -79,10 +80,25 @@ def _usual(change: np.ndarray) -> float:
     return float(np.median(moved)) if len(moved) else 0.0
 
 
+def caption_question() -> Question:
+    """What a recording shows, for a generator that is to go on with it."""
+    text = (
+        "These are frames of one recording, in order: somebody walks through a place and looks around. Describe the "
+        "place, what stands in it and how it looks, and who or what is seen, in two or three sentences. Say nothing of "
+        "the camera and of what may come next. Then name the kind of place in one or two words."
+    )
+    return Question("mind.caption", text, Record({"caption": Text(900), "kind": Text(40)}))
+
+
 def write(
     root: Path, videos: Iterable[Path], *, perspective: str, mark: float, steps: Steps, licence: str, source: str,
+    captions: Mapping[str, str] | None = None, kinds: Mapping[str, str] | None = None,
 ) -> tuple[Path, list[str]]:  # fmt: skip
-    """The dataset of some recordings with its mirror tests, and a sentence for each that was left out."""
+    """The dataset of some recordings with its mirror tests, and a sentence for each that was left out.
+
+    `captions` and `kinds` (of scenes) are by the names of recordings; they become description/<name>.txt and
+    scenes.csv, as far as they are known.
+    """
     if perspective not in PERSPECTIVES:
         raise UsageError(f"--perspective is {' or '.join(PERSPECTIVES)}, not {perspective!r}")
     if not 0 < mark < 1:
@@ -90,7 +106,8 @@ def write(
     data = authoring.empty_folder(root) / "MIND-Data"
     test = data / perspective / "test"
     whose = ("actor", "camera") if perspective == "3rd_data" else ("actor",)
-    made, left_out = 0, []
+    names: list[str] = []
+    left_out = []
     for video in videos:
         try:
             keys, c2w = _told(video, steps)
@@ -104,15 +121,21 @@ def write(
         authoring.write_json(place / "action.json", action_file(keys, dict.fromkeys(whose, c2w), first))
         write_text(place / "images.txt", format_colmap(trajectory(c2w[first:])))
         write_picture(test / MIRROR / f"{video.stem}.png", authoring.frame(video, 0))
-        made += 1
-    if not made:
+        if caption := (captions or {}).get(video.stem):
+            write_text(data / perspective / "description" / f"{video.stem}.txt", f"{caption}\n")
+        names.append(video.stem)
+    if not names:
         raise UsageError("; ".join(left_out) or "there is no recording")
     for name, held in MIRRORS.items():
         keys = mirrored(held, TICKS)
         half = walked(keys[:TICKS], steps)
         path = np.concatenate([half, half[::-1]])  # frame i and frame n-1-i are one view
         authoring.write_json(test / MIRROR / f"{name}.json", action_file(keys, dict.fromkeys(whose, path), 0))
-    counts = {"recordings": made, "first frames of mirror tests": made, "go-and-return files": len(MIRRORS)}
+    told = [(name, kinds[name], perspective) for name in names if kinds and kinds.get(name)]
+    if told:
+        authoring.write_table(data / SCENES, ("name", "kind", "perspective"), told, newline="\n")
+    counts = {"recordings": len(names), "first frames of mirror tests": len(names)}
+    counts |= {"go-and-return files": len(MIRRORS), "recordings with a caption": len(captions or {})}
     authoring.write_card(
         data, "mind", title=f"MIND recordings of {source}", licence=licence, source=source, counts=counts
     )

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
 import typer
 
 from revisit.cli import console
+from revisit.cli.judge import FRAMES, asker_of, look_at
 from revisit.cli.running import carry_out, tell
 
 DINO = "dinov3-base"
@@ -112,21 +114,49 @@ def build(
     mark: float = typer.Option(0.5, help="Share of a recording that is context; the rest is to be predicted."),
     metres: float = typer.Option(0.05, help="What a key walks in a frame, where only keys are known."),
     degrees: float = typer.Option(2.0, help="What a key turns in a frame, where only keys are known."),
+    judge: str = typer.Option("", "--judge", help="A judge, for captions and kinds of scenes."),
+    frames: int = FRAMES,
+    scenes: Path = typer.Option(None, help="CSV with name and kind of scene; it goes before what a judge says."),
     licence: str = typer.Option(..., "--licence", help="Of the recordings; it goes onto the card."),
     source: str = typer.Option(..., help="Where they are from; it goes onto the card."),
 ) -> None:
     """Write action.json and images.txt for recordings, and the ten go-and-return tests from their first frames."""
     from revisit.suites.authoring import videos_in
     from revisit.suites.mind.build import write
+    from revisit.suites.mind.read import scene_kinds
     from revisit.suites.mind.world_keys import Steps
 
+    videos = videos_in(recordings)
+    known = {name: kind for (_, name), kind in scene_kinds(None, scenes).items()} if scenes is not None else {}
+    captions, kinds, trouble = _described(videos, judge, frames) if judge else ({}, {}, [])
     data, left_out = write(
-        out, videos_in(recordings), perspective=perspective, mark=mark, steps=Steps(metres, degrees), licence=licence,
-        source=source,
+        out, videos, perspective=perspective, mark=mark, steps=Steps(metres, degrees), licence=licence, source=source,
+        captions=captions, kinds={**kinds, **known},
     )  # fmt: skip
+    for sentence in trouble:
+        console.message(sentence)
     for sentence in left_out:
         console.message(f"left out: {sentence}")
     typer.echo(f"revisit build check {data}")
+    raise typer.Exit(1 if trouble else 0)
+
+
+def _described(videos: Sequence[Path], judge: str, frames: int) -> tuple[dict[str, str], dict[str, str], list[str]]:
+    """Captions and kinds of scenes by the names of recordings, as a judge tells them, and what it could not tell."""
+    from revisit.suites.mind.build import caption_question
+
+    captions: dict[str, str] = {}
+    kinds: dict[str, str] = {}
+    trouble = []
+    with asker_of(judge) as asker:
+        asked = {video.stem: asker.submit(look_at(video, frames), [caption_question()])[0] for video in videos}
+        for name, future in asked.items():
+            answer = future.result()
+            if answer.status == "answered":
+                captions[name], kinds[name] = answer.value["caption"], answer.value["kind"]
+            else:
+                trouble.append(f"{name}: the judge wrote no caption: {answer.reason}")
+    return captions, kinds, trouble
 
 
 COMMANDS = {"build mind": build, "mind": mind}

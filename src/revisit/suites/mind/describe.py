@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from revisit.geometry.rotations import geodesic
 from revisit.media import announced_frames
 from revisit.suites.authoring import DatasetTools, Described, Rows, counted, spread
 from revisit.suites.mind.jobs import jobs
-from revisit.suites.mind.read import action_space, truth_root
+from revisit.suites.mind.read import KIND, action_space, recording, scene_kinds, truth_root
 from revisit.suites.mind.selection import MIRROR, VARIED
 
 
@@ -50,8 +50,20 @@ def describe(folder: Path) -> Described:
         ("Varied action spaces", ("speed and angle", "clips"),
          counted(f"{space.get('speed', '?')}x, {space.get('angle', '?')}" for space in spaces)),
     ]  # fmt: skip
+    known, root = scene_kinds(truth_root(folder)), truth_root(folder)
+    kinds = [_kind(root, job.subset, job.condition, job.sample, known) for job in main]
+    if any(kinds):
+        tables.append(("Kinds of scenes", ("kind", "recordings"), counted(kind or "not told" for kind in kinds)))
     facts = {"recordings": len(main), "mirror clips": len(found) - len(main), "with poses": len(turns)}
     return Described("MIND", facts, tables, {"frames to predict": lengths, "greatest turn, degrees": turns})
+
+
+def _kind(root: Path, perspective: str, test: str, name: str, known: Mapping[tuple[str, str], str]) -> str:
+    """The kind of a recording's scene: by the table, by its action file, by its name."""
+    found = recording(root / perspective / "test" / test / name)
+    own = "" if isinstance(found, str) else found.kind
+    told = known.get((perspective, name)) or known.get(("", name)) or own
+    return told or str(action_space(name, test).get(KIND, ""))
 
 
 def problems(folder: Path) -> list[str]:

@@ -6,8 +6,9 @@ counts it. Files that belong to no test are passed over. A name is never split a
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -16,13 +17,17 @@ from typing import Any
 from revisit.core import Case, Clip, Rejected, UsageError
 from revisit.core.texts import parse_json
 from revisit.media import VIDEO_SUFFIXES, announced_frames, natural_order
-from revisit.suites.mind.selection import MAIN, MIRROR, VARIED
+from revisit.media.texts import csv_rows
+from revisit.suites.mind.selection import MAIN, MIRROR, SHARED, VARIED
 
 PERSPECTIVES = ("1st_data", "3rd_data")
 TESTS = (*MAIN, MIRROR)
 POSES = ("images.txt", "poses.npz", "poses.npy", "poses.txt")  # of a prediction, the first that is there
 ACTION_SPACE = re.compile(r"(?P<scene>.+)-(?P<speed>\d+(?:\.\d+)?)x-(?P<angle>\d+(?:\.\d+)?)")
 MOST_BYTES = 256 << 20  # of an action file; a recording of an hour has some tens of megabytes
+KIND = "scene_kind"  # an annotation: one of the paper's eight kinds of scenes, or another word
+KIND_KEYS = ("scene_kind", "scene_type", "scene_category")  # of an action file that tells it
+SCENES = "scenes.csv"  # in the dataset: name, kind, and where two perspectives share a name also perspective
 ACTION_FILE = 'expected {"mark_time": 240, "total_time": 1000, "data": [one row per frame]}'
 
 
@@ -37,6 +42,7 @@ class Recording:
     caption: str
     poses: Path | None
     poses_from: int  # number, in the file of poses, of the first predicted frame
+    kind: str = ""  # of scene, where the action file tells one
 
 
 def recognises(source: Path) -> bool:
@@ -51,6 +57,7 @@ def read(
     gt: str | None = None,
     model: str | None = None,
     poses: str | None = None,
+    scenes: str | None = None,
 ) -> Iterator[Case | Rejected]:
     """Cases of all models in `source`, and what is missing or cannot be used."""
     trees = _trees(source) if source.is_dir() else {}
@@ -72,6 +79,7 @@ def read(
             "1st_data/test"
         )
     known = cache(recording)  # every model is compared with the same ones
+    kinds = scene_kinds(truth, None if scenes is None else Path(scenes).expanduser())
 
     @cache
     def longest(place: str) -> int | None:
@@ -84,8 +92,32 @@ def read(
         for perspective in PERSPECTIVES:
             for test in MAIN:
                 for entry in _main(model or name, tree, truth, perspective, test, known, longest):
-                    yield entry if estimated is None or isinstance(entry, Rejected) else _posed(entry, estimated)
-            yield from _mirror(model or name, tree, truth, perspective)
+                    if isinstance(entry, Case):
+                        entry = _of_kind(entry, kinds)
+                        entry = entry if estimated is None else _posed(entry, estimated)
+                    yield entry
+            for entry in _mirror(model or name, tree, truth, perspective, known):
+                yield _of_kind(entry, kinds) if isinstance(entry, Case) else entry
+
+
+def scene_kinds(truth: Path | None, given: Path | None = None) -> dict[tuple[str, str], str]:
+    """(perspective, name of a recording) -> kind of its scene, from a table; the perspective is empty for both."""
+    path = given or (None if truth is None else truth / SCENES)
+    if path is None or (given is None and not path.is_file()):
+        return {}
+    columns = "name, kind, and perspective where a name means two scenes"
+    try:
+        rows = list(csv_rows(path.read_text(encoding="utf-8-sig")))
+        return {((row.get("perspective") or "").strip(), row["name"].strip()): row["kind"].strip() for row in rows}
+    except (OSError, UnicodeDecodeError, csv.Error, KeyError, AttributeError) as error:
+        raise UsageError(f"{path}: expected a CSV file with the columns {columns} ({error})") from error
+
+
+def _of_kind(case: Case, kinds: Mapping[tuple[str, str], str]) -> Case:
+    """The case with the kind of its scene, where a table tells one: it goes before what names and files tell."""
+    name = case.sample.rpartition("/")[2]
+    kind = kinds.get((case.subset, name)) or kinds.get(("", name)) or ""
+    return replace(case, annotations={**case.annotations, KIND: kind}) if kind else case
 
 
 def _posed(case: Case, folder: Path) -> Case:
@@ -167,6 +199,7 @@ def _prediction(model: str, sample: str, video: Path, found: Recording, frames: 
             "total_time": found.total,
             "true_poses_from": found.poses_from,
             **action_space(name, test),
+            **({KIND: found.kind} if found.kind else {}),
         },
         artifacts={artifact: path for artifact, path in artifacts.items() if path is not None},
     )
@@ -183,18 +216,25 @@ def action_space(name: str, test: str) -> dict[str, Any]:
     kind = scene.rstrip("0123456789").rstrip("-_ ")
     told: dict[str, Any] = {"action_space": "varied" if test == VARIED else "shared", "scene": scene}
     if kind and kind != "data":
-        told["scene_kind"] = kind
+        told[KIND] = kind
     if found is not None:
         told |= {"speed": float(found["speed"]), "angle": float(found["angle"])}
     return told
 
 
-def _mirror(model: str, tree: Path, truth: Path | None, perspective: str) -> Iterator[Case | Rejected]:
+def _mirror(
+    model: str, tree: Path, truth: Path | None, perspective: str, known: Callable[[Path], Recording | str]
+) -> Iterator[Case | Rejected]:
     """Clips that go out and come back; the dataset says how many, and not which is which."""
     count = 0
+    named = set(_folders(truth / perspective / "test" / SHARED)) if truth is not None else set()
     for video in _videos(tree / perspective / MIRROR):
         inside = video.relative_to(tree / perspective / MIRROR).with_suffix("")
         clip = Clip(video)
+        # First frames of these tests are those of recordings: a folder that is called like one shows its scene.
+        shared = truth / perspective / "test" / SHARED / inside.parts[0] if truth and inside.parts[0] in named else None
+        first = known(shared) if shared is not None else ""
+        kind = first.kind if isinstance(first, Recording) else ""
         yield Case(
             id=f"{perspective}/{MIRROR}/{inside.as_posix()}@{model}",
             suite="mind",
@@ -205,7 +245,7 @@ def _mirror(model: str, tree: Path, truth: Path | None, perspective: str) -> Ite
             align="mirror",
             subset=perspective,
             condition=MIRROR,
-            annotations={"video_name": video.name, "action_space": "shared"},
+            annotations={"video_name": video.name, "action_space": "shared", **({KIND: kind} if kind else {})},
         )
         count += 1
     for k in range(count, _expected_mirrors(truth, perspective)):
@@ -263,7 +303,8 @@ def recording(folder: Path) -> Recording | str:
         problem = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         return f"{where}: action.json cannot be used: {problem[:200]}"
     poses, poses_from = _true_poses(folder, actions, rows, mark)
-    return Recording(video, actions, mark, total, _caption(folder, content), poses, poses_from)
+    kind = next((str(content[key]).strip() for key in KIND_KEYS if isinstance(content.get(key), str)), "")
+    return Recording(video, actions, mark, total, _caption(folder, content), poses, poses_from, kind)
 
 
 def action_file(path: Path) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from revisit.core import Case, Record, Rejected
 from revisit.results import Results
 from revisit.results.tables import coverage
 from revisit.suites.mind.measures import KEYS
+from revisit.suites.mind.read import KIND
 from revisit.suites.mind.selection import MIRROR
 from revisit.suites.mind.summary import parts_of
 
@@ -66,7 +67,8 @@ def _rows(results: Results) -> list[dict[str, Any]]:
         else:
             named = {"path": case.sample.rpartition("/")[2], "perspective": case.subset, "test_type": case.condition}
             times = {name: case.annotations[name] for name in ("mark_time", "total_time")}
-            rows.append({**named, **times, **row})
+            kind = {KIND: case.annotations[KIND]} if KIND in case.annotations else {}
+            rows.append({**named, **kind, **times, **row})
     for (perspective, folder), videos in mirrors.items():
         rows.append(
             {

@@ -5,24 +5,25 @@ from revisit.results.boards import Board, RunFacts, board_of_run
 from revisit.suites.mind.describe import DATASET
 from revisit.suites.mind.jobs import jobs
 from revisit.suites.mind.measures import metrics
+from revisit.suites.mind.paper import paper_boards, published
 from revisit.suites.mind.read import TESTS, read, recognises
 from revisit.suites.mind.result import export
 from revisit.suites.mind.summary import summarise
 
 
 def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
-    """The board of all clips and those of the tests that the run has, or of one part of the dataset."""
+    """The board of all clips, those of the tests that the run has, and the paper's; or that of one part."""
     whole = board_of_run(run, subset=subset)
     if subset:
         return [whole]
     present = {entry.condition for entry in run.results.entries}
     parts = [board_of_run(run, subset=test) for test in TESTS if test in present]
-    return [whole, *(part for part in parts if part.columns)]
+    return [whole, *(part for part in parts if part.columns), *paper_boards(run)]
 
 
 MIND = suite(
     Suite(
         "mind", read_card(__package__), read, recognises, metrics, summarise,
-        export=export, boards=boards_of, jobs=jobs, dataset=DATASET,
+        export=export, boards=boards_of, published=published, jobs=jobs, dataset=DATASET,
     )
 )  # fmt: skip

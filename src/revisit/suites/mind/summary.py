@@ -12,14 +12,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from revisit.core import METRICS
+from revisit.core import METRICS, Case
 from revisit.results import Cell, Results
 from revisit.results.funnel import Stage, memory_stage, stage
 from revisit.results.results import Entry
 from revisit.results.tables import Table, standard_summary, table
 from revisit.stats.intervals import difference_interval
 from revisit.suites.mind.measures import KEYS
-from revisit.suites.mind.read import PERSPECTIVES, TESTS, action_space
+from revisit.suites.mind.paper import paper_tables
+from revisit.suites.mind.read import KIND, PERSPECTIVES, TESTS, action_space
 from revisit.suites.mind.selection import MAIN, SHARED, VARIED
 
 MEMORY = (*KEYS["lcm"].values(), *KEYS["gsc"].values())
@@ -35,7 +36,8 @@ def summarise(results: Results) -> dict[str, Any]:
         places=("subset", "condition"),
     )
     return standard | {
-        "tables": space_tables(results, list(standard["metrics"])),
+        "headline": paper_tables(results),
+        "tables": [*space_tables(results, list(standard["metrics"])), *kind_tables(results, list(standard["metrics"]))],
         "actions": {model: _actions(mine) for model, mine in results.groups().items()},
     }
 
@@ -102,6 +104,29 @@ def space_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
             titles,
             [(model, [_gap(mine, id) for id in asked]) for model, mine in models.items()],
         ),
+    ]
+
+
+def kind_tables(results: Results, metrics: Sequence[str]) -> list[Table]:
+    """Scores by kind of scene; none where the data tell fewer than two kinds. Missing clips have no kind."""
+    told = results.only(lambda entry: isinstance(entry, Case) and bool(entry.annotations.get(KIND)))
+    kinds = told.groups(lambda entry: str(entry.annotations[KIND]) if isinstance(entry, Case) else "")
+    asked = [id for id in metrics if told.expected(id)]
+    if len(kinds) < 2 or not asked:
+        return []
+    without = len(results.cases) - len(told.cases)
+    return [
+        table(
+            "Scores by kind of scene",
+            "as the dataset tells it" + (f"; {without} clips have none" if without else ""),
+            [METRICS[id].title for id in asked],
+            [
+                (f"{model}, {kind}", [part.cell(id) for id in asked])
+                for model in results.models
+                for kind, mine in sorted(kinds.items())
+                if (part := mine.where(model=model)).cases
+            ],
+        )
     ]
 
 

@@ -2,8 +2,9 @@
 
 Scenes are written as in scenes.yaml: a place, a subject, what it deals with, two fixed things behind it, and four
 events that cross two factors (does the subject move, does its state change), each with what the generator is told and
-what must be seen in the end. First frames are made by the user's own text-to-image command. What must be seen in the
-end may not be told: `leaks` finds prompts that do.
+what must be seen in the end. A scene may bring texts of its own: `picture`, and `prompt` of an event (writing.py).
+First frames are drawn by the user's own text-to-image command, or by a server. What must be seen in the end may not be
+told: `leaks` finds prompts that do.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ TIER_OF = dict(zip(EVENTS, TIERS, strict=True))  # our event -> the published ti
 DIVERGENCE = {"T2_div_a": "div_a", "T2_div_b": "div_b"}
 NEEDED = ("place", "subject", "then", "with", "behind", *EVENTS)
 CAMERA = re.compile(r"\b(camera|pans?|panning|zooms?|zooming|dolly|yaw|tilts?|orbits?|tracking shot)\b", re.IGNORECASE)
+FIRST_FRAMES = "first_frames"
+SIZE = (1294, 712)  # width and height of the published first frames
+Draw = Callable[[Mapping[str, str], Path], Mapping[str, str]]
 RUN = 5  # words in a row of the end that a prompt may not hold
 GUIDANCE = {
     "shot_type": "wide shot from waist height", "composition": "subject on the left third, the other thing far right",
@@ -53,7 +57,9 @@ def read(path: Path) -> dict[str, Mapping[str, Any]]:
 
 
 def first_frame_prompt(facts: Mapping[str, Any]) -> str:
-    """What a text-to-image model is told."""
+    """What a text-to-image model is told: the scene's own `picture`, or our words for its layout."""
+    if facts.get("picture"):
+        return str(facts["picture"])
     one, other = facts["behind"]
     return (
         f"{STYLE} In {facts['place']}, {facts['subject']} stands on the left third of the picture, facing right. "
@@ -90,19 +96,19 @@ def _shared_run(end: str, prompt: str) -> str:
 
 
 def write(
-    root: Path, families: Mapping[str, Mapping[str, Any]], *, licence: str, source: str,
-    draw: Callable[[str, str, Path], str] | None = None,
+    root: Path, families: Mapping[str, Mapping[str, Any]], *, licence: str, source: str, draw: Draw | None = None,
 ) -> tuple[Path, list[str]]:  # fmt: skip
-    """The files of some families, and what could not be drawn. Prompts that leak are refused."""
+    """The files of some families, and what could not be drawn. Prompts that leak are refused.
+
+    `draw` is given the prompts by the names of families and a folder, and returns why some have no picture.
+    """
     told = leaks(families)
     if told:
         raise UsageError(f"{len(told)} prompts give away what must not be told: {'; '.join(told[:3])}")
     authoring.empty_folder(root)
-    said = []
-    for name, facts in families.items():
-        trouble = "" if draw is None else draw(name, first_frame_prompt(facts), root / "first_frames" / f"{name}.png")
-        if trouble:
-            said.append(f"{name}: no first frame: {trouble}")
+    prompts = {name: first_frame_prompt(facts) for name, facts in families.items()}
+    trouble = {} if draw is None else draw(prompts, root / FIRST_FRAMES)
+    said = [f"{name}: no first frame: {why}" for name, why in trouble.items()]
     write_lines(root / "families.jsonl", [_family(name, facts) for name, facts in families.items()])
     tasks = tasks_of(families)
     write_lines(root / "variants.jsonl", [_variant(event, task, gap) for event, task in tasks for gap in GAPS])
@@ -118,7 +124,7 @@ def write(
 
 
 def _drawn(root: Path, name: str) -> Path:
-    return root / "first_frames" / f"{name}.png"
+    return root / FIRST_FRAMES / f"{name}.png"
 
 
 def _family(name: str, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,14 @@
-"""`revisit wrbench`: records to generate, and what the paper's table says."""
+"""`revisit wrbench`: records to generate, and what the paper's table says; `revisit build wrbench`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import typer
 
 from revisit.cli import console
+from revisit.suites.wrbench.commands_writing import IMAGES, SIZE, drawn_by, first_frames, prompts, scenes
 
 app = typer.Typer(help="WRBench: records to generate; published results.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -163,29 +165,21 @@ def build(
     scenes: Path = typer.Argument(help="YAML with families of scenes, as the suite's own scenes.yaml has them."),
     out: Path = typer.Option(..., help="An empty folder for families, variants, layouts, tails and first frames."),
     t2i: str = typer.Option("", help="Your text-to-image command: 'python draw.py --prompt {prompt} --out {out}'."),
-    timeout: float = typer.Option(600, help="Seconds for one picture."),
+    images: str = IMAGES,
+    size: str = SIZE,
+    timeout: float = typer.Option(600, help="Seconds for one picture by --t2i."),
     licence: str = typer.Option(..., "--licence", help="Of the scenes and pictures; it goes onto the card."),
     source: str = typer.Option(..., help="Where they are from; it goes onto the card."),
 ) -> None:
     """Write prompts for image- and text-to-video from scenes, draw first frames, and refuse what tells the end."""
-    from revisit.control.makers import OneShot
-    from revisit.suites.wrbench.build import read, write
+    from revisit.core import UsageError
+    from revisit.suites.wrbench.build import Draw, read, write
 
+    if t2i and images:
+        raise UsageError("first frames are drawn by --t2i, a command, or by --images, a server; give one of them")
     families = read(scenes)
-    drawer = OneShot(t2i, {}) if t2i else None
-
-    def draw(name: str, prompt: str, path: Path) -> str:
-        assert drawer is not None
-        path.parent.mkdir(parents=True, exist_ok=True)
-        inputs = {"prompt": prompt, "image": None, "source_video": None, "context": None}
-        request = {
-            "id": name, "sample": name, "seed": 0, "frames": 1, "fps": 1.0, "size": [1294, 712], "inputs": inputs,
-            "control": {}, "out": str(path),
-        }  # fmt: skip
-        status, reason = drawer.make(request, path, timeout)
-        return f"{status}: {reason}" if status else "" if path.is_file() else "the command wrote no file"
-
-    place, said = write(out, families, licence=licence, source=source, draw=draw if drawer else None)
+    draw: Draw | None = _by_command(t2i, timeout) if t2i else _by_server(images, size) if images else None
+    place, said = write(out, families, licence=licence, source=source, draw=draw)
     for sentence in said:
         console.message(sentence)
     console.message(f"{len(families)} families, {4 * len(families)} events")
@@ -193,4 +187,45 @@ def build(
     raise typer.Exit(1 if said else 0)
 
 
-COMMANDS = {"build wrbench": build, "wrbench": app}
+def _by_command(command: str, timeout: float) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
+    """Draws with a command for each picture."""
+    from revisit.control.makers import OneShot
+    from revisit.suites.wrbench.build import SIZE as PUBLISHED
+
+    maker = OneShot(command, {})
+
+    def draw(prompts: Mapping[str, str], folder: Path) -> dict[str, str]:
+        folder.mkdir(parents=True, exist_ok=True)
+        trouble = {}
+        for name, prompt in prompts.items():
+            path = folder / f"{name}.png"
+            inputs = {"prompt": prompt, "image": None, "source_video": None, "context": None}
+            request = {
+                "id": name, "sample": name, "seed": 0, "frames": 1, "fps": 1.0, "size": list(PUBLISHED),
+                "inputs": inputs, "control": {}, "out": str(path),
+            }  # fmt: skip
+            status, reason = maker.make(request, path, timeout)
+            if status or not path.is_file():
+                trouble[name] = f"{status}: {reason}" if status else "the command wrote no file"
+        return trouble
+
+    return draw
+
+
+def _by_server(images: str, size: str) -> Callable[[Mapping[str, str], Path], Mapping[str, str]]:
+    """Draws with a text-to-image server."""
+
+    def draw(prompts: Mapping[str, str], folder: Path) -> dict[str, str]:
+        ended = drawn_by(images, prompts, folder, size)
+        return {one.id: f"{one.status}: {one.reason}" for one in ended if not one.good}
+
+    return draw
+
+
+COMMANDS = {
+    "build wrbench": build,
+    "build first-frames": first_frames,
+    "build scenes": scenes,
+    "build prompts": prompts,
+    "wrbench": app,
+}

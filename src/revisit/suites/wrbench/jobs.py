@@ -36,7 +36,10 @@ def jobs(data: Path | None, out: Path | None, wanted: Wanted) -> Batch:
     chosen = wanted.chosen(found)
     without = [job for job in chosen if job.image is None]
     count = f"{len(without)} of {len(chosen)} records"
-    said = [f"nothing, but {count} have no first frame; --option first_frames names a folder of them"]
+    said = [
+        f"nothing, but {count} have no first frame; --option first_frames names a folder of them, which "
+        "`revisit build first-frames` can draw"
+    ]
     said = [*(said if without and wanted.first_frame else ()), *_refused(chosen, wanted)]
     evaluate = [str(home.parent), "--suite", "wrbench"]
     return Batch(

@@ -111,15 +111,16 @@ def task_of(family: str, facts: Mapping[str, Any], event: str) -> Task:
     )
     happens = f"{_sentence(facts['then'])} {facts[event]['told']}."
     around = f"{_sentence(facts['with'])} is far on the right, {one} and {other} in the background."
+    written = str(facts[event].get("prompt", "")).strip()  # by a person or a language model, in the place of ours
     return Task(
         id=f"{family}__{event}",
         family=family,
         factor=EVENTS[event],
-        prompt=f"{STYLE} {around} {happens}",
+        prompt=written or f"{STYLE} {around} {happens}",
         expected=f"{_sentence(facts[event]['ends'])}.",
         subject=str(facts["subject"]),
         anchors=(one, other, str(facts["with"])),
-        from_nothing=f"{STYLE} {layout} {happens}",
+        from_nothing=f"{layout} {written}" if written else f"{STYLE} {layout} {happens}",
         place=str(facts["place"]),
         event=happens,
     )

@@ -1,0 +1,206 @@
+"""Metering: what making a clip costs: seconds, memory of the generator's processes, memory on GPUs.
+
+Processes are told by the session that a generator is started in, with all that it starts itself. Linux keeps the peak
+of each process, so that a peak between two looks is not missed; without /proc memory is not measured. (What the system
+says of a process that has ended will not do: its peak begins with that of who started it.) Memory on GPUs is what
+`nvidia-smi` says, about once a second, where it answers.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+PROC = Path("/proc")
+FAMILY_PAUSE = 0.5  # seconds between two searches for processes of the session, which takes a while
+GPU_PAUSE = 1.0  # seconds between two questions to nvidia-smi
+GPU_TIMEOUT = 10.0
+GB = 1e9
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one clip cost. None where it was not measured."""
+
+    seconds: float
+    loading: float | None = 0.0  # seconds until the process was ready; None: they are in `seconds`
+    memory: int | None = None  # bytes at the peak, of all processes of the generator
+    gpu_memory: int | None = None  # bytes at the peak, on all its GPUs
+    gpus: int | None = None  # that it sees
+
+    def as_json(self) -> dict[str, Any]:
+        """As records of clips have it."""
+        return {**asdict(self), "seconds": round(self.seconds, 3)}
+
+
+@dataclass
+class Meter:
+    """Looks at the processes of a session while they work, and keeps the peaks.
+
+    It is made before they are started, so that it knows what the GPUs held without them.
+    """
+
+    env: Mapping[str, str] = field(default_factory=dict)  # of the processes, which may see some GPUs only
+    session: int = -1
+    memory: int = 0
+    gpu_memory: int | None = None
+    _members: list[int] = field(default_factory=list)
+    _searched: float = -FAMILY_PAUSE
+    _asked: float = -GPU_PAUSE
+    _before: dict[str, int] | None = None
+
+    def __post_init__(self) -> None:
+        self._before = device_memory(self.env)
+
+    def look(self, *, last: bool = False) -> None:
+        """Look once; cheap enough to be called many times a second."""
+        if last or time.monotonic() - self._searched >= FAMILY_PAUSE:
+            self._searched = time.monotonic()
+            self._members = session_members(self.session)
+        found = [memory_of(pid) for pid in self._members]
+        now, peaks = sum(now for now, _ in found), [peak for _, peak in found]
+        self.memory = max(self.memory, now, *peaks, 0)
+        if self._before is not None and (last or time.monotonic() - self._asked >= GPU_PAUSE):
+            self._asked = time.monotonic()
+            self._look_at_gpus()
+
+    def _look_at_gpus(self) -> None:
+        mine = set(self._members)
+        used = [bytes for pid, bytes in process_memory() if pid in mine]
+        if used:
+            found = sum(used)
+        else:  # in a container the numbers of processes may be those of the machine: what the devices hold more
+            before, now = self._before or {}, device_memory(self.env) or {}
+            found = sum(max(0, bytes - before.get(name, 0)) for name, bytes in now.items())
+        self.gpu_memory = max(self.gpu_memory or 0, found)
+
+    def cost(self, seconds: float, loading: float | None = 0.0) -> Cost:
+        """The cost of a clip that took so many seconds."""
+        gpus = None if self._before is None else len(self._before)
+        return Cost(seconds, loading, self.memory or None, self.gpu_memory, gpus)
+
+
+def session_members(session: int) -> list[int]:
+    """Numbers of the processes of a session; none where the system does not tell."""
+    if not PROC.is_dir():
+        return []
+    found = []
+    for entry in PROC.iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_bytes()
+                # The name of a process may hold anything, brackets too: what counts stands behind the last one.
+                if int(stat[stat.rindex(b")") + 2 :].split()[3]) == session:
+                    found.append(int(entry.name))
+            except (OSError, ValueError, IndexError):  # it has just ended
+                continue
+    return found
+
+
+def memory_of(pid: int) -> tuple[int, int]:
+    """Bytes that a process holds now, and at its peak; 0 where it has ended."""
+    try:
+        lines = (PROC / str(pid) / "status").read_text(errors="replace").split("\n")
+    except OSError:
+        return 0, 0
+    told = {name: line.split() for line in lines for name in ("VmRSS", "VmHWM") if line.startswith(f"{name}:")}
+    now, peak = (int(told[name][1]) * 1024 if name in told else 0 for name in ("VmRSS", "VmHWM"))
+    return now, peak
+
+
+def process_memory() -> list[tuple[int, int]]:
+    """Process and bytes that it holds on a GPU, for all that nvidia-smi knows."""
+    rows = _nvidia_smi("--query-compute-apps=pid,used_memory") or []
+    return [(int(pid), int(mib) << 20) for pid, mib in rows if pid.isdigit() and mib.isdigit()]
+
+
+def device_memory(env: Mapping[str, str] | None = None) -> dict[str, int] | None:
+    """GPU -> bytes in use, of those that an environment sees; None where nvidia-smi does not answer."""
+    rows = _nvidia_smi("--query-gpu=index,uuid,memory.used")
+    if rows is None:
+        return None
+    seen = {**os.environ, **(env or {})}.get("CUDA_VISIBLE_DEVICES")
+    wanted = None if seen is None else [name.strip() for name in seen.split(",") if name.strip()]
+    found = {}
+    for index, uuid, mib in rows:
+        visible = wanted is None or index in wanted or any(uuid.startswith(name) for name in wanted)
+        if visible and mib.isdigit():
+            found[index] = int(mib) << 20
+    return found
+
+
+@cache
+def machine() -> str:
+    """What clips are made on: the GPUs where there are some, else the processor."""
+    rows = _nvidia_smi("--query-gpu=name")
+    if rows:
+        return rows[0][0] if len(rows) == 1 else f"{len(rows)} x {rows[0][0]}"
+    return f"{platform.machine()}, {os.cpu_count()} cores, no GPU"
+
+
+def _nvidia_smi(question: str) -> list[list[str]] | None:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return None
+    words = [program, question, "--format=csv,noheader,nounits"]
+    try:
+        said = subprocess.run(words, capture_output=True, text=True, timeout=GPU_TIMEOUT, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return [[cell.strip() for cell in line.split(",")] for line in said.split("\n") if line.strip()]
+
+
+def summed_up(
+    clips: Iterable[tuple[Mapping[str, Any], float]], price: float | None = None, currency: str = "USD"
+) -> dict[str, Any]:
+    """The cost of a model, from the costs of clips and their lengths in seconds, as its card has it.
+
+    Parameters
+    ----------
+    clips
+        `cost` of each clip's record, and the seconds of video that it has.
+    price
+        Price of a clip, where somebody said it.
+
+    Returns
+    -------
+    dict
+        Empty where no clip has a cost. Seconds are means over clips; those per second of video are sums over sums, so
+        that a long clip counts as much as it lasts. Memory is the greatest peak.
+    """
+    found = [(cost, length) for cost, length in clips if isinstance(cost.get("seconds"), int | float)]
+    if not found:
+        return {}
+    seconds = [float(cost["seconds"]) for cost, _ in found]
+    video = sum(length for _, length in found)
+    made: dict[str, Any] = {"clips": len(found), "seconds_per_clip": _digits(sum(seconds) / len(seconds))}
+    if video > 0:
+        made["seconds_per_video_second"] = _digits(sum(seconds) / video)
+        gpus = [int(cost.get("gpus") or 0) for cost, _ in found]
+        if all(gpus):
+            spent = sum(second * count for second, count in zip(seconds, gpus, strict=True))
+            made |= {"gpus": max(gpus), "gpu_seconds_per_video_second": _digits(spent / video)}
+    loads = [float(cost["loading"]) for cost, _ in found if cost.get("loading")]
+    if loads:
+        made["loading_seconds"] = _digits(sum(loads) / len(loads))
+    if any(cost.get("loading", 0.0) is None for cost, _ in found):
+        made["with_loading"] = True
+    for name, key in (("peak_memory_gb", "memory"), ("peak_gpu_memory_gb", "gpu_memory")):
+        peaks = [cost[key] for cost, _ in found if cost.get(key)]
+        if peaks:
+            made[name] = _digits(max(peaks) / GB)
+    if price is not None:
+        made |= {"price_per_clip": price, "currency": currency}
+    return {**made, "machine": machine()}
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.4g}")

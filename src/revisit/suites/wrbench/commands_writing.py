@@ -1,0 +1,208 @@
+"""`revisit build first-frames`, `scenes` and `prompts`: what text-to-image and language models behind servers write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from revisit.cli import console
+
+if TYPE_CHECKING:
+    from revisit.judges.asker import Asker
+    from revisit.servers.images import Drawn
+
+IMAGES = typer.Option(
+    "", "--images", help="A text-to-image server: a YAML file with url and model, or a drawings.jsonl to repeat."
+)
+SIZE = typer.Option("", "--size", help="Width x height to ask for; that of the settings by default, or 1294x712.")
+WRITER = typer.Option(
+    ..., "--writer", help="A language model: a judge file (YAML), the url of a server, or recorded answers."
+)
+JSON = typer.Option(False, "--json", help="Print JSON.")
+
+
+def first_frames(
+    source: Path = typer.Argument(
+        None,
+        help="Scenes (YAML), a folder with families.jsonl, or JSON lines of id and prompt; our own 25 scenes else.",
+    ),
+    images: str = typer.Option(..., "--images", help=IMAGES.help),
+    out: Path = typer.Option(..., help="Folder for the pictures, <id>.png, and for drawings.jsonl."),
+    size: str = SIZE,
+    each: int = typer.Option(1, min=1, max=16, help="Pictures of every prompt: <id>.png, <id>-2.png and so on."),
+    only: list[str] = typer.Option([], help="Only these ids (repeatable, or separated by commas)."),
+    limit: int = typer.Option(None, min=1, help="At most this many prompts."),
+    replace: bool = typer.Option(False, "--replace", help="Draw pictures again that were drawn from something else."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Print what would be drawn and what it costs."),
+    json: bool = JSON,
+) -> None:
+    """Draw the first frames of scenes or records with a text-to-image server. The same command resumes."""
+    from revisit.core import UsageError
+    from revisit.core.texts import parts
+
+    prompts = picture_prompts(source)
+    named = parts(only)
+    unknown = [name for name in named if name not in prompts]
+    if unknown:
+        raise UsageError(f"--only {unknown[0]}: there is no prompt of that id")
+    chosen = {id: text for id, text in prompts.items() if not named or id in named}
+    chosen = dict(list(chosen.items())[:limit])
+    if dry_run:
+        _plan(images, chosen, out, size, each, json)
+        return
+    ended = drawn_by(images, chosen, out, size, each=each, replace=replace)
+    counts = {status: sum(one.status == status for one in ended) for status in dict.fromkeys(o.status for o in ended)}
+    if json:
+        console.data({"counts": counts, "folder": str(out), "pictures": [_row(one) for one in ended]})
+    else:
+        typer.echo(", ".join(f"{count} {status}" for status, count in counts.items()))
+        typer.echo(f"revisit generate wrbench --option first_frames={out}")
+    raise typer.Exit(0 if all(one.good for one in ended) else 1)
+
+
+def scenes(
+    out: Path = typer.Option(..., help="The YAML file; the answers are kept beside it, in <name>.answers.jsonl."),
+    writer: str = WRITER,
+    count: int = typer.Option(25, min=1, max=1000, help="Number of scenes."),
+    about: str = typer.Option("", help="What the scenes shall be about, in a few words."),
+    json: bool = JSON,
+) -> None:
+    """Let a language model write scenes with four events each. What gives away the end is asked for again."""
+    from revisit.suites.wrbench.writing import save, write_scenes
+
+    with _writing(writer, out) as asker:
+        found, trouble = write_scenes(asker, count, about)
+        if found:
+            save(out, found)
+    _tell(out, len(found), "scenes", trouble, asker, json)
+
+
+def prompts(
+    source: Path = typer.Argument(help="YAML with families of scenes."),
+    out: Path = typer.Option(..., help="The YAML file; the answers are kept beside it, in <name>.answers.jsonl."),
+    writer: str = WRITER,
+    json: bool = JSON,
+) -> None:
+    """Let a language model write the prompts of scenes: one for the first picture, and one for each event."""
+    from revisit.suites.wrbench.build import read
+    from revisit.suites.wrbench.writing import save, write_prompts
+
+    families = read(source)
+    with _writing(writer, out) as asker:
+        found, trouble = write_prompts(asker, families)
+        done = {name: facts for name, facts in found.items() if "picture" in facts}
+        if done:
+            save(out, done)
+    _tell(out, len(done), "scenes with prompts", trouble, asker, json)
+
+
+def picture_prompts(source: Path | None) -> dict[str, str]:
+    """What a text-to-image model is told, by the name of the picture; of our own scenes where nothing is named."""
+    from importlib.resources import as_file, files
+
+    from revisit.control.jobs import is_plain
+    from revisit.core import UsageError
+    from revisit.suites.wrbench.build import first_frame_prompt, read
+    from revisit.suites.wrbench.prompts import lines
+
+    if source is None:
+        with as_file(files("revisit.suites.wrbench") / "scenes.yaml") as own:
+            return {name: first_frame_prompt(facts) for name, facts in read(own).items()}
+    if source.is_dir():
+        found = {row["family_id"]: str(row["t2i_scene"]) for row in lines(source / "families.jsonl", "t2i_scene")}
+    elif source.suffix == ".jsonl":
+        rows = lines(source, "id")
+        without = next((row["id"] for row in rows if not (row.get("image_prompt") or row.get("prompt"))), None)
+        if without is not None:
+            raise UsageError(f"{source}: {without!r} has neither image_prompt nor prompt")
+        found = {str(row["id"]): str(row.get("image_prompt") or row["prompt"]) for row in rows}
+    else:
+        found = {name: first_frame_prompt(facts) for name, facts in read(source).items()}
+    wrong = next((name for name in found if not is_plain(name)), None)
+    if wrong is not None:
+        raise UsageError(f"{source}: {wrong!r} cannot be the name of a picture; use letters, digits, _, ., @ and -")
+    if not found:
+        raise UsageError(f"{source}: there is no prompt in it")
+    return found
+
+
+def drawn_by(
+    images: str, prompts: Mapping[str, str], folder: Path, size: str = "", *, each: int = 1, replace: bool = False
+) -> list[Drawn]:
+    """Draw pictures with the server that --images names, and say what became of each."""
+    from contextlib import closing
+
+    from revisit.media.places import cache_root
+    from revisit.servers.images import Album, Spending, choose_images, draw_all
+
+    painter = choose_images(images)
+    asked = _requests(painter, prompts, size, each)
+    album = Album(folder, cache_root())
+    spending = Spending(painter.settings.budget, painter.settings.price)
+    ended = []
+    with closing(painter):
+        for one in draw_all(asked, painter, album, replace=replace, spending=spending):
+            ended.append(one)
+            said = one.reason or one.remark
+            console.message(f"{len(ended)}/{len(asked)} {one.id}: {one.status}{': ' if said else ''}{said}")
+    if spending.pictures:
+        paid = f", {spending.money:.4g} {spending.price.currency}" if spending.money else ""
+        console.message(f"drawn now: {spending.pictures} pictures{paid}")
+    return ended
+
+
+def _requests(painter: Any, prompts: Mapping[str, str], size: str, each: int) -> Sequence[Any]:
+    from revisit.servers.images import Request, size_of
+    from revisit.suites.wrbench.build import SIZE as PUBLISHED
+
+    said = size or painter.settings.size
+    wanted = size_of(said) if said else PUBLISHED
+    return [
+        Request(id if k == 0 else f"{id}-{k + 1}", prompt, wanted, k)
+        for id, prompt in prompts.items()
+        for k in range(each)
+    ]
+
+
+def _plan(images: str, prompts: Mapping[str, str], folder: Path, size: str, each: int, json: bool) -> None:
+    from revisit.media.places import cache_root
+    from revisit.servers.images import Album, choose_images, expected_cost
+
+    painter = choose_images(images)
+    asked = _requests(painter, prompts, size, each)
+    new, money, currency = expected_cost(asked, painter, Album(folder, cache_root()))
+    if json:
+        console.data({"pictures": len(asked), "to_draw": new, "money": money, "currency": currency})
+        return
+    price = f", about {money:.4g} {currency}" if money else ""
+    typer.echo(f"{len(asked)} pictures, {len(asked) - new} already drawn; {new} to draw{price}")
+
+
+def _writing(writer: str, out: Path) -> Asker:
+    """Somebody who asks the language model, and keeps its answers in the cache and beside the file."""
+    from revisit.judges.settings import choose_judge
+    from revisit.judges.store import AnswerStore, shared_store
+    from revisit.media.places import cache_root
+
+    chosen = choose_judge(writer)
+    copy = out.with_suffix(".answers.jsonl")
+    return chosen.asker(AnswerStore(shared_store(cache_root(), chosen.judge.facts), copy))
+
+
+def _tell(out: Path, count: int, what: str, trouble: Sequence[str], asker: Asker, json: bool) -> None:
+    spent = asker.budget.spent
+    for sentence in trouble:
+        console.message(sentence)
+    if json:
+        facts = {"file": str(out) if count else None, "written": count, "trouble": list(trouble), "calls": spent.calls}
+        console.data({**facts, "recorded": asker.from_store})
+    else:
+        typer.echo(f"{count} {what} in {out}" if count else f"nothing was written: there are no {what}")
+    raise typer.Exit(1 if trouble else 0)
+
+
+def _row(one: Drawn) -> dict[str, Any]:
+    return {"id": one.id, "status": one.status, "reason": one.reason, "remark": one.remark, "file": str(one.file or "")}
