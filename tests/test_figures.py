@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from revisit.core import Case, Clip, Record, UsageError, load_all
@@ -81,10 +83,16 @@ def _same(one: str, other: str) -> bool:
     return (known.name(one) or one) == (known.name(other) or other)
 
 
+def cell_around(mean: float, seed: int = 0, spread: float = 0.02) -> BoardCell:
+    """A cell of nine clips, each of a scene of its own."""
+    values = mean + np.random.default_rng(seed).normal(0, spread, 9)
+    return BoardCell(9, 9, float(values.mean()), clips={k: (float(value), str(k)) for k, value in enumerate(values)})
+
+
 def test_the_second_is_best_of_the_others_by_the_same_rule() -> None:
-    cells = {"a": Cell(9, 9, 0.9, (0.88, 0.92)), "b": Cell(9, 9, 0.7, (0.68, 0.72)), "c": Cell(9, 9, 0.5, (0.48, 0.52))}
+    cells = {name: cell_around(mean, seed) for seed, (name, mean) in enumerate({"a": 0.9, "b": 0.7, "c": 0.5}.items())}
     assert marks(cells, True) == {"a": "best", "b": "second"} and marks(cells, None) == {}
-    assert marks({**cells, "c": Cell(9, 9, 0.69, (0.6, 0.75))}, True) == {"a": "best"}
+    assert marks({**cells, "c": cell_around(0.69, 3, 0.05)}, True) == {"a": "best"}
     tied = {"a": Cell(0, 0, 2.0), "b": Cell(0, 0, 2.0), "c": Cell(0, 0, 1.0)}
     assert marks(tied, True, as_printed=True) == {"a": "best", "b": "best", "c": "second"}
 
@@ -184,7 +192,7 @@ def test_stated_facts_are_those_of_the_paper_s_table(shared: Path) -> None:
 
 
 def test_rows_in_groups_are_marked_within_their_group() -> None:
-    cells = {"x": BoardCell(9, 9, 0.9, (0.88, 0.92)), "y": BoardCell(9, 9, 0.5, (0.48, 0.52))}
+    cells = {"x": cell_around(0.9, 1), "y": cell_around(0.5, 2)}
     rows = tuple(Row(name, "run", {"psnr": cell}, group) for group in "gh" for name, cell in cells.items())
     board = Board("t", "p", (Column("psnr", "PSNR"),), rows)
     assert marked(board, rows, board.columns[0]) == {0: "best", 2: "best"}
@@ -192,7 +200,7 @@ def test_rows_in_groups_are_marked_within_their_group() -> None:
 
 def test_a_table_of_scores_held_to_the_truth_says_so() -> None:
     columns = Column("target_identity", "Looks the same"), Column("psnr", "PSNR")
-    cell = BoardCell(4, 4, 0.7, (0.6, 0.8))
+    cell = replace(cell_around(0.7, 1), mean=0.7)
     rows = tuple(
         Row(name, "run", {"target_identity": cell, "psnr": cell}, role=role)
         for name, role in (("a", ""), ("t", CEILING))
@@ -201,7 +209,7 @@ def test_a_table_of_scores_held_to_the_truth_says_so() -> None:
     assert [column.title for column in held.columns] == ["Looks the same, nearness to the truth", "PSNR"]
     assert [row.cells["target_identity"].mean for row in held.rows] == [0.7, 1.0]
     assert [row.cells["psnr"].mean for row in held.rows] == [0.7, 0.7]
-    reset = Row("reset", "run", {"target_identity": BoardCell(4, 4, 0.9, (0.85, 0.95))})
+    reset = Row("reset", "run", {"target_identity": cell_around(0.9, 2)})
     raw = Board("t", "p", columns, (reset, *rows), truths={"s": "1"})
     assert marked(raw, raw.rows, columns[0]) == {}  # it looks less changed than the truth: no merit
     assert marked(raw, raw.rows[:2], columns[0]) == {0: "best"}

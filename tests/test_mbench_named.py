@@ -262,10 +262,9 @@ def test_what_the_detector_does_not_find_is_unscored_and_says_so(dataset: Path, 
         assert record["status"] == "unscored" and "found no 'gift" in record["reason"]["sentence"], record
 
 
-@pytest.mark.parametrize("set", ["lite", "small"])
-def test_sets_that_cannot_look_for_a_name_say_which_one_can(dataset: Path, tmp_path: Path, set: str) -> None:
+def test_a_set_that_cannot_look_for_a_name_says_which_one_can(dataset: Path, tmp_path: Path) -> None:
     done = invoke(
         "mbench", "eval", dataset, "--metrics", "object_texture_consistency,object_geometry_consistency", "--output",
-        tmp_path / "run", "--set", set, "--workers", 0, code=1,
+        tmp_path / "run", "--set", "lite", "--workers", 0, code=1,
     )  # fmt: skip
     assert "--set paper" in done.output and "small or paper" not in done.output

@@ -560,7 +560,7 @@ def test_the_second_example_of_the_readme(rendered, shared_cache, tmp_path: Path
     like = np.random.default_rng(0).normal(size=(len(frame), 8)) * 0.05 + 1
     for model in ("perfect", "frozen_camera"):
         place = root / "models" / model / "artifacts/human/sample_001/text/faces.npz"
-        save_npz(place, {"vector": like, "frame": frame, "looked": frame, "maker": np.array("stand-in")})
+        save_npz(place, {"vector": like, "frame": frame, "looked": frame, "maker": np.array("buffalo_l")})
     name = "mbencht.entity.human_identity_consistency"
     flags = ("--metrics", name, "--models", "perfect,frozen_camera", "--subsets", "human", "--workers", 0)
     with serving(judge) as server:

@@ -33,7 +33,10 @@ def leaderboard(
     if not boards:
         raise UsageError("nothing to show: give run directories, or --published for the tables of the paper")
     if json:
-        console.data([{name: value for name, value in asdict(board).items() if name != "truths"} for board in boards])
+        content = [{name: value for name, value in asdict(board).items() if name != "truths"} for board in boards]
+        for cell in (cell for board in content for row in board["rows"] for cell in row["cells"].values()):
+            del cell["clips"]  # what marks are made of
+        console.data(content)
         return
     written_as(boards, format, sort, out)
 

@@ -53,12 +53,16 @@ class Gate:
         return inspect.getdoc(self.fn) or ""
 
 
+UNNAMED = ("a file", "file")  # makers of imported evidence whose file names none
+
+
 @dataclass(frozen=True)
 class PublishedMaker:
     """Who makes the evidence of a published column: numbers by others stand in for it, and never stand in that column.
 
     `fact` is the fact of a score that names its maker. Accepted are makers whose names begin with one of `names`, or
-    all but `others` where no names are given; capitals, underscores and the owner before a slash do not count.
+    all but `others` where no names are given; capitals, underscores and the owner before a slash do not count. A file
+    that names no maker is taken at its user's word: benchmarks' own files do not name theirs either.
     """
 
     title: str  # for people
@@ -69,6 +73,8 @@ class PublishedMaker:
     def accepts(self, maker: str) -> bool:
         """Whether evidence by this maker is that of the published column."""
         name = maker.lower().replace("_", "-").rpartition("/")[2]
+        if name in UNNAMED:
+            return True
         return name.startswith(self.names) if self.names else not name.startswith(self.others)
 
 

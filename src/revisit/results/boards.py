@@ -7,7 +7,7 @@ rests on. There is no overall rank: columns have units of their own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -291,19 +291,20 @@ def board_cell(cell: Cell, reason: str = "") -> BoardCell:
     return BoardCell(**facts, reason=reason)
 
 
-def with_clips(board: Board, results: Results, metric_of: Callable[[str], str] = str) -> Board:
+def with_clips(board: Board, results: Results, metrics: Mapping[str, str]) -> Board:
     """The board of a suite, whose cells know their clips where they are means of a metric's scores.
 
-    `metric_of` names the metric of a column.
+    `metrics` are the metrics of columns, by the columns' keys.
     """
     rows = []
     for row in board.rows:
         mine = results.only(lambda entry, model=row.model: entry.model == model)  # type: ignore[misc]
         cells = dict(row.cells)
         for key, cell in row.cells.items():
-            own = mine.cell(metric_of(key)) if metric_of(key) in results.metrics and cell.mean is not None else None
+            metric = metrics.get(key, "")
+            own = mine.cell(metric) if metric in results.metrics and cell.mean is not None else None
             if own is not None and own.mean is not None and math.isclose(own.mean, cell.mean or 0.0, abs_tol=1e-9):
-                cells[key] = replace(cell, of=cell.of, clips=own.clips)
+                cells[key] = replace(cell, clips=own.clips)
         rows.append(row if row.role else replace(row, cells=cells))
     return replace(board, rows=tuple(rows))
 

@@ -372,9 +372,12 @@ class Results:
     # Numbers
 
     def _require_known(self, question: str) -> None:
-        """Refuse a metric or gate that was not asked and that nobody knows."""
-        asked = {**self._whole._asked, **self._source._asked, **self._asked}
-        if question in asked or question in METRICS or question in GATES:
+        """Refuse a metric or gate that was not asked and that nobody knows.
+
+        Results whose answers were changed (`mapped`) may have names of their own.
+        """
+        asked = self._whole._asked
+        if self._source is not self._whole or question in asked or question in METRICS or question in GATES:
             return
         load_all()
         if not asked or question in METRICS or question in GATES:

@@ -60,7 +60,8 @@ def _triggered(run: RunFacts, rule: str, column: Column) -> Column:
     """The column with what decided which clips count: M-Scores by two triggers are not comparable."""
     gate = {"trigger": TRIGGER, "camera": MOVED}.get(rule, "")
     tag = run.facts["protocol"]["gates"].get(gate, "").partition(":")[2]
-    judges = {str(record.facts.get("judge") or "") for record in run.results.about(gate)} - {""}
+    records = run.results.about(gate) if gate else []
+    judges = {str(record.facts.get("judge") or "") for record in records} - {""}
     return replace(column, protocol=" ".join([column.protocol, tag, *sorted(judges)])) if tag else column
 
 

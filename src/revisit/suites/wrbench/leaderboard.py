@@ -42,7 +42,7 @@ def boards_of(run: RunFacts, subset: str = "") -> list[Board]:
         rows=tuple(Row(row["model"], run.name, _cells(row, names), role=row.get("role", "")) for row in rows),
         note="; ".join([SPARSE_NOTE, *([f"stand-ins in Avg: {', '.join(said)}"] if said else [])]),
     )
-    return [with_clips(board, run.results, metric_of)]
+    return [with_clips(board, run.results, {name: metric_of(name) for name in names})]
 
 
 def published_boards(supplement: bool) -> list[Board]:

@@ -212,7 +212,7 @@ def _row(model: str, mine: Results) -> ModelRow:
 
 def _mean(mine: Results, measure: str) -> Cell:
     """A mean without its interval, which these tables do not show."""
-    values = [record.value or 0.0 for record in mine.scores(measure)]
+    values = [record.value or 0.0 for record in mine.scores(measure)] if measure in mine.metrics else []
     return Cell(len(values), len(mine.cases), sum(values) / len(values) if values else None)
 
 
