@@ -246,7 +246,7 @@ def test_a_word_counts_where_the_model_writes_it_and_ends(write_talker, tokens, 
         answers = asker.ask(pictures(2), [Question(text, text) for text in TABLE])
     for answer in answers:
         assert answer.value is value and answer.status == ("unanswered" if value is None else "answered")
-        assert answer.p_yes is None if value is None else (answer.p_yes > 0.5) is value
+        assert answer.p_yes is None if value is None else ((answer.p_yes or 0.0) > 0.5) is value
         assert answer.reason or value is not None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.slow
 scene = cache(make_scene)
 
 
-def answers(frames: list[np.ndarray], box: tuple[float, float, float, float] = BOX, **given) -> dict[str, Record]:
+def answers(frames: list[np.ndarray], box: tuple[float, float, float, float] = BOX, **given) -> Mapping[str, Record]:
     """What is said of the target and of the camera."""
     asked = ["target_return", *TARGET_METRICS]
     results = revisit.score(np.stack(frames), target=box, metrics=asked, **given)
