@@ -139,8 +139,9 @@ def test_a_run_with_a_judge_that_writes_prose_is_unscored_and_never_a_zero(tmp_p
     ]
     assert len(lines) == 3 * 11  # ten probes and the ratings of three clips
     for line in lines:
-        answer: Any = line["answer"]
-        assert (answer["status"], answer["value"], answer["p_yes"]) == ("unanswered", None, None) and answer["reason"]
+        told = line["answer"]
+        assert (told["status"], told["value"], told["p_yes"]) == ("unanswered", None, None)
+        assert told["reason"]
 
 
 @pytest.mark.slow
