@@ -53,7 +53,7 @@ class Gate:
         return inspect.getdoc(self.fn) or ""
 
 
-UNNAMED = ("a file", "file")  # makers of imported evidence whose file names none
+UNNAMED = ("a file", "file", "not stated")  # makers of imported evidence whose file names none
 
 
 @dataclass(frozen=True)
