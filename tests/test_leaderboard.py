@@ -394,7 +394,7 @@ def test_options_of_the_command(tmp_path: Path) -> None:
     page = tmp_path / "board.html"
     assert ask("--published", "--format", "html", "--out", page).exit_code == 0
     assert page.read_text().startswith("<!doctype html>")
-    assert len(json.loads(ask("--supplement", "--json").stdout)) == 15  # eleven of MemoBench, two of WRBench, two of MIND
+    assert len(json.loads(ask("--supplement", "--json").stdout)) == 15  # MemoBench 11, WRBench 2, MIND 2
     assert "unknown column 'ELO'" in str(ask("--published", "--sort", "ELO").exception)
     assert "unknown format 'pdf'" in str(ask("--published", "--format", "pdf").exception)
     assert "nothing to show" in str(ask().exception)

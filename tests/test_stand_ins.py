@@ -88,10 +88,11 @@ def test_memobench_files_hold_only_published_makers(tmp_path: Path) -> None:
 def test_a_list_of_stand_ins_has_names_of_its_own() -> None:
     from revisit.results.stand_ins import as_csv, sentence, set_apart, stand_ins
 
-    results = results_of("memobench", {"Barnyard_001": [("memo_identity", 53.0, {"described_by": "not stated"})]})
+    told = [("memo_identity", 53.0, {"described_by": "efficientnet-lite0"})]
+    results = results_of("memobench", {"Barnyard_001": told})
     (row,) = rows(as_csv(results))
-    assert (row["metric"], row["made_by"], row["score"]) == ("memo_identity.stand_in", "not stated", "53.0")
-    assert "Object identity consistency by not stated (published: DINOv2-B)" in sentence(
+    assert (row["metric"], row["made_by"], row["score"]) == ("memo_identity.stand_in", "efficientnet-lite0", "53.0")
+    assert "Object identity consistency by efficientnet-lite0 (published: DINOv2-B)" in sentence(
         stand_ins(results), "MemoBench"
     )
     assert set_apart(set_apart(results)).score("Barnyard_001@m#0", "memo_identity.stand_in") == 53.0
