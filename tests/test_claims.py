@@ -165,6 +165,9 @@ def test_a_camera_that_froze_and_clips_that_are_missing_are_problems() -> None:
     assert coverage_of(before, _entry("after", [True] * 8)).problems == ()
     one_less = coverage_of(before, _entry("after", [False] + [True] * 7))
     assert one_less.problems == ()  # one of eight is no collapse
+    cases = [Case(f"m-{k}", "folder", "m", "scene", Clip(Path("x"))) for k in range(3)]  # ids that name no model
+    alike = Entry("alike", Results(cases, [Record(one, "view_return", True, "open", label="left") for one in cases]))
+    assert coverage_of(alike, alike).posed == (3, 3)  # none is lost, though they share a key
 
 
 @pytest.mark.slow

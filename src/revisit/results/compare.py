@@ -5,7 +5,8 @@ Seeds of one clip are folded into their mean, so that two runs compare also wher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -209,29 +210,36 @@ def coverage_of(first: Entry, second: Entry) -> Coverage:
     posed = [_posed(side) for side in sides]
     if posed[0] is None or posed[1] is None:
         return Coverage(first.name, second.name, (asked[0], asked[1]), (delivered[0], delivered[1]), None)
-    both = [key for key in posed[0] if key in posed[1]]
+    one, other = (_once(side) for side in (posed[0], posed[1]))
+    both = [key for key in one if key in other]
     tested = paired_test(
-        [posed[0][key][0] for key in both], [posed[1][key][0] for key in both], [posed[0][key][1] for key in both], 1.0
+        [one[key][0] for key in both], [other[key][0] for key in both], [one[key][1] for key in both], 1.0
     )
-    counts = [sum(share == 1.0 for share, _ in side.values()) for side in (posed[0], posed[1])]
+    counts = [sum(is_posed == 1.0 for _, is_posed, _ in side) for side in (posed[0], posed[1])]
     return Coverage(
         first.name, second.name, (asked[0], asked[1]), (delivered[0], delivered[1]), (counts[0], counts[1]),
         None if tested is None else tested.p,
     )  # fmt: skip
 
 
-def _posed(results: Results) -> dict[ClipKey, tuple[float, str]] | None:
-    """Clip and seed -> 1 where a gate of return is open, and its scene; None where no such gate was asked."""
+def _posed(results: Results) -> list[tuple[Hashable, float, str]] | None:
+    """Every readable clip: its key, 1 where a gate of return is open, and its scene; None where no gate was asked."""
     gates = [gate for gate in results.gates if gate in RETURN_GATES and results.was_asked(gate)]
     if not gates:
         return None
-    posed: dict[ClipKey, tuple[float, str]] = {}
+    clips: list[tuple[Hashable, float, str]] = []
     for case in results.readable.cases:
         states = [record.status for gate in gates if (record := results.answer(case, gate)) is not None]
         away = results.answer(case, LOOK_AWAY)
         rests = away is not None and away.status == "closed"
-        posed[tuple(map(str, case.pairing_key))] = (float("open" in states and not rests), case.sample)
-    return posed
+        clips.append((case.pairing_key, float("open" in states and not rests), case.sample))
+    return clips
+
+
+def _once(clips: Sequence[tuple[Hashable, float, str]]) -> dict[Hashable, tuple[float, str]]:
+    """Clips by their keys; those that share a key have no counterpart of their own."""
+    counts = Counter(key for key, _, _ in clips)
+    return {key: (is_posed, scene) for key, is_posed, scene in clips if counts[key] == 1}
 
 
 def _counts(looks: Sequence[Look], higher: bool) -> tuple[int, int]:
