@@ -22,10 +22,12 @@ from typing import Any
 
 import numpy as np
 
-KINDS = ("continuous", "skewed", "yes or no", "3 levels", "5 levels")
+SHARED = "yes or no, shared scenes"  # scenes are easy or hard for all models alike
+KINDS = ("continuous", "skewed", "yes or no", "3 levels", "5 levels", SHARED)
 MODELS, SCENES, CLIPS = (2, 5, 10), (3, 6, 10, 20, 40), (1, 3)
 OWN, CLIP = 0.7, 0.3  # of the variance that differs between models: shared by the clips of a scene, and each clip's own
-METRIC_OF = {"continuous": "psnr", "skewed": "psnr", "yes or no": "target_reappearance"}
+SCENE = 0.3  # of the variance, what all models have in common in a scene (of the kind SHARED only)
+METRIC_OF = {"continuous": "psnr", "skewed": "psnr", "yes or no": "target_reappearance", SHARED: "target_reappearance"}
 GATED = 20
 Counts = dict[tuple[Any, ...], dict[str, float]]  # setting -> claims, draws
 
@@ -39,6 +41,7 @@ def scale(kind: str, z: np.ndarray) -> np.ndarray:
         "yes or no": (z > 0.5).astype(float),  # three of ten come back
         "3 levels": np.floor(3 * share).clip(0, 2) / 2,
         "5 levels": np.floor(5 * share).clip(0, 4) / 4,
+        SHARED: (z > 0).astype(float),  # every second one comes back
     }[kind]
 
 
@@ -47,6 +50,8 @@ def draw(rng: np.random.Generator, kind: str, models: int, scenes: int, clips: i
     own = rng.standard_normal((models, scenes, 1)) * math.sqrt(OWN if clips > 1 else 1.0)
     alone = rng.standard_normal((models, scenes, clips)) * math.sqrt(CLIP if clips > 1 else 0.0)
     latent = own + alone
+    if kind == SHARED:
+        latent = math.sqrt(1 - SCENE) * latent + math.sqrt(SCENE) * rng.standard_normal((1, scenes, 1))
     latent[0] += shift
     return scale(kind, latent)
 
@@ -157,6 +162,7 @@ def main() -> None:
     parser.add_argument("--chunk", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop handing out work after so long")
     parser.add_argument("--quick", action="store_true", help="three numbers of scenes only")
+    parser.add_argument("--kind", choices=KINDS, help="scores of this kind only")
     parser.add_argument("--only", default="", help="claims or gate, null or power, such as claims-null")
     parser.add_argument("--former", default="", help="the folder src of another version, which is used instead")
     parser.add_argument("--out", type=Path, default=Path("claims.json"))
@@ -172,7 +178,8 @@ def main() -> None:
     wanted = [
         (what, setting)
         for what, setting in settings(asked.quick)
-        if not asked.only or asked.only in (what, f"{what}-{'power' if setting[4] else 'null'}")
+        if (not asked.only or asked.only in (what, f"{what}-{'power' if setting[4] else 'null'}"))
+        and asked.kind in (None, setting[0])
     ]
     jobs = [
         (what, setting, asked.chunk, asked.seed + part)
